@@ -1,0 +1,34 @@
+# Millrace: every command of the house. `make` alone prints them.
+PYTHON := .venv/bin/python
+.DEFAULT_GOAL := help
+.PHONY: help machine setup demo up down test lint s3
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+machine:
+	@sh embedded/check_machine.sh
+
+setup: machine ## virtual environment from uv.lock, and Spark's jars (done by every target that needs it)
+	@sh embedded/setup.sh
+
+demo: setup ## three days of real flights through a real Airflow, checked against their source
+	@$(PYTHON) -m demo.run
+
+up: setup ## start the local stack and leave it running: Airflow in the browser
+	@$(PYTHON) -m embedded.up
+
+down: setup ## stop the local stack; nothing is left behind
+	@$(PYTHON) -m embedded.down
+
+test: setup ## all tests
+	@$(PYTHON) -m pytest tests
+
+lint: setup ## ruff, mypy and the import contracts
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m ruff format --check .
+	@$(PYTHON) -m mypy
+	@.venv/bin/lint-imports
+
+s3: setup ## the jars that S3-compatible storage needs (641 MB)
+	@$(PYTHON) -m embedded.jars --s3

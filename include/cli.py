@@ -1,0 +1,114 @@
+"""`lakehouse`: check specs, see what a run would do, run an interval without Airflow, list the tables.
+
+Commands import what they need when they run, so that `lakehouse --help` answers at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from include.cli_output import ErrorsToExitCodes
+
+app = typer.Typer(
+    name="lakehouse",
+    cls=ErrorsToExitCodes,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    help="Check table specs, plan and run intervals, and look at the tables.",
+    epilog="Where things lie is set by LAKEHOUSE_ROOT, LAKEHOUSE_LANDING, LAKEHOUSE_TABLES and LAKEHOUSE_JARS. "
+    "Exit codes: 0 fine, 1 failed, 2 wrong usage, 10 bad spec, 11 bad input, 12 not ready, 13 conflict, "
+    "14 gate failed, 15 no Spark.",
+)
+
+Domain = Annotated[str | None, typer.Option(help="The business area; may be left out where there is just one.")]
+Day = Annotated[str, typer.Option(help="A UTC day (2013-01-01), or [bold]start/end[/bold] as ISO instants.")]
+LastDay = Annotated[
+    str | None, typer.Option("--to", help="The last day, where several are meant; each is an interval.")
+]
+Tables = Annotated[list[str] | None, typer.Option("--table", help="Only this table; may be given several times.")]
+Reprocess = Annotated[bool, typer.Option(help="Read the interval's bronze rows again, whatever was consumed.")]
+
+
+@app.command()
+def check(
+    tables: Annotated[Path | None, typer.Option(help="Folder of the table specs; default LAKEHOUSE_TABLES.")] = None,
+) -> None:
+    """Check every table spec, without Spark and without data."""
+    from include.catalog import load_catalog
+    from include.cli_output import show
+    from include.cli_views import spec_table
+    from include.errors import SpecError
+    from include.settings import Settings
+
+    folder = tables or Settings().tables
+    catalog = load_catalog(folder)
+    if not catalog.specs:
+        msg = f"no table specs in {folder}: a spec lies at <layer>/<domain>/<table>.yaml below it"
+        raise SpecError(msg)
+    show(spec_table(catalog), f"{len(catalog.specs)} tables in {folder}: every spec is fine.")
+
+
+@app.command()
+def plan(
+    interval: Day, to: LastDay = None, domain: Domain = None, table: Tables = None, reprocess: Reprocess = False
+) -> None:
+    """Show what a run would do now. Nothing is written, no Spark is started."""
+    from include.cli_output import show
+    from include.cli_plan import answers_for
+    from include.cli_reports import worst
+    from include.cli_selection import select
+    from include.cli_views import plan_notes, plan_table
+    from include.settings import Settings
+
+    settings = Settings()
+    selection = select(settings.tables, domain, table, interval, to)
+    answers = answers_for(selection, settings, reprocess=reprocess)
+    for one in selection.intervals:
+        show(f"{selection.domain} {one}", plan_table(answer for answer in answers if answer.interval == one))
+    show(*plan_notes(answers))
+    raise typer.Exit(worst(answer.exit_code for answer in answers))
+
+
+@app.command()
+def run(
+    interval: Day, to: LastDay = None, domain: Domain = None, table: Tables = None, reprocess: Reprocess = False
+) -> None:
+    """Run all layers for an interval in one Spark driver, through the same jobs as Airflow."""
+    from include.cli_run import run_selection
+    from include.cli_selection import select
+    from include.settings import Settings
+
+    settings = Settings()
+    selection = select(settings.tables, domain, table, interval, to)
+    raise typer.Exit(run_selection(selection, settings, reprocess=reprocess))
+
+
+@app.command()
+def tables() -> None:
+    """List the tables with their rows, size, newest and certified version."""
+    from include.catalog import load_catalog
+    from include.cli_facts import table_facts
+    from include.cli_output import show
+    from include.cli_views import facts_table
+    from include.settings import Settings
+
+    settings = Settings()
+    show(facts_table([table_facts(spec.table, settings.root) for spec in load_catalog(settings.tables).specs.values()]))
+
+
+@app.command()
+def schema(
+    write: Annotated[bool, typer.Option("--write", help="Write it to the file that editors read.")] = False,
+) -> None:
+    """Print the JSON Schema by which editors complete table specs."""
+    from include.specs.schema import SCHEMA_FILE, schema_text
+
+    if write:
+        SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
+        typer.echo(f"wrote {SCHEMA_FILE}")
+    else:
+        typer.echo(schema_text(), nl=False)

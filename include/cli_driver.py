@@ -1,0 +1,162 @@
+"""A Spark driver as a child process, for the CLI: started, watched through its reports, ended with its whole tree."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from include.contracts.interval_args import APPLICATION, IntervalArgs
+from include.contracts.job_report import JobReport
+from include.errors import SparkUnavailableError
+from include.settings import PROJECT, Settings
+from include.spark_conf import launch_conf
+
+MASTER = "local[*]"
+_POLL_S = 0.2
+_GRACE_S = 20.0
+
+
+@dataclass(frozen=True)
+class DriverEnd:
+    """How the driver process ended.
+
+    Attributes:
+        exit_code: of the process.
+        log: the file with all its output.
+        last_words: the last lines of it.
+    """
+
+    exit_code: int
+    log: Path
+    last_words: str
+
+
+class Driver:
+    """One run of the interval driver."""
+
+    def __init__(self, settings: Settings, arguments: IntervalArgs) -> None:
+        self._settings = settings
+        self._arguments = arguments
+        self._exit_code = 0
+
+    def reports(self, tables: Iterable[str]) -> Iterator[JobReport]:
+        """Start the driver and give each table's report as it appears, until the driver has ended.
+
+        The driver and its children end with this iteration, however it ends.
+
+        Raises:
+            SparkUnavailableError: there is no Spark to start.
+        """
+        awaited = list(tables)
+        with self._process() as process:
+            while awaited:
+                has_ended = process.poll() is not None
+                for report in self._arrived(awaited):
+                    awaited.remove(report.table)
+                    yield report
+                if has_ended:
+                    break
+                time.sleep(_POLL_S)
+            self._exit_code = process.wait()
+
+    def end(self) -> DriverEnd:
+        """How the driver ended, once the reports are through."""
+        lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return DriverEnd(self._exit_code, self._log, "\n".join(lines[-8:]))
+
+    @property
+    def _log(self) -> Path:
+        return self._arguments.reports / "driver.log"
+
+    def _arrived(self, awaited: Iterable[str]) -> list[JobReport]:
+        found = (JobReport.load(self._arguments.report_of(table)) for table in awaited)
+        return [report for report in found if report]
+
+    @contextmanager
+    def _process(self) -> Iterator[subprocess.Popen[bytes]]:
+        command = driver_command(self._settings, self._arguments, os.environ)
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with self._log.open("wb") as log, _sigterm_as_exit():
+            process = subprocess.Popen(
+                command,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=driver_environment(os.environ),
+                start_new_session=True,
+            )
+            try:
+                yield process
+            finally:
+                _end_tree(process)
+
+
+def driver_command(settings: Settings, arguments: IntervalArgs, environment: Mapping[str, str]) -> list[str]:
+    """The driver's command: plain Python against the Spark Connect server of SPARK_REMOTE, else a local spark-submit.
+
+    Raises:
+        SparkUnavailableError: there are no jars to start Spark with.
+    """
+    application = str(PROJECT / APPLICATION)
+    if environment.get("SPARK_REMOTE"):
+        return [sys.executable, application, *arguments.to_argv()]
+    try:
+        conf = launch_conf(settings.jars, MASTER)
+    except FileNotFoundError as error:
+        raise SparkUnavailableError(str(error)) from error
+    stated = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    return [str(_spark_home() / "bin" / "spark-submit"), "--master", MASTER, *stated, application, *arguments.to_argv()]
+
+
+def driver_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of the driver: this Python, this project, and the Spark of this Python."""
+    paths = [str(PROJECT), *filter(None, [environment.get("PYTHONPATH")])]
+    return {
+        **environment,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_HOME": str(_spark_home()),
+    }
+
+
+def _spark_home() -> Path:
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        msg = "pyspark is not installed in this Python: run `make setup`"
+        raise SparkUnavailableError(msg)
+    return Path(found.origin).parent
+
+
+def _end_tree(process: subprocess.Popen[bytes]) -> None:
+    """Ask the driver's process group to end, then end it: no JVM outlives the command."""
+    for how, patience in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, None)):
+        if process.poll() is not None:
+            return
+        os.killpg(process.pid, how)
+        try:
+            process.wait(patience)
+        except subprocess.TimeoutExpired:
+            continue
+
+
+@contextmanager
+def _sigterm_as_exit() -> Iterator[None]:
+    """Turn SIGTERM into an exception for a while, so that the driver is ended too."""
+
+    def leave(signum: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + signum)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,61 @@
+"""What is known of a table from its Delta log alone: version, rows, size. No Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from include.control.gates import Gates
+from include.paths import LakehousePaths
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """One table as it lies on disk; all None where it was never built.
+
+    Attributes:
+        table: the table.
+        version: its newest version.
+        certified_version: the version that readers may use.
+        rows: rows of the newest version; None too where a file states no count.
+        bytes: size of the files of the newest version.
+        quarantined: rows in its quarantine; 0 where there is none.
+    """
+
+    table: str
+    version: int | None = None
+    certified_version: int | None = None
+    rows: int | None = None
+    bytes: int | None = None
+    quarantined: int | None = None
+
+
+def table_facts(table: str, root: Path) -> TableFacts:
+    """Look at one table of the lakehouse under `root`."""
+    paths = LakehousePaths(root)
+    if not DeltaTable.is_deltatable(str(paths.table(table))):
+        return TableFacts(table)
+    delta = DeltaTable(str(paths.table(table)))
+    rows, size = _rows_and_bytes(delta)
+    has_quarantine = DeltaTable.is_deltatable(str(paths.quarantine(table)))
+    return TableFacts(
+        table=table,
+        version=delta.version(),
+        certified_version=Gates(paths).certified(table),
+        rows=rows,
+        bytes=size,
+        quarantined=_rows_and_bytes(DeltaTable(str(paths.quarantine(table))))[0] if has_quarantine else 0,
+    )
+
+
+def _rows_and_bytes(delta: DeltaTable) -> tuple[int | None, int]:
+    files = pa.table(delta.get_add_actions(flatten=True))
+    if files.num_rows == 0:
+        return 0, 0
+    counts = files["num_records"]
+    rows = None if counts.null_count else pc.sum(counts).as_py()
+    return rows, pc.sum(files["size_bytes"]).as_py()

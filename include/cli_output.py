@@ -1,0 +1,57 @@
+"""How the CLI speaks: results on stdout, errors on stderr, every typed error with its exit code."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from typer.core import TyperGroup
+
+from include.errors import MillraceError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+WIDTH_WITHOUT_TERMINAL = 200
+"""Columns of output that goes to a file or a pipe, so that tables are not cut for a terminal that is not there."""
+
+
+class ErrorsToExitCodes(TyperGroup):
+    """The command group that ends a command with the exit code of the error it raised."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; a typed error is shown on stderr without a traceback."""
+        try:
+            return super().invoke(ctx)
+        except MillraceError as error:
+            show_error(error)
+            ctx.exit(error.exit_code)
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console on stdout or stderr."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else WIDTH_WITHOUT_TERMINAL)
+
+
+def show(*parts: RenderableType) -> None:
+    """Print the result of a command, a part a line."""
+    out = console()
+    for part in parts:
+        out.print(part, markup=False)
+
+
+def show_error(error: MillraceError) -> None:
+    """Print an error; the problems of specs as a table where a person looks at a terminal, else a line each."""
+    from include.cli_views import problem_table
+    from include.specs.problem import SpecsRefusedError
+
+    out = console(stderr=True)
+    if isinstance(error, SpecsRefusedError) and out.is_terminal:
+        head, *_ = str(error).split("\n")
+        out.print(problem_table(error.problems))
+        out.print(head, style="bold red", markup=False)
+    else:
+        out.print(str(error), markup=False, soft_wrap=True)

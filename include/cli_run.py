@@ -1,0 +1,82 @@
+"""Running intervals without Airflow: one Spark driver an interval, watched through the reports that it leaves."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from include.cli_driver import Driver, DriverEnd
+from include.cli_output import console
+from include.cli_reports import ending, failure_lines, report_line, report_table, worst
+from include.cli_selection import Selection
+from include.contracts.interval import Interval
+from include.contracts.interval_args import IntervalArgs
+from include.contracts.job_report import JobReport
+from include.errors import ExitCode
+from include.paths import LakehousePaths
+from include.settings import Settings
+
+
+def run_selection(selection: Selection, settings: Settings, *, reprocess: bool) -> ExitCode:
+    """Run every interval in turn, up to the first that fails, and show how each table ended.
+
+    Raises:
+        SparkUnavailableError: there is no Spark to start.
+    """
+    run_id = f"cli__{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    for interval in selection.intervals:
+        code = _run_interval(
+            selection, _arguments(selection, interval, settings, run_id, reprocess=reprocess), settings
+        )
+        if code is not ExitCode.OK:
+            return code
+    return ExitCode.OK
+
+
+def _arguments(
+    selection: Selection, interval: Interval, settings: Settings, run_id: str, *, reprocess: bool
+) -> IntervalArgs:
+    tables = tuple(spec.table for spec in selection.specs)
+    return IntervalArgs(
+        domain=selection.domain,
+        interval_start=interval.start,
+        interval_end=interval.end,
+        run_id=run_id,
+        root=settings.root,
+        landing=settings.landing,
+        tables=settings.tables,
+        reports=LakehousePaths(settings.root).reports / run_id / f"{interval.start:%Y-%m-%dT%H%M%SZ}",
+        table=tables if selection.names_tables else (),
+        reprocess=reprocess,
+    )
+
+
+def _run_interval(selection: Selection, arguments: IntervalArgs, settings: Settings) -> ExitCode:
+    tables = [spec.table for spec in selection.specs]
+    driver = Driver(settings, arguments)
+    out = console()
+    reports: list[JobReport] = []
+    with out.status(f"{arguments.interval}: starting Spark") as status:
+        for report in driver.reports(tables):
+            reports.append(report)
+            out.print(report_line(report))
+            waiting = [table for table in tables if table not in {one.table for one in reports}]
+            status.update(f"{arguments.interval}: {waiting[0] if waiting else 'ending'}")
+    out.print(report_table(reports, tables))
+    return _conclude(driver.end(), reports, tables)
+
+
+def _conclude(end: DriverEnd, reports: list[JobReport], tables: list[str]) -> ExitCode:
+    """Say on stderr what went wrong, if anything did, and where the driver's log is."""
+    code = worst(ending(report) for report in reports)
+    err = console(stderr=True)
+    if code is ExitCode.OK and (end.exit_code != 0 or len(reports) < len(tables)):
+        code = _of_process(end.exit_code)
+        err.print(f"The Spark driver ended with exit code {end.exit_code}:\n{end.last_words}", markup=False)
+    if code is not ExitCode.OK:
+        err.print("\n".join((*failure_lines(reports), f"driver log: {end.log}")), markup=False, soft_wrap=True)
+    return code
+
+
+def _of_process(exit_code: int) -> ExitCode:
+    """The ending that the process states by itself; one that it cannot have meant is a failure."""
+    return ExitCode(exit_code) if exit_code in set(ExitCode) - {ExitCode.OK} else ExitCode.FAILED

@@ -1,0 +1,133 @@
+"""The tables that the CLI shows: pure functions from what is known to what is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from include.contracts.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
+from include.specs.problem import SpecProblem, brief
+
+if TYPE_CHECKING:
+    from include.catalog import Catalog
+    from include.cli_facts import TableFacts
+    from include.cli_plan import Answer
+
+MISSING = "-"
+
+
+def new_table(*columns: str, numbers: Sequence[str] = ()) -> Table:
+    """An empty table; the columns in `numbers` are aligned right."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    return table
+
+
+def spec_table(catalog: Catalog) -> Table:
+    """All tables by layer: what each reads, what identifies a row, how many rules it has."""
+    table = new_table("table", "domain", "reads", "a row is", "columns", "rules", numbers=("columns", "rules"))
+    layer = ""
+    for spec in catalog.specs.values():
+        if layer not in ("", spec.layer):
+            table.add_section()
+        layer = spec.layer
+        rules = f"{len(spec.row_rules)} row, {len(spec.table_rules)} table"
+        table.add_row(spec.table, spec.domain, _reads(spec), _identity(spec), str(_column_count(spec)), rules)
+    return table
+
+
+def problem_table(problems: Iterable[SpecProblem]) -> Table:
+    """All problems of all spec files, a file a section."""
+    table = new_table("line", "key", "problem", "fix", numbers=("line",))
+    file = None
+    for problem in problems:
+        if problem.file != file:
+            file = problem.file
+            table.add_section()
+            table.add_row("", Text(str(file), style="bold"))
+        value = "" if problem.value is None else f": {brief(problem.value, 40)}"
+        table.add_row(str(problem.line), Text(problem.key), Text(f"{problem.message}{value}"), Text(problem.fix))
+    return table
+
+
+def plan_table(answers: Iterable[Answer]) -> Table:
+    """What the run of one interval would do, a row a table."""
+    numbers = ("last batch", "version", "certified", "files", "size")
+    table = new_table("table", *numbers, "would do", numbers=numbers)
+    for answer in answers:
+        advice = answer.advice
+        versions = (advice.batch_seq, advice.version, advice.certified_version) if advice else (None, None, None)
+        files = (str(len(advice.files)), size(advice.bytes)) if advice and advice.files else (MISSING, MISSING)
+        message = Text(answer.message, style="red" if answer.obstacle else "")
+        table.add_row(answer.table, *map(count, versions), *files, message)
+    return table
+
+
+def plan_notes(answers: Iterable[Answer]) -> list[str]:
+    """The planner's remarks, each once."""
+    notes = [f"note: {note}" for answer in answers if answer.advice for note in answer.advice.notes]
+    return list(dict.fromkeys(notes))
+
+
+def facts_table(facts: Iterable[TableFacts]) -> Table:
+    """All tables as they lie on disk."""
+    numbers = ("rows", "size", "version", "certified", "quarantined")
+    table = new_table("table", *numbers, "", numbers=numbers)
+    for one in facts:
+        remark = "not built yet" if one.version is None else _certification(one)
+        versions = (count(one.version), count(one.certified_version))
+        table.add_row(one.table, count(one.rows), size(one.bytes), *versions, count(one.quarantined), remark)
+    return table
+
+
+def count(number: int | None) -> str:
+    """A count with thousands separated.
+
+    >>> count(336776)
+    '336,776'
+    """
+    return MISSING if number is None else f"{number:,}"
+
+
+def size(byte_count: int | None) -> str:
+    """A number of bytes in the unit that fits it.
+
+    >>> size(3_400_000)
+    '3.4 MB'
+    """
+    if byte_count is None:
+        return MISSING
+    amount = float(byte_count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
+def _certification(facts: TableFacts) -> str:
+    if facts.certified_version is None:
+        return "no version is certified"
+    return "" if facts.certified_version == facts.version else "newest version is not certified"
+
+
+def _reads(spec: AnySpec) -> str:
+    return spec.source.landing + "/" if isinstance(spec, BronzeSpec) else ", ".join(spec.source_tables)
+
+
+def _identity(spec: AnySpec) -> str:
+    if isinstance(spec, SilverSpec):
+        return ", ".join(spec.keys)
+    return ", ".join(spec.group_by) if isinstance(spec, GoldSpec) else "as received"
+
+
+def _column_count(spec: AnySpec) -> int:
+    parts: tuple[Mapping[str, object], ...] = (
+        (spec.group_by, spec.measures) if isinstance(spec, GoldSpec) else (spec.columns,)
+    )
+    return sum(map(len, parts))

@@ -1,0 +1,1 @@
+"""What the sides agree on: table specs, job arguments, job reports. Frozen, validated at the edge."""

@@ -1,0 +1,123 @@
+"""One expectation of a table spec: a Great Expectations name, its arguments, and what happens when it fails."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
+from pydantic_core import PydanticCustomError
+
+
+class Action(StrEnum):
+    """What a failed expectation does.
+
+    `quarantine` and `drop` judge one row and take it out of the batch; `warn` and `fail` judge a table version.
+    """
+
+    QUARANTINE = "quarantine"
+    DROP = "drop"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+ROW_ACTIONS = frozenset({Action.QUARANTINE, Action.DROP})
+
+ROW_EXPECTATIONS = frozenset(
+    {
+        "expect_column_values_to_not_be_null",
+        "expect_column_values_to_be_null",
+        "expect_column_values_to_be_between",
+        "expect_column_values_to_be_in_set",
+        "expect_column_values_to_not_be_in_set",
+        "expect_column_values_to_match_regex",
+        "expect_column_values_to_not_match_regex",
+        "expect_column_value_lengths_to_be_between",
+        "expect_column_pair_values_a_to_be_greater_than_b",
+    }
+)
+"""The expectations that can judge a single row, and so may quarantine or drop it."""
+
+TABLE_EXPECTATIONS = frozenset(
+    {
+        "expect_column_distinct_values_to_be_in_set",
+        "expect_column_max_to_be_between",
+        "expect_column_mean_to_be_between",
+        "expect_column_min_to_be_between",
+        "expect_column_proportion_of_unique_values_to_be_between",
+        "expect_column_sum_to_be_between",
+        "expect_column_to_exist",
+        "expect_column_unique_value_count_to_be_between",
+        "expect_column_values_to_be_unique",
+        "expect_compound_columns_to_be_unique",
+        "expect_table_column_count_to_be_between",
+        "expect_table_columns_to_match_set",
+        "expect_table_row_count_to_be_between",
+        "expect_table_row_count_to_equal",
+    }
+)
+"""The expectations that can judge only a whole table version, and so may only warn or fail."""
+
+
+class Expectation(BaseModel):
+    """One rule on one table, written in YAML as `{expect_...: {arguments}, action: ..., reason: ...}`.
+
+    Attributes:
+        name: the Great Expectations name, `expect_...`.
+        arguments: that expectation's own arguments, such as `column` or `min_value`.
+        action: what happens when it fails.
+        reason: why the rule exists; shown wherever a row or a version is refused.
+
+    >>> Expectation.model_validate(
+    ...     {"expect_column_values_to_not_be_null": {"column": "flight_id"}, "action": "quarantine"}
+    ... ).rule
+    'expect_column_values_to_not_be_null(flight_id)'
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    action: Action
+    reason: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_yaml_form(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "name" in given:
+            return given
+        names = [key for key in given if str(key).startswith("expect_")]
+        if len(names) != 1:
+            msg = f"an expectation has exactly one key that starts with expect_, this one has {names or 'none'}"
+            raise ValueError(msg)
+        rest = {key: value for key, value in given.items() if key != names[0]}
+        return {"name": names[0], "arguments": given[names[0]] or {}, **rest}
+
+    @model_validator(mode="after")
+    def _is_known_and_fits_its_action(self) -> Self:
+        if self.name not in ROW_EXPECTATIONS | TABLE_EXPECTATIONS:
+            known = sorted(ROW_EXPECTATIONS | TABLE_EXPECTATIONS)
+            raise PydanticCustomError(
+                "unknown_word", "unknown expectation", {"given": self.name, "known": known, "key": self.name}
+            )
+        if self.action in ROW_ACTIONS and self.name not in ROW_EXPECTATIONS:
+            msg = f"{self.name} judges a whole table, so its action is warn or fail"
+            raise PydanticCustomError("settings_clash", msg, {"key": "action"})
+        return self
+
+    @model_serializer
+    def _to_yaml_form(self) -> dict[str, Any]:
+        reason = {"reason": self.reason} if self.reason else {}
+        return {self.name: self.arguments, "action": self.action.value, **reason}
+
+    @property
+    def judges_rows(self) -> bool:
+        """Whether a failing row is taken out of the batch, rather than the version being refused."""
+        return self.action in ROW_ACTIONS
+
+    @property
+    def rule(self) -> str:
+        """The short name under which refusals are counted: the expectation and the columns it looks at."""
+        columns = [self.arguments[key] for key in ("column", "column_A", "column_B") if key in self.arguments]
+        columns += self.arguments.get("column_list", [])
+        return f"{self.name}({', '.join(map(str, columns))})"

@@ -1,0 +1,46 @@
+"""The interval: the half-open UTC window that a run is for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+
+
+def in_utc(moment: datetime) -> datetime:
+    """`moment` in UTC; a naive one is refused, since its zone would be a guess.
+
+    Raises:
+        ValueError: `moment` has no time zone.
+    """
+    if moment.tzinfo is None:
+        msg = f"{moment.isoformat()} has no time zone; write it as {moment.isoformat()}Z"
+        raise ValueError(msg)
+    return moment.astimezone(UTC)
+
+
+Instant = Annotated[datetime, AfterValidator(in_utc)]
+
+
+class Interval(BaseModel):
+    """`[start, end)` in UTC.
+
+    >>> str(Interval(start=datetime(2013, 1, 1, tzinfo=UTC), end=datetime(2013, 1, 2, tzinfo=UTC)))
+    '[2013-01-01T00:00:00Z, 2013-01-02T00:00:00Z)'
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    start: Instant
+    end: Instant
+
+    @model_validator(mode="after")
+    def _is_not_empty(self) -> Self:
+        if self.end <= self.start:
+            msg = f"an interval must end after it starts: {self}"
+            raise ValueError(msg)
+        return self
+
+    def __str__(self) -> str:
+        return f"[{self.start:%Y-%m-%dT%H:%M:%SZ}, {self.end:%Y-%m-%dT%H:%M:%SZ})"

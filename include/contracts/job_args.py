@@ -1,0 +1,80 @@
+"""The arguments of a job: one frozen model, whose argv is generated and parsed by pydantic-settings."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
+from pydantic_settings import CliApp
+
+from include.contracts.interval import Instant, Interval
+
+
+class Job(StrEnum):
+    """The jobs of the data plane; each is the module `spark_jobs/jobs/<name>.py`."""
+
+    BRONZE_INGEST = "bronze_ingest"
+    SILVER_MERGE = "silver_merge"
+    GOLD_AGGREGATE = "gold_aggregate"
+    QUALITY_GATE = "quality_gate"
+    TABLE_OPTIMIZE = "table_optimize"
+    TABLE_VACUUM = "table_vacuum"
+
+    @property
+    def application(self) -> str:
+        """The job's file, relative to the project."""
+        return f"spark_jobs/jobs/{self.value}.py"
+
+
+WRITER_OF_LAYER = {"bronze": Job.BRONZE_INGEST, "silver": Job.SILVER_MERGE, "gold": Job.GOLD_AGGREGATE}
+"""The job that writes the batches of each layer."""
+
+
+class JobArgs(BaseModel):
+    """What a job is told. Secrets are never among it: they come from the environment.
+
+    Attributes:
+        table: the table to write, judge or maintain.
+        interval_start: start of the interval (UTC, inclusive); a label below bronze.
+        interval_end: end of the interval (UTC, exclusive).
+        run_id: who asked: the Airflow run id, or `cli`.
+        root: the lakehouse root.
+        landing: the landing root.
+        tables: the folder of the table specs.
+        report: the file that the job writes its report to.
+        reprocess: read the interval's bronze rows again, whatever was consumed.
+        dry_run: maintenance only: say what would be done, and do nothing.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    table: str
+    interval_start: Instant
+    interval_end: Instant
+    run_id: str
+    root: Path
+    landing: Path
+    tables: Path
+    report: Path
+    reprocess: bool = False
+    dry_run: bool = False
+
+    @property
+    def interval(self) -> Interval:
+        """The interval of the run."""
+        return Interval(start=self.interval_start, end=self.interval_end)
+
+    def to_argv(self) -> list[str]:
+        """The arguments as a command line; `from_argv` gives the same model back."""
+        return CliApp.serialize(self)
+
+    @classmethod
+    def from_argv(cls, argv: list[str]) -> Self:
+        """The arguments that a command line states.
+
+        Raises:
+            SystemExit: with a usage message, when an argument is missing, unknown or wrong.
+        """
+        return CliApp.run(cls, cli_args=argv)

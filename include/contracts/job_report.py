@@ -1,0 +1,161 @@
+"""The report that every job leaves behind: how it ended, and what became of each row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from include.contracts.interval import Interval
+from include.errors import ExitCode, Outcome
+
+
+class RowFates(BaseModel):
+    """One fate a row: what became of the rows that a batch read.
+
+    `read = applied + unchanged + superseded + quarantined + dropped` holds for every batch.
+
+    Attributes:
+        read: rows (or records) read from the source.
+        applied: rows that changed the target: inserted, updated or deleted by it.
+        unchanged: rows the target already held as they are.
+        superseded: rows that a later one, in the batch or in the target, overrules.
+        quarantined: rows refused by a rule and kept in the quarantine.
+        dropped: rows left out by a named rule with `action: drop`.
+        inserted: target rows that came to be.
+        updated: target rows that changed.
+        deleted: target rows that went, absences of a full snapshot included.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    read: int = 0
+    applied: int = 0
+    unchanged: int = 0
+    superseded: int = 0
+    quarantined: int = 0
+    dropped: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+    @property
+    def are_conserved(self) -> bool:
+        """Whether every row that was read has exactly one fate."""
+        fates = self.applied + self.unchanged + self.superseded + self.quarantined + self.dropped
+        return self.read == fates
+
+
+class CheckResult(BaseModel):
+    """What one expectation said about one table version.
+
+    Attributes:
+        rule: the expectation and its columns, as `Expectation.rule`.
+        action: `warn` or `fail`.
+        passed: its verdict.
+        reason: why the rule exists, from the spec.
+        expected: the rule's arguments other than its columns, such as `min_value`.
+        observed: the observed value, where there is one.
+        unexpected_rows: how many rows fail it, where rows can.
+        samples: up to five unexpected values.
+        error: why the rule could not be judged; such a rule never passes.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rule: str
+    action: str
+    passed: bool
+    reason: str = ""
+    expected: dict[str, Any] = Field(default_factory=dict)
+    observed: Any = None
+    unexpected_rows: int | None = None
+    samples: tuple[Any, ...] = ()
+    error: str = ""
+
+
+class JobReport(BaseModel):
+    """What a job says of its end. The operator and the CLI decide from it alone.
+
+    Attributes:
+        job: which job.
+        table: the table it worked on.
+        outcome: how it ended.
+        message: one line for a person: what happened and, on failure, what to do next.
+        error_class: the class of the error that ended it.
+        interval: the interval of the run.
+        run_id: who asked for the run.
+        table_id: Delta's id of the table.
+        stream: the stream of the batch.
+        batch_seq: the number of the batch that this run committed, or of the last one when there was nothing new.
+        token: the token of that batch's winning attempt.
+        version: the table version that it made.
+        certified_version: the table version that readers may use.
+        certified_moved: whether this run moved it.
+        rows: the fates of the rows.
+        table_rows: rows in the table afterwards, where known.
+        attempts: how many times the batch was planned.
+        conflicts: the classes of the conflicts that were met on the way.
+        waited_s: seconds spent waiting for the lease.
+        checks: what the gate's rules said.
+        files: path -> status of the source files, bronze only.
+        details: figures of one job alone, such as files removed by OPTIMIZE.
+        notes: remarks for a person, such as a spec that changed since the last batch.
+        timings_s: phase -> seconds.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    job: str
+    table: str
+    outcome: Outcome
+    message: str
+    error_class: str = ""
+    interval: Interval
+    run_id: str
+    table_id: str = ""
+    stream: str = ""
+    batch_seq: int | None = None
+    token: str = ""
+    version: int | None = None
+    certified_version: int | None = None
+    certified_moved: bool = False
+    rows: RowFates = RowFates()
+    table_rows: int | None = None
+    attempts: int = 0
+    conflicts: tuple[str, ...] = ()
+    waited_s: float = 0.0
+    checks: tuple[CheckResult, ...] = ()
+    files: dict[str, str] = Field(default_factory=dict)
+    details: dict[str, Any] = Field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    timings_s: dict[str, float] = Field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code of a job that ends so."""
+        return _EXIT_CODES.get(self.outcome, ExitCode.FAILED)
+
+    def save(self, path: Path) -> None:
+        """Write the report to `path` whole or not at all."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        partial.write_text(self.model_dump_json(indent=1))
+        partial.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> JobReport | None:
+        """The report at `path`, or None when the job left none."""
+        return cls.model_validate_json(path.read_text()) if path.exists() else None
+
+
+_EXIT_CODES = {
+    Outcome.COMMITTED: ExitCode.OK,
+    Outcome.NO_OP: ExitCode.OK,
+    Outcome.NOT_READY: ExitCode.NOT_READY,
+    Outcome.CONFLICT: ExitCode.CONFLICT,
+    Outcome.GATE_FAILED: ExitCode.GATE_FAILED,
+    Outcome.BAD_INPUT: ExitCode.BAD_INPUT,
+    Outcome.SPARK_UNAVAILABLE: ExitCode.SPARK_UNAVAILABLE,
+}

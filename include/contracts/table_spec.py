@@ -1,0 +1,311 @@
+"""The specs of the three layers: what a table is, and what its data must look like.
+
+One YAML file under `include/tables/<layer>/<domain>/` is one spec. Names of change-data settings follow
+Spark's AutoCDC (`keys`, `sequence_by`, `apply_as_deletes`, `stored_as_scd_type`). The models say what shape
+a spec has; that the names in it agree, within a spec and between specs, is checked by `include.catalog`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
+
+from include.contracts.expectation import Expectation
+
+NAME = r"[a-z][a-z0-9_]*"
+SIMPLE_TYPES = frozenset(
+    {"string", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp", "binary"}
+)
+DECIMAL = r"decimal\(\d{1,2},\d{1,2}\)"
+_OTHER_NAMES_OF_TYPES = {
+    "integer": "int",
+    "long": "bigint",
+    "short": "smallint",
+    "byte": "tinyint",
+    "real": "float",
+    "text": "string",
+    "varchar": "string",
+    "bool": "boolean",
+    "datetime": "timestamp",
+    "numeric": "decimal(p,s)",
+    "number": "decimal(p,s)",
+}
+
+
+def _is_a_column_type(name: str) -> str:
+    if name in SIMPLE_TYPES or re.fullmatch(DECIMAL, name):
+        return name
+    known = [*sorted(SIMPLE_TYPES), "decimal(p,s)"]
+    given = _OTHER_NAMES_OF_TYPES.get(name.lower(), name.lower())
+    raise PydanticCustomError("unknown_word", "unknown column type", {"given": given, "known": known})
+
+
+def _is_a_retention(text: str) -> str:
+    if re.fullmatch(r"\d+ (hours|days)", text):
+        return text
+    msg = f"{text!r} is not a retention; write it as '168 hours' or '7 days'"
+    raise ValueError(msg)
+
+
+def _as_property_text(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int) else value
+
+
+ColumnName = Annotated[str, Field(pattern=rf"^{NAME}$")]
+ColumnType = Annotated[str, AfterValidator(_is_a_column_type)]
+Retention = Annotated[str, AfterValidator(_is_a_retention)]
+PropertyText = Annotated[
+    str, BeforeValidator(_as_property_text), WithJsonSchema({"type": ["string", "boolean", "integer"]})
+]
+
+
+class SpecPart(BaseModel):
+    """The base of every part of a spec: frozen, and unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class ColumnSpec(SpecPart):
+    """One column.
+
+    Attributes:
+        type: the Spark SQL type that the column is stored with.
+        nullable: false makes a row without a value a refused row (reason `<column> is null`).
+        description: what it means, with its unit.
+        expression: Spark SQL over the source's columns (`from` in YAML); the column of the same name when left out.
+    """
+
+    type: ColumnType = "string"
+    nullable: bool = True
+    description: str = ""
+    expression: str | None = Field(default=None, alias="from")
+
+
+class VacuumSpec(SpecPart):
+    """How long files that no version needs any more are kept.
+
+    Attributes:
+        retain: `<n> hours` or `<n> days`; older versions can then be neither read nor restored.
+    """
+
+    retain: Retention = "30 days"
+
+
+class MaintenanceSpec(SpecPart):
+    """What table maintenance does for the table.
+
+    Attributes:
+        optimize: `auto` bin-packs (or Z-orders, where `zorder_by` is set) when small files call for it; `off` never.
+        vacuum: the retention below which no file is removed.
+        change_data_feed: whether Delta records row changes, which the next layer reads.
+    """
+
+    optimize: Literal["auto", "off"] = "auto"
+    vacuum: VacuumSpec = VacuumSpec()
+    change_data_feed: bool = True
+
+
+class TableSpec(SpecPart):
+    """What all layers share.
+
+    Attributes:
+        table: `<layer>.<name>`, the same in YAML, UI, ledger and folder.
+        description: what one row is.
+        owner: the team to ask; shown in the UI.
+        classification: who may see the data.
+        domain: the business area, taken from the folder of the file.
+        expectations: what must hold of single rows (`quarantine`, `drop`) and of a table version (`warn`, `fail`).
+        partitioned_by: the columns whose values become folders; none is right below a terabyte or so.
+        zorder_by: the columns that maintenance clusters the files by: those that queries and merges filter on.
+        maintenance: what table maintenance does.
+        delta: further Delta table properties, `delta.<name>: <value>`.
+    """
+
+    table: str
+    description: str = ""
+    owner: str = ""
+    classification: Literal["public", "internal", "confidential", "restricted"] = "internal"
+    domain: str = ""
+    expectations: tuple[Expectation, ...] = ()
+    partitioned_by: tuple[ColumnName, ...] = ()
+    zorder_by: tuple[ColumnName, ...] = ()
+    maintenance: MaintenanceSpec = MaintenanceSpec()
+    delta: dict[str, PropertyText] = Field(default_factory=dict)
+
+    @property
+    def layer(self) -> str:
+        """`bronze`, `silver` or `gold`."""
+        return self.table.split(".")[0]
+
+    @property
+    def name(self) -> str:
+        """The table's name without its layer."""
+        return self.table.split(".")[1]
+
+    @property
+    def source_tables(self) -> tuple[str, ...]:
+        """The tables this one reads, as `<layer>.<name>`."""
+        return ()
+
+    @property
+    def row_rules(self) -> tuple[Expectation, ...]:
+        """The expectations that take single rows out of a batch."""
+        return tuple(rule for rule in self.expectations if rule.judges_rows)
+
+    @property
+    def table_rules(self) -> tuple[Expectation, ...]:
+        """The expectations by which the gate judges a table version."""
+        return tuple(rule for rule in self.expectations if not rule.judges_rows)
+
+    @property
+    def spec_hash(self) -> str:
+        """A short digest of everything that decides the table's rows; descriptions and owners do not."""
+        return _digest(self.model_dump_json(exclude={"description", "owner", "classification", "maintenance"}))
+
+    @property
+    def suite_hash(self) -> str:
+        """A short digest of the table rules: gate results are kept by (table id, version, suite hash)."""
+        return _digest("".join(rule.model_dump_json() for rule in self.table_rules))
+
+
+class LandingSource(SpecPart):
+    """Where a source system delivers files, and in which form.
+
+    Attributes:
+        landing: folder under the landing root.
+        path: folder of one interval below it, by Python format fields of `interval_start` and `interval_end`.
+        files: glob of the file names; others in the folder are left alone.
+        format: `json` (one object a line), `csv` (with a header line) or `parquet`; `.gz` files are read as they are.
+        delimiter: of CSV files.
+    """
+
+    landing: str
+    path: str = "date={interval_start:%Y-%m-%d}"
+    files: str = "*"
+    format: Literal["json", "csv", "parquet"]
+    delimiter: str = Field(default=",", min_length=1, max_length=1)
+
+
+class BronzeSpec(TableSpec):
+    """A bronze table: rows as received, appended once each, with where they came from.
+
+    Attributes:
+        source: where its files land.
+        columns: the fields of a record, each with the type that its values should have; a value that does not fit is
+            kept in `_rescued`.
+    """
+
+    table: str = Field(pattern=rf"^bronze\.{NAME}$")
+    source: LandingSource
+    columns: dict[ColumnName, ColumnSpec] = Field(min_length=1)
+
+
+class SilverSpec(TableSpec):
+    """A silver table: one row a key, as last reported.
+
+    Attributes:
+        source: the bronze table it is merged from.
+        keys: the columns that identify a row.
+        sequence_by: the columns of this table that order the events of one key; without them the order is the
+            interval's.
+        stored_as_scd_type: 1 keeps the last state only.
+        apply_as_deletes: Spark SQL over the source's columns; a row for which it is true deletes its key.
+        snapshot: `full` says that each interval delivers the whole table: keys that are missing are deleted.
+        columns: the table's columns, typed.
+    """
+
+    table: str = Field(pattern=rf"^silver\.{NAME}$")
+    source: str = Field(pattern=rf"^bronze\.{NAME}$")
+    keys: tuple[ColumnName, ...] = Field(min_length=1)
+    sequence_by: tuple[ColumnName, ...] = ()
+    stored_as_scd_type: Literal[1] = 1
+    apply_as_deletes: str | None = None
+    snapshot: Literal["full"] | None = None
+    columns: dict[ColumnName, ColumnSpec] = Field(min_length=1)
+
+    @property
+    def source_tables(self) -> tuple[str, ...]:
+        """The one bronze table it is merged from."""
+        return (self.source,)
+
+
+class GoldSource(SpecPart):
+    """One silver table that a gold table reads.
+
+    Attributes:
+        table: the silver table.
+        where: Spark SQL that keeps rows, over the table's own columns.
+        join: how it joins the sources above it; left out for the first.
+        on: Spark SQL of the join, columns written `<alias>.<column>`.
+    """
+
+    table: str = Field(pattern=rf"^silver\.{NAME}$")
+    where: str | None = None
+    join: Literal["inner", "left"] | None = None
+    on: str | None = None
+
+    @model_validator(mode="after")
+    def _join_has_its_condition(self) -> Self:
+        if (self.join is None) != (self.on is None):
+            msg = "join and on go together: a joined source needs both, the first source neither"
+            raise ValueError(msg)
+        return self
+
+
+class GoldSpec(TableSpec):
+    """A gold table: measures by group, recomputed for what changed.
+
+    Attributes:
+        sources: alias -> silver table; the first is the one that is counted.
+        refresh_by: the group column whose changed values are recomputed, such as a date.
+        refresh_from: alias -> Spark SQL over that source's own columns that gives the value of `refresh_by`
+            which a changed row of it touches.
+        group_by: group column -> Spark SQL over `<alias>.<column>`.
+        measures: measure -> Spark SQL aggregate over `<alias>.<column>`.
+    """
+
+    table: str = Field(pattern=rf"^gold\.{NAME}$")
+    sources: dict[ColumnName, GoldSource] = Field(min_length=1)
+    refresh_by: ColumnName
+    refresh_from: dict[ColumnName, str]
+    group_by: dict[ColumnName, str] = Field(min_length=1)
+    measures: dict[ColumnName, str] = Field(min_length=1)
+
+    @property
+    def source_tables(self) -> tuple[str, ...]:
+        """The silver tables it reads, in the order of the spec."""
+        return tuple(source.table for source in self.sources.values())
+
+
+AnySpec = BronzeSpec | SilverSpec | GoldSpec
+
+SPEC_OF_LAYER: dict[str, type[BronzeSpec] | type[SilverSpec] | type[GoldSpec]] = {
+    "bronze": BronzeSpec,
+    "silver": SilverSpec,
+    "gold": GoldSpec,
+}
+"""The model of each layer's specs."""
+
+
+def parse_spec(document: dict[str, Any]) -> AnySpec:
+    """The spec that a YAML document states; its layer is the first part of `table`.
+
+    Raises:
+        pydantic.ValidationError: with every error of the document, by key path.
+        ValueError: `table` is missing or names no layer.
+    """
+    layer = str(document.get("table", "")).split(".")[0]
+    if layer not in SPEC_OF_LAYER:
+        msg = f"table must be bronze.<name>, silver.<name> or gold.<name>, got {document.get('table')!r}"
+        raise ValueError(msg)
+    return SPEC_OF_LAYER[layer].model_validate(document)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

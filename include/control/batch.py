@@ -1,0 +1,164 @@
+"""The words of one batch: its stream, its intent, its place in the log."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from uuid import uuid4
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from include.contracts.interval import Instant
+from include.control.delta_log import USER_METADATA_KEY, Commit
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An independently ordered sequence of batches into one table.
+
+    >>> Stream("silver.flights").app_id
+    'millrace/silver.flights/main'
+    """
+
+    table: str
+    name: str = "main"
+
+    @property
+    def app_id(self) -> str:
+        """Delta's application id of the stream; its txnVersion is the batch_seq."""
+        return f"millrace/{self.table}/{self.name}"
+
+
+class FileFact(BaseModel):
+    """What identifies one source file: path, size and checksum; never its time alone.
+
+    Attributes:
+        path: relative to the landing root.
+        size: bytes.
+        mtime_ns: modification time, which only saves reading a file again whose identity is known.
+        checksum: SHA-256 of the content.
+        defect: why the file cannot be loaded; empty for a sound one.
+        columns: the file's own columns in order, where its format says them (CSV, Parquet).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    size: int
+    mtime_ns: int
+    checksum: str = ""
+    defect: str = ""
+    columns: tuple[str, ...] = ()
+
+
+class BatchSources(BaseModel):
+    """What a batch reads, pinned.
+
+    Attributes:
+        ranges: source table -> (version already consumed, version to consume up to); None consumes from the start.
+        files: number of source files (the list is in `ops.files`).
+        files_digest: digest of their paths and checksums.
+        snapshot_at: start of the interval whose full snapshot the target now holds.
+        reprocess: the interval's rows are read again, whatever was consumed.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    ranges: dict[str, tuple[int | None, int]] = Field(default_factory=dict)
+    files: int = 0
+    files_digest: str = ""
+    snapshot_at: Instant | None = None
+    reprocess: bool = False
+
+
+class Intent(BaseModel):
+    """What one attempt is about to commit; written to the ledger before the commit.
+
+    Several intents may claim one `batch_seq`; the log lets one token win.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    table: str
+    table_id: str
+    stream: str
+    batch_seq: int
+    token: str
+    interval_start: Instant
+    interval_end: Instant
+    run_id: str
+    spec_hash: str
+    sources: BatchSources
+
+    def user_metadata(self) -> str:
+        """The `userMetadata` of the commit: the intent without what the log itself knows."""
+        return json.dumps({USER_METADATA_KEY: self.model_dump(mode="json")}, sort_keys=True)
+
+    @property
+    def app_id(self) -> str:
+        """Delta's application id of the intent's stream."""
+        return Stream(self.table, self.stream).app_id
+
+
+@dataclass(frozen=True)
+class Winner:
+    """The attempt that became a batch, as its commit says."""
+
+    intent: Intent
+    version: int
+
+    @property
+    def batch_seq(self) -> int:
+        """The number of the batch."""
+        return self.intent.batch_seq
+
+    @property
+    def token(self) -> str:
+        """The token of the attempt."""
+        return self.intent.token
+
+
+@dataclass(frozen=True)
+class StreamPosition:
+    """Where a stream stands, from one reading of the log.
+
+    Attributes:
+        table_id: Delta's id of the table.
+        version: the newest version that was read.
+        epoch: the table's epoch at that reading.
+        last: the last committed batch of the stream.
+    """
+
+    table_id: str
+    version: int
+    epoch: str = "0"
+    last: Winner | None = None
+
+    @property
+    def next_seq(self) -> int:
+        """Last committed txn + 1: a compare-and-swap on the log itself."""
+        return self.last.batch_seq + 1 if self.last else 1
+
+    @property
+    def last_sources(self) -> BatchSources:
+        """What the last batch consumed."""
+        return self.last.intent.sources if self.last else BatchSources()
+
+
+def new_token() -> str:
+    """A random id for one attempt."""
+    return uuid4().hex
+
+
+def winner_of(commit: Commit, app_id: str) -> Winner | None:
+    """The batch of `app_id` that a commit made, if it made one."""
+    if app_id not in commit.txns or not commit.metadata:
+        return None
+    return Winner(Intent.model_validate(commit.metadata), commit.version)
+
+
+def files_digest(files: tuple[FileFact, ...]) -> str:
+    """A digest of a set of files, whatever their order."""
+    lines = sorted(f"{file.path}\t{file.checksum}" for file in files)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

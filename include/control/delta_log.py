@@ -1,0 +1,109 @@
+"""Reads a Delta table's log in plain Python: who committed what, at which version.
+
+The log is the truth of the commit protocol (ADR 0002). Only commit files are read here; what older commits left in a
+checkpoint is asked of delta-rs, in `include.control.resolution`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from include.errors import TornLogError
+
+USER_METADATA_KEY = "millrace"
+
+EPOCH_START = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One version of a table.
+
+    Attributes:
+        version: the version the commit made.
+        at: when, by the committer's clock.
+        operation: Delta's name of it, such as `MERGE`.
+        txns: appId -> txnVersion that the commit carries.
+        metadata: Millrace's own part of `userMetadata`; empty for commits of others.
+        metrics: Delta's operation metrics, numbers as text.
+        added: data files added, relative to the table.
+        changes_data: whether a reader can see other rows than before.
+    """
+
+    version: int
+    at: datetime = EPOCH_START
+    operation: str = ""
+    txns: dict[str, int] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, str] = field(default_factory=dict)
+    added: tuple[str, ...] = ()
+    changes_data: bool = False
+
+
+def latest_version(table: Path) -> int:
+    """The newest version of the table, -1 when there is none."""
+    return max(_commit_versions(table), default=-1)
+
+
+def commits_after(table: Path, version: int) -> Iterator[Commit]:
+    """The commits above `version`, upward, until the log ends.
+
+    Raises:
+        TornLogError: a version between `version` and the newest one has no commit file any more.
+    """
+    at = version + 1
+    while (commit := read_commit(table, at)) is not None:
+        yield commit
+        at += 1
+    if (newest := latest_version(table)) > at:
+        msg = (
+            f"The log of {table} has no commit {at}, but has {newest}: it was cleaned up or damaged since version "
+            f"{version} was last resolved. Do not write; restore {table}/_delta_log/{at:020d}.json from a backup."
+        )
+        raise TornLogError(msg)
+
+
+def read_commit(table: Path, version: int) -> Commit | None:
+    """The commit that made `version`, or None when the log has no such file."""
+    try:
+        text = (table / "_delta_log" / f"{version:020d}.json").read_text()
+    except FileNotFoundError:
+        return None
+    return _commit(version, [json.loads(line) for line in text.splitlines() if line.strip()])
+
+
+def _commit(version: int, actions: list[dict[str, Any]]) -> Commit:
+    info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    files = [action[kind] for action in actions for kind in ("add", "remove") if kind in action]
+    return Commit(
+        version=version,
+        at=datetime.fromtimestamp(info.get("timestamp", 0) / 1000, UTC),
+        operation=info.get("operation", ""),
+        txns={action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action},
+        metadata=_own_metadata(info.get("userMetadata")),
+        metrics=info.get("operationMetrics", {}),
+        added=tuple(unquote(action["add"]["path"]) for action in actions if "add" in action),
+        changes_data=any(file.get("dataChange", True) for file in files),
+    )
+
+
+def _own_metadata(text: str | None) -> dict[str, Any]:
+    """Millrace's part of a commit's userMetadata; what other writers put there is none of our business."""
+    try:
+        given = json.loads(text or "{}")
+    except json.JSONDecodeError:
+        return {}
+    own = given.get(USER_METADATA_KEY) if isinstance(given, dict) else None
+    return own if isinstance(own, dict) else {}
+
+
+def _commit_versions(table: Path) -> Iterator[int]:
+    log = table / "_delta_log"
+    names = (entry.name for entry in log.iterdir()) if log.is_dir() else ()
+    return (int(name[:20]) for name in names if len(name) == 25 and name[:20].isdigit() and name.endswith(".json"))

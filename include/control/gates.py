@@ -1,0 +1,107 @@
+"""Gate results and certified versions, kept in `ops.gates`.
+
+A gate on version v judges every batch in (last certified, v]; the certified version never moves back. A commit that
+changes no data (OPTIMIZE) inherits the certificate of the version below it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from pydantic import BaseModel, ConfigDict
+
+from include.contracts.job_report import CheckResult
+from include.control.delta_log import commits_after
+from include.control.ops_table import OpsTable
+from include.paths import LakehousePaths
+
+GATES = pa.schema(
+    [
+        ("recorded_at", pa.timestamp("us", tz="UTC")),
+        ("table", pa.string()),
+        ("table_id", pa.string()),
+        ("version", pa.int64()),
+        ("suite_hash", pa.string()),
+        ("passed", pa.bool_()),
+        ("result", pa.string()),
+    ]
+)
+
+
+class GateResult(BaseModel):
+    """What the gate said of one exact table version; a passed one is that version's certificate.
+
+    Attributes:
+        table: the table.
+        table_id: Delta's id of the table; another id at the same path is another table.
+        version: the version that was judged.
+        suite_hash: digest of the rules it was judged by.
+        passed: whether readers may use the version.
+        checks: what each rule said.
+        batches: the batches that the verdict covers, as `<stream>/<batch_seq>`.
+        refused: when not passed, one line for the person on call.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    table: str
+    table_id: str
+    version: int
+    suite_hash: str
+    passed: bool
+    checks: tuple[CheckResult, ...] = ()
+    batches: tuple[str, ...] = ()
+    refused: str = ""
+
+
+class Gates:
+    """Reads and writes the gate results of one lakehouse."""
+
+    def __init__(self, paths: LakehousePaths) -> None:
+        self._paths = paths
+        self._events = OpsTable(paths.ops("gates"), GATES)
+
+    def record(self, result: GateResult) -> None:
+        """Write a verdict down."""
+        named = result.model_dump(include={"table", "table_id", "version", "suite_hash", "passed"})
+        self._events.append([{**named, "recorded_at": datetime.now(UTC), "result": result.model_dump_json()}])
+
+    def result(self, table: str, version: int, suite_hash: str) -> GateResult | None:
+        """The newest verdict on exactly this version by exactly these rules."""
+        found = [
+            row for row in self._of_this_table(table) if (row["version"], row["suite_hash"]) == (version, suite_hash)
+        ]
+        return GateResult.model_validate_json(found[-1]["result"]) if found else None
+
+    def last_passed(self, table: str) -> int | None:
+        """The newest version that a gate passed."""
+        return max((row["version"] for row in self._of_this_table(table) if row["passed"]), default=None)
+
+    def first_refused(self, table: str, above: int) -> GateResult | None:
+        """The refusal of the lowest version above `above`, if there is one."""
+        refused = [row for row in self._of_this_table(table) if not row["passed"] and row["version"] > above]
+        lowest = min(refused, key=lambda row: row["version"], default=None)
+        return GateResult.model_validate_json(lowest["result"]) if lowest else None
+
+    def certified(self, table: str) -> int | None:
+        """The version that readers may use: the last passed one, or a later one with the very same rows."""
+        passed = self.last_passed(table)
+        return None if passed is None else self._with_the_same_rows(table, passed)
+
+    def _with_the_same_rows(self, table: str, version: int) -> int:
+        for commit in commits_after(self._paths.table(table), version):
+            if commit.changes_data:
+                break
+            version = commit.version
+        return version
+
+    def _of_this_table(self, table: str) -> list[dict[str, Any]]:
+        try:
+            table_id = str(DeltaTable(str(self._paths.table(table))).metadata().id)
+        except TableNotFoundError:
+            return []
+        return self._events.events(table, table_id=table_id)

@@ -1,0 +1,156 @@
+"""Leases: the right to write for a short while.
+
+A batch leases its stream; maintenance leases the whole table, which excludes its streams. A lease saves work that would
+be lost in a race. Correctness never hangs on it: a lost lease can do no harm (ADR 0002).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import cast
+from uuid import uuid4
+
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_random_exponential
+
+from include.control.objects import ObjectStore, StoredObject
+from include.errors import LeaseLostError
+
+WHOLE_TABLE = "table"
+
+
+@dataclass(frozen=True)
+class LeaseClaim:
+    """What a lease object says.
+
+    Attributes:
+        holder: who holds it, for people: the run id and the process.
+        nonce: makes each claim another object, so that two claims never have one etag.
+        expires_at: seconds since the epoch, by the holder's clock; renewed by the heartbeat.
+    """
+
+    holder: str
+    nonce: str
+    expires_at: float
+
+    def to_bytes(self) -> bytes:
+        """The claim as it is stored."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_bytes(cls, body: bytes) -> LeaseClaim:
+        """The claim that was stored."""
+        return cls(**json.loads(body))
+
+
+class Leases:
+    """Leases of one lakehouse.
+
+    Args:
+        store: where the lease objects live.
+        holder: who asks, shown to those who wait.
+        lasts_s: a lease that is not renewed for so long is free.
+        patience_s: how long to wait for a lease before giving up.
+    """
+
+    def __init__(self, store: ObjectStore, holder: str, lasts_s: float = 30.0, patience_s: float = 600.0) -> None:
+        self._store = store
+        self._holder = holder
+        self._lasts_s = lasts_s
+        self._patience_s = patience_s
+
+    @contextmanager
+    def stream(self, table: str, stream: str) -> Iterator[float]:
+        """Hold the lease of one stream; yields the seconds it was waited for.
+
+        Raises:
+            LeaseLostError: it could not be had in time; the message names the holder.
+        """
+        with self._held(f"{table}.stream-{stream}", blocked_by=f"{table}.{WHOLE_TABLE}") as waited_s:
+            yield waited_s
+
+    @contextmanager
+    def table(self, table: str) -> Iterator[float]:
+        """Hold the lease of a whole table, once its streams are free; yields the seconds it was waited for.
+
+        Raises:
+            LeaseLostError: it could not be had in time; the message names the holder.
+        """
+        with self._held(f"{table}.{WHOLE_TABLE}", blocked_by=f"{table}.stream-") as waited_s:
+            yield waited_s
+
+    @contextmanager
+    def _held(self, key: str, blocked_by: str) -> Iterator[float]:
+        started = time.monotonic()
+        claim = self._wait_for(key, blocked_by)
+        stop = threading.Event()
+        beat = threading.Thread(target=self._renew_until, args=(key, claim, stop), daemon=True)
+        beat.start()
+        try:
+            yield time.monotonic() - started
+        finally:
+            stop.set()
+            beat.join()
+            self._release(key, claim.nonce)
+
+    def _wait_for(self, key: str, blocked_by: str) -> LeaseClaim:
+        waiting = Retrying(
+            retry=retry_if_result(lambda claim: claim is None),
+            stop=stop_after_delay(self._patience_s),
+            wait=wait_random_exponential(multiplier=0.05, max=1.0),
+        )
+        try:
+            claim = waiting(self._try, key, blocked_by)
+        except RetryError:
+            msg = (
+                f"The lease {key} was not free within {self._patience_s:.0f} s: {self._who(key, blocked_by)}. "
+                "Let that run end, or stop it; its lease then expires by itself, and a retry goes on."
+            )
+            raise LeaseLostError(msg) from None
+        return cast(LeaseClaim, claim)
+
+    def _try(self, key: str, blocked_by: str) -> LeaseClaim | None:
+        """Claim first, look for the other kind second: of two that cross, at least one sees the other."""
+        claim = LeaseClaim(self._holder, uuid4().hex, time.time() + self._lasts_s)
+        if not self._claim(key, claim):
+            return None
+        if any(self._is_live(other) for other in self._store.keys(blocked_by)):
+            self._release(key, claim.nonce)
+            return None
+        return claim
+
+    def _claim(self, key: str, claim: LeaseClaim) -> bool:
+        current = self._store.get(key)
+        if current is None:
+            return self._store.put_if_absent(key, claim.to_bytes())
+        return _is_expired(current) and self._store.put_if_match(key, claim.to_bytes(), current.etag)
+
+    def _is_live(self, key: str) -> bool:
+        current = self._store.get(key)
+        return current is not None and not _is_expired(current)
+
+    def _renew_until(self, key: str, claim: LeaseClaim, stop: threading.Event) -> None:
+        while not stop.wait(self._lasts_s / 3):
+            current = self._store.get(key)
+            if current is None or LeaseClaim.from_bytes(current.body).nonce != claim.nonce:
+                return  # taken over after a pause: the new holder is right, and the log fences this one
+            renewed = replace(claim, expires_at=time.time() + self._lasts_s)
+            self._store.put_if_match(key, renewed.to_bytes(), current.etag)
+
+    def _release(self, key: str, nonce: str) -> None:
+        current = self._store.get(key)
+        if current is not None and LeaseClaim.from_bytes(current.body).nonce == nonce:
+            self._store.delete_if_match(key, current.etag)
+
+    def _who(self, key: str, blocked_by: str) -> str:
+        held = [self._store.get(other) for other in (key, *self._store.keys(blocked_by))]
+        holders = sorted({LeaseClaim.from_bytes(found.body).holder for found in held if found})
+        return f"held by {', '.join(holders)}" if holders else "its holder has just gone"
+
+
+def _is_expired(stored: StoredObject) -> bool:
+    return LeaseClaim.from_bytes(stored.body).expires_at < time.time()

@@ -1,0 +1,175 @@
+"""The ledger: what each batch was planned to do, from which sources, and which attempts won.
+
+`ops.batches` and `ops.files` are append-only; the state of a batch is the last event of its token. The ledger pairs
+tokens with sources; which token won is said by the table's log alone (ADR 0002).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
+
+from include.contracts.job_report import RowFates
+from include.control.batch import FileFact, Intent, Winner
+from include.control.ops_table import OpsTable
+from include.paths import LakehousePaths
+
+_TIME = pa.timestamp("us", tz="UTC")
+
+BATCHES = pa.schema(
+    [
+        ("recorded_at", _TIME),
+        ("event", pa.string()),
+        ("table", pa.string()),
+        ("table_id", pa.string()),
+        ("stream", pa.string()),
+        ("batch_seq", pa.int64()),
+        ("token", pa.string()),
+        ("version", pa.int64()),
+        ("interval_start", _TIME),
+        ("interval_end", _TIME),
+        ("run_id", pa.string()),
+        ("intent", pa.string()),
+        ("rows", pa.string()),
+    ]
+)
+
+FILES = pa.schema(
+    [
+        ("recorded_at", _TIME),
+        ("event", pa.string()),
+        ("table", pa.string()),
+        ("table_id", pa.string()),
+        ("stream", pa.string()),
+        ("batch_seq", pa.int64()),
+        ("token", pa.string()),
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("mtime_ns", pa.int64()),
+        ("checksum", pa.string()),
+        ("rows", pa.int64()),
+        ("reason", pa.string()),
+        ("columns", pa.list_(pa.string())),
+    ]
+)
+
+
+class BatchEvent(StrEnum):
+    """What the ledger says of an attempt, in this order."""
+
+    INTENT = "intent"
+    COMMITTED = "committed"
+    CLOSED = "closed"
+
+
+class FileEvent(StrEnum):
+    """What the ledger says of a source file; a planned file is loaded once its token won."""
+
+    PLANNED = "planned"
+    LOADED = "loaded"
+    FAILED = "failed"
+
+
+class Ledger:
+    """Reads and writes `ops.batches` and `ops.files` of one lakehouse."""
+
+    def __init__(self, paths: LakehousePaths) -> None:
+        self._batches = OpsTable(paths.ops("batches"), BATCHES)
+        self._files = OpsTable(paths.ops("files"), FILES)
+
+    def record_intent(self, intent: Intent, files: Sequence[FileFact] = ()) -> None:
+        """Pair the intent's token with its sources. Files go first: an intent implies that its files are known."""
+        self._files.append([_file_event(FileEvent.PLANNED, intent, file) for file in files])
+        self._batches.append([_batch_event(BatchEvent.INTENT, intent)])
+
+    def record_committed(self, winners: Iterable[Winner]) -> None:
+        """Write down which attempts the log let win."""
+        events = [_batch_event(BatchEvent.COMMITTED, winner.intent, winner.version) for winner in winners]
+        self._batches.append(events)
+
+    def record_closed(self, winner: Winner, rows: RowFates, rows_of_file: dict[str, int] | None = None) -> None:
+        """Write down that the batch's secondary writes are done, its row fates, and the rows of each file.
+
+        Args:
+            winner: the batch.
+            rows: the fates of its rows.
+            rows_of_file: path -> rows written from it; bronze only.
+        """
+        written = rows_of_file or {}
+        files = [file for file in self.files_of(winner.intent) if file.path in written] if written else []
+        loaded = [_file_event(FileEvent.LOADED, winner.intent, file, rows=written[file.path]) for file in files]
+        self._files.append(loaded)
+        event = _batch_event(BatchEvent.CLOSED, winner.intent, winner.version)
+        self._batches.append([{**event, "rows": rows.model_dump_json()}])
+
+    def record_failed(self, table: str, table_id: str, files: Sequence[FileFact]) -> None:
+        """Write down files that cannot be loaded, each with its defect."""
+        blank = {"table": table, "table_id": table_id, "stream": "", "batch_seq": None, "token": ""}
+        self._files.append([{**blank, **_fact(FileEvent.FAILED, file), "reason": file.defect} for file in files])
+
+    def last_committed(self, table: str, table_id: str, stream: str) -> Winner | None:
+        """The last batch of the stream that was resolved; the log may hold newer ones."""
+        rows = self._batches.events(table, table_id=table_id, stream=stream, event=BatchEvent.COMMITTED)
+        newest = max(rows, key=lambda row: (row["batch_seq"], row["version"]), default=None)
+        return _winner(newest) if newest else None
+
+    def closed(self, winner: Winner) -> RowFates | None:
+        """The row fates of a batch whose secondary writes are done, else None."""
+        intent = winner.intent
+        rows = self._batches.events(intent.table, token=intent.token, event=BatchEvent.CLOSED)
+        return RowFates.model_validate_json(rows[-1]["rows"]) if rows else None
+
+    def files_of(self, intent: Intent) -> tuple[FileFact, ...]:
+        """The files that an intent was planned to load."""
+        rows = self._files.events(intent.table, token=intent.token, event=FileEvent.PLANNED)
+        return tuple(_file_fact(row) for row in rows)
+
+    def loaded_files(self, table: str, table_id: str) -> dict[str, FileFact]:
+        """path -> file, for every file that a winning attempt loaded into the table."""
+        won = self._batches.events(table, table_id=table_id, event=BatchEvent.COMMITTED)
+        tokens = {row["token"] for row in won}
+        planned = self._files.events(table, table_id=table_id, event=FileEvent.PLANNED)
+        return {row["path"]: _file_fact(row) for row in planned if row["token"] in tokens}
+
+    def failed_files(self, table: str, table_id: str) -> dict[str, FileFact]:
+        """path -> file with its defect, for every file that could not be loaded when last tried."""
+        rows = self._files.events(table, table_id=table_id, event=FileEvent.FAILED)
+        return {row["path"]: _file_fact(row) for row in rows}
+
+
+def _batch_event(event: BatchEvent, intent: Intent, version: int | None = None) -> dict[str, Any]:
+    named = intent.model_dump(
+        include={"table", "table_id", "stream", "batch_seq", "token", "interval_start", "interval_end", "run_id"}
+    )
+    return {
+        **named,
+        "recorded_at": datetime.now(UTC),
+        "event": event.value,
+        "version": version,
+        "intent": intent.model_dump_json(),
+        "rows": None,
+    }
+
+
+def _file_event(event: FileEvent, intent: Intent, file: FileFact, rows: int | None = None) -> dict[str, Any]:
+    named = intent.model_dump(include={"table", "table_id", "stream", "batch_seq", "token"})
+    return {**named, **_fact(event, file), "rows": rows}
+
+
+def _fact(event: FileEvent, file: FileFact) -> dict[str, Any]:
+    facts = file.model_dump(include={"path", "size", "mtime_ns", "checksum"})
+    return {**facts, "columns": list(file.columns), "recorded_at": datetime.now(UTC), "event": event.value}
+
+
+def _file_fact(row: dict[str, Any]) -> FileFact:
+    known = {key: row[key] for key in ("path", "size", "mtime_ns", "checksum")}
+    return FileFact(**known, defect=row["reason"] or "", columns=tuple(row["columns"] or ()))
+
+
+def _winner(row: dict[str, Any]) -> Winner:
+    return Winner(Intent.model_validate(json.loads(row["intent"])), row["version"])

@@ -1,0 +1,133 @@
+"""What a run would do: read-only advice for the worker and the CLI.
+
+No lease is taken, nothing is written, no Spark is started. The driver makes its own plan under the lease.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from deltalake.exceptions import TableNotFoundError
+
+from include.catalog import Catalog
+from include.contracts.interval import Interval
+from include.contracts.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
+from include.control.batch import FileFact, Stream, StreamPosition, Winner
+from include.control.gates import Gates
+from include.control.landing import list_files, same_listing
+from include.control.ledger import Ledger
+from include.control.resolution import look
+from include.control.source_ranges import new_ranges
+from include.paths import LakehousePaths
+from include.settings import Settings
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What a run of one table would do.
+
+    Attributes:
+        table: the table.
+        nothing_new: there is nothing to do, and the last batch is complete and judged.
+        message: the advice in one line.
+        batch_seq: number of the last batch.
+        version: the version it made.
+        certified_version: the version readers may use.
+        files: landing files to load, relative to the landing root; bronze only.
+        bytes: their size.
+        sources: source table -> (version consumed, version to consume up to); below bronze.
+        notes: remarks, such as a spec that changed since the last batch.
+    """
+
+    table: str
+    nothing_new: bool
+    message: str
+    batch_seq: int | None = None
+    version: int | None = None
+    certified_version: int | None = None
+    files: tuple[str, ...] = ()
+    bytes: int = 0
+    sources: dict[str, tuple[int | None, int]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def advise(
+    spec: AnySpec, catalog: Catalog, interval: Interval, settings: Settings, *, reprocess: bool = False
+) -> Advice:
+    """What a run of `spec` for `interval` would do now.
+
+    Raises:
+        NotReadyError: the landing folder is missing, or a source has no certified version yet.
+        TornLogError: a log does not continue where it was last resolved.
+    """
+    paths = LakehousePaths(settings.root)
+    ledger, gates = Ledger(paths), Gates(paths)
+    position = stream_position(spec, paths, ledger)
+    last = position.last if position else None
+    unfinished = last is not None and not _is_complete(spec, last, ledger, gates)
+    base = Advice(
+        table=spec.table,
+        nothing_new=last is not None and not unfinished,
+        message="; the last batch is still to be finished or judged" if unfinished else "",
+        batch_seq=last.batch_seq if last else None,
+        version=last.version if last else None,
+        certified_version=gates.certified(spec.table),
+        notes=spec_change_note(spec, last),
+    )
+    if isinstance(spec, BronzeSpec):
+        known = ledger.loaded_files(spec.table, position.table_id) if position else {}
+        return _with_files(base, list_files(spec, settings.landing, interval), known)
+    ranges = new_ranges(spec, paths, gates, position)
+    return replace(
+        base,
+        nothing_new=base.nothing_new and not ranges and not reprocess,
+        message=_ranges_message(spec, ranges, reprocess=reprocess) + base.message,
+        sources=ranges,
+    )
+
+
+def _with_files(base: Advice, files: tuple[FileFact, ...], known: dict[str, FileFact]) -> Advice:
+    new = tuple(file for file in files if not same_listing(file, known))
+    return replace(
+        base,
+        nothing_new=base.nothing_new and not new,
+        message=f"{len(new)} new of {len(files)} files" + base.message,
+        files=tuple(file.path for file in new),
+        bytes=sum(file.size for file in new),
+    )
+
+
+def stream_position(spec: AnySpec, paths: LakehousePaths, ledger: Ledger) -> StreamPosition | None:
+    """Where the table's stream stands, read without writing; None when there is no table yet."""
+    try:
+        position, _ = look(paths.table(spec.table), Stream(spec.table), ledger)
+    except TableNotFoundError:
+        return None
+    return position
+
+
+def spec_change_note(spec: AnySpec, last: Winner | None) -> tuple[str, ...]:
+    """A remark when the table's last batch was made by another spec."""
+    if last is None or last.intent.spec_hash == spec.spec_hash:
+        return ()
+    return (
+        f"the spec of {spec.table} changed since batch {last.batch_seq}: rows written before keep the old rules "
+        "until their intervals run with reprocess",
+    )
+
+
+def _is_complete(spec: AnySpec, last: Winner, ledger: Ledger, gates: Gates) -> bool:
+    """Whether the last batch has its secondary writes and its gate result."""
+    return bool(ledger.closed(last) and gates.result(spec.table, last.version, spec.suite_hash))
+
+
+def _ranges_message(spec: SilverSpec | GoldSpec, ranges: dict[str, tuple[int | None, int]], *, reprocess: bool) -> str:
+    if reprocess:
+        return "reads the interval's rows again"
+    if not ranges:
+        return f"nothing new in {', '.join(spec.source_tables)}"
+    return ", ".join(f"{table} versions {_after(after)} to {upto}" for table, (after, upto) in ranges.items())
+
+
+def _after(after: int | None) -> int:
+    return 0 if after is None else after + 1

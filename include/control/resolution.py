@@ -1,0 +1,73 @@
+"""Resolve: read the table's log upward from the last resolved version, and learn which attempts won.
+
+The token found in the commit is the truth: not the number, not the ledger. A log that does not continue where it was
+last resolved stops the run; Millrace never guesses (ADR 0002).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from include.control.batch import Stream, StreamPosition, Winner, winner_of
+from include.control.delta_log import commits_after
+from include.control.ledger import Ledger
+from include.errors import TornLogError
+
+EPOCH = "millrace.epoch"
+
+
+def resolve(table: Path, stream: Stream, ledger: Ledger) -> StreamPosition:
+    """The stream's position in the log; winners that the ledger does not know yet are written to it.
+
+    Raises:
+        TornLogError: the log does not continue where it was last resolved.
+        deltalake.exceptions.TableNotFoundError: there is no table at the path.
+    """
+    position, new = look(table, stream, ledger)
+    ledger.record_committed(new)
+    return position
+
+
+def look(table: Path, stream: Stream, ledger: Ledger) -> tuple[StreamPosition, tuple[Winner, ...]]:
+    """The same reading without writing anything: the position, and the winners unknown to the ledger."""
+    delta = DeltaTable(str(table))
+    table_id, epoch = str(delta.metadata().id), delta.metadata().configuration.get(EPOCH, "0")
+    known = ledger.last_committed(stream.table, table_id, stream.name)
+    start = known.version if known else _start_of_unknown_stream(delta, stream)
+    commits = list(commits_after(table, start))
+    new = tuple(winner for commit in commits if (winner := winner_of(commit, stream.app_id)))
+    _check_numbers(stream, known, new)
+    newest = commits[-1].version if commits else start
+    return StreamPosition(table_id, newest, epoch, new[-1] if new else known), new
+
+
+def table_epoch(table: Path) -> str:
+    """The table property `millrace.epoch`, raised by restore and full refresh; "0" before the first."""
+    return DeltaTable(str(table)).metadata().configuration.get(EPOCH, "0")
+
+
+def winner_at(table: Path, app_id: str, batch_seq: int, after: int) -> Winner | None:
+    """The attempt that won `batch_seq`, looked for in the commits above version `after`."""
+    winners = (winner_of(commit, app_id) for commit in commits_after(table, after))
+    return next((winner for winner in winners if winner and winner.batch_seq == batch_seq), None)
+
+
+def _start_of_unknown_stream(delta: DeltaTable, stream: Stream) -> int:
+    """Where to read from when the ledger knows nothing: the end, unless the log already has batches of the stream."""
+    committed = delta.transaction_version(stream.app_id)
+    return -1 if committed is not None or delta.version() == 0 else delta.version()
+
+
+def _check_numbers(stream: Stream, known: Winner | None, new: tuple[Winner, ...]) -> None:
+    """A stream's numbers follow one another without a gap, from the last resolved one on."""
+    numbers = [known.batch_seq if known else 0, *(winner.batch_seq for winner in new)]
+    for before, after in pairwise(numbers):
+        if after != before + 1:
+            msg = (
+                f"{stream.table}: batch {after} follows batch {before} in the log of stream {stream.name}: commits are "
+                "missing. Do not write; restore the missing files of _delta_log from a backup."
+            )
+            raise TornLogError(msg)

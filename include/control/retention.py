@@ -1,0 +1,70 @@
+"""Who still needs old versions of a table: what VACUUM must not cut off.
+
+Delta refuses time travel and the change feed for any non-latest version older than the table's retention, even while
+its files exist. So whoever stands on an older version is in danger long before a file is gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from include.catalog import Catalog
+from include.contracts.table_spec import GoldSpec, SilverSpec, TableSpec
+from include.control.delta_log import Commit, commits_after
+from include.control.gates import Gates
+from include.control.ledger import Ledger
+from include.control.planner import stream_position
+from include.paths import LakehousePaths
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Someone who reads a table at a version of its own.
+
+    Attributes:
+        name: who, for people.
+        version: the version it stands on.
+        since: when the next change of data made that version an old one; None while it is the newest.
+    """
+
+    name: str
+    version: int
+    since: datetime | None
+
+
+def retention_of(spec: TableSpec) -> timedelta:
+    """How long old versions of the table stay readable.
+
+    >>> from include.contracts.table_spec import VacuumSpec
+    >>> VacuumSpec(retain="7 days").retain
+    '7 days'
+    """
+    count, unit = spec.maintenance.vacuum.retain.split()
+    return timedelta(hours=int(count)) if unit == "hours" else timedelta(days=int(count))
+
+
+def readers_of(spec: TableSpec, catalog: Catalog, paths: LakehousePaths) -> tuple[Reader, ...]:
+    """The certified version's readers, and each table downstream at the version that it has consumed."""
+    certified = Gates(paths).certified(spec.table)
+    positions = {"readers of the certified version": certified} if certified is not None else {}
+    ledger = Ledger(paths)
+    for other in catalog.specs.values():
+        if isinstance(other, SilverSpec | GoldSpec) and spec.table in other.source_tables:
+            position = stream_position(other, paths, ledger)
+            consumed = position.last_sources.ranges.get(spec.table) if position else None
+            if consumed:
+                positions[other.table] = consumed[1]
+    return tuple(Reader(name, version, _since(paths, spec.table, version)) for name, version in positions.items())
+
+
+def readers_in_danger(readers: tuple[Reader, ...], retention: timedelta, now: datetime) -> tuple[Reader, ...]:
+    """Those whose version has been an old one for more than half the retention."""
+    return tuple(reader for reader in readers if reader.since is not None and now - reader.since > retention / 2)
+
+
+def _since(paths: LakehousePaths, table: str, version: int) -> datetime | None:
+    newer: Commit | None = next(
+        (commit for commit in commits_after(paths.table(table), version) if commit.changes_data), None
+    )
+    return newer.at if newer else None

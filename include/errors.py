@@ -1,0 +1,95 @@
+"""The typed errors of Millrace, each with the outcome and the exit code that a job ends with.
+
+A message's first line tells the person on call what happened and what to do next.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+
+
+class Outcome(StrEnum):
+    """How a job ended; the operator and the CLI decide from this word alone."""
+
+    COMMITTED = "committed"
+    NO_OP = "no_op"
+    NOT_READY = "not_ready"
+    CONFLICT = "conflict"
+    GATE_FAILED = "gate_failed"
+    BAD_INPUT = "bad_input"
+    SPARK_UNAVAILABLE = "spark_unavailable"
+    FAILED = "failed"
+
+
+class ExitCode(IntEnum):
+    """The process exit code of every job and CLI command, one per kind of ending."""
+
+    OK = 0
+    FAILED = 1
+    BAD_SPEC = 10
+    BAD_INPUT = 11
+    NOT_READY = 12
+    CONFLICT = 13
+    GATE_FAILED = 14
+    SPARK_UNAVAILABLE = 15
+
+
+class MillraceError(Exception):
+    """The base of every error that Millrace raises on purpose."""
+
+    outcome = Outcome.FAILED
+    exit_code = ExitCode.FAILED
+
+
+class SpecError(MillraceError):
+    """Raised when a table spec is wrong; the message names file, line, key, value and the likely fix."""
+
+    outcome = Outcome.BAD_INPUT
+    exit_code = ExitCode.BAD_SPEC
+
+
+class BadInputError(MillraceError):
+    """Raised when source data cannot be loaded as it is: a broken file, a table on disk that the spec does not fit."""
+
+    outcome = Outcome.BAD_INPUT
+    exit_code = ExitCode.BAD_INPUT
+
+
+class NotReadyError(MillraceError):
+    """Raised when the source of an interval has not arrived yet; trying again later is right."""
+
+    outcome = Outcome.NOT_READY
+    exit_code = ExitCode.NOT_READY
+
+
+class ConflictError(MillraceError):
+    """Raised when a batch lost to concurrent writers until its retry budget was spent."""
+
+    outcome = Outcome.CONFLICT
+    exit_code = ExitCode.CONFLICT
+
+
+class LeaseLostError(ConflictError):
+    """Raised when a lease could not be had, or was taken over by another holder."""
+
+
+class GateFailedError(MillraceError):
+    """Raised when a gate refused a table version; its certified version stays where it was."""
+
+    outcome = Outcome.GATE_FAILED
+    exit_code = ExitCode.GATE_FAILED
+
+
+class SparkUnavailableError(MillraceError):
+    """Raised when the Spark server that a job should use does not answer."""
+
+    outcome = Outcome.SPARK_UNAVAILABLE
+    exit_code = ExitCode.SPARK_UNAVAILABLE
+
+
+class TornLogError(MillraceError):
+    """Raised when a table's log or ledger does not continue where it was last resolved: Millrace never guesses."""
+
+
+class ConservationError(MillraceError):
+    """Raised when the fates of a batch's rows do not add up to the rows that were read."""

@@ -1,0 +1,27 @@
+"""The settings of one Millrace installation, read from the environment (prefix `LAKEHOUSE_`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+class Settings(BaseSettings):
+    """Where this installation keeps its parts.
+
+    Attributes:
+        root: folder of the Delta tables, the ledger, leases and reports.
+        landing: folder into which source systems deliver their files.
+        tables: folder of the table specs.
+        jars: folder of the jars every Spark session runs with.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="LAKEHOUSE_", frozen=True)
+
+    root: Path = PROJECT / "data" / "lakehouse"
+    landing: Path = PROJECT / "data" / "landing"
+    tables: Path = PROJECT / "include" / "tables"
+    jars: Path = PROJECT / ".jars"

@@ -1,0 +1,66 @@
+"""The Spark settings of every session of Millrace, as plain text: submit, warm server and tests share them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+LOG_STORES = {
+    "spark.delta.logStore.file.impl": "io.millrace.logstore.HardLinkLogStore",
+    "spark.delta.logStore.s3a.impl": "io.millrace.logstore.ConditionalPutLogStore",
+    "spark.delta.logStore.s3.impl": "io.millrace.logstore.ConditionalPutLogStore",
+    "spark.delta.logStore.s3n.impl": "io.millrace.logstore.ConditionalPutLogStore",
+}
+"""The log stores without which acknowledged commits can vanish (ADR 0003); sessions without them refuse to write."""
+
+SESSION = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
+    "spark.databricks.delta.autoCompact.enabled": "false",
+    "spark.databricks.delta.optimizeWrite.enabled": "false",
+    "spark.databricks.delta.schema.autoMerge.enabled": "false",
+    # The property deletedFileRetentionDuration rules; a RETAIN that disagrees must fail, not be ignored.
+    "spark.databricks.delta.retentionDurationCheck.enabled": "true",
+}
+"""What every session needs, wherever it runs."""
+
+LAUNCH = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -Dderby.system.home=/tmp",
+    "spark.executorEnv.TZ": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "WARN",
+}
+"""What can only be said before a JVM starts."""
+
+
+def launch_conf(jars: Path, master: str) -> dict[str, str]:
+    """All settings of a new Spark application against `master`.
+
+    On `local[...]` the shuffle partitions follow the cores and the jars go on the driver's class path,
+    which starts two seconds faster than shipping them; a cluster needs them shipped.
+
+    Raises:
+        FileNotFoundError: `jars` holds no jar; `make setup` fetches them.
+    """
+    files = sorted(jars.glob("*.jar"))
+    if not files:
+        msg = f"no Spark jars in {jars}: run `make setup`"
+        raise FileNotFoundError(msg)
+    conf = {**LAUNCH, **LOG_STORES, **SESSION}
+    if master.startswith("local"):
+        cores = str(_cores(master))
+        return {**conf, "spark.driver.extraClassPath": f"{jars}/*", "spark.sql.shuffle.partitions": cores}
+    return {**conf, "spark.jars": ",".join(map(str, files))}
+
+
+def _cores(master: str) -> int:
+    stated = master.removeprefix("local").strip("[]").split(",")[0]
+    return int(stated) if stated.isdigit() else (os.cpu_count() or 2)

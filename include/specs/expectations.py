@@ -1,0 +1,87 @@
+"""Whether each expectation is given the arguments that it takes, about columns that the table has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from include.contracts.expectation import ROW_ACTIONS
+from include.contracts.expectation_arguments import (
+    ARGUMENT_SCHEMAS,
+    ARGUMENTS,
+    COLUMN_ARGUMENTS,
+    COLUMN_LIST_ARGUMENTS,
+)
+from include.specs.columns import Document, columns_of, unknown_column
+from include.specs.kinds import check_kinds
+from include.specs.problem import Finding, KeyPath, did_you_mean
+
+_KINDS: dict[str, tuple[str, tuple[type, ...]]] = {
+    "string": ("text", (str,)),
+    "array": ("a list", (list,)),
+    "integer": ("a whole number", (int,)),
+    "number": ("a number", (int, float)),
+    "boolean": ("true or false", (bool,)),
+}
+"""JSON Schema type -> how people call it, and the Python types it is read as."""
+
+
+def check_expectations(document: Document) -> Iterator[Finding]:
+    """Unknown, missing and ill-typed arguments, and columns that the table does not have."""
+    columns = columns_of(document)
+    rules = document.get("expectations")
+    for index, rule in enumerate(rules if isinstance(rules, list) else ()):
+        for name in rule if isinstance(rule, dict) else ():
+            given = rule[name] or {}
+            if name in ARGUMENTS and isinstance(given, dict):
+                path = ("expectations", index, name)
+                yield from _check_arguments(path, name, given)
+                yield from _check_tolerance(path, given, rule.get("action"))
+                yield from _check_columns(path, given, columns or ())
+                yield from check_kinds(path, given, document.get("columns"))
+
+
+def _check_arguments(path: KeyPath, name: str, given: Mapping[str, Any]) -> Iterator[Finding]:
+    takes = ARGUMENTS[name]
+    for argument, value in given.items():
+        if argument not in takes.known:
+            fix = did_you_mean(argument, takes.known)
+            yield Finding((*path, argument), "the expectation takes no such argument", value, fix)
+        elif not _is_of_its_kind(argument, value):
+            yield Finding((*path, argument), f"{_kind_in_words(argument)} is needed here", value)
+    for argument in takes.required:
+        if argument not in given:
+            yield Finding(path, f"the expectation needs the argument {argument!r}", None, f"add `{argument}: ...`")
+    if takes.one_of and not any(argument in given for argument in takes.one_of):
+        needed = " or ".join(takes.one_of)
+        yield Finding(path, f"the expectation needs {needed}, or both", None, f"add `{takes.one_of[0]}: ...`")
+
+
+def _check_tolerance(path: KeyPath, given: Mapping[str, Any], action: object) -> Iterator[Finding]:
+    if "mostly" in given and action in ROW_ACTIONS:
+        fix = f"leave it out, since {action} takes out just the rows that fail; or use `action: warn` or `fail`"
+        yield Finding((*path, "mostly"), "a rule on single rows has no tolerance", given["mostly"], fix)
+
+
+def _check_columns(path: KeyPath, given: Mapping[str, Any], columns: list[str] | tuple[()]) -> Iterator[Finding]:
+    named: list[tuple[KeyPath, Any]] = [((*path, key), given.get(key)) for key in COLUMN_ARGUMENTS]
+    for key in COLUMN_LIST_ARGUMENTS:
+        names = given.get(key)
+        named += [((*path, key, index), name) for index, name in enumerate(names if isinstance(names, list) else ())]
+    for place, name in named:
+        if columns and isinstance(name, str) and not name.startswith("_") and name not in columns:
+            yield unknown_column(place, name, list(columns))
+
+
+def _types(argument: str) -> list[str]:
+    stated = ARGUMENT_SCHEMAS[argument]["type"]
+    return [stated] if isinstance(stated, str) else list(stated)
+
+
+def _is_of_its_kind(argument: str, value: object) -> bool:
+    kinds = tuple(kind for name in _types(argument) for kind in _KINDS[name][1])
+    return isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
+
+
+def _kind_in_words(argument: str) -> str:
+    return " or ".join(_KINDS[name][0] for name in _types(argument))

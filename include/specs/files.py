@@ -1,0 +1,124 @@
+"""Spec files as text: reading YAML strictly, and finding the line of a key once something is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from include.specs.problem import KeyPath, SpecProblem, key_text
+
+
+class SpecLoader(yaml.CSafeLoader):
+    """Reads YAML as editors do (YAML 1.2): `on` and `no` are words, dates are text, `1_000` is no number."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
+
+
+for _tag, _pattern, _first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?(?:0|[1-9][0-9]*)", list("-+0123456789")),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", list("-+.0123456789")),
+    ("merge", r"<<", ["<"]),
+):
+    SpecLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), _first)
+
+
+@dataclass(frozen=True)
+class SpecFile:
+    """One YAML file and what was read from it.
+
+    Attributes:
+        path: the file.
+        text: its text.
+        document: the mapping that it states; empty when it could not be read.
+        problems: what kept it from being read, and keys that it states twice.
+    """
+
+    path: Path
+    text: str
+    document: dict[str, Any]
+    problems: tuple[SpecProblem, ...] = ()
+
+    def problem(self, path: KeyPath, message: str, value: Any = None, fix: str = "") -> SpecProblem:
+        """A problem at `path` of this file, with its line."""
+        return SpecProblem(self.path, self.line(path), key_text(path), value, message, fix)
+
+    def line(self, path: KeyPath) -> int:
+        """The line (from 1) of the key at `path`, or of the nearest part of the path that the file has."""
+        node = _compose(self.text)
+        line = node.start_mark.line if node else 0
+        for part in path:
+            found = _step(node, part)
+            if found is None:
+                break
+            line, node = found
+        return line + 1
+
+
+def read_spec_file(path: Path) -> SpecFile:
+    """Read one file; whatever is wrong with its YAML is in `problems`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        loader = SpecLoader(text)
+        node = loader.get_single_node()
+        repeated = tuple(_repeated_keys(path, node)) if node else ()
+        document = loader.construct_document(node) if node else None
+    except UnicodeDecodeError as error:
+        message = f"not UTF-8 text: {error.reason} at byte {error.start}"
+        return SpecFile(path, "", {}, (SpecProblem(path, 1, "", None, message, "save it as UTF-8"),))
+    except yaml.YAMLError as error:
+        return SpecFile(path, "", {}, (_syntax_problem(path, error),))
+    if not isinstance(document, dict) or not document:
+        problem = SpecProblem(path, 1, "", document, "not a spec: a spec is a mapping that starts with `table:`", "")
+        return SpecFile(path, text, {}, (problem,))
+    return SpecFile(path, text, document, repeated)
+
+
+def _syntax_problem(path: Path, error: yaml.YAMLError) -> SpecProblem:
+    mark = getattr(error, "problem_mark", None)
+    parts = (getattr(error, "context", None), getattr(error, "problem", None) or str(error))
+    message = "not YAML: " + ", ".join(part for part in parts if part)
+    fix = "mend it here or just above; text with ': ' or '#' needs quotes, and tabs do not indent"
+    return SpecProblem(path, mark.line + 1 if mark else 1, "", None, message, fix)
+
+
+def _repeated_keys(path: Path, node: yaml.Node, at: KeyPath = ()) -> Iterator[SpecProblem]:
+    if isinstance(node, yaml.MappingNode):
+        if len(node.value) > 1:
+            yield from _repeats(path, node, at)
+        for key, value in node.value:
+            if not isinstance(value, yaml.ScalarNode):
+                yield from _repeated_keys(path, value, (*at, key.value))
+    elif isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            if not isinstance(item, yaml.ScalarNode):
+                yield from _repeated_keys(path, item, (*at, index))
+
+
+def _repeats(path: Path, node: yaml.MappingNode, at: KeyPath) -> Iterator[SpecProblem]:
+    counts = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+    for name in (name for name, count in counts.items() if count > 1):
+        lines = [key.start_mark.line + 1 for key, _ in node.value if key.value == name]
+        message = f"the key is stated {len(lines)} times, first in line {lines[0]}"
+        yield SpecProblem(path, lines[-1], key_text((*at, name)), None, message, "keep one of them")
+
+
+def _compose(text: str) -> yaml.Node | None:
+    return yaml.compose(text, SpecLoader) if text else None
+
+
+def _step(node: yaml.Node | None, part: str | int) -> tuple[int, yaml.Node] | None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if key.value == str(part):
+                return key.start_mark.line, value
+    if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+        return node.value[part].start_mark.line, node.value[part]
+    return None

@@ -1,0 +1,88 @@
+"""Whether an expectation compares what it judges with values of the same kind.
+
+A number compared with text is a cast that fails on the first odd row and takes the whole batch with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from include.specs.problem import Finding, KeyPath
+
+_NUMBER_TYPES = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+_COMPARED = ("min_value", "max_value", "value_set")
+_OF_VALUES = frozenset(
+    {
+        "expect_column_values_to_be_between",
+        "expect_column_values_to_be_in_set",
+        "expect_column_values_to_not_be_in_set",
+        "expect_column_distinct_values_to_be_in_set",
+        "expect_column_max_to_be_between",
+        "expect_column_min_to_be_between",
+    }
+)
+"""The expectations that compare a column's own values; the others with bounds compare figures."""
+
+_OF_FRACTIONS = frozenset(
+    {
+        "expect_column_mean_to_be_between",
+        "expect_column_sum_to_be_between",
+        "expect_column_proportion_of_unique_values_to_be_between",
+    }
+)
+
+_FIXES = {
+    "numbers": "write a number, without quotes",
+    "whole numbers": "write a whole number, without quotes",
+    "text": "write it in quotes",
+    "dates or instants": 'write it as "2013-01-01" or "2013-01-01T00:00:00Z"',
+}
+
+
+def check_kinds(path: KeyPath, given: Mapping[str, Any], columns: object) -> Iterator[Finding]:
+    """Bounds and sets of another kind than what they are compared with.
+
+    Args:
+        path: the expectation, its name last.
+        given: its arguments.
+        columns: the document's `columns`.
+    """
+    kind = _compared_kind(str(path[-1]), given, columns)
+    for argument in _COMPARED if kind else ():
+        stated = given.get(argument)
+        for value in stated if isinstance(stated, list) else [stated]:
+            if value is not None and not _is_of_kind(value, kind):
+                yield Finding((*path, argument), f"this is compared with {kind}", value, _FIXES[kind])
+
+
+def _compared_kind(name: str, given: Mapping[str, Any], columns: object) -> str:
+    """What the expectation compares its bounds or set with; empty where that is not known."""
+    if name not in _OF_VALUES:
+        return "numbers" if name in _OF_FRACTIONS else "whole numbers"
+    column = columns.get(given.get("column")) if isinstance(columns, dict) else None
+    return _kind_of_type(str(column.get("type", "string"))) if isinstance(column, dict) else ""
+
+
+def _kind_of_type(name: str) -> str:
+    if name.startswith(_NUMBER_TYPES):
+        return "numbers"
+    if name in ("date", "timestamp"):
+        return "dates or instants"
+    return "text" if name == "string" else ""
+
+
+def _is_of_kind(value: object, kind: str) -> bool:
+    if kind == "dates or instants":
+        return isinstance(value, str) and _is_iso(value)
+    kinds = {"numbers": (int, float), "whole numbers": (int,), "text": (str,)}[kind]
+    return isinstance(value, kinds) and not isinstance(value, bool)
+
+
+def _is_iso(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

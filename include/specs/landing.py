@@ -1,0 +1,45 @@
+"""Whether a bronze source names folders below the landing root that each interval can be filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+
+from include.specs.columns import Document
+from include.specs.problem import Finding
+
+_FIELDS = {
+    "interval_start": datetime(2013, 1, 1, tzinfo=UTC),
+    "interval_end": datetime(2013, 1, 2, tzinfo=UTC),
+}
+_PATH_FIX = "write it like date={interval_start:%Y-%m-%d}, in quotes"
+
+
+def check_landing(document: Document) -> Iterator[Finding]:
+    """Folders that leave the landing root, and format fields that do not exist."""
+    source = document.get("source")
+    for key in ("landing", "path") if isinstance(source, dict) else ():
+        text = source[key] if isinstance(source, dict) and key in source else ""
+        if isinstance(text, str):
+            yield from _check_folder(key, text)
+
+
+def _check_folder(key: str, text: str) -> Iterator[Finding]:
+    folder = PurePosixPath(text)
+    if folder.is_absolute() or ".." in folder.parts:
+        yield Finding(
+            ("source", key), "the folder must lie below the landing root", text, "write it as a relative path"
+        )
+    if key == "path" and (wrong := _format_error(text)):
+        yield Finding(("source", key), wrong, text, _PATH_FIX)
+
+
+def _format_error(text: str) -> str:
+    try:
+        text.format(**_FIELDS)
+    except KeyError as error:
+        return f"unknown field {error}: known are {', '.join(_FIELDS)}"
+    except (ValueError, IndexError, AttributeError) as error:
+        return f"not a Python format: {error}"
+    return ""

@@ -1,0 +1,76 @@
+"""What must hold between the specs: one spec a table, in its folder, reading tables that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import PurePosixPath
+from typing import Any
+
+from include.specs.columns import Document, columns_of
+from include.specs.gold import check_gold_columns
+from include.specs.problem import Finding, KeyPath, did_you_mean
+
+LAYERS = ("bronze", "silver", "gold")
+
+
+def check_links(document: Document, documents: Mapping[str, Document]) -> Iterator[Finding]:
+    """Sources that no spec creates, and columns that they do not have.
+
+    Args:
+        document: the document to check.
+        documents: table -> document, of all specs, the broken ones too.
+    """
+    for path, table in stated_sources(document):
+        layer = table.partition(".")[0]
+        if table not in documents and layer in LAYERS:
+            known = [name for name in documents if name.startswith(f"{layer}.")]
+            yield Finding(path, "no spec creates this table", table, did_you_mean(table, known))
+    yield from _check_silver_columns(document, documents)
+    yield from check_gold_columns(document, documents)
+
+
+def stated_sources(document: Document) -> list[tuple[KeyPath, str]]:
+    """Where the document names the tables that it reads, and which."""
+    found: list[tuple[KeyPath, Any]] = [(("source",), document.get("source"))]
+    sources = document.get("sources")
+    for alias, source in (sources if isinstance(sources, dict) else {}).items():
+        if isinstance(source, dict):
+            found.append((("sources", alias, "table"), source.get("table")))
+    return [(path, table) for path, table in found if isinstance(table, str)]
+
+
+def check_place(document: Document, place: PurePosixPath) -> Iterator[Finding]:
+    """Whether the file lies at `<layer>/<domain>/<table>.yaml` for the table that it states."""
+    if len(place.parts) != 3 or place.parts[0] not in LAYERS:
+        yield Finding((), f"{place} is not at <layer>/<domain>/<table>.yaml", None, f"layers are {', '.join(LAYERS)}")
+        return
+    layer, domain, _ = place.parts
+    stated_layer, _, name = str(document.get("table", "")).partition(".")
+    if stated_layer in LAYERS and name and (stated_layer, name) != (layer, place.stem):
+        fix = f"move it to {stated_layer}/{domain}/{name}.yaml, or write `table: {layer}.{place.stem}`"
+        yield Finding(("table",), f"the file is {place}, which is for {layer}.{place.stem}", document["table"], fix)
+    if document.get("domain", domain) != domain:
+        fix = "leave the key out: the folder says it"
+        yield Finding(("domain",), f"the file lies in the folder of the domain {domain!r}", document["domain"], fix)
+
+
+def cycle(sources: Mapping[str, Iterable[str]]) -> list[str]:
+    """The tables of one cycle, each read by the next, first and last the same; empty when there is none."""
+    try:
+        TopologicalSorter(sources).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def _check_silver_columns(document: Document, documents: Mapping[str, Document]) -> Iterator[Finding]:
+    """A silver column without `from` has the same name in its source."""
+    source, columns = document.get("source"), document.get("columns")
+    if not isinstance(source, str) or source not in documents or not isinstance(columns, dict):
+        return
+    known = columns_of(documents[source]) or []
+    for name, column in columns.items() if known else ():
+        if name not in known and not (isinstance(column, dict) and {"from", "expression"} & set(column)):
+            fix = f"{did_you_mean(name, known)} Say where it comes from: `from: <SQL>`"
+            yield Finding(("columns", name), f"{source} has no column of this name", name, fix)

@@ -1,0 +1,111 @@
+"""Whether a document has the shape of its layer's model, with pydantic's errors said in the words of a spec's owner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from include.contracts.expectation import Expectation
+from include.contracts.table_spec import NAME, AnySpec
+from include.specs.problem import Finding, KeyPath, did_you_mean
+
+_FORM_OF_PATTERN = {
+    rf"^bronze\.{NAME}$": "a bronze table is written bronze.<name>, in small letters, digits and _",
+    rf"^silver\.{NAME}$": "a silver table is written silver.<name>, in small letters, digits and _",
+    rf"^gold\.{NAME}$": "a gold table is written gold.<name>, in small letters, digits and _",
+    rf"^{NAME}$": "a name starts with a small letter and has only small letters, digits and _",
+}
+_MESSAGES = {
+    "extra_forbidden": "unknown key",
+    "missing": "the key is missing",
+    "tuple_type": "a list is needed here",
+    "dict_type": "a mapping is needed here",
+    "model_type": "a mapping is needed here",
+    "model_attributes_type": "a mapping is needed here",
+    "string_type": "text is needed here",
+    "bool_type": "true or false is needed here",
+    "bool_parsing": "true or false is needed here",
+    "too_short": "at least one is needed",
+}
+
+
+def shape(document: Mapping[str, Any], model: type[AnySpec]) -> tuple[AnySpec | None, list[Finding]]:
+    """The spec that `document` states, or everything in which it does not fit `model`."""
+    try:
+        return model.model_validate(document), []
+    except ValidationError as error:
+        return None, [_finding(document, model, detail) for detail in error.errors(include_url=False)]
+
+
+def _finding(document: Mapping[str, Any], model: type[BaseModel], error: ErrorDetails) -> Finding:
+    path = _path_in_document(document, error["loc"])
+    value = None if error["type"] == "missing" or not path else error["input"]
+    if key := error.get("ctx", {}).get("key"):
+        path, value = (*path, key), error["input"].get(key)
+    return Finding(path, _message(error), value, _fix(path, model, error))
+
+
+def _path_in_document(document: Mapping[str, Any], loc: tuple[int | str, ...]) -> KeyPath:
+    """The error's place as the YAML writes it: an expectation's `name` and `arguments` are one key there."""
+    path = tuple(part for part in loc if part != "[key]")
+    if path[:1] != ("expectations",) or path[2:3] not in (("name",), ("arguments",)):
+        return path
+    rule = document["expectations"][path[1]]
+    name = next((key for key in rule if str(key).startswith("expect_")), path[2])
+    return (*path[:2], name, *path[3:])
+
+
+def _message(error: ErrorDetails) -> str:
+    context = error.get("ctx", {})
+    if error["type"] == "string_pattern_mismatch":
+        return _FORM_OF_PATTERN.get(context["pattern"], error["msg"])
+    if error["type"] in ("literal_error", "enum"):
+        return "unknown value"
+    return _MESSAGES.get(error["type"], error["msg"].removeprefix("Value error, "))
+
+
+def _fix(path: KeyPath, model: type[BaseModel], error: ErrorDetails) -> str:
+    context = error.get("ctx", {})
+    value = error["input"]
+    match error["type"]:
+        case "extra_forbidden":
+            return did_you_mean(path[-1], _known_keys(model, path[:-1]))
+        case "unknown_word":
+            return did_you_mean(context["given"], context["known"])
+        case "literal_error" | "enum":
+            return did_you_mean(value, context["expected"].replace("'", "").replace(" or ", ", ").split(", "))
+        case "tuple_type" if isinstance(value, str):
+            return f"write it as a list: [{value}]"
+        case "string_type" if not isinstance(value, (dict, list)) and value is not None:
+            return f'write it in quotes: "{str(value).lower() if isinstance(value, bool) else value}"'
+    return ""
+
+
+def _known_keys(model: type[BaseModel], path: KeyPath) -> list[str]:
+    kind: Any = model
+    for part in path:
+        kind = _inner(kind, part)
+    if kind is Expectation:
+        return ["action", "reason"]
+    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        return []
+    return [field.alias or name for name, field in kind.model_fields.items() if name != "domain"]
+
+
+def _inner(kind: Any, part: str | int) -> Any:
+    """The type of the value at key (or index) `part` of a value of type `kind`."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        fields = kind.model_fields.items()
+        return next((_bare(field.annotation) for name, field in fields if part in (name, field.alias)), None)
+    arguments = get_args(kind)
+    return _bare(arguments[1] if get_origin(kind) is dict else arguments[0]) if arguments else None
+
+
+def _bare(kind: Any) -> Any:
+    if get_origin(kind) in (Union, UnionType):
+        return next(one for one in get_args(kind) if one is not type(None))
+    return kind

@@ -1,0 +1,1 @@
+"""The only place that speaks Delta: tables, batches, reads, merges, maintenance."""

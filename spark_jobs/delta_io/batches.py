@@ -1,0 +1,272 @@
+"""The commit protocol: every data write to a medallion table is a batch, and goes through here (ADR 0002).
+
+Resolve -> plan -> intent -> commit -> settle -> close. Numbering a batch "last committed + 1" together with Delta's
+skip rule (a recorded txnVersion >= mine is skipped) is a compare-and-swap on the Delta log itself: a crash anywhere
+needs no clean-up, a retry finds its token, and a writer that lost its lease is skipped or sent back to plan.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
+
+from include.contracts.interval import Interval
+from include.contracts.job_report import RowFates
+from include.control.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner, new_token
+from include.control.conservation import check_conservation
+from include.control.leases import Leases
+from include.control.ledger import Ledger
+from include.control.resolution import resolve, table_epoch, winner_at
+from include.errors import ConflictError, MillraceError
+from spark_jobs.delta_io.conflicts import SAME_PLAN, Conflict, conflict_of
+
+log = logging.getLogger(__name__)
+
+OpenSession = Callable[[dict[str, str]], AbstractContextManager[Any]]
+"""Opens a session of its own under the given settings."""
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """What a batch would read: pinned sources, and for bronze the files."""
+
+    sources: BatchSources
+    files: tuple[FileFact, ...] = ()
+
+
+@dataclass(frozen=True)
+class Closing:
+    """What closing a batch found.
+
+    Attributes:
+        rows: the fates of its rows.
+        rows_of_file: source file -> rows written from it; bronze only.
+    """
+
+    rows: RowFates
+    rows_of_file: dict[str, int] | None = None
+
+
+class BatchWork(Protocol):
+    """What one kind of job does within the protocol. All but `plan` may be called again after a crash."""
+
+    def plan(self, position: StreamPosition) -> BatchPlan | None:
+        """What to read from here, or None when there is nothing new."""
+
+    def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
+        """Make exactly one commit, with frames of `session` only."""
+
+    def close(self, winner: Winner) -> Closing:
+        """Do the batch's secondary writes, if they are not done yet, and count the fates of its rows."""
+
+
+@dataclass(frozen=True)
+class BatchRequest:
+    """What a batch is for.
+
+    Attributes:
+        path: the folder of the table.
+        stream: the stream that is written.
+        interval: the interval of the run.
+        run_id: who asked.
+        spec_hash: digest of the spec that the rows follow.
+    """
+
+    path: Path
+    stream: Stream
+    interval: Interval
+    run_id: str
+    spec_hash: str
+
+
+@dataclass
+class BatchResult:
+    """How a run of the protocol ended.
+
+    Attributes:
+        winner: the batch, or the stream's last one when there was nothing new.
+        committed: whether this run committed it.
+        previous: the batch before it.
+        rows: the fates of its rows.
+        attempts: how often a batch was planned.
+        conflicts: the conflicts that were met.
+        waited_s: seconds spent waiting for the lease.
+    """
+
+    winner: Winner | None = None
+    previous: Winner | None = None
+    committed: bool = False
+    rows: RowFates = field(default_factory=RowFates)
+    attempts: int = 0
+    conflicts: list[str] = field(default_factory=list)
+    waited_s: float = 0.0
+
+
+class _PlanAgainError(Exception):
+    """Someone else took the number, or the table changed under the plan."""
+
+
+class _SamePlanAgainError(Exception):
+    """The commit failed without a trace; the same number and token may be tried again."""
+
+
+class BatchWriter:
+    """Runs the commit protocol for one request.
+
+    Args:
+        request: what the batch is for.
+        work: what to plan, write and close.
+        ledger: where intents and winners are recorded.
+        open_session: opens a session of its own for one commit.
+        max_attempts: how often a batch is planned before the run gives up with a conflict.
+    """
+
+    def __init__(
+        self, request: BatchRequest, work: BatchWork, ledger: Ledger, open_session: OpenSession, max_attempts: int = 8
+    ) -> None:
+        self._request = request
+        self._work = work
+        self._ledger = ledger
+        self._open_session = open_session
+        self._max_attempts = max_attempts
+        self._result = BatchResult()
+
+    def run(self, leases: Leases) -> BatchResult:
+        """Commit the batch under the stream's lease.
+
+        Raises:
+            ConflictError: other writers won until the budget was spent.
+        """
+        with leases.stream(self._request.stream.table, self._request.stream.name) as waited_s:
+            self._result.waited_s = waited_s
+            return self.run_unleased()
+
+    def run_unleased(self) -> BatchResult:
+        """Commit the batch without a lease, which is safe: the log fences. It may only throw work away.
+
+        Raises:
+            ConflictError: other writers won until the budget was spent.
+        """
+        retrying = Retrying(
+            retry=retry_if_exception_type(_PlanAgainError),
+            stop=stop_after_attempt(self._max_attempts),
+            wait=wait_exponential_jitter(initial=0.1, max=5.0),
+            retry_error_callback=self._give_up,
+        )
+        return retrying(self._plan_and_commit)
+
+    def _plan_and_commit(self) -> BatchResult:
+        position = resolve(self._request.path, self._request.stream, self._ledger)
+        self._finish(position.last)
+        self._result.previous = position.last
+        plan = self._work.plan(position)
+        if plan is None:
+            self._result.winner = position.last
+            return self._result
+        self._result.attempts += 1
+        intent = self._intent(position, plan)
+        self._ledger.record_intent(intent, plan.files)
+        self._check_epoch(position)
+        winner = self._commit(intent, plan, position)
+        self._ledger.record_committed([winner])
+        self._result.winner, self._result.committed = winner, True
+        self._result.rows = self._close(winner)
+        return self._result
+
+    def _finish(self, last: Winner | None) -> None:
+        """Do what a writer that died after its commit left undone, before anything new."""
+        if last is None:
+            return
+        done = self._ledger.closed(last)
+        self._result.rows = self._close(last) if done is None else done
+
+    def _close(self, winner: Winner) -> RowFates:
+        closing = self._work.close(winner)
+        check_conservation(self._request.path, winner, closing.rows)
+        self._ledger.record_closed(winner, closing.rows, closing.rows_of_file)
+        return closing.rows
+
+    def _intent(self, position: StreamPosition, plan: BatchPlan) -> Intent:
+        return Intent(
+            table=self._request.stream.table,
+            table_id=position.table_id,
+            stream=self._request.stream.name,
+            batch_seq=position.next_seq,
+            token=new_token(),
+            interval_start=self._request.interval.start,
+            interval_end=self._request.interval.end,
+            run_id=self._request.run_id,
+            spec_hash=self._request.spec_hash,
+            sources=plan.sources,
+        )
+
+    def _check_epoch(self, position: StreamPosition) -> None:
+        """A restore or full refresh since the plan makes the plan void."""
+        if table_epoch(self._request.path) != position.epoch:
+            raise _PlanAgainError
+
+    def _commit(self, intent: Intent, plan: BatchPlan, position: StreamPosition) -> Winner:
+        retrying = Retrying(
+            retry=retry_if_exception_type(_SamePlanAgainError),
+            stop=stop_after_attempt(self._max_attempts),
+            wait=wait_exponential_jitter(initial=0.1, max=5.0),
+            retry_error_callback=self._give_up,
+        )
+        return retrying(self._commit_once, intent, plan, position)
+
+    def _commit_once(self, intent: Intent, plan: BatchPlan, position: StreamPosition) -> Winner:
+        """Commit, then settle by the log alone: whatever the write said, the token found there is the truth."""
+        failure: Exception | None = None
+        try:
+            with self._open_session(commit_conf(intent)) as session:
+                self._work.write(session, intent, plan)
+        except Exception as error:  # noqa: BLE001  settled below: an exception does not mean that nothing was committed
+            failure = error
+        winner = winner_at(self._request.path, intent.app_id, intent.batch_seq, after=position.version)
+        if winner is None:
+            raise self._without_trace(intent, failure) from failure
+        if winner.token != intent.token:
+            self._note(Conflict.CONCURRENT_TRANSACTION, f"batch {winner.batch_seq} went to {winner.intent.run_id}")
+            raise _PlanAgainError
+        return winner
+
+    def _without_trace(self, intent: Intent, failure: Exception | None) -> Exception:
+        if failure is None:
+            msg = (
+                f"{intent.table}: the write of batch {intent.batch_seq} ended without an error and without a commit. "
+                "Nothing was lost; its frames were built from another session than the batch's own."
+            )
+            return MillraceError(msg)
+        conflict = conflict_of(failure)
+        if conflict is None:
+            return failure
+        self._note(conflict, str(failure).splitlines()[0])
+        return _SamePlanAgainError() if conflict in SAME_PLAN else _PlanAgainError()
+
+    def _note(self, conflict: Conflict, what: str) -> None:
+        self._result.conflicts.append(conflict.value)
+        log.warning("%s: %s: %s", self._request.stream.table, conflict.value, what)
+
+    def _give_up(self, state: RetryCallState) -> Any:
+        msg = (
+            f"{self._request.stream.table}: lost to other writers {state.attempt_number} times in "
+            f"{time.monotonic() - state.start_time:.0f} s ({', '.join(self._result.conflicts)}). Nothing was written "
+            "half; the retry plans again."
+        )
+        raise ConflictError(msg)
+
+
+def commit_conf(intent: Intent) -> dict[str, str]:
+    """The session settings that make a commit carry its number and its token."""
+    return {
+        "spark.databricks.delta.write.txnAppId": intent.app_id,
+        "spark.databricks.delta.write.txnVersion": str(intent.batch_seq),
+        "spark.databricks.delta.commitInfo.userMetadata": intent.user_metadata(),
+    }

@@ -1,0 +1,61 @@
+"""Delta's concurrent-modification errors, told apart by their type or condition, never by a word in a message alone."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+
+class Conflict(StrEnum):
+    """The conflicts that Delta raises, by the class it raises."""
+
+    CONCURRENT_APPEND = "ConcurrentAppendException"
+    CONCURRENT_DELETE_READ = "ConcurrentDeleteReadException"
+    CONCURRENT_DELETE_DELETE = "ConcurrentDeleteDeleteException"
+    CONCURRENT_TRANSACTION = "ConcurrentTransactionException"
+    CONCURRENT_WRITE = "ConcurrentWriteException"
+    METADATA_CHANGED = "MetadataChangedException"
+    PROTOCOL_CHANGED = "ProtocolChangedException"
+
+
+_BY_CONDITION = {
+    "DELTA_CONCURRENT_APPEND": Conflict.CONCURRENT_APPEND,
+    "DELTA_CONCURRENT_DELETE_READ": Conflict.CONCURRENT_DELETE_READ,
+    "DELTA_CONCURRENT_DELETE_DELETE": Conflict.CONCURRENT_DELETE_DELETE,
+    "DELTA_CONCURRENT_TRANSACTION": Conflict.CONCURRENT_TRANSACTION,
+    "DELTA_CONCURRENT_WRITE": Conflict.CONCURRENT_WRITE,
+    "DELTA_METADATA_CHANGED": Conflict.METADATA_CHANGED,
+    "DELTA_PROTOCOL_CHANGED": Conflict.PROTOCOL_CHANGED,
+}
+
+_CONDITION = re.compile(r"\[(DELTA_[A-Z_]+)[.\]]")
+
+SAME_PLAN = frozenset(
+    {
+        Conflict.CONCURRENT_APPEND,
+        Conflict.CONCURRENT_DELETE_READ,
+        Conflict.CONCURRENT_DELETE_DELETE,
+        Conflict.CONCURRENT_WRITE,
+    }
+)
+"""Conflicts after which the same number and token are tried again on a new snapshot; the others need a new plan."""
+
+
+def conflict_of(error: BaseException) -> Conflict | None:
+    """The conflict that `error` is, or None.
+
+    Over Spark Connect conditions come with suffixes (`DELTA_CONCURRENT_APPEND.WITHOUT_HINT`); a bare Py4JJavaError
+    has its condition at the start of the Java message.
+
+    >>> conflict_of(RuntimeError("[DELTA_CONCURRENT_APPEND.WITHOUT_HINT] files were added"))
+    <Conflict.CONCURRENT_APPEND: 'ConcurrentAppendException'>
+    >>> conflict_of(RuntimeError("concurrent append")) is None
+    True
+    """
+    name = type(error).__name__
+    if name in Conflict._value2member_map_:
+        return Conflict(name)
+    condition = _CONDITION.search(str(error))
+    if condition is None:
+        return None
+    return next((kind for prefix, kind in _BY_CONDITION.items() if condition[1].startswith(prefix)), None)

@@ -1,0 +1,61 @@
+"""Reads landing files as records, each with the file it came from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import reduce
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from include.contracts.table_spec import BronzeSpec
+from include.control.batch import FileFact
+from spark_jobs.transforms.records import CORRUPT, parse_columns, parse_json_lines
+
+ORIGIN = ("_source_file", "_block_start")
+"""Where a record came from: its file, relative to the landing root, and the start of the split that held it."""
+
+
+def read_landing(session: SparkSession, spec: BronzeSpec, landing: Path, files: tuple[FileFact, ...]) -> DataFrame:
+    """The records of `files`: declared columns, `_rescued`, `_corrupt_record`, `_source_file`, `_block_start`.
+
+    Files whose own columns differ (CSV, Parquet) are read apart and put together by name.
+    """
+    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for file in files:
+        if file.size:
+            groups[file.columns].append(str(landing / file.path))
+    frames = [_read_group(session, spec, landing, columns, paths) for columns, paths in sorted(groups.items())]
+    return reduce(DataFrame.unionByName, frames) if frames else _no_records(session, spec)
+
+
+def _read_group(
+    session: SparkSession, spec: BronzeSpec, landing: Path, columns: tuple[str, ...], paths: list[str]
+) -> DataFrame:
+    kinds = {name: column.type for name, column in spec.columns.items()}
+    # recursiveFileLookup keeps folder names such as date=2013-01-01 from becoming columns.
+    reader = session.read.option("recursiveFileLookup", "true")
+    origin = _origin(landing)
+    if spec.source.format == "json":
+        return parse_json_lines(reader.text(paths).select("value", *origin), kinds)
+    if spec.source.format == "parquet":
+        received = reader.parquet(*paths).withColumn(CORRUPT, F.lit(None).cast("string"))
+        return parse_columns(received.select("*", *origin), kinds, ORIGIN)
+    schema = ", ".join(f"`{name}` string" for name in columns) + f", {CORRUPT} string"
+    csv = reader.schema(schema).option("columnNameOfCorruptRecord", CORRUPT).option("columnPruning", "false")
+    received = csv.option("header", "true").option("sep", spec.source.delimiter).csv(paths)
+    return parse_columns(received.select("*", *origin), kinds, ORIGIN)
+
+
+def _origin(landing: Path) -> tuple[Column, Column]:
+    # The path comes as a URI; url_decode alone would turn a plus in a name into a blank.
+    decoded = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
+    relative = F.substring(F.regexp_replace(decoded, "^file:/+", "/"), len(str(landing)) + 2, 1 << 20)
+    return relative.alias(ORIGIN[0]), F.col("_metadata.file_block_start").alias(ORIGIN[1])
+
+
+def _no_records(session: SparkSession, spec: BronzeSpec) -> DataFrame:
+    columns = [f"`{name}` {column.type}" for name, column in spec.columns.items()]
+    more = ["_rescued string", f"{CORRUPT} string", f"{ORIGIN[0]} string", f"{ORIGIN[1]} bigint"]
+    return session.createDataFrame([], schema=", ".join([*columns, *more]))

@@ -1,0 +1,49 @@
+"""OPTIMIZE and VACUUM. They never carry a txn; their commits carry the run's id in `userMetadata`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from spark_jobs.delta_io.tables import sql_path
+
+SMALL_FILE_BYTES = 32 * 1024 * 1024
+"""Files below this cost more to open than to read."""
+
+SMALL_FILES_WORTH_A_RUN = 8
+"""Fewer small files are not worth rewriting."""
+
+MAINTENANCE_CONF = {"spark.databricks.delta.optimize.batchSize": "1g"}
+"""OPTIMIZE commits every gigabyte, so that what was done is kept when it is stopped."""
+
+
+def small_files(path: Path) -> int:
+    """How many data files of the newest version are small; read from the log, without Spark."""
+    actions = pa.table(DeltaTable(str(path)).get_add_actions(flatten=True))
+    return int(pc.sum(pc.less(actions["size_bytes"], SMALL_FILE_BYTES)).as_py() or 0) if actions.num_rows else 0
+
+
+def optimize(session: SparkSession, path: Path, zorder_by: tuple[str, ...]) -> dict[str, Any]:
+    """Bin-pack the table, or Z-order it by `zorder_by`; returns Delta's metrics."""
+    by = f" ZORDER BY ({', '.join(zorder_by)})" if zorder_by else ""
+    rows = session.sql(f"OPTIMIZE {sql_path(path)}{by}").select("metrics").collect()
+    metrics = rows[0]["metrics"].asDict()
+    return {name: metrics[name] for name in ("numFilesAdded", "numFilesRemoved")}
+
+
+def files_to_vacuum(session: SparkSession, path: Path) -> int:
+    """How many files VACUUM would delete; nothing is deleted."""
+    return session.sql(f"VACUUM {sql_path(path)} DRY RUN").count()
+
+
+def vacuum(session: SparkSession, path: Path) -> None:
+    """Delete the files that no version within the table's own retention needs.
+
+    No `RETAIN` is given: the table property rules, and Delta ignores anything else without a word.
+    """
+    session.sql(f"VACUUM {sql_path(path)}").collect()

@@ -1,0 +1,58 @@
+"""Applies classified rows to a table in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.delta_io.tables import sql_path
+from spark_jobs.transforms.changes import ABSENT, DELETE, INSERT, UPDATE, bounds_sql
+
+
+def merge_changes(
+    session: SparkSession,
+    path: Path,
+    changes: DataFrame,
+    keys: Mapping[str, str],
+    bounds: Mapping[str, str | None],
+) -> None:
+    """MERGE rows that say by `_fate` what they do; only target files within the key bounds are read.
+
+    Args:
+        session: the batch's own session.
+        path: the target.
+        changes: the target's columns and `_fate`: insert, update, delete or absent; one row a key.
+        keys: key column -> type.
+        bounds: literal key bounds of the changed rows, as from `key_bounds`.
+    """
+    changes.createOrReplaceTempView("changes")
+    session.sql(merge_statement(path, [name for name in changes.columns if name != "_fate"], keys, bounds)).collect()
+
+
+def merge_statement(
+    path: Path, columns: Sequence[str], keys: Mapping[str, str], bounds: Mapping[str, str | None]
+) -> str:
+    """The MERGE of the view `changes` into the table at `path`."""
+    same_key = [f"t.`{key}` = s.`{key}`" for key in keys]
+    condition = " AND ".join([*same_key, *bounds_sql(keys, bounds, "t.")])
+    assignments = ", ".join(f"t.`{name}` = s.`{name}`" for name in columns)
+    names, values = (", ".join(f"{prefix}`{name}`" for name in columns) for prefix in ("", "s."))
+    return (
+        f"MERGE INTO {sql_path(path)} AS t USING changes AS s ON {condition} "
+        f"WHEN MATCHED AND s._fate IN ('{DELETE}', '{ABSENT}') THEN DELETE "
+        f"WHEN MATCHED AND s._fate = '{UPDATE}' THEN UPDATE SET {assignments} "
+        f"WHEN NOT MATCHED AND s._fate = '{INSERT}' THEN INSERT ({names}) VALUES ({values})"
+    )
+
+
+def merge_tombstones(session: SparkSession, path: Path, deletes: DataFrame, keys: Sequence[str]) -> None:
+    """Remember deleted keys; a key that is known keeps its greater (sequence, hash)."""
+    deletes.createOrReplaceTempView("deletes")
+    same_key = " AND ".join(f"t.`{key}` = s.`{key}`" for key in keys)
+    newer = "struct(s._sequence, s._content_hash) > struct(t._sequence, t._content_hash)"
+    session.sql(
+        f"MERGE INTO {sql_path(path)} AS t USING deletes AS s ON {same_key} "
+        f"WHEN MATCHED AND {newer} THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    ).collect()

@@ -1,0 +1,57 @@
+"""Secondary writes: quarantine and tombstone rows derived from a committed batch.
+
+They come after the main commit, from the same pinned sources, under the same batch_seq as their own txn: written before
+it, they were lost when the batch was planned again (ADR 0002).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from include.control.batch import Winner
+from spark_jobs.delta_io.batches import commit_conf
+from spark_jobs.delta_io.conflicts import Conflict, conflict_of
+from spark_jobs.delta_io.tables import OpenSession, TableShape, committed_txn, ensure_table
+
+Write = Callable[[SparkSession], None]
+
+
+@dataclass(frozen=True)
+class SecondaryTable:
+    """A table beside a medallion table that follows its batches."""
+
+    name: str
+    path: Path
+    shape: TableShape
+
+    def app_id(self, stream: str) -> str:
+        """Delta's application id of the rows that come from one stream of the main table."""
+        return f"millrace/{self.name}/{stream}"
+
+
+def write_once(open_session: OpenSession, table: SecondaryTable, winner: Winner, write: Write) -> None:
+    """Run `write` as the secondary write of the batch, unless it was done before.
+
+    `write` makes one commit on the session that it is given.
+    """
+    app_id = table.app_id(winner.intent.stream)
+    if committed_txn(table.path, app_id) >= winner.batch_seq:
+        return
+    ensure_table(open_session, table.path, table.shape)
+    conf = {**commit_conf(winner.intent), "spark.databricks.delta.write.txnAppId": app_id}
+    with open_session(conf) as session:
+        try:
+            write(session)
+        except Exception as error:
+            # The same rows under the same number: whoever was first has written them.
+            if conflict_of(error) is not Conflict.CONCURRENT_TRANSACTION:
+                raise
+
+
+def append(df: DataFrame, path: Path) -> None:
+    """Append the frame to the table at `path` in one commit."""
+    df.write.format("delta").mode("append").save(str(path))

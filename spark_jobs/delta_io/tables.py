@@ -1,0 +1,173 @@
+"""Delta tables as Millrace makes them: created from a spec, readable by any reader, checked against the spec."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from pyspark.sql import SparkSession
+
+from include.contracts.table_spec import TableSpec
+from include.errors import BadInputError
+from spark_jobs.delta_io.conflicts import Conflict, conflict_of
+
+READER_SAFE = {
+    "delta.enableDeletionVectors": "false",
+    "delta.columnMapping.mode": "none",
+    "delta.checkpointPolicy": "classic",
+    "delta.checkpointInterval": "20",
+    "delta.logRetentionDuration": "interval 30 days",
+    "delta.deletedFileRetentionDuration": "interval 30 days",
+}
+"""The profile that DuckDB, Polars, Trino and delta-rs all read: protocol reader version 1 (ADR 0004)."""
+
+OpenSession = Callable[[dict[str, str]], AbstractContextManager[SparkSession]]
+"""Opens a session of its own under the given settings."""
+
+_DELTA_TYPES = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """What is needed to create a table.
+
+    Attributes:
+        columns: name -> Spark SQL type, in order.
+        comments: column -> description.
+        partitioned_by: partition columns.
+        properties: table properties beyond the reader-safe profile.
+        comment: what the table is.
+    """
+
+    columns: Mapping[str, str]
+    comments: Mapping[str, str] = field(default_factory=dict)
+    partitioned_by: Sequence[str] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str = ""
+
+
+def shape_properties(spec: TableSpec) -> dict[str, str]:
+    """The table properties that a spec asks for."""
+    retain = f"interval {spec.maintenance.vacuum.retain}"
+    feed = str(spec.maintenance.change_data_feed).lower()
+    return {"delta.deletedFileRetentionDuration": retain, "delta.enableChangeDataFeed": feed, **spec.delta}
+
+
+def ensure_table(open_session: OpenSession, path: Path, shape: TableShape) -> None:
+    """Create the table if there is none, and check that it is the one the spec describes; a check starts no Spark.
+
+    Raises:
+        BadInputError: the table on disk has other columns or partitions, or needs a newer reader.
+    """
+    if not DeltaTable.is_deltatable(str(path)):
+        with open_session({}) as session:
+            _create(session, path, shape)
+    _check_columns(path, shape)
+    _check_reader_version(path)
+
+
+def committed_txn(path: Path, app_id: str) -> int:
+    """The last txnVersion of `app_id` in the table, 0 when there is none, or no table."""
+    try:
+        return DeltaTable(str(path)).transaction_version(app_id) or 0
+    except TableNotFoundError:
+        return 0
+
+
+def sql_path(path: Path) -> str:
+    """The table at `path` as SQL names it.
+
+    >>> sql_path(Path("/lake/silver/flights"))
+    'delta.`/lake/silver/flights`'
+    """
+    return f"delta.`{path}`"
+
+
+def sql_text(value: str) -> str:
+    """`value` as a SQL string literal.
+
+    >>> sql_text("it's")
+    "'it\\\\'s'"
+    """
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _create(spark: SparkSession, path: Path, shape: TableShape) -> None:
+    try:
+        spark.sql(_create_statement(path, shape))
+    except Exception as error:
+        # Two writers that create one table: the other one's is as good, and is checked like any other.
+        if conflict_of(error) not in {Conflict.PROTOCOL_CHANGED, Conflict.METADATA_CHANGED, Conflict.CONCURRENT_WRITE}:
+            raise
+
+
+def _create_statement(path: Path, shape: TableShape) -> str:
+    columns = ", ".join(
+        f"`{name}` {kind}" + (f" COMMENT {sql_text(shape.comments[name])}" if shape.comments.get(name) else "")
+        for name, kind in shape.columns.items()
+    )
+    partitions = f" PARTITIONED BY ({', '.join(shape.partitioned_by)})" if shape.partitioned_by else ""
+    properties = {**READER_SAFE, **shape.properties}
+    listed = ", ".join(f"{sql_text(key)} = {sql_text(value)}" for key, value in sorted(properties.items()))
+    comment = f" COMMENT {sql_text(shape.comment)}" if shape.comment else ""
+    return (
+        f"CREATE TABLE IF NOT EXISTS {sql_path(path)} ({columns}) USING delta{partitions}{comment} "
+        f"TBLPROPERTIES ({listed})"
+    )
+
+
+def _check_columns(path: Path, shape: TableShape) -> None:
+    delta = DeltaTable(str(path))
+    on_disk = {field["name"]: _type_name(field["type"]) for field in json.loads(delta.schema().to_json())["fields"]}
+    wanted = {name: _wanted_type(kind) for name, kind in shape.columns.items()}
+    problems = [_column_problem(name, kind, on_disk.get(name)) for name, kind in wanted.items()]
+    problems += [f"the table has {name} ({on_disk[name]}), the spec does not" for name in on_disk if name not in wanted]
+    if delta.metadata().partition_columns != list(shape.partitioned_by):
+        stated = ", ".join(delta.metadata().partition_columns) or "nothing"
+        problems.append(
+            f"the table is partitioned by {stated}, the spec says {', '.join(shape.partitioned_by) or 'nothing'}"
+        )
+    if found := [problem for problem in problems if problem]:
+        msg = (
+            f"The table at {path} does not fit its spec: {'; '.join(found)}. Nothing was written. Put the spec back, "
+            "change the table with ALTER TABLE, or move the folder away to build the table anew."
+        )
+        raise BadInputError(msg)
+
+
+def _column_problem(name: str, wanted: str, on_disk: str | None) -> str:
+    if on_disk is None:
+        return f"the spec has {name} ({wanted}), the table does not"
+    return "" if on_disk == wanted else f"{name} is {on_disk} in the table and {wanted} in the spec"
+
+
+def _type_name(kind: object) -> str:
+    """A Delta schema type as short text; structs by their fields."""
+    if not isinstance(kind, dict):
+        return str(kind)
+    if kind["type"] == "struct":
+        parts = (f"{part['name']}:{_type_name(part['type'])}" for part in kind["fields"])
+        return f"struct<{','.join(parts)}>"
+    return f"array<{_type_name(kind['elementType'])}>"
+
+
+def _wanted_type(kind: str) -> str:
+    """A Spark SQL type in Delta's words, so that both sides compare."""
+    return re.sub(r"\b(tinyint|smallint|int|bigint)\b", lambda word: _DELTA_TYPES[word[0]], kind)
+
+
+def _check_reader_version(path: Path) -> None:
+    version = DeltaTable(str(path)).protocol().min_reader_version
+    if version != 1:
+        msg = (
+            f"The table at {path} needs Delta reader version {version}; Millrace keeps to version 1, so that every "
+            "reader can read it. Remove the feature that raised it (ALTER TABLE ... DROP FEATURE)."
+        )
+        raise BadInputError(msg)

@@ -1,0 +1,1 @@
+"""The entrypoints: one file a job, a screen each."""

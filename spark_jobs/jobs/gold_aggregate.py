@@ -1,0 +1,25 @@
+"""Recompute the groups of a gold table that changed."""
+
+from __future__ import annotations
+
+from include.contracts.job_args import Job
+from include.contracts.job_report import JobReport
+from spark_jobs.layers.gold import GoldAggregate
+from spark_jobs.layers.writing import write_batch
+from spark_jobs.runtime.context import JobContext
+from spark_jobs.runtime.entrypoint import main
+
+
+def run(context: JobContext) -> JobReport:
+    """Recompute what the sources' certified changes since the last batch touch.
+
+    Raises:
+        NotReadyError: a source has no certified version yet.
+    """
+    aggregate = GoldAggregate(context)
+    aggregate.create_table()
+    return write_batch(context, aggregate)
+
+
+if __name__ == "__main__":
+    main(Job.GOLD_AGGREGATE, run)

@@ -1,0 +1,46 @@
+"""Judge the version of a table's last batch, and certify it or block."""
+
+from __future__ import annotations
+
+from include.contracts.job_args import Job
+from include.contracts.job_report import JobReport
+from include.control.planner import stream_position
+from include.errors import NotReadyError, Outcome
+from spark_jobs.layers.gate import run_gate
+from spark_jobs.runtime.context import JobContext
+from spark_jobs.runtime.entrypoint import main
+
+
+def run(context: JobContext) -> JobReport:
+    """Judge the last batch's version by the spec's table rules.
+
+    Raises:
+        NotReadyError: the table has no batch to judge.
+    """
+    table = context.spec.table
+    position = stream_position(context.spec, context.paths, context.ledger)
+    if position is None or position.last is None:
+        msg = f"{table}: there is no batch to judge; run the task that writes the table first"
+        raise NotReadyError(msg)
+    gate = run_gate(context, position.last.version)
+    return JobReport(
+        job=Job.QUALITY_GATE.value,
+        table=table,
+        outcome=Outcome.NO_OP if gate.result.passed else Outcome.GATE_FAILED,
+        message=gate.result.refused or f"{table} version {position.last.version} is certified",
+        interval=context.args.interval,
+        run_id=context.args.run_id,
+        table_id=position.table_id,
+        stream=position.last.intent.stream,
+        batch_seq=position.last.batch_seq,
+        token=position.last.token,
+        version=position.last.version,
+        certified_version=gate.certified,
+        certified_moved=gate.moved,
+        checks=gate.result.checks,
+        notes=gate.warnings,
+    )
+
+
+if __name__ == "__main__":
+    main(Job.QUALITY_GATE, run)

@@ -1,0 +1,48 @@
+"""Delete the files of a table that no version within its retention needs, and that no reader stands on."""
+
+from __future__ import annotations
+
+from include.contracts.job_args import Job
+from include.contracts.job_report import JobReport
+from include.control.retention import readers_in_danger, readers_of, retention_of
+from include.errors import MillraceError, Outcome
+from spark_jobs.delta_io.maintenance import files_to_vacuum, vacuum
+from spark_jobs.layers.maintenance import maintenance_conf, maintenance_report, require_table
+from spark_jobs.runtime.context import JobContext
+from spark_jobs.runtime.entrypoint import main
+
+
+def run(context: JobContext) -> JobReport:
+    """Count what would go; then, unless it is a dry run or nothing would, delete it under the table's lease.
+
+    Raises:
+        NotReadyError: there is no table yet.
+        MillraceError: a reader stands on a version that is about to become unreadable.
+    """
+    path = require_table(context)
+    _require_no_reader_in_danger(context)
+    with context.open_session(maintenance_conf(context)) as session:
+        files = files_to_vacuum(session, path)
+        details = {"files": files, "retain": context.spec.maintenance.vacuum.retain}
+        if context.args.dry_run or not files:
+            message = f"would delete {files} files" if files else "no file is older than the retention"
+            return maintenance_report(context, Job.TABLE_VACUUM, Outcome.NO_OP, message, details)
+        with context.leases.table(context.spec.table):
+            vacuum(session, path)
+    return maintenance_report(context, Job.TABLE_VACUUM, Outcome.COMMITTED, f"deleted {files} files", details)
+
+
+def _require_no_reader_in_danger(context: JobContext) -> None:
+    readers = readers_of(context.spec, context.catalog, context.paths)
+    behind = readers_in_danger(readers, retention_of(context.spec), context.now())
+    if behind:
+        stand = ", ".join(f"{reader.name} (version {reader.version}, old since {reader.since})" for reader in behind)
+        msg = (
+            f"{context.spec.table}: VACUUM refused, it would soon cut off {stand}. Run what is behind, or pass the "
+            "gate that refused the newer versions; then run this again."
+        )
+        raise MillraceError(msg)
+
+
+if __name__ == "__main__":
+    main(Job.TABLE_VACUUM, run)

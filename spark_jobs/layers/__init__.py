@@ -1,0 +1,1 @@
+"""What each layer does within the commit protocol: plan, write, close."""

@@ -1,0 +1,209 @@
+"""Bronze: the interval's new landing files, appended once each, as received."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from include.contracts.job_report import RowFates
+from include.contracts.table_spec import BronzeSpec
+from include.control.batch import BatchSources, FileFact, Intent, StreamPosition, Winner, files_digest
+from include.control.delta_log import Commit, read_commit
+from include.control.ingest import plan_files
+from include.control.landing import list_files
+from include.errors import BadInputError
+from spark_jobs.delta_io.batches import BatchPlan, Closing
+from spark_jobs.delta_io.landing_reads import read_landing
+from spark_jobs.delta_io.quarantine import quarantine_of, quarantine_rows
+from spark_jobs.delta_io.secondary import append, write_once
+from spark_jobs.delta_io.tables import TableShape, shape_properties
+from spark_jobs.quality.row_rules import refusals
+from spark_jobs.runtime.context import JobContext
+from spark_jobs.transforms.judgement import (
+    accepted,
+    fate_counts,
+    judged,
+    missing_values,
+    no_refusal,
+    quarantined,
+    reasons,
+    refused_when,
+)
+from spark_jobs.transforms.records import CORRUPT, with_line_position
+from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
+
+_UNREADABLE = re.compile(r"FAILED_READ_FILE[^]]*\].*?file:/*(/\S+?)\.?\s", re.DOTALL)
+
+
+def bronze_shape(spec: BronzeSpec) -> TableShape:
+    """The bronze table of a spec: its columns, what did not fit them, and where each row came from."""
+    declared = {name: column.type for name, column in spec.columns.items()}
+    own = {"_rescued": "string", "_source_file": "string", "_interval_start": "timestamp", "_ingested_at": "timestamp"}
+    return TableShape(
+        columns={**declared, **own, **STAMP_COLUMNS},
+        comments={name: column.description for name, column in spec.columns.items()},
+        partitioned_by=spec.partitioned_by,
+        properties=shape_properties(spec),
+        comment=spec.description,
+    )
+
+
+class BronzeIngest:
+    """The `BatchWork` of a bronze table.
+
+    Attributes:
+        broken: the interval's files that cannot be loaded, each with its defect; known after the plan.
+        loaded_before: the interval's files that an earlier batch loaded.
+        loaded_now: those that this run loads.
+    """
+
+    def __init__(self, context: JobContext) -> None:
+        self._context = context
+        self.spec: BronzeSpec = context.spec  # type: ignore[assignment]
+        self._landing = context.args.landing.resolve()
+        self._unreadable: dict[str, str] = {}
+        self._observed: dict[str, Observation] = {}
+        self.broken: tuple[FileFact, ...] = ()
+        self.loaded_before: tuple[FileFact, ...] = ()
+        self.loaded_now: tuple[FileFact, ...] = ()
+
+    def check_delivered(self) -> None:
+        """Whether the interval's folder is there at all, before anything is created or started.
+
+        Raises:
+            NotReadyError: it is not.
+        """
+        list_files(self.spec, self._landing, self._context.args.interval)
+
+    def file_statuses(self) -> dict[str, str]:
+        """file -> `loaded`, or `failed: <defect>`."""
+        loaded = {file.path: "loaded" for file in (*self.loaded_before, *self.loaded_now)}
+        return {**loaded, **{file.path: f"failed: {file.defect}" for file in self.broken}}
+
+    def broken_message(self) -> str:
+        """What could not be loaded, for the person on call; the first line says what to do."""
+        count, loaded = len(self.broken), len(self.loaded_before) + len(self.loaded_now)
+        lines = [f"  {file.path}: {file.defect}" for file in self.broken]
+        return "\n".join(
+            [
+                f"{self.spec.table}: {count} of {count + loaded} files cannot be loaded, the others are. Have them "
+                "delivered again, then clear this task:",
+                *lines,
+            ]
+        )
+
+    def plan(self, position: StreamPosition) -> BatchPlan | None:
+        """The interval's files that no batch has loaded yet; broken ones are recorded and left out."""
+        found = plan_files(
+            self.spec, self._landing, self._context.args.interval, self._context.ledger, position.table_id
+        )
+        sound = tuple(file for file in found.new if file.path not in self._unreadable)
+        unreadable = (file for file in found.new if file.path in self._unreadable)
+        marked = (file.model_copy(update={"defect": self._unreadable[file.path]}) for file in unreadable)
+        self.broken, self.loaded_before = (*found.broken, *marked), found.loaded
+        self.loaded_now = sound
+        self._record_broken(position.table_id)
+        if not sound:
+            return None
+        return BatchPlan(BatchSources(files=len(sound), files_digest=files_digest(sound)), sound)
+
+    def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
+        """Append the accepted records of the plan's files.
+
+        Raises:
+            UnreadableFileError: Spark could not read one of them to its end.
+        """
+        observation = Observation()
+        records = self._judged(session, plan.files).observe(observation, *fate_counts())
+        kept = records.where(accepted()).withColumns(
+            {
+                "_interval_start": F.lit(intent.interval_start).cast("timestamp"),
+                "_ingested_at": F.lit(self._context.now()).cast("timestamp"),
+            }
+        )
+        rows = with_stamp(kept, intent).select(*bronze_shape(self.spec).columns)
+        try:
+            append(rows, self._context.paths.table(self.spec.table))
+        except PySparkException as error:
+            self._blame_file(error, plan)
+            raise
+        self._observed[intent.token] = observation
+
+    def close(self, winner: Winner) -> Closing:
+        """Quarantine what was refused, and count each record's fate."""
+        files = self._context.ledger.files_of(winner.intent)
+        counts = self._counts(winner, files)
+        if counts["quarantined"]:
+            table = quarantine_of(self.spec.table, self._context.paths)
+            write_once(
+                self._context.open_session, table, winner, lambda session: self._quarantine(session, winner, files)
+            )
+        written = int(self._commit(winner).metrics.get("numOutputRows", "0"))
+        rows = RowFates(
+            read=counts["read"],
+            applied=written,
+            quarantined=counts["quarantined"],
+            dropped=counts["dropped"],
+            inserted=written,
+        )
+        return Closing(rows, self._rows_of_file(winner))
+
+    def _rows_of_file(self, winner: Winner) -> dict[str, int]:
+        """file -> rows that the batch wrote from it, read back from the data files it added."""
+        table = self._context.paths.table(self.spec.table)
+        written: Counter[str] = Counter()
+        for added in self._commit(winner).added:
+            column = pq.read_table(table / added, columns=["_source_file"], partitioning=None).column(0)
+            written.update({count["values"]: count["counts"] for count in column.value_counts().to_pylist()})
+        return {file.path: written[file.path] for file in self._context.ledger.files_of(winner.intent)}
+
+    def _judged(self, session: SparkSession, files: tuple[FileFact, ...]) -> DataFrame:
+        records = read_landing(session, self.spec, self._landing, files)
+        required = tuple(name for name, column in self.spec.columns.items() if not column.nullable)
+        malformed = F.col(CORRUPT).isNotNull()
+        unparsed = refused_when(malformed, "malformed record", f"it cannot be parsed as {self.spec.source.format}")
+        of_values = (missing_values(required), refusals(self.spec.row_rules))
+        parts = (F.when(malformed, no_refusal()).otherwise(part) for part in of_values)
+        return judged(records, self.spec.row_rules, unparsed, *parts)
+
+    def _counts(self, winner: Winner, files: tuple[FileFact, ...]) -> dict[str, int]:
+        """Records read, quarantined and dropped: observed during the write, or counted again after a crash."""
+        if winner.token in self._observed:
+            return self._observed[winner.token].get
+        with self._context.open_session({}) as session:
+            row = self._judged(session, files).agg(*fate_counts()).first()
+        return row.asDict() if row else {}
+
+    def _quarantine(self, session: SparkSession, winner: Winner, files: tuple[FileFact, ...]) -> None:
+        records = self._judged(session, files)
+        started = F.lit(winner.intent.interval_start).cast("timestamp")
+        placed = with_line_position(records).withColumn("_interval_start", started).where(quarantined())
+        fields = F.to_json(F.struct(*self.spec.columns, "_rescued"))
+        record = F.coalesce(F.col(CORRUPT), fields)
+        rows = quarantine_rows(placed, winner, record, reasons(), F.col("_position"))
+        append(rows, self._context.paths.quarantine(self.spec.table))
+
+    def _commit(self, winner: Winner) -> Commit:
+        return read_commit(self._context.paths.table(self.spec.table), winner.version) or Commit(winner.version)
+
+    def _record_broken(self, table_id: str) -> None:
+        known = self._context.ledger.failed_files(self.spec.table, table_id)
+        new = [file for file in self.broken if known.get(file.path) != file]
+        self._context.ledger.record_failed(self.spec.table, table_id, new)
+
+    def _blame_file(self, error: PySparkException, plan: BatchPlan) -> None:
+        """Remember the file that Spark could not read, so that the next plan leaves it out and loads the others."""
+        found = _UNREADABLE.search(f"{error} ")
+        path = found[1].removeprefix(f"{self._landing}/") if found else ""
+        if path in {file.path for file in plan.files}:
+            self._unreadable[path] = f"Spark cannot read it to its end: {str(error).splitlines()[0][:300]}"
+            raise UnreadableFileError(path) from error
+
+
+class UnreadableFileError(BadInputError):
+    """Raised when a file that looked sound could not be read; a new plan leaves it out."""

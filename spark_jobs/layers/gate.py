@@ -1,0 +1,72 @@
+"""The gate: judges one exact version of a table, and certifies it or blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deltalake import DeltaTable
+
+from include.control.delta_log import commits_after
+from include.control.gates import GateResult
+from spark_jobs.delta_io.reads import read_version
+from spark_jobs.quality.suites import judge
+from spark_jobs.quality.verdict import verdict
+from spark_jobs.runtime.context import JobContext
+
+
+@dataclass(frozen=True)
+class GateOutcome:
+    """What a gate said, and what readers may use now.
+
+    Attributes:
+        result: the verdict on the judged version.
+        certified: the version that readers may use.
+        moved: whether the verdict moved it.
+        warnings: one line for each rule that only warns and failed.
+    """
+
+    result: GateResult
+    certified: int | None
+    moved: bool
+    warnings: tuple[str, ...] = ()
+
+
+def run_gate(context: JobContext, version: int) -> GateOutcome:
+    """Judge `version`, unless these very rules have judged it before, and record the result."""
+    table, gates = context.spec.table, context.gates
+    before = gates.last_passed(table)
+    known = gates.result(table, version, context.spec.suite_hash)
+    result = known or _judge(context, version, before)
+    said = verdict(table, version, result.checks, before)
+    if known is None:
+        gates.record(result)
+    moved = known is None and result.passed and version > (-1 if before is None else before)
+    return GateOutcome(result, gates.certified(table), moved, said.warnings)
+
+
+def _judge(context: JobContext, version: int, certified: int | None) -> GateResult:
+    spec = context.spec
+    path = context.paths.table(spec.table)
+    checks = judge(read_version(context.spark, path, version), spec.table_rules) if spec.table_rules else ()
+    said = verdict(spec.table, version, checks, certified)
+    commits = commits_after(path, -1 if certified is None else certified)
+    batches = [commit.metadata for commit in commits if commit.metadata and commit.version <= version]
+    return GateResult(
+        table=spec.table,
+        table_id=str(DeltaTable(str(path)).metadata().id),
+        version=version,
+        suite_hash=spec.suite_hash,
+        passed=said.passed,
+        checks=checks,
+        batches=tuple(f"{batch['stream']}/{batch['batch_seq']}" for batch in batches),
+        refused=said.refused + _standing_refusal(context, version, certified) if not said.passed else "",
+    )
+
+
+def _standing_refusal(context: JobContext, version: int, certified: int | None) -> str:
+    """Names the first batch since the certified version at which the table was refused, if that was an earlier one."""
+    first = context.gates.first_refused(context.spec.table, above=-1 if certified is None else certified)
+    if first is None or first.version == version:
+        return ""
+    last_batch = first.batches[-1] if first.batches else "?"
+    return f" First refused at version {first.version} (batch {last_batch})."

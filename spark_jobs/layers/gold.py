@@ -1,0 +1,143 @@
+"""Gold: only the groups that changed, recomputed from silver at pinned versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from include.contracts.job_report import RowFates
+from include.contracts.table_spec import GoldSpec
+from include.control.batch import BatchSources, Intent, StreamPosition, Winner
+from include.control.delta_log import read_commit
+from include.control.source_ranges import certified_sources, new_ranges
+from spark_jobs.delta_io.batches import BatchPlan, Closing
+from spark_jobs.delta_io.reads import read_version, touched_values
+from spark_jobs.delta_io.tables import TableShape, ensure_table, shape_properties, sql_text
+from spark_jobs.runtime.context import JobContext
+from spark_jobs.transforms.groups import aggregate
+from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
+
+MOST_TOUCHED_VALUES = 10_000
+"""Beyond so many changed values of `refresh_by` the whole table is computed: the list would cost more than it saves."""
+
+
+class GoldAggregate:
+    """The `BatchWork` of a gold table."""
+
+    def __init__(self, context: JobContext) -> None:
+        self._context = context
+        self._spec: GoldSpec = context.spec  # type: ignore[assignment]
+        self._path = context.paths.table(self._spec.table)
+        self._groups: dict[str, int] = {}
+
+    def create_table(self) -> None:
+        """Create the table, with the types that its expressions have over the certified sources.
+
+        Raises:
+            NotReadyError: a source has no certified version yet.
+        """
+        if DeltaTable.is_deltatable(str(self._path)):
+            return
+        certified = certified_sources(self._spec, self._context.gates)
+        with self._context.open_session({}) as session:
+            shape = self._shape(self._all_groups(session, certified, None))
+        ensure_table(self._context.open_session, self._path, shape)
+
+    def plan(self, position: StreamPosition) -> BatchPlan | None:
+        """Each source's versions since the last batch; all of them with `reprocess`."""
+        ranges = new_ranges(self._spec, self._context.paths, self._context.gates, position)
+        reprocess = self._context.args.reprocess
+        if not ranges and not reprocess:
+            return None
+        consumed = position.last_sources.ranges
+        certified = certified_sources(self._spec, self._context.gates)
+        spans = {table: (consumed.get(table, (None, None))[1], version) for table, version in certified.items()}
+        return BatchPlan(BatchSources(ranges=spans, reprocess=reprocess))
+
+    def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
+        """Replace the touched groups in one commit."""
+        touched = self._touched(session, intent.sources)
+        groups = self._groups_of(session, intent.sources, touched)
+        ensure_table(self._context.open_session, self._path, self._shape(groups))
+        observation = Observation()
+        rows = with_stamp(groups, intent).observe(observation, F.count(F.lit(1)).alias("groups"))
+        writer = rows.write.format("delta").mode("overwrite")
+        writer.option("replaceWhere", _predicate(self._spec.refresh_by, touched)).save(str(self._path))
+        self._groups[intent.token] = observation.get["groups"]
+
+    def close(self, winner: Winner) -> Closing:
+        """Count the groups: those computed from the pinned sources are those that were written."""
+        commit = read_commit(self._path, winner.version)
+        metrics = commit.metrics if commit else {}
+        written = int(metrics.get("numOutputRows", "0")) - int(metrics.get("numCopiedRows", "0"))
+        removed = int(metrics.get("numDeletedRows", "0"))
+        read = self._groups.get(winner.token)
+        computed = self._count_again(winner) if read is None else read
+        return Closing(RowFates(read=computed, applied=written, inserted=written, deleted=removed))
+
+    def _count_again(self, winner: Winner) -> int:
+        sources = winner.intent.sources
+        with self._context.open_session({}) as session:
+            return self._groups_of(session, sources, self._touched(session, sources)).count()
+
+    def _groups_of(self, session: SparkSession, sources: BatchSources, touched: list[str | None] | None) -> DataFrame:
+        return self._all_groups(session, {table: upto for table, (_, upto) in sources.ranges.items()}, touched)
+
+    def _all_groups(
+        self, session: SparkSession, versions: dict[str, int], touched: list[str | None] | None
+    ) -> DataFrame:
+        frames = {
+            alias: read_version(session, self._context.paths.table(source.table), versions[source.table])
+            for alias, source in self._spec.sources.items()
+        }
+        return aggregate(frames, self._spec, touched)
+
+    def _touched(self, session: SparkSession, sources: BatchSources) -> list[str | None] | None:
+        """The values of `refresh_by` that changed, as text; None for all of them."""
+        if sources.reprocess or any(after is None for after, _ in sources.ranges.values()):
+            return None
+        found = self._touched_by_any_source(session, sources).limit(MOST_TOUCHED_VALUES + 1).collect()
+        return [row["touched"] for row in found] if len(found) <= MOST_TOUCHED_VALUES else None
+
+    def _touched_by_any_source(self, session: SparkSession, sources: BatchSources) -> DataFrame:
+        frames = [
+            touched_values(
+                session, self._path_of(source.table), sources.ranges[source.table], self._spec.refresh_from[alias]
+            )
+            for alias, source in self._spec.sources.items()
+            if _moved(sources.ranges[source.table])
+        ]
+        every = frames[0]
+        for frame in frames[1:]:
+            every = every.union(frame)
+        return every.select(F.col("touched").cast("string").alias("touched")).distinct().orderBy("touched")
+
+    def _path_of(self, table: str) -> Path:
+        return self._context.paths.table(table)
+
+    def _shape(self, groups: DataFrame) -> TableShape:
+        columns = {field.name: field.dataType.simpleString() for field in groups.schema.fields}
+        return TableShape(
+            columns={**columns, **STAMP_COLUMNS},
+            partitioned_by=self._spec.partitioned_by,
+            properties=shape_properties(self._spec),
+            comment=self._spec.description,
+        )
+
+
+def _moved(span: tuple[int | None, int]) -> bool:
+    after, upto = span
+    return after is None or after < upto
+
+
+def _predicate(column: str, touched: list[str | None] | None) -> str:
+    """Which rows are replaced: those whose `refresh_by`, as text, is one of the touched values."""
+    if touched is None:
+        return "true"
+    known = ", ".join(sql_text(value) for value in touched if value is not None)
+    parts = [f"`{column}` IN ({known})"] if known else []
+    parts += [f"`{column}` IS NULL"] if None in touched else []
+    return " OR ".join(parts) or "false"

@@ -1,0 +1,213 @@
+"""Silver: bronze rows merged by key and sequence, one row a key (SCD type 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from include.contracts.job_report import RowFates
+from include.contracts.table_spec import SilverSpec
+from include.control.batch import BatchSources, Intent, StreamPosition, Winner
+from include.control.delta_log import commits_after, read_commit
+from include.control.source_ranges import certified_sources, new_ranges
+from include.errors import ConservationError
+from spark_jobs.delta_io.batches import BatchPlan, Closing
+from spark_jobs.delta_io.merges import merge_changes, merge_tombstones
+from spark_jobs.delta_io.quarantine import quarantine_of, quarantine_rows
+from spark_jobs.delta_io.reads import read_appended, read_version
+from spark_jobs.delta_io.secondary import SecondaryTable, append, write_once
+from spark_jobs.delta_io.tables import TableShape, shape_properties
+from spark_jobs.layers.merge_counts import KeyBounds, MergeCounts, changed_rows, fates_of, one_row
+from spark_jobs.runtime.context import JobContext
+from spark_jobs.transforms import changes as C
+from spark_jobs.transforms.judgement import accepted, fate_counts, quarantined, reasons
+from spark_jobs.transforms.silver import sequence_type, silver_rows
+from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
+
+
+def silver_shape(spec: SilverSpec) -> TableShape:
+    """The silver table of a spec: its columns, the winning sequence of each row, and the batch that wrote it."""
+    declared = {name: column.type for name, column in spec.columns.items()}
+    return TableShape(
+        columns={**declared, **_order_columns(spec), **STAMP_COLUMNS},
+        comments={name: column.description for name, column in spec.columns.items()},
+        partitioned_by=spec.partitioned_by,
+        properties=shape_properties(spec),
+        comment=spec.description,
+    )
+
+
+class SilverMerge:
+    """The `BatchWork` of a silver table."""
+
+    def __init__(self, context: JobContext) -> None:
+        self._context = context
+        self.spec: SilverSpec = context.spec  # type: ignore[assignment]
+        self._path = context.paths.table(self.spec.table)
+        self._keys = {key: self.spec.columns[key].type for key in self.spec.keys}
+        self._counted: dict[str, MergeCounts] = {}
+
+    def plan(self, position: StreamPosition) -> BatchPlan | None:
+        """The source's versions since the last batch; with `reprocess` the interval's rows again as well."""
+        ranges = new_ranges(self.spec, self._context.paths, self._context.gates, position)
+        if not ranges and not self._context.args.reprocess:
+            return None
+        certified = certified_sources(self.spec, self._context.gates)[self.spec.source]
+        consumed = position.last_sources.ranges.get(self.spec.source, (None, None))[1]
+        span = (consumed, certified)
+        return BatchPlan(
+            BatchSources(
+                ranges={self.spec.source: span},
+                snapshot_at=self._snapshot_at(span, position.last_sources.snapshot_at),
+                reprocess=self._context.args.reprocess,
+            )
+        )
+
+    def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
+        """Merge what changes the target; one commit even when nothing does, so that the range counts as consumed."""
+        version = DeltaTable(str(self._path)).version()
+        with self._classified(session, intent, version) as (counts, classified, bounds):
+            stamped = with_stamp(classified.where(F.col("_fate").isin(*C.CHANGES)), intent)
+            columns = list(silver_shape(self.spec).columns)
+            kinds_of_change = {fate for fate in C.CHANGES if counts.by_fate[fate]}
+            if kinds_of_change <= {C.INSERT}:
+                append(stamped.select(*columns), self._path)
+            else:
+                merge_changes(session, self._path, stamped.select(*columns, "_fate"), self._keys, bounds)
+        self._counted[intent.token] = counts
+
+    def close(self, winner: Winner) -> Closing:
+        """Quarantine what was refused, remember what was deleted, and hold the counts against the commit's own.
+
+        Raises:
+            ConservationError: the commit changed other numbers of rows than were counted.
+        """
+        counts = self._counted.get(winner.token) or self._count_again(winner)
+        open_session = self._context.open_session
+        if counts.quarantined:
+            table = quarantine_of(self.spec.table, self._context.paths)
+            write_once(open_session, table, winner, lambda session: self._quarantine(session, winner))
+        if counts.deletes:
+            table = tombstones_of(self.spec, self._context.paths.tombstones(self.spec.table))
+            write_once(open_session, table, winner, lambda session: self._bury(session, winner))
+        fates = counts.to_fates()
+        self._compare_with_commit(winner, fates)
+        return Closing(fates)
+
+    def _snapshot_at(self, span: tuple[int | None, int], held: datetime | None) -> datetime | None:
+        """The newest interval whose full snapshot has arrived, as the source's commits say."""
+        if not self.spec.snapshot:
+            return None
+        after, upto = span
+        source = self._context.paths.table(self.spec.source)
+        commits = commits_after(source, -1 if after is None else after)
+        arrived = [
+            Intent.model_validate(commit.metadata).interval_start
+            for commit in commits
+            if commit.metadata and commit.version <= upto
+        ]
+        return max([*arrived, *([held] if held else [])], default=None)
+
+    def _source_rows(self, session: SparkSession, sources: BatchSources, interval_start: datetime) -> DataFrame:
+        after, upto = sources.ranges[self.spec.source]
+        path = self._context.paths.table(self.spec.source)
+        rows = read_appended(session, path, after, upto)
+        again = sources.snapshot_at or (interval_start if sources.reprocess else None)
+        if again is None:
+            return rows
+        in_again = F.col("_interval_start") == F.lit(again).cast("timestamp")
+        return rows.where(~in_again).unionByName(read_version(session, path, upto).where(in_again))
+
+    def _judged(self, session: SparkSession, intent: Intent) -> DataFrame:
+        return silver_rows(self._source_rows(session, intent.sources, intent.interval_start), self.spec)
+
+    @contextmanager
+    def _classified(
+        self, session: SparkSession, intent: Intent, version: int
+    ) -> Iterator[tuple[MergeCounts, DataFrame, KeyBounds]]:
+        """The batch's rows by fate against one target version: the counts, the frame, the bounds of its keys."""
+        rows = self._judged(session, intent).persist()
+        facts = one_row(rows.agg(*fate_counts(), *C.key_bounds(self._keys, accepted())))
+        # A full snapshot is compared with the whole target: what it lacks may lie beyond its own keys.
+        bounds = {} if self.spec.snapshot else facts
+        classified = self._with_fates(session, rows, intent, version, bounds).persist()
+        try:
+            yield MergeCounts.of(facts, fates_of(classified)), classified, bounds
+        finally:
+            classified.unpersist()
+            rows.unpersist()
+
+    def _with_fates(
+        self, session: SparkSession, rows: DataFrame, intent: Intent, version: int, bounds: KeyBounds
+    ) -> DataFrame:
+        keys = self.spec.keys
+        state = [*keys, *C.ORDER]
+        target = read_version(session, self._path, version).where(C.within(self._keys, bounds)).select(*state)
+        if self.spec.snapshot:
+            return self._with_snapshot_fates(rows, target, intent)
+        latest = C.latest_per_key(rows.where(accepted()), keys)
+        return C.with_fate(latest, target, self._tombstones(session), keys)
+
+    def _with_snapshot_fates(self, rows: DataFrame, target: DataFrame, intent: Intent) -> DataFrame:
+        newest = F.col("_interval_start") == F.lit(intent.sources.snapshot_at).cast("timestamp")
+        delivered = rows.where(newest)
+        latest = C.latest_per_key(delivered.where(accepted()), self.spec.keys)
+        kept = C.with_snapshot_fate(latest, target, self.spec.keys)
+        absent = C.absent_rows(delivered.select(*self.spec.keys), target, self.spec.keys)
+        return kept.unionByName(absent, allowMissingColumns=True)
+
+    def _tombstones(self, session: SparkSession) -> DataFrame | None:
+        path = self._context.paths.tombstones(self.spec.table)
+        if not DeltaTable.is_deltatable(str(path)):
+            return None
+        return read_version(session, path, DeltaTable(str(path)).version())
+
+    def _count_again(self, winner: Winner) -> MergeCounts:
+        """The counts of a batch whose writer died: the same rows against the version below its commit."""
+        with (
+            self._context.open_session({}) as session,
+            self._classified(session, winner.intent, winner.version - 1) as (counts, _, _),
+        ):
+            return counts
+
+    def _quarantine(self, session: SparkSession, winner: Winner) -> None:
+        refused = self._judged(session, winner.intent).where(quarantined())
+        record = F.to_json(F.struct(*self.spec.columns))
+        append(
+            quarantine_rows(refused, winner, record, reasons(), F.lit(None)),
+            self._context.paths.quarantine(self.spec.table),
+        )
+
+    def _bury(self, session: SparkSession, winner: Winner) -> None:
+        latest = C.latest_per_key(self._judged(session, winner.intent).where(accepted()), self.spec.keys)
+        deletes = with_stamp(latest.where("_is_delete"), winner.intent)
+        table = tombstones_of(self.spec, self._context.paths.tombstones(self.spec.table))
+        merge_tombstones(session, table.path, deletes.select(*table.shape.columns), self.spec.keys)
+
+    def _compare_with_commit(self, winner: Winner, fates: RowFates) -> None:
+        commit = read_commit(self._path, winner.version)
+        committed = changed_rows(commit) if commit else None
+        if committed != (fates.inserted, fates.updated, fates.deleted):
+            msg = (
+                f"{self.spec.table} version {winner.version} changed {committed} rows (inserted, updated, deleted), "
+                f"but {(fates.inserted, fates.updated, fates.deleted)} were counted. The version is not certified; "
+                "compare it with its source before anything else."
+            )
+            raise ConservationError(msg)
+
+
+def tombstones_of(spec: SilverSpec, path: Path) -> SecondaryTable:
+    """The table of the deleted keys of a silver table, each with its sequence."""
+    keys = {key: spec.columns[key].type for key in spec.keys}
+    columns = {**keys, **_order_columns(spec), **STAMP_COLUMNS}
+    return SecondaryTable(f"silver_tombstones.{spec.name}", path, TableShape(columns, comment="Deleted keys"))
+
+
+def _order_columns(spec: SilverSpec) -> dict[str, str]:
+    return {"_sequence": sequence_type(spec), "_content_hash": "bigint"}

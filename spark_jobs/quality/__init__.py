@@ -1,0 +1,1 @@
+"""Quality: row rules that refuse single rows, and suites that judge one exact table version."""

@@ -1,0 +1,98 @@
+"""Bounds of a row rule, read as Great Expectations reads them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from functools import reduce
+from typing import Any, TypeAlias
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+Bound: TypeAlias = float | date | datetime | None
+
+
+def value_bound(given: object) -> Bound:
+    """A bound of a value: a number as a double, or a date, or a moment; a moment without a zone is UTC.
+
+    >>> value_bound(5), value_bound("5"), value_bound("2013-01-31"), value_bound(None)
+    (5.0, 5.0, datetime.date(2013, 1, 31), None)
+    >>> value_bound("2013-01-31T06:00:00").isoformat()
+    '2013-01-31T06:00:00+00:00'
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    value = _in_utc(_parsed(given) if isinstance(given, str) else given)
+    if value is None or isinstance(value, date):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise ValueError(f"a bound is a number, a date (2013-01-31) or a moment (2013-01-31T06:00:00), not {given!r}")
+
+
+def length_bound(given: object) -> Bound:
+    """A bound of a length in characters.
+
+    Raises:
+        ValueError: it is not a whole number.
+    """
+    bound = value_bound(given)
+    if bound is None or (isinstance(bound, float) and bound.is_integer()):
+        return bound
+    raise ValueError(f"a length is a whole number of characters, not {given!r}")
+
+
+def is_time(text: str) -> bool:
+    """Whether a text is a date or a moment in ISO 8601, and not a number.
+
+    >>> is_time("2013-01-31"), is_time("20130131"), is_time("soon")
+    (True, False, False)
+    """
+    return isinstance(_parsed(text), date)
+
+
+def members(value_set: Sequence[object]) -> list[object]:
+    """The values of a set, each moment in UTC where it names no zone."""
+    return [_in_utc(value) for value in value_set]
+
+
+def beyond(value: Column, low: Bound, high: Bound, strict_min: bool, strict_max: bool) -> Column:
+    """True for a value outside its bounds, NULL for NULL.
+
+    Raises:
+        ValueError: there is no bound, or none lies between them.
+    """
+    if low is None and high is None:
+        raise ValueError("min_value and max_value are both missing: give at least one")
+    _require_order(low, high)
+    too_low = [] if low is None else [value <= F.lit(low) if strict_min else value < F.lit(low)]
+    too_high = [] if high is None else [value >= F.lit(high) if strict_max else value > F.lit(high)]
+    return reduce(operator.or_, [*too_low, *too_high])
+
+
+def _require_order(low: Bound, high: Bound) -> None:
+    if low is None or high is None:
+        return
+    if type(low) is not type(high):
+        raise ValueError(f"min_value {low} and max_value {high} are not of one kind")
+    if low > high:  # type: ignore[operator]
+        raise ValueError(f"min_value {low} is greater than max_value {high}")
+
+
+def _in_utc(value: Any) -> Any:
+    # The zone of the process, in which PySpark reads a naive moment, must not decide what a rule means.
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return value.replace(tzinfo=UTC)
+    return value
+
+
+def _parsed(text: str) -> object:
+    for read in (float, date.fromisoformat, datetime.fromisoformat):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text

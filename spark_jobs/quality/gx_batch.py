@@ -1,0 +1,128 @@
+"""Great Expectations on one Spark frame. Importing this costs seconds: do it only where there is a rule."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import great_expectations as gx
+from great_expectations.core.expectation_validation_result import ExpectationValidationResult
+from great_expectations.data_context.types.base import ProgressBarsConfig
+from great_expectations.datasource.fluent.interfaces import Batch
+from great_expectations.expectations.expectation import Expectation as GxExpectation
+from great_expectations.expectations.registry import get_expectation_impl
+from pyspark.sql import DataFrame
+
+from include.contracts.expectation import Expectation
+
+BOOLEAN_ONLY = {"result_format": "BOOLEAN_ONLY"}
+"""Verdicts alone: about a third of the Spark jobs of a summary."""
+
+SUMMARY = {"result_format": "SUMMARY", "partial_unexpected_count": 20}
+"""Verdict, counts, observed value and some unexpected values, never all of them."""
+
+_ERROR_LENGTH = 500
+_STAGE_FAILURE = re.compile(r".*most recent failure: Lost task [^()]*\(TID \d+\) \([^()]*\): ")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What Great Expectations said of one rule.
+
+    Attributes:
+        passed: true only for an explicit success.
+        details: its result, as far as the result format asked for one.
+        error: why it could not judge the rule.
+    """
+
+    passed: bool
+    details: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+
+
+def judge_frame(df: DataFrame, rules: Sequence[Expectation]) -> tuple[Judgement, ...]:
+    """What Great Expectations says of each rule, in the order of the rules.
+
+    A first look asks for verdicts alone; only a rule that did not pass gets a second one, for the details.
+    """
+    batch = _open_batch(df)
+    looks = _judge(batch, rules, BOOLEAN_ONLY)
+    return tuple(
+        look if look.passed else _look_again(batch, rule, look) for rule, look in zip(rules, looks, strict=True)
+    )
+
+
+def _open_batch(df: DataFrame) -> Batch:
+    """The frame as a batch of its own, in a context that leaves nothing behind and reports to nobody."""
+    context = gx.get_context(mode="ephemeral")
+    context.enable_analytics(False)
+    context.variables.progress_bars = ProgressBarsConfig(globally=False)  # bars would flood the task log
+    # Not persisted: caching every column costs more than reading the few that the rules name, and would leak.
+    source = context.data_sources.add_or_update_spark("spark", persist=False)
+    whole = source.add_dataframe_asset("table").add_batch_definition_whole_dataframe("whole")
+    return whole.get_batch(batch_parameters={"dataframe": df})
+
+
+def _look_again(batch: Batch, rule: Expectation, first: Judgement) -> Judgement:
+    # Alone: Great Expectations also lays the error of one rule at the door of others that it computes along with it.
+    (second,) = _judge(batch, [rule], SUMMARY)
+    was_blamed_for_another = bool(first.error)
+    return replace(second, passed=second.passed and was_blamed_for_another)
+
+
+def _judge(batch: Batch, rules: Sequence[Expectation], result_format: dict[str, Any]) -> tuple[Judgement, ...]:
+    built = [_built(rule, place) for place, rule in enumerate(rules)]
+    found = _validated(batch, [rule for rule in built if not isinstance(rule, Judgement)], result_format)
+    return tuple(
+        rule if isinstance(rule, Judgement) else found.get(place, Judgement(False, error="it was not judged at all"))
+        for place, rule in enumerate(built)
+    )
+
+
+def _built(rule: Expectation, place: int) -> GxExpectation | Judgement:
+    try:
+        return get_expectation_impl(rule.name)(**rule.arguments, meta={"place": place})
+    except ValueError as error:  # which pydantic's errors are
+        return Judgement(False, error=_one_line(f"its arguments are wrong: {error}"))
+
+
+def _validated(
+    batch: Batch, expectations: Sequence[GxExpectation], result_format: dict[str, Any]
+) -> dict[int | None, Judgement]:
+    if not expectations:
+        return {}
+    suite = gx.ExpectationSuite("rules", expectations=list(expectations))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        outcome = batch.validate(suite, result_format=result_format)
+    # Results come back in another order than the suite's, so each is known by the place in its meta.
+    return {_place(result): _judgement(result) for result in outcome.results}
+
+
+def _place(result: ExpectationValidationResult) -> int | None:
+    meta = result.expectation_config.meta if result.expectation_config else None
+    return meta["place"] if meta else None
+
+
+def _judgement(result: ExpectationValidationResult) -> Judgement:
+    error = "; ".join(dict.fromkeys(_errors(result.exception_info)))
+    if result.success is None and not error:
+        error = "Great Expectations gave no verdict"
+    return Judgement(passed=result.success is True and not error, details=result.result, error=error)
+
+
+def _errors(info: Mapping[str, Any]) -> Iterator[str]:
+    """The messages of `exception_info`, which is either one entry or a map of metric -> entry."""
+    for entry in [info] if "raised_exception" in info else info.values():
+        if entry["raised_exception"]:
+            yield _one_line(str(entry["exception_message"] or "an exception without a message"))
+
+
+def _one_line(message: str) -> str:
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    told = " ".join(line for line in lines if not line.startswith(("at ", "An error occurred"))).removeprefix(": ")
+    text = _STAGE_FAILURE.sub("", told)
+    return text if len(text) <= _ERROR_LENGTH else f"{text[:_ERROR_LENGTH]}..."

@@ -1,0 +1,1 @@
+"""What surrounds a job: the session, the arguments, the report."""

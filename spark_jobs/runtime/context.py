@@ -1,0 +1,73 @@
+"""What a running job has at hand. Spark is started only when something is to be written."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+
+from pyspark.sql import SparkSession
+
+from include.catalog import Catalog, load_catalog
+from include.contracts.job_args import JobArgs
+from include.contracts.table_spec import AnySpec
+from include.control.gates import Gates
+from include.control.leases import Leases
+from include.control.ledger import Ledger
+from include.control.objects import LocalObjectStore
+from include.paths import LakehousePaths
+from spark_jobs.runtime.session import own_session, spark_session
+
+
+@dataclass(frozen=True)
+class JobContext:
+    """The arguments of a job and what follows from them."""
+
+    args: JobArgs
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """All table specs."""
+        return load_catalog(self.args.tables)
+
+    @cached_property
+    def spec(self) -> AnySpec:
+        """The spec of the job's table."""
+        return self.catalog.spec(self.args.table)
+
+    @cached_property
+    def paths(self) -> LakehousePaths:
+        """Where things lie."""
+        return LakehousePaths(self.args.root)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The lakehouse's ledger."""
+        return Ledger(self.paths)
+
+    @cached_property
+    def gates(self) -> Gates:
+        """The lakehouse's gate results."""
+        return Gates(self.paths)
+
+    @cached_property
+    def leases(self) -> Leases:
+        """Leases in the name of this run."""
+        holder = f"{self.args.run_id} (process {os.getpid()} on {socket.gethostname()})"
+        return Leases(LocalObjectStore(self.paths.leases), holder)
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """The driver's Spark session; starts Spark on first use."""
+        return spark_session()
+
+    def open_session(self, conf: dict[str, str]) -> AbstractContextManager[SparkSession]:
+        """A session of its own under `conf`, for one write."""
+        return own_session(self.spark, conf)
+
+    def now(self) -> datetime:
+        """The time, in UTC."""
+        return datetime.now(UTC)

@@ -1,0 +1,63 @@
+"""What every job has around it: arguments in, a report out, an exit code that says how it ended."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable
+
+from include.contracts.job_args import Job, JobArgs
+from include.contracts.job_report import JobReport
+from include.errors import MillraceError, Outcome
+from spark_jobs.runtime.context import JobContext
+
+RunJob = Callable[[JobContext], JobReport]
+
+log = logging.getLogger("millrace")
+
+
+def main(job: Job, run: RunJob, argv: list[str] | None = None) -> None:
+    """Run a job as a process: parse, run, leave the report, exit with its code."""
+    log_to_stderr()
+    report = run_and_report(job, run, JobArgs.from_argv(sys.argv[1:] if argv is None else argv))
+    log.info("%s: %s", report.table, report.message)
+    sys.exit(report.exit_code)
+
+
+def log_to_stderr() -> None:
+    """Millrace's own lines from INFO on, everybody else's from WARNING on."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    for name in ("millrace", "spark_jobs", "include"):
+        logging.getLogger(name).setLevel(logging.INFO)
+
+
+def run_and_report(job: Job, run: RunJob, args: JobArgs, context: JobContext | None = None) -> JobReport:
+    """Run a job, and save its report whatever happens; an error becomes a report that names it."""
+    started = time.monotonic()
+    try:
+        report = run(context or JobContext(args))
+    except MillraceError as error:
+        report = failure_report(job, args, error, error.outcome)
+    except Exception as error:
+        log.exception("%s failed", job.value)
+        report = failure_report(job, args, error, Outcome.FAILED)
+    timed = {**report.timings_s, "total": round(time.monotonic() - started, 3)}
+    report = report.model_copy(update={"timings_s": timed})
+    report.save(args.report)
+    return report
+
+
+def failure_report(job: Job, args: JobArgs, error: BaseException, outcome: Outcome) -> JobReport:
+    """The report of a job that ended with `error`."""
+    said = str(error).strip() or type(error).__name__
+    message = said if isinstance(error, MillraceError) else f"{args.table}: {type(error).__name__}: {said}"
+    return JobReport(
+        job=job.value,
+        table=args.table,
+        outcome=outcome,
+        message=message[:4000],
+        error_class=type(error).__name__,
+        interval=args.interval,
+        run_id=args.run_id,
+    )

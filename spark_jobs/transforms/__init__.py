@@ -1,0 +1,1 @@
+"""Column -> Column and DataFrame -> DataFrame. No session, I/O, clock or config."""

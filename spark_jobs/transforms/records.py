@@ -1,0 +1,98 @@
+"""From records as received to bronze rows: columns typed, what does not fit them rescued, the rest marked corrupt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+CORRUPT = "_corrupt_record"
+"""The record as text when it cannot be parsed; null for every sound row. Never stored in bronze."""
+
+
+def typed(raw: Column, kind: str) -> Column:
+    """`raw` as a value of the Spark type `kind`; null where it does not fit."""
+    return raw.try_cast(kind)
+
+
+def rescued(raw: Mapping[str, Column], kinds: Mapping[str, str], unknown: Column) -> Column:
+    """JSON of the values that fit no declared column: those of another type, and those of undeclared fields.
+
+    Args:
+        raw: declared column -> its value as received.
+        kinds: declared column -> its type.
+        unknown: map<string,string> of the fields that no column is declared for.
+
+    Returns:
+        A JSON object of field -> value as text, null when everything fitted.
+    """
+    pairs = [
+        part
+        for name, value in raw.items()
+        for part in (F.lit(name), F.when(typed(value, kinds[name]).isNull(), value.cast("string")))
+    ]
+    unfit = F.map_filter(F.create_map(*pairs), lambda _, value: value.isNotNull())
+    everything = F.map_concat(unfit, F.coalesce(unknown, F.create_map().cast("map<string,string>")))
+    return F.when(F.size(everything) > 0, F.to_json(everything))
+
+
+def parse_json_lines(df: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
+    """Rows from JSON lines.
+
+    Args:
+        df: columns `value` (one line) and any others, which are kept.
+        kinds: declared column -> type.
+
+    Returns:
+        The declared columns, `_rescued`, `_corrupt_record`, and the other columns of `df`. Blank lines are no records.
+    """
+    others = [name for name in df.columns if name != "value"]
+    parsed = df.where(F.trim("value") != "").withColumn("_fields", F.from_json("value", "map<string,string>"))
+    raw = {name: F.col("_fields")[name] for name in kinds}
+    unknown = F.map_filter("_fields", lambda name, _: ~name.isin(*kinds))
+    corrupt = F.when(F.col("_fields").isNull(), F.col("value"))
+    return _bronze_columns(parsed, raw, kinds, unknown, corrupt, others)
+
+
+def parse_columns(df: DataFrame, kinds: Mapping[str, str], others: Sequence[str]) -> DataFrame:
+    """Rows from files that have columns of their own (CSV, Parquet).
+
+    Args:
+        df: the files' columns as received, `_corrupt_record`, and `others`.
+        kinds: declared column -> type.
+        others: columns of `df` that are kept as they are.
+
+    Returns:
+        The declared columns, `_rescued`, `_corrupt_record` and `others`.
+    """
+    raw = {name: F.col(name) for name in kinds}
+    extra = [name for name in df.columns if name not in {*kinds, *others, CORRUPT}]
+    pairs = [part for name in extra for part in (F.lit(name), F.col(name).cast("string"))]
+    unknown = F.map_filter(F.create_map(*pairs).cast("map<string,string>"), lambda _, value: value.isNotNull())
+    return _bronze_columns(df, raw, kinds, unknown, F.col(CORRUPT), others)
+
+
+def with_line_position(df: DataFrame) -> DataFrame:
+    """Add `_position`, the record's number within its file from 1 on; needs `_source_file` and `_block_start`."""
+    in_file = "row_number() over (partition by _source_file order by _block_start, _order)"
+    return (
+        df.withColumn("_order", F.monotonically_increasing_id()).withColumn("_position", F.expr(in_file)).drop("_order")
+    )
+
+
+def _bronze_columns(
+    df: DataFrame,
+    raw: Mapping[str, Column],
+    kinds: Mapping[str, str],
+    unknown: Column,
+    corrupt: Column,
+    others: Sequence[str],
+) -> DataFrame:
+    values = [typed(value, kinds[name]).alias(name) for name, value in raw.items()]
+    return df.select(
+        *values,
+        F.when(corrupt.isNull(), rescued(raw, kinds, unknown)).alias("_rescued"),
+        corrupt.alias(CORRUPT),
+        *others,
+    )

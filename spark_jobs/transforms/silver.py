@@ -1,0 +1,71 @@
+"""From bronze rows to typed silver rows, each with its order, its content hash, and the rules it fails."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from include.contracts.table_spec import ColumnSpec, SilverSpec
+from spark_jobs.quality.row_rules import refusals
+from spark_jobs.transforms.changes import content_hash
+from spark_jobs.transforms.judgement import judged, missing_values, no_refusal, refused_when
+
+ORIGIN = ("_source_file", "_interval_start")
+"""What a silver batch keeps of where a row came from, for the quarantine."""
+
+
+def silver_rows(bronze: DataFrame, spec: SilverSpec) -> DataFrame:
+    """Typed rows: the spec's columns, `_sequence`, `_content_hash`, `_is_delete`, `_refusals`, and the origin."""
+    typed = bronze.select(
+        *(_value(name, column).alias(name) for name, column in spec.columns.items()),
+        _is_delete(spec).alias("_is_delete"),
+        F.array(*(_unfit(name, column) for name, column in spec.columns.items())).alias("_unfit"),
+        *ORIGIN,
+    )
+    ordered = typed.withColumn("_sequence", sequence(spec)).withColumn(
+        "_content_hash", content_hash(tuple(spec.columns), F.col("_is_delete"))
+    )
+    return judged(ordered, spec.row_rules, *_refusals(spec)).drop("_unfit")
+
+
+def sequence(spec: SilverSpec) -> Column:
+    """What orders the events of a key: `sequence_by`, or the interval for a source without one."""
+    return F.struct(*(spec.sequence_by or ("_interval_start",)))
+
+
+def sequence_type(spec: SilverSpec) -> str:
+    """The Spark type of `_sequence`."""
+    parts = [f"{name}:{spec.columns[name].type}" for name in spec.sequence_by] or ["_interval_start:timestamp"]
+    return f"struct<{','.join(parts)}>"
+
+
+def _received(name: str, column: ColumnSpec) -> Column:
+    return F.expr(column.expression) if column.expression else F.col(name)
+
+
+def _value(name: str, column: ColumnSpec) -> Column:
+    return _received(name, column).try_cast(column.type)
+
+
+def _unfit(name: str, column: ColumnSpec) -> Column:
+    """The column's name where its value does not fit the type, else null."""
+    received = _received(name, column)
+    return F.when(received.isNotNull() & received.try_cast(column.type).isNull(), F.lit(f"{name} is no {column.type}"))
+
+
+def _is_delete(spec: SilverSpec) -> Column:
+    condition = F.expr(spec.apply_as_deletes) if spec.apply_as_deletes else F.lit(False)
+    return F.coalesce(condition, F.lit(False))
+
+
+def _refusals(spec: SilverSpec) -> list[Column]:
+    """A row needs its keys and its sequence; a delete needs nothing else, any other row fits all rules."""
+    needed = tuple(dict.fromkeys((*spec.keys, *spec.sequence_by)))
+    required = tuple(name for name, column in spec.columns.items() if not column.nullable and name not in needed)
+    unfit = F.array_compact("_unfit")
+    of_values = (
+        refused_when(F.size(unfit) > 0, "value does not fit its type", "correct the source or the column's type"),
+        missing_values(required),
+        refusals(spec.row_rules),
+    )
+    return [missing_values(needed), *(F.when(F.col("_is_delete"), no_refusal()).otherwise(part) for part in of_values)]
