@@ -30,7 +30,9 @@ LastDay = Annotated[
     str | None, typer.Option("--to", help="The last day, where several are meant; each is an interval.")
 ]
 Tables = Annotated[list[str] | None, typer.Option("--table", help="Only this table; may be given several times.")]
-Reprocess = Annotated[bool, typer.Option(help="Read the interval's bronze rows again, whatever was consumed.")]
+Reprocess = Annotated[
+    bool, typer.Option("--reprocess", help="Read the interval's bronze rows again, whatever was consumed.")
+]
 
 
 @app.command()

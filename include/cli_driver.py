@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from urllib.parse import urlsplit
 
 from include.contracts.interval_args import APPLICATION, IntervalArgs
 from include.contracts.job_report import JobReport
@@ -23,6 +25,9 @@ from include.spark_conf import launch_conf
 MASTER = "local[*]"
 _POLL_S = 0.2
 _GRACE_S = 20.0
+_CONNECT_S = 3.0
+_SPARK_CONNECT_PORT = 15002
+_LAST_LINES = 8
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ class DriverEnd:
     Attributes:
         exit_code: of the process.
         log: the file with all its output.
-        last_words: the last lines of it.
+        last_words: the last lines of it, stack frames left out.
     """
 
     exit_code: int
@@ -71,7 +76,8 @@ class Driver:
     def end(self) -> DriverEnd:
         """How the driver ended, once the reports are through."""
         lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return DriverEnd(self._exit_code, self._log, "\n".join(lines[-8:]))
+        said = [line for line in lines if line.strip() and not line.startswith("\tat ")]
+        return DriverEnd(self._exit_code, self._log, "\n".join(said[-_LAST_LINES:]))
 
     @property
     def _log(self) -> Path:
@@ -103,10 +109,11 @@ def driver_command(settings: Settings, arguments: IntervalArgs, environment: Map
     """The driver's command: plain Python against the Spark Connect server of SPARK_REMOTE, else a local spark-submit.
 
     Raises:
-        SparkUnavailableError: there are no jars to start Spark with.
+        SparkUnavailableError: the server does not answer, or there are no jars to start Spark with.
     """
     application = str(PROJECT / APPLICATION)
-    if environment.get("SPARK_REMOTE"):
+    if remote := environment.get("SPARK_REMOTE"):
+        _require_answer(remote)
         return [sys.executable, application, *arguments.to_argv()]
     try:
         conf = launch_conf(settings.jars, MASTER)
@@ -119,13 +126,27 @@ def driver_command(settings: Settings, arguments: IntervalArgs, environment: Map
 def driver_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment of the driver: this Python, this project, and the Spark of this Python."""
     paths = [str(PROJECT), *filter(None, [environment.get("PYTHONPATH")])]
+    # An empty SPARK_REMOTE means none to us, but a remote address to spark-submit.
+    kept = {name: value for name, value in environment.items() if name != "SPARK_REMOTE" or value}
     return {
-        **environment,
+        **kept,
         "PYTHONPATH": os.pathsep.join(paths),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_HOME": str(_spark_home()),
     }
+
+
+def _require_answer(remote: str) -> None:
+    """Try the server's port first: a client of its own would go on trying for minutes."""
+    address = urlsplit(remote)
+    where = (address.hostname or "localhost", address.port or _SPARK_CONNECT_PORT)
+    try:
+        socket.create_connection(where, timeout=_CONNECT_S).close()
+    except OSError as error:
+        at = f"{where[0]}:{where[1]}"
+        msg = f"no Spark Connect server answers at {at} ({error}): start it (`make up`), or unset SPARK_REMOTE"
+        raise SparkUnavailableError(msg) from error
 
 
 def _spark_home() -> Path:

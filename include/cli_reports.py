@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from rich.table import Table
@@ -48,7 +49,7 @@ def refusals(report: JobReport) -> list[CheckResult]:
 
 def report_line(report: JobReport) -> Text:
     """One line as a table's run ends."""
-    rows = f"  {count(report.rows.read)} rows read, {count(report.rows.applied)} applied" if report.rows.read else ""
+    rows = f"  {count(report.rows.read)} rows read, {count(report.rows.applied)} applied" if _has_rows(report) else ""
     return Text.assemble(f"{report.table:<32} ", _outcome(report), f"{rows}  {_seconds(report):.1f} s")
 
 
@@ -62,7 +63,7 @@ def report_table(reports: Iterable[JobReport], tables: Iterable[str]) -> Table:
         if report is None:
             shown.add_row(table, Text("not run", style="dim"), *[MISSING] * len(numbers))
             continue
-        fates = [count(getattr(report.rows, fate)) for fate in _FATES]
+        fates = [count(getattr(report.rows, fate) if _has_rows(report) else None) for fate in _FATES]
         versions = (count(report.version), count(report.certified_version))
         shown.add_row(table, _outcome(report), *fates, *versions, f"{_seconds(report):.1f}")
     return shown
@@ -73,11 +74,21 @@ def failure_lines(reports: Iterable[JobReport]) -> Iterator[str]:
     for report in reports:
         only_waited = report.outcome is Outcome.NOT_READY and not report.error_class
         if ending(report) is not ExitCode.OK and not only_waited:
-            yield f"{report.table}: {report.message.removeprefix(f'{report.table}: ')}"
+            yield f"{report.table}: {_first_words(report.message.removeprefix(f'{report.table}: '))}"
         for check in refusals(report):
             rows = "" if check.unexpected_rows is None else f", {check.unexpected_rows:,} rows"
             why = check.error or f"observed {check.observed}{rows}"
             yield f"{report.table}: refused by {check.rule}: {check.reason or 'no reason stated'} ({why})"
+
+
+def _first_words(message: str) -> str:
+    """The message without a stack trace, which is in the driver's log."""
+    return re.split(r"\n\s*at ", message, maxsplit=1)[0]
+
+
+def _has_rows(report: JobReport) -> bool:
+    """Whether the rows of the report are this run's; those of a no-op are the last batch's."""
+    return report.outcome is Outcome.COMMITTED
 
 
 def _outcome(report: JobReport) -> Text:

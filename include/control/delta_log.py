@@ -61,7 +61,9 @@ def commits_after(table: Path, version: int) -> Iterator[Commit]:
     while (commit := read_commit(table, at)) is not None:
         yield commit
         at += 1
-    if (newest := latest_version(table)) > at:
+    newest = latest_version(table)
+    # Commits may have come while the log was listed: only one that is still missing below a newer one is gone.
+    if newest > at and read_commit(table, at) is None:
         msg = (
             f"The log of {table} has no commit {at}, but has {newest}: it was cleaned up or damaged since version "
             f"{version} was last resolved. Do not write; restore {table}/_delta_log/{at:020d}.json from a backup."

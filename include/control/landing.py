@@ -14,7 +14,6 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from include.contracts.interval import Interval
@@ -23,7 +22,7 @@ from include.control.batch import FileFact
 from include.errors import NotReadyError
 
 UNFINISHED = (".tmp", ".partial", ".crc", "._COPYING_", ".inprogress")
-"""Endings of files that a source system is still writing, or that are no data."""
+"""Endings of files and folders that a source system is still writing, or that are no data."""
 
 _CHUNK = 1 << 20
 _LINES_LOOKED_AT = 20
@@ -49,8 +48,9 @@ def list_files(spec: BronzeSpec, landing: Path, interval: Interval) -> tuple[Fil
             "The run tries again; if the feed has moved, correct source.landing or source.path of the spec."
         )
         raise NotReadyError(msg)
-    found = (path for path in sorted(folder.rglob("*")) if path.is_file() and _is_data(path, spec.source.files))
-    return tuple(_listed(path, landing) for path in found)
+    found = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    data = (path for path in found if _is_data(path.relative_to(folder), spec.source.files))
+    return tuple(_listed(path, landing) for path in data)
 
 
 def inspect(file: FileFact, landing: Path, spec: BronzeSpec) -> FileFact:
@@ -65,7 +65,7 @@ def inspect(file: FileFact, landing: Path, spec: BronzeSpec) -> FileFact:
         try:
             columns = _COLUMNS_OF[spec.source.format](path, spec.source)
             defect = _missing_columns(columns, spec)
-        except (ValueError, pa.ArrowInvalid) as error:
+        except ValueError as error:
             defect = str(error).splitlines()[0]
     return file.model_copy(update={"checksum": checksum, "defect": defect, "columns": columns})
 
@@ -77,8 +77,12 @@ def same_listing(file: FileFact, known: Mapping[str, FileFact]) -> bool:
 
 
 def _is_data(path: Path, pattern: str) -> bool:
-    hidden = path.name.startswith((".", "_"))
-    return not hidden and not path.name.endswith(UNFINISHED) and fnmatch(path.name, pattern)
+    return fnmatch(path.name, pattern) and not any(_is_set_aside(part) for part in path.parts)
+
+
+def _is_set_aside(name: str) -> bool:
+    """Whether a file or folder is hidden or unfinished; `_temporary/` is where Spark's own writers keep theirs."""
+    return name.startswith((".", "_")) or name.endswith(UNFINISHED)
 
 
 def _listed(path: Path, landing: Path) -> FileFact:
@@ -140,14 +144,22 @@ def _csv_columns(path: Path, source: LandingSource) -> tuple[str, ...]:
         raise ValueError(msg)
     with _opened(path) as stream:
         lines = io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="")
-        return tuple(next(csv.reader(lines, delimiter=source.delimiter), ()))
+        try:
+            return tuple(next(csv.reader(lines, delimiter=source.delimiter), ()))
+        except csv.Error as error:
+            msg = f"{path.name} does not begin with a CSV header ({error}); the spec's source.format is {source.format}"
+            raise ValueError(msg) from error
 
 
 def _parquet_columns(path: Path, source: LandingSource) -> tuple[str, ...]:
     if not _head(path).startswith(_PARQUET_MAGIC):
         msg = f"{path.name} is not a Parquet file; the spec's source.format is {source.format}"
         raise ValueError(msg)
-    return tuple(pq.read_schema(path).names)
+    try:
+        return tuple(pq.read_schema(path).names)
+    except (ValueError, OSError) as error:  # Arrow raises either, for one footer or the other
+        msg = f"not a sound Parquet file ({str(error).strip()}); have it delivered again"
+        raise ValueError(msg) from error
 
 
 def _head(path: Path) -> bytes:

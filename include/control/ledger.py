@@ -136,10 +136,16 @@ class Ledger:
         planned = self._files.events(table, table_id=table_id, event=FileEvent.PLANNED)
         return {row["path"]: _file_fact(row) for row in planned if row["token"] in tokens}
 
+    def compact(self, table: str) -> None:
+        """Put the many small files that hold the table's events together."""
+        self._batches.compact(table)
+        self._files.compact(table)
+
     def failed_files(self, table: str, table_id: str) -> dict[str, FileFact]:
         """path -> file with its defect, for every file that could not be loaded when last tried."""
         rows = self._files.events(table, table_id=table_id, event=FileEvent.FAILED)
-        return {row["path"]: _file_fact(row) for row in rows}
+        loaded_since = self.loaded_files(table, table_id)
+        return {row["path"]: _file_fact(row) for row in rows if row["path"] not in loaded_since}
 
 
 def _batch_event(event: BatchEvent, intent: Intent, version: int | None = None) -> dict[str, Any]:

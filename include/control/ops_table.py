@@ -3,43 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
+FILES_WORTH_COMPACTING = 50
+"""Each append is a file; from so many on they are put together."""
 
-@dataclass(frozen=True)
+# delta-rs rebases appends by itself; what is left is the race of two writers that create the table.
+_when_another_writer_won = retry(
+    retry=retry_if_exception_type(CommitFailedError),
+    stop=stop_after_attempt(8),
+    wait=wait_random_exponential(multiplier=0.05, max=1),
+    reraise=True,
+)
+
+
 class OpsTable:
-    """Events of one kind, partitioned by the table that they are about."""
+    """Events of one kind, partitioned by the table that they are about.
 
-    path: Path
-    schema: pa.Schema
+    Data files never change, so each is read once in the life of this object: a second look costs what was appended
+    since the first.
+    """
 
-    # delta-rs rebases appends itself; what is left is the race of two writers that create the table.
-    @retry(
-        retry=retry_if_exception_type(CommitFailedError),
-        stop=stop_after_attempt(8),
-        wait=wait_random_exponential(multiplier=0.05, max=1),
-        reraise=True,
-    )
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._path = path
+        self._schema = schema
+        self._delta: DeltaTable | None = None
+        self._rows_of_file: dict[str, list[dict[str, Any]]] = {}
+
+    @_when_another_writer_won
     def append(self, events: Sequence[dict[str, Any]]) -> None:
         """Append `events` in one commit; nothing is written for none."""
         if not events:
             return
-        rows = pa.Table.from_pylist(list(events), schema=self.schema)
-        write_deltalake(str(self.path), rows, mode="append", partition_by=["table"])
+        rows = pa.Table.from_pylist(list(events), schema=self._schema)
+        write_deltalake(self._target(), rows, mode="append", partition_by=["table"])
 
     def events(self, table: str, **equals: str) -> list[dict[str, Any]]:
         """The events about `table` whose columns equal `equals`, oldest first."""
+        files = self._files(table)
+        self._read([file for file in files if file not in self._rows_of_file], table)
+        rows = (row for file in files for row in self._rows_of_file[file])
+        found = (row for row in rows if all(row[column] == value for column, value in equals.items()))
+        return sorted(found, key=lambda row: row["recorded_at"])
+
+    @_when_another_writer_won
+    def compact(self, table: str) -> None:
+        """Put the many small files about `table` together; the events stay as they are."""
+        if len(self._files(table)) >= FILES_WORTH_COMPACTING:
+            DeltaTable(str(self._path)).optimize.compact(partition_filters=[("table", "=", table)])
+
+    def _files(self, table: str) -> list[str]:
         try:
-            delta = DeltaTable(str(self.path))
+            self._refresh()
         except TableNotFoundError:
             return []
-        filters = [("table", "=", table), *((column, "=", value) for column, value in equals.items())]
-        rows = delta.to_pyarrow_table(filters=filters).to_pylist()
-        return sorted(rows, key=lambda row: row["recorded_at"])
+        return self._delta.file_uris(partition_filters=[("table", "=", table)]) if self._delta else []
+
+    def _refresh(self) -> None:
+        if self._delta is None:
+            self._delta = DeltaTable(str(self._path))
+        else:
+            self._delta.update_incremental()
+
+    def _target(self) -> DeltaTable | str:
+        """The table as this object knows it, which saves reading its log again; its path while there is none."""
+        try:
+            self._refresh()
+        except TableNotFoundError:
+            return str(self._path)
+        return self._delta or str(self._path)
+
+    def _read(self, files: list[str], table: str) -> None:
+        stored = pa.schema([field for field in self._schema if field.name != "table"])
+        for file in files:
+            rows = ds.dataset(file, schema=stored, format="parquet").to_table().to_pylist()
+            self._rows_of_file[file] = [{**row, "table": table} for row in rows]

@@ -10,9 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from include.control.batch import Stream, StreamPosition, Winner, winner_of
-from include.control.delta_log import commits_after
+from include.control.delta_log import commits_after, latest_version, read_commit
 from include.control.ledger import Ledger
 from include.errors import TornLogError
 
@@ -33,13 +34,16 @@ def resolve(table: Path, stream: Stream, ledger: Ledger) -> StreamPosition:
 
 def look(table: Path, stream: Stream, ledger: Ledger) -> tuple[StreamPosition, tuple[Winner, ...]]:
     """The same reading without writing anything: the position, and the winners unknown to the ledger."""
-    delta = DeltaTable(str(table))
+    delta = _opened(table)
     table_id, epoch = str(delta.metadata().id), delta.metadata().configuration.get(EPOCH, "0")
     known = ledger.last_committed(stream.table, table_id, stream.name)
-    start = known.version if known else _start_of_unknown_stream(delta, stream)
+    if known:
+        _check_still_there(table, known)
+    recorded = None if known else delta.transaction_version(stream.app_id)
+    start = known.version if known else _start_of_unknown_stream(delta, recorded)
     commits = list(commits_after(table, start))
     new = tuple(winner for commit in commits if (winner := winner_of(commit, stream.app_id)))
-    _check_numbers(stream, known, new)
+    _check_numbers(stream, known, new, recorded)
     newest = commits[-1].version if commits else start
     return StreamPosition(table_id, newest, epoch, new[-1] if new else known), new
 
@@ -55,14 +59,41 @@ def winner_at(table: Path, app_id: str, batch_seq: int, after: int) -> Winner | 
     return next((winner for winner in winners if winner and winner.batch_seq == batch_seq), None)
 
 
-def _start_of_unknown_stream(delta: DeltaTable, stream: Stream) -> int:
+def _opened(table: Path) -> DeltaTable:
+    try:
+        return DeltaTable(str(table))
+    except TableNotFoundError:
+        raise
+    except DeltaError as error:
+        msg = (
+            f"The log of {table} cannot be read: {str(error).splitlines()[0][:300]}. Do not write; restore the missing "
+            "or damaged files of _delta_log from a backup."
+        )
+        raise TornLogError(msg) from error
+
+
+def _start_of_unknown_stream(delta: DeltaTable, recorded: int | None) -> int:
     """Where to read from when the ledger knows nothing: the end, unless the log already has batches of the stream."""
-    committed = delta.transaction_version(stream.app_id)
-    return -1 if committed is not None or delta.version() == 0 else delta.version()
+    return -1 if recorded is not None or delta.version() == 0 else delta.version()
 
 
-def _check_numbers(stream: Stream, known: Winner | None, new: tuple[Winner, ...]) -> None:
-    """A stream's numbers follow one another without a gap, from the last resolved one on."""
+def _check_still_there(table: Path, known: Winner) -> None:
+    """A log that was put back to an older state, or replaced, no longer has the batch that the ledger knows last."""
+    commit = read_commit(table, known.version)
+    if commit is None and latest_version(table) > known.version:
+        return  # cleaned up by Delta; what follows it is checked by reading on
+    winner = winner_of(commit, known.intent.app_id) if commit else None
+    if winner is None or winner.token != known.token:
+        msg = (
+            f"{known.intent.table}: batch {known.batch_seq} was committed as version {known.version}, but the log has "
+            f"it there no more: {table} was put back to an older state, or replaced. Do not write; restore its files "
+            "and _delta_log from a backup that holds this version."
+        )
+        raise TornLogError(msg)
+
+
+def _check_numbers(stream: Stream, known: Winner | None, new: tuple[Winner, ...], recorded: int | None) -> None:
+    """A stream's numbers follow one another without a gap, from the last resolved one to what Delta has recorded."""
     numbers = [known.batch_seq if known else 0, *(winner.batch_seq for winner in new)]
     for before, after in pairwise(numbers):
         if after != before + 1:
@@ -71,3 +102,9 @@ def _check_numbers(stream: Stream, known: Winner | None, new: tuple[Winner, ...]
                 "missing. Do not write; restore the missing files of _delta_log from a backup."
             )
             raise TornLogError(msg)
+    if numbers[-1] < (recorded or 0):
+        msg = (
+            f"{stream.table}: Delta has recorded batch {recorded} of stream {stream.name}, but neither the ledger nor "
+            "the log says what it was. Do not write; restore ops/batches or the files of _delta_log from a backup."
+        )
+        raise TornLogError(msg)

@@ -12,7 +12,8 @@ from pydantic import BaseModel
 
 from include.contracts.expectation import ROW_EXPECTATIONS, Action, Expectation
 from include.contracts.expectation_arguments import ARGUMENT_SCHEMAS, ARGUMENTS
-from include.contracts.table_spec import DECIMAL, SIMPLE_TYPES, SPEC_OF_LAYER, ColumnSpec, SpecPart
+from include.contracts.spec_values import DECIMAL, SIMPLE_TYPES
+from include.contracts.table_spec import SPEC_OF_LAYER, ColumnSpec, SpecPart
 
 SCHEMA_FILE = Path(__file__).resolve().parent.parent / "table_spec.schema.json"
 """Where the schema is kept; a spec points its editor there by a first line `# yaml-language-server: $schema=...`."""
@@ -24,6 +25,7 @@ def table_spec_schema() -> dict[str, Any]:
     for model in SPEC_OF_LAYER.values():
         schema = model.model_json_schema(by_alias=True)
         definitions |= {**schema.pop("$defs", {}), model.__name__: schema}
+    _close(definitions)
     _describe(definitions, SpecPart)
     definitions.pop(Action.__name__)
     definitions[Expectation.__name__] = _expectation_schema()
@@ -87,6 +89,14 @@ def _arguments_schema(name: str) -> dict[str, Any]:
         "properties": {argument: ARGUMENT_SCHEMAS[argument] for argument in takes.known},
         **one_of,
     }
+
+
+def _close(schema: Any) -> None:
+    """Make mappings with a pattern for their keys refuse all other keys, as the models do."""
+    if isinstance(schema, dict) and "patternProperties" in schema:
+        schema["additionalProperties"] = False
+    for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        _close(part)
 
 
 def _describe(definitions: dict[str, Any], base: type[BaseModel]) -> None:

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from include.contracts.expectation import Expectation
-from include.contracts.table_spec import NAME, AnySpec
+from include.contracts.spec_values import NAME
+from include.contracts.table_spec import AnySpec
 from include.specs.problem import Finding, KeyPath, did_you_mean
 
 _FORM_OF_PATTERN = {

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Self
-
-from pydantic import BaseModel, ConfigDict
-from pydantic_settings import CliApp
 
 from include.catalog import load_catalog
-from include.contracts.interval import Instant
-from include.contracts.job_args import WRITER_OF_LAYER, Job, JobArgs
+from include.contracts.interval_args import IntervalArgs
+from include.contracts.job_args import WRITER_OF_LAYER, Job
 from include.contracts.job_report import JobReport
 from include.contracts.table_spec import AnySpec
 from include.errors import ExitCode, Outcome
@@ -24,54 +19,6 @@ RUN: dict[Job, RunJob] = {
     Job.SILVER_MERGE: silver_merge.run,
     Job.GOLD_AGGREGATE: gold_aggregate.run,
 }
-
-
-class IntervalArgs(BaseModel):
-    """What to run.
-
-    Attributes:
-        domain: the domain whose tables are run, in build order.
-        interval_start: start of the interval (UTC, inclusive).
-        interval_end: end of the interval (UTC, exclusive).
-        run_id: who asked.
-        root: the lakehouse root.
-        landing: the landing root.
-        tables: the folder of the table specs.
-        reports: folder that gets one report a table, `<table>.json`.
-        table: only these tables; all of the domain when left out.
-        reprocess: read the interval's bronze rows again.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    domain: str
-    interval_start: Instant
-    interval_end: Instant
-    run_id: str
-    root: Path
-    landing: Path
-    tables: Path
-    reports: Path
-    table: tuple[str, ...] = ()
-    reprocess: bool = False
-
-    def to_argv(self) -> list[str]:
-        """The arguments as a command line."""
-        return CliApp.serialize(self)
-
-    @classmethod
-    def from_argv(cls, argv: list[str]) -> Self:
-        """The arguments that a command line states.
-
-        Raises:
-            SystemExit: with a usage message, when an argument is missing, unknown or wrong.
-        """
-        return CliApp.run(cls, cli_args=argv)
-
-    def for_table(self, table: str) -> JobArgs:
-        """The arguments of the job of one table."""
-        common = self.model_dump(exclude={"domain", "reports", "table"})
-        return JobArgs(**common, table=table, report=self.reports / f"{table}.json")
 
 
 def run_interval(args: IntervalArgs) -> list[JobReport]:

@@ -14,13 +14,15 @@ from spark_jobs.runtime.entrypoint import main
 
 
 def run(context: JobContext) -> JobReport:
-    """Optimize the table under its lease, when small files call for it.
+    """Optimize the table under its lease, when small files call for it; its ledger entries are compacted as well.
 
     Raises:
         NotReadyError: there is no table yet.
         ConservationError: the number of rows changed.
     """
     path = require_table(context)
+    if not context.args.dry_run:
+        context.ledger.compact(context.spec.table)
     small = small_files(path)
     planned = {"small_files": small, "zorder_by": list(context.spec.zorder_by)}
     if context.spec.maintenance.optimize == "off" or small < SMALL_FILES_WORTH_A_RUN:

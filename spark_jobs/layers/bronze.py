@@ -6,7 +6,6 @@ import re
 from collections import Counter
 
 import pyarrow.parquet as pq
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -129,7 +128,7 @@ class BronzeIngest:
         rows = with_stamp(kept, intent).select(*bronze_shape(self.spec).columns)
         try:
             append(rows, self._context.paths.table(self.spec.table))
-        except PySparkException as error:
+        except Exception as error:
             self._blame_file(error, plan)
             raise
         self._observed[intent.token] = observation
@@ -196,7 +195,7 @@ class BronzeIngest:
         new = [file for file in self.broken if known.get(file.path) != file]
         self._context.ledger.record_failed(self.spec.table, table_id, new)
 
-    def _blame_file(self, error: PySparkException, plan: BatchPlan) -> None:
+    def _blame_file(self, error: Exception, plan: BatchPlan) -> None:
         """Remember the file that Spark could not read, so that the next plan leaves it out and loads the others."""
         found = _UNREADABLE.search(f"{error} ")
         path = found[1].removeprefix(f"{self._landing}/") if found else ""

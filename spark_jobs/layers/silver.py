@@ -73,13 +73,13 @@ class SilverMerge:
         """Merge what changes the target; one commit even when nothing does, so that the range counts as consumed."""
         version = DeltaTable(str(self._path)).version()
         with self._classified(session, intent, version) as (counts, classified, bounds):
-            stamped = with_stamp(classified.where(F.col("_fate").isin(*C.CHANGES)), intent)
-            columns = list(silver_shape(self.spec).columns)
-            kinds_of_change = {fate for fate in C.CHANGES if counts.by_fate[fate]}
-            if kinds_of_change <= {C.INSERT}:
-                append(stamped.select(*columns), self._path)
-            else:
-                merge_changes(session, self._path, stamped.select(*columns, "_fate"), self._keys, bounds)
+            only_inserts = not any(counts.by_fate[fate] for fate in C.CHANGES if fate != C.INSERT)
+            if only_inserts:
+                append(self._changes(classified, intent).drop("_fate"), self._path)
+        if not only_inserts:
+            # Built anew, since Delta's MERGE refuses a cached source; its versions are pinned, so it is the same.
+            classified = self._with_fates(session, self._judged(session, intent), intent, version, bounds)
+            merge_changes(session, self._path, self._changes(classified, intent), self._keys, bounds)
         self._counted[intent.token] = counts
 
     def close(self, winner: Winner) -> Closing:
@@ -99,6 +99,11 @@ class SilverMerge:
         fates = counts.to_fates()
         self._compare_with_commit(winner, fates)
         return Closing(fates)
+
+    def _changes(self, classified: DataFrame, intent: Intent) -> DataFrame:
+        """The rows that change the target, as it stores them, and their `_fate`."""
+        stamped = with_stamp(classified.where(F.col("_fate").isin(*C.CHANGES)), intent)
+        return stamped.select(*silver_shape(self.spec).columns, "_fate")
 
     def _snapshot_at(self, span: tuple[int | None, int], held: datetime | None) -> datetime | None:
         """The newest interval whose full snapshot has arrived, as the source's commits say."""

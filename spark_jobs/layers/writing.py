@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from include.contracts.job_args import WRITER_OF_LAYER
-from include.contracts.job_report import JobReport
+from include.contracts.job_report import JobReport, RowFates
 from include.control.batch import Stream
 from include.control.conservation import table_rows
 from include.control.planner import spec_change_note
@@ -52,7 +52,7 @@ def _report(context: JobContext, result: BatchResult, gate: GateOutcome | None, 
         version=winner.version if winner else None,
         certified_version=gate.certified if gate else None,
         certified_moved=gate.moved if gate else False,
-        rows=result.rows,
+        rows=result.rows if result.committed else RowFates(),
         table_rows=table_rows(context.paths.table(spec.table), winner.version) if winner else None,
         attempts=result.attempts,
         conflicts=tuple(result.conflicts),

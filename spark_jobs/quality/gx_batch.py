@@ -15,8 +15,10 @@ from great_expectations.datasource.fluent.interfaces import Batch
 from great_expectations.expectations.expectation import Expectation as GxExpectation
 from great_expectations.expectations.registry import get_expectation_impl
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from include.contracts.expectation import Expectation
+from spark_jobs.quality.fit import misfits
 
 BOOLEAN_ONLY = {"result_format": "BOOLEAN_ONLY"}
 """Verdicts alone: about a third of the Spark jobs of a summary."""
@@ -47,12 +49,47 @@ def judge_frame(df: DataFrame, rules: Sequence[Expectation]) -> tuple[Judgement,
     """What Great Expectations says of each rule, in the order of the rules.
 
     A first look asks for verdicts alone; only a rule that did not pass gets a second one, for the details.
+
+    Raises:
+        Exception: Spark's own, when the frame cannot be read at all.
     """
+    causes = {place: _why_it_cannot_be_judged(rule, df.schema) for place, rule in enumerate(rules)}
+    sound = {place: rule for place, rule in enumerate(rules) if not causes[place]}
+    found = {place: Judgement(False, error=cause) for place, cause in causes.items()}
+    found.update(_two_looks(df, sound))
+    return tuple(found[place] for place in range(len(rules)))
+
+
+def _why_it_cannot_be_judged(rule: Expectation, schema: StructType) -> str:
+    if found := misfits(schema, rule):
+        return "; ".join(found)
+    try:
+        _expectation(rule, 0)
+    except ValueError as error:  # which pydantic's errors are
+        return _one_line(f"its arguments are wrong: {error}")
+    return ""
+
+
+def _two_looks(df: DataFrame, rules: Mapping[int, Expectation]) -> dict[int, Judgement]:
+    if not rules:
+        return {}
     batch = _open_batch(df)
     looks = _judge(batch, rules, BOOLEAN_ONLY)
-    return tuple(
-        look if look.passed else _look_again(batch, rule, look) for rule, look in zip(rules, looks, strict=True)
-    )
+    if any(look.error for look in looks.values()):
+        _require_readable(df)
+    return {place: look if look.passed else _look_again(batch, rules[place], look) for place, look in looks.items()}
+
+
+def _require_readable(df: DataFrame) -> None:
+    """Raise what Spark raises if it cannot give a single row, so that no rule is blamed for a server that went away."""
+    df.limit(1).collect()
+
+
+def _look_again(batch: Batch, rule: Expectation, first: Judgement) -> Judgement:
+    # Alone: Great Expectations also lays the error of one rule at the door of others that it computes along with it.
+    second = _judge(batch, {0: rule}, SUMMARY)[0]
+    was_blamed_for_another = bool(first.error)
+    return replace(second, passed=second.passed and was_blamed_for_another)
 
 
 def _open_batch(df: DataFrame) -> Batch:
@@ -66,43 +103,21 @@ def _open_batch(df: DataFrame) -> Batch:
     return whole.get_batch(batch_parameters={"dataframe": df})
 
 
-def _look_again(batch: Batch, rule: Expectation, first: Judgement) -> Judgement:
-    # Alone: Great Expectations also lays the error of one rule at the door of others that it computes along with it.
-    (second,) = _judge(batch, [rule], SUMMARY)
-    was_blamed_for_another = bool(first.error)
-    return replace(second, passed=second.passed and was_blamed_for_another)
-
-
-def _judge(batch: Batch, rules: Sequence[Expectation], result_format: dict[str, Any]) -> tuple[Judgement, ...]:
-    built = [_built(rule, place) for place, rule in enumerate(rules)]
-    found = _validated(batch, [rule for rule in built if not isinstance(rule, Judgement)], result_format)
-    return tuple(
-        rule if isinstance(rule, Judgement) else found.get(place, Judgement(False, error="it was not judged at all"))
-        for place, rule in enumerate(built)
-    )
-
-
-def _built(rule: Expectation, place: int) -> GxExpectation | Judgement:
-    try:
-        return get_expectation_impl(rule.name)(**rule.arguments, meta={"place": place})
-    except ValueError as error:  # which pydantic's errors are
-        return Judgement(False, error=_one_line(f"its arguments are wrong: {error}"))
-
-
-def _validated(
-    batch: Batch, expectations: Sequence[GxExpectation], result_format: dict[str, Any]
-) -> dict[int | None, Judgement]:
-    if not expectations:
-        return {}
-    suite = gx.ExpectationSuite("rules", expectations=list(expectations))
+def _judge(batch: Batch, rules: Mapping[int, Expectation], result_format: dict[str, Any]) -> dict[int, Judgement]:
+    suite = gx.ExpectationSuite("rules", expectations=[_expectation(rule, place) for place, rule in rules.items()])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         outcome = batch.validate(suite, result_format=result_format)
-    # Results come back in another order than the suite's, so each is known by the place in its meta.
-    return {_place(result): _judgement(result) for result in outcome.results}
+    judged = {_place(result): _judgement(result) for result in outcome.results}
+    return {place: judged.get(place, Judgement(False, error="it was not judged at all")) for place in rules}
+
+
+def _expectation(rule: Expectation, place: int) -> GxExpectation:
+    return get_expectation_impl(rule.name)(**rule.arguments, meta={"place": place})
 
 
 def _place(result: ExpectationValidationResult) -> int | None:
+    """Results come back in another order than the suite's, so each is known by the place in its meta."""
     meta = result.expectation_config.meta if result.expectation_config else None
     return meta["place"] if meta else None
 

@@ -12,12 +12,13 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from include.contracts.expectation import Action, Expectation
 from include.contracts.expectation_arguments import ARGUMENTS
 from include.errors import SpecError
 from spark_jobs.quality.bounds import beyond, length_bound, members, value_bound
-from spark_jobs.quality.row_rule_fit import require_fit
+from spark_jobs.quality.fit import misfits
 
 REFUSALS = "_refusals"
 """The column that `with_refusals` adds."""
@@ -161,6 +162,11 @@ def _refusal(rule: Expectation) -> Column:
     return F.struct(
         F.lit(rule.rule).alias("rule"), F.lit(rule.action.value).alias("action"), F.lit(rule.reason).alias("reason")
     )
+
+
+def require_fit(schema: StructType, rules: Sequence[Expectation]) -> None:
+    if wrong := [f"{rule.rule}: {misfit}" for rule in rules for misfit in misfits(schema, rule)]:
+        raise SpecError("\n".join(wrong))
 
 
 def _require_arguments(rule: Expectation) -> None:

@@ -21,7 +21,7 @@ def main(job: Job, run: RunJob, argv: list[str] | None = None) -> None:
     """Run a job as a process: parse, run, leave the report, exit with its code."""
     log_to_stderr()
     report = run_and_report(job, run, JobArgs.from_argv(sys.argv[1:] if argv is None else argv))
-    log.info("%s: %s", report.table, report.message)
+    log.info("%s", report.message)
     sys.exit(report.exit_code)
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
+from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -25,6 +27,10 @@ if is_remote():
     import delta.connect
 else:
     import delta.exceptions  # noqa: F401
+
+
+DEFAULT_PORT = 15002
+"""Where a Spark Connect server listens when its address names no port."""
 
 
 def spark_session() -> SparkSession:
@@ -75,12 +81,23 @@ def require_log_stores(spark: SparkSession) -> None:
 
 def _connect() -> SparkSession:
     remote = os.environ["SPARK_REMOTE"]
+    _require_listening(remote)
     try:
         session: SparkSession = SparkSession.builder.remote(remote).create()
     except PySparkException as error:
         msg = f"Spark Connect at {_without_token(remote)} does not answer: {error}. Start it (`make up`), then retry."
         raise SparkUnavailableError(msg) from error
     return session
+
+
+def _require_listening(remote: str) -> None:
+    """Fail at once where nothing listens; the client itself would go on trying for minutes."""
+    server = urlsplit(remote)
+    try:
+        socket.create_connection((server.hostname, server.port or DEFAULT_PORT), timeout=5).close()
+    except OSError as error:
+        msg = f"Nothing listens at {_without_token(remote)} ({error}). Start the Spark server (`make up`), then retry."
+        raise SparkUnavailableError(msg) from error
 
 
 def _set(spark: SparkSession, conf: Mapping[str, str]) -> None:

@@ -8,7 +8,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from include.contracts.expectation import Expectation
-from spark_jobs.quality.row_rule_fit import require_fit
 from spark_jobs.quality.row_rules import (
     REFUSALS,
     REFUSALS_TYPE,
@@ -16,6 +15,7 @@ from spark_jobs.quality.row_rules import (
     is_quarantined,
     not_null_rules,
     refusals,
+    require_fit,
 )
 
 

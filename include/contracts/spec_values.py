@@ -1,0 +1,57 @@
+"""The values that specs are made of: names, column types, retentions, table properties."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+NAME = r"[a-z][a-z0-9_]*"
+SIMPLE_TYPES = frozenset(
+    {"string", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp", "binary"}
+)
+DECIMAL = r"decimal\(\d{1,2},\d{1,2}\)"
+_OTHER_NAMES_OF_TYPES = {
+    "integer": "int",
+    "long": "bigint",
+    "short": "smallint",
+    "byte": "tinyint",
+    "real": "float",
+    "text": "string",
+    "varchar": "string",
+    "bool": "boolean",
+    "datetime": "timestamp",
+    "numeric": "decimal(p,s)",
+    "number": "decimal(p,s)",
+}
+
+
+def _is_a_column_type(name: str) -> str:
+    if name in SIMPLE_TYPES or re.fullmatch(DECIMAL, name):
+        return name
+    known = [*sorted(SIMPLE_TYPES), "decimal(p,s)"]
+    given = _OTHER_NAMES_OF_TYPES.get(name.lower(), name.lower())
+    raise PydanticCustomError("unknown_word", "unknown column type", {"given": given, "known": known})
+
+
+def _is_a_retention(text: str) -> str:
+    if re.fullmatch(r"\d+ (hours|days)", text):
+        return text
+    msg = f"{text!r} is not a retention; write it as '168 hours' or '7 days'"
+    raise ValueError(msg)
+
+
+def _as_property_text(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int) else value
+
+
+ColumnName = Annotated[str, Field(pattern=rf"^{NAME}$")]
+ColumnType = Annotated[str, AfterValidator(_is_a_column_type)]
+Retention = Annotated[str, AfterValidator(_is_a_retention)]
+PropertyText = Annotated[
+    str, BeforeValidator(_as_property_text), WithJsonSchema({"type": ["string", "boolean", "integer"]})
+]

@@ -1,0 +1,38 @@
+"""The pages that Airflow shows for a DAG and its tables, written from the specs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from include.contracts.expectation import Expectation
+from include.contracts.table_spec import AnySpec, BronzeSpec, SilverSpec
+
+
+def domain_doc(domain: str, specs: Iterable[AnySpec]) -> str:
+    """The page of a domain: its tables, what they are and what they read."""
+    rows = [f"| `{spec.table}` | {_cell(spec.description)} | {_cell(_reads(spec))} |" for spec in specs]
+    head = ["| table | what it is | reads |", "|---|---|---|"]
+    return "\n".join([f"The tables of **{domain}**, in the order they are built.", "", *head, *rows])
+
+
+def table_doc(spec: AnySpec) -> str:
+    """The page of a table: what it is, what it reads, and what its data must look like."""
+    facts = [spec.description, f"Reads {_reads(spec)}."]
+    if isinstance(spec, SilverSpec):
+        facts.append(f"One row for each {', '.join(spec.keys)}.")
+    rules = [f"- {_rule(rule)}" for rule in spec.expectations]
+    return "\n\n".join([fact for fact in facts if fact] + (["Expectations:\n" + "\n".join(rules)] if rules else []))
+
+
+def _reads(spec: AnySpec) -> str:
+    if isinstance(spec, BronzeSpec):
+        return f"landing files `{spec.source.landing}/{spec.source.path}/{spec.source.files}`"
+    return ", ".join(f"`{table}`" for table in spec.source_tables)
+
+
+def _rule(rule: Expectation) -> str:
+    return f"`{rule.rule}`, else {rule.action}" + (f": {rule.reason}" if rule.reason else "")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,107 @@
+"""One DAG for a domain and its cadence: bronze, silver and gold, each table written, then judged, then read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from airflow.sdk import DAG, ParamsDict, TaskGroup
+
+from include.catalog import load_catalog
+from include.settings import Settings
+from lakehouse_airflow.assets import table_asset
+from lakehouse_airflow.factory.defaults import (
+    EXECUTION_TIMEOUT,
+    WRITE_PRIORITY,
+    run_form,
+    task_defaults,
+    utc_intervals,
+)
+from lakehouse_airflow.factory.docs import domain_doc
+from lakehouse_airflow.factory.nodes import LayerNode, TableNode, layers_of
+from lakehouse_airflow.operators.quality_gate import QualityGateOperator
+from lakehouse_airflow.operators.table_write import TableWriteOperator
+
+
+def build_domain_dag(
+    domain: str,
+    *,
+    schedule: str,
+    start_date: datetime,
+    owner: str,
+    first_day: date | None = None,
+    last_day: date | None = None,
+    title: str = "",
+    owner_links: Mapping[str, str] | None = None,
+    conn_id: str = "spark_default",
+    execution_timeout: timedelta = EXECUTION_TIMEOUT,
+) -> DAG:
+    """The DAG of `domain`: a group for each layer, two tasks for each table of `include/tables/<layer>/<domain>/`.
+
+    Args:
+        domain: the folder name of the domain's specs; also the DAG id.
+        schedule: a cron expression in UTC; a run covers the time from one tick to the next.
+        start_date: the first interval's start.
+        owner: who looks after the tables that name nobody themselves.
+        first_day: the first UTC day for which there is data; None for no limit.
+        last_day: the last one, inclusive.
+        title: the DAG's name in the UI; the domain's name by default.
+        owner_links: owner -> link behind the name in the UI.
+        conn_id: the Airflow connection that says where Spark runs.
+        execution_timeout: after this a task is ended, with all that it started.
+
+    Raises:
+        SpecError: a spec is wrong, or the domain has none; Airflow shows it as the file's import error.
+    """
+    specs = load_catalog(Settings().tables).of_domain(domain)
+    with DAG(
+        dag_id=domain,
+        dag_display_name=title or domain.replace("_", " ").capitalize(),
+        description=f"The tables of {domain}: bronze, silver, gold",
+        doc_md=domain_doc(domain, specs),
+        schedule=utc_intervals(schedule),
+        start_date=start_date,
+        catchup=False,
+        tags=["lakehouse", domain],
+        owner_links=dict(owner_links or {}),
+        default_args=task_defaults(owner, execution_timeout, WRITE_PRIORITY),
+    ) as dag:
+        _add_layers(layers_of(specs), {"conn_id": conn_id, "first_day": first_day, "last_day": last_day})
+    # Set last: a task that is added later gets a copy of its own, and copies are most of what parsing costs.
+    dag.params = ParamsDict(run_form())
+    return dag
+
+
+def _add_layers(layers: tuple[LayerNode, ...], common: Mapping[str, Any]) -> None:
+    gates: dict[str, QualityGateOperator] = {}
+    for layer in layers:
+        with TaskGroup(layer.layer):
+            for node in layer.tables:
+                gates[node.table] = _add_table(node, gates, common)
+
+
+def _add_table(
+    node: TableNode, gates: Mapping[str, QualityGateOperator], common: Mapping[str, Any]
+) -> QualityGateOperator:
+    own = {"doc_md": node.doc, **({"owner": node.owner} if node.owner else {}), **common}
+    write = TableWriteOperator(
+        task_id=node.name,
+        task_display_name=node.name,
+        job=node.writer,
+        table=node.table,
+        # Waiting is cheaper here than in front of the lease.
+        max_active_tis_per_dag=1,
+        **own,
+    )
+    gate = QualityGateOperator(
+        task_id=f"{node.name}_gate",
+        task_display_name=f"{node.name} gate",
+        table=node.table,
+        writer_task_id=write.task_id,
+        outlets=[table_asset(node.table)],
+        **own,
+    )
+    write.set_upstream([gates[table] for table in node.after])
+    write.set_downstream(gate)
+    return gate

@@ -1,0 +1,1 @@
+"""What talks to the outside: the Spark driver that a task starts."""

@@ -1,0 +1,158 @@
+"""Starts the driver of a job where the Airflow connection says, listens to it, and ends it with all its children."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
+
+from include.errors import SparkUnavailableError
+from include.spark_conf import launch_conf
+from lakehouse_airflow.hooks.driver_environment import CONNECT, TOKEN, driver_environment
+from lakehouse_airflow.hooks.driver_log import DriverLog
+from lakehouse_airflow.hooks.process_tree import end_tree
+
+MASTERS = ("local", "yarn", "spark://", "k8s://", CONNECT)
+DEFAULT_CONNECT_PORT = 15002
+PROBE_S = 3.0
+
+
+class SparkJobHook(SparkSubmitHook):
+    """Runs a job file by spark-submit, or, for a `sc://` connection, as a client of a warm Spark Connect server.
+
+    Args:
+        driver_log: keeps what the driver prints.
+        jars_folder: the jars that a submitted application runs with.
+        arguments: those of the provider's hook.
+
+    Raises:
+        AirflowFailException: the connection does not exist, or names no master that Spark knows.
+    """
+
+    def __init__(self, *, driver_log: DriverLog, jars_folder: Path, **arguments: Any) -> None:
+        self.driver_log = driver_log
+        self.was_stopped = False
+        self._jars_folder = jars_folder
+        self._token: str | None = None
+        super().__init__(**arguments)
+
+    @property
+    def master(self) -> str:
+        """The Spark master, or the address of the Spark Connect server."""
+        return str(self._connection["master"])
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the driver ended; None before that."""
+        return self._submit_sp.poll() if self._submit_sp else None
+
+    def submit(self, application: str = "", **kwargs: Any) -> str | None:
+        """Run the job file and wait for it; whatever happens, no process of it is left.
+
+        Raises:
+            SparkUnavailableError: the Spark Connect server does not answer.
+            AirflowException: the driver ended with another exit code than 0.
+        """
+        if self.master.startswith(CONNECT):
+            self._require_server()
+        environment = driver_environment(os.environ, self.master, self._own_variables())
+        # Spark drops folders such as spark-warehouse where it is started.
+        place = self.driver_log.path.parent
+        place.mkdir(parents=True, exist_ok=True)
+        try:
+            return super().submit(application, env=environment, cwd=place, stdin=subprocess.DEVNULL, **kwargs)
+        finally:
+            self._end_driver()
+
+    def on_kill(self) -> None:
+        """Stop the driver: its process tree here, and the application that it may have on a cluster."""
+        self.was_stopped = True
+        if self._connection["deploy_mode"] == "cluster":
+            # The provider asks the cluster to stop the driver only while spark-submit is alive.
+            super().on_kill()
+            self._end_driver()
+        else:
+            self._end_driver()
+            super().on_kill()
+
+    def _end_driver(self) -> None:
+        if self._submit_sp and self._submit_sp.poll() is None and (ended := end_tree(self._submit_sp.pid)):
+            self.log.info("Ended the driver and its children: %d processes", ended)
+
+    def _resolve_connection(self) -> dict[str, Any]:
+        # The provider would take `yarn` for a connection that does not exist.
+        try:
+            self._token = self.get_connection(self._conn_id).password
+        except AirflowNotFoundException:
+            raise AirflowFailException(
+                f"Airflow has no connection {self._conn_id!r}, so it is not known where Spark runs. Create it: "
+                f"airflow connections add {self._conn_id} --conn-type spark --conn-host 'local[2]'"
+            ) from None
+        connection: dict[str, Any] = super()._resolve_connection()
+        _check_master(self._conn_id, connection["master"])
+        return connection
+
+    def _build_spark_submit_command(self, application: str) -> list[str]:
+        if self.master.startswith(CONNECT):
+            command = [sys.executable, application, *(self._application_args or [])]
+            self.log.info("Runs as a client of %s: %s", self.master, self._mask_cmd(command))
+            return command
+        self._conf = {**self._launch_conf(), **self._conf}
+        command = super()._build_spark_submit_command(application)
+        self._env = None  # `submit` passes the whole environment; this would replace it.
+        return list(command)
+
+    def _launch_conf(self) -> dict[str, str]:
+        try:
+            return launch_conf(self._jars_folder, self.master)
+        except FileNotFoundError as missing:
+            raise AirflowFailException(str(missing)) from None
+
+    def _own_variables(self) -> dict[str, str]:
+        token = {TOKEN: self._token} if self._token and self.master.startswith(CONNECT) else {}
+        return {**token, **(self._env_vars or {})}
+
+    def _process_spark_submit_log(self, itr: Iterator[Any]) -> None:
+        if self._is_kubernetes or self._connection["deploy_mode"] == "cluster":
+            # There the provider learns the application's id from the lines.
+            super()._process_spark_submit_log(self.driver_log.record(itr))
+            return
+        for level, line in self.driver_log.record_and_pick(itr):
+            self.log.log(level, "%s", line)
+
+    def _require_server(self) -> None:
+        """A client of a dead server would hang for minutes: knock first."""
+        address = urlsplit(self.master)
+        try:
+            socket.create_connection((address.hostname, address.port or DEFAULT_CONNECT_PORT), PROBE_S).close()
+        except OSError as error:
+            msg = (
+                f"The Spark server {self.master} does not answer ({error}): the task tries again; `make up` starts it, "
+                f"or point the connection {self._conn_id!r} elsewhere."
+            )
+            raise SparkUnavailableError(msg) from None
+
+
+def _check_master(conn_id: str, master: str) -> None:
+    if not master.startswith(MASTERS):
+        raise AirflowFailException(
+            f"The connection {conn_id!r} names the Spark master {master!r}, which is none: give it the host local[2], "
+            "spark://<host> with a port, yarn, k8s://<url>, or sc://<host> with a port."
+        )
+    if master.startswith("k8s://"):
+        try:
+            import_module("airflow.providers.cncf.kubernetes.kube_client")
+        except ImportError:
+            raise AirflowFailException(
+                f"The connection {conn_id!r} names {master}, which needs a package that is not installed: "
+                "add apache-airflow-providers-cncf-kubernetes."
+            ) from None

@@ -1,0 +1,1 @@
+"""What a task does: write a table, judge it, maintain it."""

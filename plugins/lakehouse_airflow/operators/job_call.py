@@ -1,0 +1,69 @@
+"""What a task tells its job, and where one try of it keeps its report and its driver's output."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from include.contracts.interval import Interval
+from include.contracts.job_args import JobArgs
+from include.settings import Settings
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_NOT_IN_NAMES = re.compile(r"[^\w.+=-]+")
+
+
+@dataclass(frozen=True)
+class TryFiles:
+    """The files of one try of a task.
+
+    Attributes:
+        report: `<root>/_millrace/reports/<dag>/<run>/<task>/<try>.json`.
+        driver_log: `<root>/_millrace/driver_logs/<dag>/<run>/<task>/<try>.log`.
+    """
+
+    report: Path
+    driver_log: Path
+
+    @classmethod
+    def of(cls, root: Path, ti: Any) -> TryFiles:
+        """The files of the task instance `ti`; what an earlier run of the same name left there is removed."""
+        names = (_NOT_IN_NAMES.sub("_", name) for name in (ti.dag_id, ti.run_id, ti.task_id))
+        place = Path(*names, str(ti.try_number))
+        own = root / "_millrace"
+        files = cls(own / "reports" / f"{place}.json", own / "driver_logs" / f"{place}.log")
+        files.report.unlink(missing_ok=True)
+        files.driver_log.unlink(missing_ok=True)
+        return files
+
+
+def job_args(
+    table: str, context: Context, interval: Interval, settings: Settings, report: Path, *, dry_run: bool
+) -> JobArgs:
+    """The arguments of a job for `table`; `settings` must hold absolute paths, since the driver runs elsewhere."""
+    return JobArgs(
+        table=table,
+        interval_start=interval.start,
+        interval_end=interval.end,
+        run_id=context["run_id"],
+        root=settings.root,
+        landing=settings.landing,
+        tables=settings.tables,
+        report=report,
+        reprocess=wants_reprocess(context),
+        dry_run=dry_run,
+    )
+
+
+def absolute(settings: Settings) -> Settings:
+    """The settings with their folders as absolute paths."""
+    return settings.model_copy(update={name: value.resolve() for name, value in settings if isinstance(value, Path)})
+
+
+def wants_reprocess(context: Context) -> bool:
+    """Whether the form, or the backfill's configuration, asks to read rows again that were consumed before."""
+    return bool(context["params"].get("reprocess", False))

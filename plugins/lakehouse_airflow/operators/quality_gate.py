@@ -1,0 +1,163 @@
+"""Decides whether a table's new version may be read, and tells other DAGs when it may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from include.contracts.interval import Interval
+from include.contracts.job_args import Job
+from include.contracts.job_report import CheckResult
+from include.errors import Outcome, SpecError
+from include.paths import LakehousePaths
+from include.settings import Settings
+from lakehouse_airflow.assets import announced_by, table_asset
+from lakehouse_airflow.operators.endings import error_of
+from lakehouse_airflow.operators.spark_job import SparkJobOperator
+from lakehouse_airflow.operators.task_result import TaskResult
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the gate said of a version, by the writer's own result or by the gate's job.
+
+    Attributes:
+        version: the version that was judged.
+        certified: the version that readers use now.
+        passed: whether they may use the judged one.
+        said: when not passed, one line for the person on call.
+        checks: what each rule said.
+    """
+
+    version: int | None
+    certified: int | None
+    passed: bool
+    said: str
+    checks: tuple[CheckResult, ...]
+
+
+class QualityGateOperator(SparkJobOperator):
+    """Let a table's new version pass, or fail and say which expectation refused it.
+
+    The writer judges its version right after the commit, so that this task mostly only reads the result; the gate's
+    own job runs where there is none for that version and the rules as they are now (a spec that was mended, say).
+    A failed gate is never tried again. With the table's asset among its `outlets` it emits an asset event, and does
+    so only when this run moved the certified version.
+
+    :param writer_task_id: the task that wrote the table in the same run.
+
+    The others are those of `SparkJobOperator`.
+    """
+
+    ui_color = "#c9dfc5"
+
+    def __init__(self, *, table: str, writer_task_id: str, **kwargs: Any) -> None:
+        super().__init__(job=Job.QUALITY_GATE, table=table, **kwargs)
+        self.writer_task_id = writer_task_id
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Judge the version that the writer left.
+
+        Raises:
+            AirflowFailException: the version is refused; the first line says by what, and what readers still see.
+            MillraceError, AirflowException: as `SparkJobOperator.execute`, when the gate's own job ran.
+        """
+        interval = self.due_interval(context)
+        if isinstance(interval, str):
+            return self._nothing(interval)
+        written = self._written(context)
+        if written and written.version is None:
+            return self._nothing(f"{self.table} has no version yet that could be judged")
+        verdict = self._left_by(written) or self._judge(context, interval)
+        if not verdict.passed:
+            self.log.error("%s", verdict.said)
+            for line in failures_in(verdict.checks):
+                self.log.error("%s", line)
+            raise AirflowFailException(verdict.said)
+        self.log.info("%s: version %s passed; readers use version %s", self.table, verdict.version, verdict.certified)
+        self._announce(context, interval, verdict, written)
+        return self._result(verdict, written).to_xcom()
+
+    def _nothing(self, reason: str) -> dict[str, Any]:
+        self.outlets = []
+        return TaskResult.of_nothing(reason).to_xcom()
+
+    def _written(self, context: Context) -> TaskResult | None:
+        left = context["ti"].xcom_pull(task_ids=self.writer_task_id)
+        return TaskResult.model_validate(left) if left else None
+
+    def _left_by(self, written: TaskResult | None) -> Verdict | None:
+        """The verdict on the written version by the rules as they are now, if there is one."""
+        # Imported here: parsing a DAG file must not load the Delta reader.
+        from include.catalog import load_catalog
+        from include.control.gates import Gates
+
+        if written is None or written.version is None:
+            return None
+        settings = Settings()
+        try:
+            spec = load_catalog(settings.tables).spec(self.table)
+        except SpecError as wrong:
+            raise AirflowFailException(str(wrong)) from None
+        gates = Gates(LakehousePaths(settings.root))
+        result = gates.result(self.table, written.version, spec.suite_hash)
+        if result is None:
+            return None
+        return Verdict(result.version, gates.certified(self.table), result.passed, result.refused, result.checks)
+
+    def _judge(self, context: Context, interval: Interval) -> Verdict:
+        """Run the gate's own job."""
+        report = self.run_job(context, interval)
+        if report.outcome is not Outcome.GATE_FAILED and (error := error_of(report, self._driver_log.path)):
+            raise error from None
+        passed = report.outcome is not Outcome.GATE_FAILED
+        return Verdict(report.version, report.certified_version, passed, report.message, report.checks)
+
+    def _announce(self, context: Context, interval: Interval, verdict: Verdict, written: TaskResult | None) -> None:
+        asset = table_asset(self.table)
+        version = written.version if written else verdict.version
+        if not self._is_of_this_run(context, version) or announced_by(context, asset, version):
+            # Airflow makes an event for every outlet that a successful task names at its end.
+            self.outlets = []
+            return
+        context["outlet_events"][asset].extra = {
+            "interval_start": interval.start.isoformat(),
+            "interval_end": interval.end.isoformat(),
+            "version": version,
+            "rows": dict(written.rows) if written else {},
+            "batch_seq": written.batch_seq if written else None,
+        }
+
+    def _is_of_this_run(self, context: Context, version: int | None) -> bool:
+        """Whether this very run committed `version`, as its commit says: a writer's retry finds only a no-op."""
+        from include.control.delta_log import read_commit
+
+        if version is None:
+            return False
+        commit = read_commit(LakehousePaths(Settings().root).table(self.table), version)
+        return commit is not None and commit.metadata.get("run_id") == context["run_id"]
+
+    def _result(self, verdict: Verdict, written: TaskResult | None) -> TaskResult:
+        return TaskResult(
+            outcome=Outcome.NO_OP,
+            message=f"version {verdict.version} passed",
+            batch_seq=written.batch_seq if written else None,
+            version=verdict.version,
+            certified_version=verdict.certified,
+        )
+
+
+def failures_in(checks: Iterable[CheckResult]) -> Iterable[str]:
+    """One line for each check that failed, those that only warn included."""
+    for check in checks:
+        if not check.passed:
+            found = (
+                f"{check.unexpected_rows} rows" if check.unexpected_rows is not None else f"observed {check.observed}"
+            )
+            yield f"failed ({check.action}): {check.rule}, {found}" + (f": {check.reason}" if check.reason else "")

@@ -1,0 +1,188 @@
+"""Runs one job of the data plane for one table, and ends as the job's report says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from include.contracts.interval import Interval
+from include.contracts.job_args import Job
+from include.contracts.job_report import JobReport
+from include.errors import Outcome
+from include.settings import PROJECT, Settings
+from lakehouse_airflow.hooks.driver_log import DriverLog
+from lakehouse_airflow.hooks.spark_job import SparkJobHook
+from lakehouse_airflow.intervals import interval_of, outside_data, run_dates
+from lakehouse_airflow.operators.endings import error_of, lines_about
+from lakehouse_airflow.operators.job_call import TryFiles, absolute, job_args
+from lakehouse_airflow.operators.task_result import TaskResult
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class SparkJobOperator(SparkSubmitOperator):
+    """Run a job of the data plane for one table and the run's interval.
+
+    Where Spark runs is said by the Airflow connection alone: by spark-submit for `local[*]`, `spark://`, yarn and
+    k8s, as a client of a warm server for `sc://`. The job's report, not its exit code or its output, decides how the
+    task ends; the error's type decides whether it is tried again (`lakehouse_airflow.retries`).
+
+    :param job: the job to run.
+    :param table: the table, `<layer>.<name>`. (templated)
+    :param first_day: the first UTC day for which there is data; None for no limit.
+    :param last_day: the last one, inclusive; a scheduled run after it succeeds and says so, a manual one fails.
+    :param conn_id: the Spark connection.
+    :param durable: leave it off: a job is safe to run again, and a stored driver id would skip a cleared task.
+    """
+
+    template_fields: Sequence[str] = ("table", "application", "application_args", "conf", "env_vars")
+    # The command line is made in `execute`; this shows it under Rendered Templates afterwards.
+    overwrite_rtif_after_execution = True
+    ui_color = "#e7d9b8"
+
+    def __init__(
+        self,
+        *,
+        job: Job,
+        table: str,
+        first_day: date | None = None,
+        last_day: date | None = None,
+        conn_id: str = "spark_default",
+        durable: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(conn_id=conn_id, durable=durable, **kwargs)
+        self.job = job
+        self.table = table
+        self.first_day = first_day
+        self.last_day = last_day
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Run the job where there can be data for the run's interval.
+
+        Raises:
+            AirflowFailException: another try would end the same: bad input, a refused version, a run without a date.
+            MillraceError: not ready, a conflict, no Spark server: the retry policy knows how long to wait.
+            AirflowException: the job failed otherwise.
+        """
+        interval = self.due_interval(context)
+        if isinstance(interval, str):
+            return TaskResult.of_nothing(interval).to_xcom()
+        return TaskResult.of_report(self.run_well(context, interval)).to_xcom()
+
+    def due_interval(self, context: Context) -> Interval | str:
+        """The run's interval, or in one line why there can be no data for it.
+
+        Raises:
+            AirflowFailException: the run's dates do not say it, or it was asked for by hand outside the data.
+        """
+        dates = run_dates(context)
+        interval = interval_of(dates)
+        reason = outside_data(interval, self.first_day, self.last_day)
+        if reason and dates.by_hand:
+            raise AirflowFailException(f"{self.table}: {reason}. Trigger it again with a Day inside the data.")
+        if reason:
+            self.log.info("%s: %s", self.table, reason)
+        return reason or interval
+
+    def run_well(self, context: Context, interval: Interval, *, dry_run: bool = False) -> JobReport:
+        """The report of the job, which ended well; any other ending raises as `execute` says."""
+        report = self.run_job(context, interval, dry_run=dry_run)
+        if error := error_of(report, self._driver_log.path):
+            raise error from None
+        return report
+
+    def run_job(self, context: Context, interval: Interval, *, dry_run: bool = False) -> JobReport:
+        """Run the job for `interval` and give its report, however it ended.
+
+        Raises:
+            AirflowException: the driver left no report.
+            SparkUnavailableError: it could not be started, since the Spark Connect server does not answer.
+        """
+        settings = absolute(Settings())
+        files = TryFiles.of(settings.root, context["ti"])
+        arguments = job_args(self.table, context, interval, settings, files.report, dry_run=dry_run)
+        self.application = str(PROJECT / self.job.application)
+        self.application_args = arguments.to_argv()
+        self.name = f"millrace {self.table} {self.job}"
+        self._driver_log = DriverLog(files.driver_log)
+        failure = self._run_driver(context)
+        report = JobReport.load(files.report)
+        if report is None:
+            raise self._no_report(failure) from None
+        for level, line in lines_about(report, failure):
+            self.log.log(level, "%s", line)
+        if report.outcome is Outcome.FAILED:
+            self.log.error("The last lines of the driver:\n%s", self._driver_log.tail)
+        return report
+
+    def on_kill(self) -> None:
+        """End the driver and all its children; nothing to do before it was started."""
+        if self._hook is not None:
+            super().on_kill()
+
+    def _run_driver(self, context: Context) -> str:
+        """Run the driver to its end; says how its process failed, which the report overrules."""
+        self.log.info("The driver's whole output: %s", self._driver_log.path)
+        try:
+            super().execute(context)
+        except AirflowFailException:
+            raise
+        except AirflowException as failure:
+            # The provider's own text is the whole command line, and an exit code at its end.
+            code = self._hook.exit_code if isinstance(self._hook, SparkJobHook) else None
+            return str(failure) if code is None else f"exit code {code}"
+        return ""
+
+    def _no_report(self, failure: str) -> AirflowException:
+        hook = self._hook
+        stopped = isinstance(hook, SparkJobHook) and hook.was_stopped
+        how = "was stopped" if stopped else "ended and left no report"
+        self.log.error("The last lines of the driver:\n%s", self._driver_log.tail)
+        return AirflowException(
+            f"{self.table}: the driver of {self.job} {how} ({failure or 'exit code 0'}). "
+            f"Its whole output: {self._driver_log.path}"
+        )
+
+    def _get_hook(self) -> SparkJobHook:
+        return SparkJobHook(
+            driver_log=self._driver_log,
+            jars_folder=absolute(Settings()).jars,
+            conf=self.conf,
+            conn_id=self._conn_id,
+            files=self.files,
+            py_files=self.py_files,
+            archives=self._archives,
+            driver_class_path=self.driver_class_path,
+            jars=self.jars,
+            packages=self.packages,
+            exclude_packages=self.exclude_packages,
+            repositories=self._repositories,
+            total_executor_cores=self._total_executor_cores,
+            executor_cores=self._executor_cores,
+            executor_memory=self._executor_memory,
+            driver_memory=self._driver_memory,
+            keytab=self.keytab,
+            principal=self.principal,
+            proxy_user=self.proxy_user,
+            name=self.name,
+            num_executors=self._num_executors,
+            status_poll_interval=self._status_poll_interval,
+            application_args=self.application_args,
+            env_vars=self.env_vars,
+            verbose=self._verbose,
+            spark_binary=self._spark_binary,
+            properties_file=self.properties_file,
+            yarn_queue=self._yarn_queue,
+            deploy_mode=self._deploy_mode,
+            use_krb5ccache=self._use_krb5ccache,
+            post_submit_commands=self.post_submit_commands,
+            track_driver_via_k8s_api=self._track_driver_via_k8s_api,
+            yarn_track_via_rm_api=self._yarn_track_via_rm_api,
+            yarn_rm_auth=self._yarn_rm_auth,
+        )

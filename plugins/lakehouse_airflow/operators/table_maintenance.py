@@ -1,0 +1,42 @@
+"""Keeps a table's files in order: joins small ones, removes those that no version needs any more."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from include.contracts.job_args import Job
+from include.paths import LakehousePaths
+from include.settings import Settings
+from lakehouse_airflow.intervals import label_interval, run_dates
+from lakehouse_airflow.operators.spark_job import SparkJobOperator
+from lakehouse_airflow.operators.task_result import TaskResult
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class TableMaintenanceOperator(SparkJobOperator):
+    """Run a maintenance job for a table that exists; the interval is only the name under which it is reported.
+
+    `table_vacuum` removes nothing while the run's Param `vacuum_dry_run` is true. Parameters are those of
+    `SparkJobOperator`.
+    """
+
+    ui_color = "#d5d8e8"
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Maintain the table.
+
+        Raises:
+            AirflowFailException, MillraceError, AirflowException: as `SparkJobOperator.execute`.
+        """
+        # Imported here: parsing a DAG file must not load the Delta reader.
+        from include.control.delta_log import latest_version
+
+        if latest_version(LakehousePaths(Settings().root).table(self.table)) < 0:
+            self.log.info("%s does not exist yet: nothing to maintain; no Spark is started", self.table)
+            return TaskResult.of_nothing(f"{self.table} does not exist yet").to_xcom()
+        interval = label_interval(run_dates(context), datetime.now(UTC))
+        dry_run = self.job is Job.TABLE_VACUUM and bool(context["params"].get("vacuum_dry_run", True))
+        return TaskResult.of_report(self.run_well(context, interval, dry_run=dry_run)).to_xcom()

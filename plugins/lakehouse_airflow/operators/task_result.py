@@ -1,0 +1,62 @@
+"""What a task leaves for the tasks after it, and for the task log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from include.contracts.job_report import JobReport
+from include.errors import Outcome
+
+if TYPE_CHECKING:
+    from include.control.planner import Advice
+
+
+class TaskResult(BaseModel):
+    """The small XCom of a task: references and counts, never data.
+
+    Attributes:
+        outcome: how it ended.
+        message: the same in one line.
+        batch_seq: the batch that was committed, or the last one where there was nothing new.
+        version: the table version that it made.
+        certified_version: the version that readers may use.
+        rows: the fates of its rows, those that are not 0.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    outcome: Outcome
+    message: str
+    batch_seq: int | None = None
+    version: int | None = None
+    certified_version: int | None = None
+    rows: dict[str, int] = Field(default_factory=dict)
+
+    @classmethod
+    def of_report(cls, report: JobReport) -> Self:
+        """The result of a job that ran."""
+        fates = {fate: count for fate, count in report.rows.model_dump().items() if count}
+        named = report.model_dump(include={"outcome", "message", "batch_seq", "version", "certified_version"})
+        return cls(**named, rows=fates)
+
+    @classmethod
+    def of_advice(cls, advice: Advice) -> Self:
+        """The result of a task that had nothing to do."""
+        return cls(
+            outcome=Outcome.NO_OP,
+            message=advice.message,
+            batch_seq=advice.batch_seq,
+            version=advice.version,
+            certified_version=advice.certified_version,
+        )
+
+    @classmethod
+    def of_nothing(cls, reason: str) -> Self:
+        """The result of a task for whose interval there can be no data."""
+        return cls(outcome=Outcome.NO_OP, message=reason)
+
+    def to_xcom(self) -> dict[str, Any]:
+        """The result as plain JSON."""
+        return self.model_dump(mode="json")

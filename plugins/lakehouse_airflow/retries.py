@@ -1,0 +1,58 @@
+"""When a failed task is tried again, and how long it waits first: decided by the type of the error alone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from airflow.sdk import RetryDecision, RetryPolicy
+
+from include.errors import (
+    BadInputError,
+    ConflictError,
+    GateFailedError,
+    MillraceError,
+    NotReadyError,
+    SparkUnavailableError,
+    SpecError,
+    TornLogError,
+)
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+RETRIES = 4
+"""How often a task is tried again at most; no policy can exceed it."""
+
+FIRST_DELAY: tuple[tuple[type[MillraceError], timedelta], ...] = (
+    (ConflictError, timedelta(seconds=10)),
+    (SparkUnavailableError, timedelta(seconds=15)),
+    (NotReadyError, timedelta(minutes=5)),
+)
+"""Error -> the delay before the second try; each further one waits twice as long.
+
+A conflict has spent its own budget in the driver already, a dead server is restarted within seconds, and a source
+that has not delivered needs minutes.
+"""
+
+POINTLESS = (SpecError, BadInputError, GateFailedError, TornLogError)
+"""Errors that a person must look at first: another try ends the same."""
+
+
+class TypedRetryPolicy(RetryPolicy):
+    """Short, growing delays for conflicts and a missing Spark server, long ones for late data, none for lost causes.
+
+    Everything else keeps the task's own retries and delay.
+    """
+
+    def evaluate(
+        self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
+    ) -> RetryDecision:
+        """Decide from the error's type and the number of tries so far; nothing random, so that it can be foretold."""
+        reason = str(exception).partition("\n")[0]
+        if isinstance(exception, POINTLESS):
+            return RetryDecision.fail(reason)
+        for error, delay in FIRST_DELAY:
+            if isinstance(exception, error):
+                return RetryDecision.retry(delay * 2 ** (max(try_number, 1) - 1), reason)
+        return RetryDecision.default()
