@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from functools import reduce
 from typing import Any, TypeAlias
@@ -54,9 +53,16 @@ def is_time(text: str) -> bool:
     return isinstance(_parsed(text), date)
 
 
-def members(value_set: Sequence[object]) -> list[object]:
-    """The values of a set, each moment in UTC where it names no zone."""
-    return [_in_utc(value) for value in value_set]
+def literal(value: object) -> Column:
+    """A value of a rule as a column; a moment without a zone is UTC.
+
+    Dates and moments go as ISO 8601 text: PySpark cannot write years before 1000, a common stand-in for "unknown",
+    and reads a naive moment in the zone of the process.
+    """
+    value = _in_utc(value)
+    if isinstance(value, date):
+        return F.lit(value.isoformat()).cast("timestamp" if isinstance(value, datetime) else "date")
+    return F.lit(value)
 
 
 def beyond(value: Column, low: Bound, high: Bound, strict_min: bool, strict_max: bool) -> Column:
@@ -68,8 +74,8 @@ def beyond(value: Column, low: Bound, high: Bound, strict_min: bool, strict_max:
     if low is None and high is None:
         raise ValueError("min_value and max_value are both missing: give at least one")
     _require_order(low, high)
-    too_low = [] if low is None else [value <= F.lit(low) if strict_min else value < F.lit(low)]
-    too_high = [] if high is None else [value >= F.lit(high) if strict_max else value > F.lit(high)]
+    too_low = [] if low is None else [value <= literal(low) if strict_min else value < literal(low)]
+    too_high = [] if high is None else [value >= literal(high) if strict_max else value > literal(high)]
     return reduce(operator.or_, [*too_low, *too_high])
 
 
@@ -83,7 +89,6 @@ def _require_order(low: Bound, high: Bound) -> None:
 
 
 def _in_utc(value: Any) -> Any:
-    # The zone of the process, in which PySpark reads a naive moment, must not decide what a rule means.
     if isinstance(value, datetime) and value.tzinfo is None:
         return value.replace(tzinfo=UTC)
     return value

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from include.contracts.expectation import Action, Expectation
 from include.contracts.expectation_arguments import ARGUMENTS
 from include.errors import SpecError
-from spark_jobs.quality.bounds import beyond, length_bound, members, value_bound
+from spark_jobs.quality.bounds import beyond, length_bound, literal, value_bound
 from spark_jobs.quality.fit import misfits
 
 REFUSALS = "_refusals"
@@ -39,6 +39,16 @@ def with_refusals(df: DataFrame, rules: Sequence[Expectation], columns_not_nulla
     refused = refusals(every)
     require_fit(df.schema, every)
     return df.withColumn(REFUSALS, refused)
+
+
+def require_fit(schema: StructType, rules: Sequence[Expectation]) -> None:
+    """Refuse rules that cannot be judged on a frame of this schema.
+
+    Raises:
+        SpecError: with one line for every rule that names a missing column, or compares it with values of another kind.
+    """
+    if wrong := [f"{rule.rule}: {misfit}" for rule in rules for misfit in misfits(schema, rule)]:
+        raise SpecError("\n".join(wrong))
 
 
 def not_null_rules(columns: Sequence[str]) -> tuple[Expectation, ...]:
@@ -125,11 +135,11 @@ def _length_outside(
 
 
 def _not_in_set(column: str, value_set: Sequence[object]) -> Column:
-    return ~F.col(column).isin(members(value_set))
+    return ~F.col(column).isin([literal(value) for value in value_set])
 
 
 def _in_set(column: str, value_set: Sequence[object]) -> Column:
-    return F.col(column).isin(members(value_set))
+    return F.col(column).isin([literal(value) for value in value_set])
 
 
 def _unlike(column: str, regex: str) -> Column:
@@ -162,11 +172,6 @@ def _refusal(rule: Expectation) -> Column:
     return F.struct(
         F.lit(rule.rule).alias("rule"), F.lit(rule.action.value).alias("action"), F.lit(rule.reason).alias("reason")
     )
-
-
-def require_fit(schema: StructType, rules: Sequence[Expectation]) -> None:
-    if wrong := [f"{rule.rule}: {misfit}" for rule in rules for misfit in misfits(schema, rule)]:
-        raise SpecError("\n".join(wrong))
 
 
 def _require_arguments(rule: Expectation) -> None:

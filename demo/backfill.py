@@ -1,0 +1,104 @@
+"""A backfill of a few days through Airflow, and what is to be seen while it runs."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from embedded.airflow_api import FINISHED, AirflowApi, Run, Task
+from embedded.airflow_http import AirflowApiError
+
+_SCHEDULED_RUN_S = 5
+"""How long the scheduler may take to make the run of the latest interval. None is made where it exists already."""
+
+
+@dataclass(frozen=True)
+class DayOfBackfill:
+    """One day's run, with its tasks as they are now.
+
+    Attributes:
+        run: the run.
+        tasks: its tasks.
+    """
+
+    run: Run
+    tasks: tuple[Task, ...]
+
+    @property
+    def day(self) -> date:
+        """The UTC day that the run is for.
+
+        Raises:
+            ValueError: the run has no interval, which a backfill's always has.
+        """
+        if self.run.data_interval_start is None:
+            msg = f"run {self.run.dag_run_id} has no data interval"
+            raise ValueError(msg)
+        return self.run.data_interval_start.date()
+
+    @property
+    def layers(self) -> dict[str, list[Task]]:
+        """Layer -> its tasks, in the order of the layers."""
+        layers: dict[str, list[Task]] = defaultdict(list)
+        for task in self.tasks:
+            layers[task.task_id.partition(".")[0]].append(task)
+        return {layer: layers[layer] for layer in sorted(layers, key=["bronze", "silver", "gold"].index)}
+
+
+def backfill_afresh(api: AirflowApi, dag_id: str, first: date, last: date, at_once: int) -> None:
+    """Start a backfill of days that an earlier one, ended or broken off, may have run before."""
+    for backfill in api.open_backfills(dag_id):
+        api.cancel_backfill(backfill)
+    for run in api.runs(dag_id, state=["queued", "running"]):
+        api.end_run(run)
+    api.set_paused(dag_id, False)
+    api.backfill(dag_id, first, last, at_once, reprocess="completed")
+    _skip_scheduled_run(api, dag_id)
+
+
+def watch(
+    api: AirflowApi, dag_id: str, first: date, last: date, patience_s: float, every_s: float = 0.5
+) -> Iterator[list[DayOfBackfill]]:
+    """The days of the backfill, again and again, until all have ended; the last are as they ended.
+
+    Raises:
+        AirflowApiError: they did not end in time.
+    """
+    deadline = time.monotonic() + patience_s
+    while True:
+        days = _days(api, dag_id, first, last)
+        yield days
+        if len(days) == (last - first).days + 1 and all(day.run.state in FINISHED for day in days):
+            return
+        if time.monotonic() > deadline:
+            unfinished = [str(day.day) for day in days if day.run.state not in FINISHED]
+            msg = f"the backfill did not end in {patience_s:.0f} s; not done: {', '.join(unfinished)}"
+            raise AirflowApiError(msg)
+        time.sleep(every_s)
+
+
+def failed(days: Sequence[DayOfBackfill]) -> list[Task]:
+    """The tasks that failed by themselves, not those that only followed a failed one."""
+    return [task for day in days for task in day.tasks if task.state == "failed"]
+
+
+def _skip_scheduled_run(api: AirflowApi, dag_id: str) -> None:
+    """End the run of the latest interval, which a DAG gets when it is unpaused: it is long after the data."""
+    deadline = time.monotonic() + _SCHEDULED_RUN_S
+    while time.monotonic() < deadline:
+        for run in api.runs(dag_id, run_type="scheduled", state=["queued", "running"]):
+            api.end_run(run, "success", note="not run: the data ends with 2013")
+            return
+        time.sleep(0.2)
+
+
+def _days(api: AirflowApi, dag_id: str, first: date, last: date) -> list[DayOfBackfill]:
+    runs = {run.dag_run_id: run for run in api.runs(dag_id, run_type="backfill")}
+    tasks: dict[str, list[Task]] = defaultdict(list)
+    for task in api.tasks(dag_id):
+        tasks[task.dag_run_id].append(task)
+    days = [DayOfBackfill(run, tuple(tasks[run_id])) for run_id, run in runs.items()]
+    return sorted((day for day in days if first <= day.day <= last), key=lambda day: day.day)

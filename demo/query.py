@@ -1,0 +1,47 @@
+"""One line by which anybody can query a table: made here, run here, and printed as it was run."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+
+from demo.reading import delta_extension
+from include.settings import PROJECT
+
+_PATIENCE_S = 60
+
+
+class QueryError(Exception):
+    """Raised when a printed command does not work; the message holds what it said."""
+
+
+def query_line(table: Path, version: int, rest: str) -> str:
+    """A shell command, for the project's folder, that shows rows of one version of a table.
+
+    Args:
+        table: the folder of the table.
+        version: the version to read: the certified one.
+        rest: SQL after the FROM clause.
+    """
+    sql = f"FROM delta_scan('{_short(table)}', version = {version}) {rest}"
+    code = f"import duckdb; duckdb.load_extension('{_short(delta_extension())}'); duckdb.sql(\"{sql}\").show()"
+    return f"{_short(PROJECT / '.venv/bin/python')} -c {shlex.quote(code)}"
+
+
+def run_line(line: str) -> str:
+    """Run a printed command as a user would; returns what it shows.
+
+    Raises:
+        QueryError: it does not work as printed.
+    """
+    command = ["/bin/sh", "-c", line]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=_PATIENCE_S)
+    if done.returncode != 0:
+        msg = f"the printed query does not work: {done.stderr.strip()}"
+        raise QueryError(msg)
+    return done.stdout
+
+
+def _short(path: Path) -> str:
+    return str(path.relative_to(PROJECT) if path.is_relative_to(PROJECT) else path)

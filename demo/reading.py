@@ -1,0 +1,37 @@
+"""Reading Millrace's tables with DuckDB, as any of their readers would: the certified version, and nothing newer."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import duckdb
+
+
+def delta_extension() -> Path:
+    """The file of DuckDB's Delta extension; it is loaded by its path, from PyPI's wheel, without any download.
+
+    Raises:
+        FileNotFoundError: the wheel `duckdb-extension-delta` of DuckDB's own version is not installed.
+    """
+    spec = find_spec("duckdb_extension_delta")
+    folders = list(spec.submodule_search_locations or []) if spec else []
+    for folder in folders:
+        file = Path(folder) / "extensions" / f"v{duckdb.__version__}" / "delta.duckdb_extension"
+        if file.exists():
+            return file
+    msg = f"no Delta extension for DuckDB {duckdb.__version__}: run `make setup`"
+    raise FileNotFoundError(msg)
+
+
+def delta_reader() -> duckdb.DuckDBPyConnection:
+    """A connection in UTC that can read Delta tables."""
+    connection = duckdb.connect()
+    connection.load_extension(str(delta_extension()))
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def at_version(table: Path, version: int) -> str:
+    """One version of a table as a relation of DuckDB's SQL."""
+    return f"delta_scan('{table}', version = {version})"

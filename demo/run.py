@@ -1,0 +1,121 @@
+"""`make demo`: three days of real flights through a real Airflow, checked against the data they came from."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+from rich.console import Console
+
+from demo.backfill import DayOfBackfill, backfill_afresh, failed, watch
+from demo.lakehouse import NotTheDemosError, start_empty
+from demo.oracle import work_out
+from demo.outcome import TableOutcome, outcome_table, outcomes
+from demo.progress import BackfillProgress
+from demo.query import QueryError, query_line, run_line
+from demo.source_system import lay_out
+from embedded.address import Address
+from embedded.airflow_api import AirflowApi
+from embedded.errors import StackError
+from embedded.home import DEFAULT_HOME, Home
+from embedded.interrupts import interrupt_once
+from embedded.stack import Stack, left_behind
+from include.paths import LakehousePaths
+from include.settings import Settings
+
+DOMAIN = "flights"
+FIRST, LAST = date(2013, 1, 1), date(2013, 1, 3)
+AT_ONCE = 2
+PATIENCE_S = 900
+SHOWN = ("gold.route_performance_daily", "ORDER BY flights DESC, flight_date, origin, dest LIMIT 5")
+
+
+def main() -> None:
+    """Run the demo; the exit code is 0 only when every number is right and no process is left."""
+    interrupt_once()
+    console = Console(highlight=False, soft_wrap=True)
+    try:
+        sys.exit(0 if demo(Home(DEFAULT_HOME), Settings(), console) else 1)
+    except (StackError, NotTheDemosError, QueryError) as error:
+        console.print(f"[red]{error}[/red]")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        console.print("Stopped.")
+        sys.exit(130)
+
+
+def demo(home: Home, settings: Settings, console: Console) -> bool:
+    """Lay out the data, run the backfill, check what it left; returns whether all of it is right."""
+    began = time.monotonic()
+    stack = Stack(home, settings, Address.free(home, settings))
+    stack.claim()
+    prepare(settings, console)
+    days = run_backfill(stack, console)
+    found = check(settings, days)
+    console.print(outcome_table(found), "")
+    right = not any(one.wrong for one in found) and all(day.run.state == "success" for day in days)
+    if right:
+        show_query(settings, found, console)
+    if left := left_behind(home):
+        console.print(f"[red]left behind: {left}[/red]")
+    verdict = "[green]Every number is right" if right else "[red]Not everything is right"
+    console.print(
+        f"{verdict}[/], {time.monotonic() - began:.0f} s. The same Airflow in your browser: [bold]make up[/bold]"
+    )
+    return right and not left
+
+
+def prepare(settings: Settings, console: Console) -> None:
+    """Start with an empty lakehouse, and lay the days out as the source system would deliver them."""
+    if start_empty(settings.root):
+        console.print(f"Deleted the tables of the last demo in {settings.root}.")
+    delivery = lay_out(settings.landing, FIRST, LAST + timedelta(days=1))
+    events = delivery.rows("flight_events")
+    console.print(f"Laid out {FIRST} to {LAST} in {settings.landing}: {events:,} flight events, weather, planes.")
+
+
+def run_backfill(stack: Stack, console: Console) -> list[DayOfBackfill]:
+    """Backfill the days through Airflow, with a display of what runs; returns the days as they ended."""
+    with console.status("Starting PostgreSQL, Airflow and the Spark server"):
+        stack.start()
+    try:
+        with stack.api() as api:
+            console.print(f"Airflow runs at {stack.address.url}; backfilling {DOMAIN}, {AT_ONCE} days at once.")
+            api.wait_for_dag(DOMAIN)
+            backfill_afresh(api, DOMAIN, FIRST, LAST, AT_ONCE)
+            days = BackfillProgress(console).show(watch(api, DOMAIN, FIRST, LAST, PATIENCE_S))
+            api.set_paused(DOMAIN, True)
+            explain_failures(api, days, console)
+        return days
+    finally:
+        with console.status("Stopping Airflow, the Spark server and PostgreSQL"):
+            stack.stop()
+
+
+def explain_failures(api: AirflowApi, days: Sequence[DayOfBackfill], console: Console) -> None:
+    """Print the end of the log of every task that failed."""
+    for task in failed(days):
+        console.print(f"[red]{task.task_id} of {task.dag_run_id} failed:[/red]")
+        for line in api.log(task)[-8:]:
+            console.print(f"  {line}", markup=False)
+
+
+def check(settings: Settings, days: Sequence[DayOfBackfill]) -> list[TableOutcome]:
+    """Hold every table against what it must be, worked out from the source by DuckDB alone."""
+    oracle = work_out(settings.landing, FIRST, LAST + timedelta(days=1))
+    return outcomes(settings.root, oracle, days)
+
+
+def show_query(settings: Settings, found: Sequence[TableOutcome], console: Console) -> None:
+    """Print how to query a table, and what that shows."""
+    table, rest = SHOWN
+    version = next(one.facts.certified_version for one in found if one.facts.table == table)
+    line = query_line(LakehousePaths(settings.root).table(table), version or 0, rest)
+    console.print("Query it, here the busiest routes:", f"  {line}", sep="\n", soft_wrap=True, markup=False)
+    console.print(run_line(line), markup=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Laying out the landing files of a range of UTC days."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+
+import duckdb
+
+from demo.source_system.flight_events import EVENT_FIELDS, create_flight_events
+from demo.source_system.landing import csv_table, day_folder, json_lines, write_whole
+from demo.source_system.nycflights import open_source
+from demo.source_system.repetition import FILES_A_DAY, create_deliveries
+
+# The first flight, of 2013-01-01, is announced a day ahead; the last copy of a 2013-12-31 flight's event comes late.
+FIRST_DAY = date(2012, 12, 31)
+LAST_DAY = date(2014, 1, 2)
+
+_INSTANTS = ("event_at", "sched_dep_at", "sched_arr_at", "dep_at", "arr_at")
+
+
+class OutsideSourceDataError(ValueError):
+    """Raised when a range of days is empty or reaches beyond the days that the source has data for."""
+
+
+@dataclass(frozen=True)
+class DayDelivery:
+    """What one feed delivers on one UTC day.
+
+    ``rows`` counts every delivered row; of these, ``late`` rows belong to the day before and ``doubled`` rows are
+    second copies (a second copy of a late event is counted in both).
+    """
+
+    feed: str
+    day: date
+    files: int
+    rows: int
+    late: int = 0
+    doubled: int = 0
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What all feeds deliver over a range of days, in order of day and feed."""
+
+    days: tuple[DayDelivery, ...]
+
+    def rows(self, feed: str) -> int:
+        """All rows that a feed delivers, second copies included."""
+        return sum(delivered.rows for delivered in self.days if delivered.feed == feed)
+
+
+def lay_out(landing: Path, start: date, end: date) -> Delivery:
+    """Write the landing files of the UTC days [start, end) and count what they hold.
+
+    The same days always give the same bytes, whatever else is laid out; files that are there already stay as they are.
+
+    Raises:
+        OutsideSourceDataError: When the range is empty or not within [FIRST_DAY, LAST_DAY].
+    """
+    days = _days(start, end)
+    with open_source() as connection:
+        create_flight_events(connection)
+        create_deliveries(connection, start, end)
+        return Delivery(tuple(feed(connection, landing, day) for day in days for feed in _FEEDS))
+
+
+def _days(start: date, end: date) -> list[date]:
+    if not FIRST_DAY <= start < end <= LAST_DAY + timedelta(days=1):
+        raise OutsideSourceDataError(
+            f"no source data for the days [{start}, {end}): choose a start of {FIRST_DAY} or later and an end "
+            f"after it, up to {LAST_DAY + timedelta(days=1)} (the end itself is not delivered)"
+        )
+    return [start + timedelta(days=n) for n in range((end - start).days)]
+
+
+def _lay_out_flight_events(connection: duckdb.DuckDBPyConnection, landing: Path, day: date) -> DayDelivery:
+    folder = day_folder(landing, "flight_events", day)
+    for number in range(FILES_A_DAY):
+        write_whole(folder / f"flight_events_{number:02}.json.gz", json_lines(_event_lines(connection, day, number)))
+    rows, late, doubled = connection.execute(
+        "SELECT count(*), count_if(is_late), count_if(is_second_copy) "
+        f"FROM deliveries WHERE delivery_day = DATE '{day}'"
+    ).fetchall()[0]
+    return DayDelivery("flight_events", day, FILES_A_DAY, rows, late, doubled)
+
+
+def _event_lines(connection: duckdb.DuckDBPyConnection, day: date, file_number: int) -> Iterator[str]:
+    """The JSON of each event of one file, in the order in which the events happened."""
+    fields = ", ".join(f"'{name}', {_as_json(name)}" for name in EVENT_FIELDS)
+    found = connection.execute(
+        f"SELECT json_object({fields}) FROM deliveries WHERE delivery_day = DATE '{day}' "
+        f"AND file_number = {file_number} ORDER BY event_at, flight_id, event_seq"
+    ).fetchall()
+    return (line for (line,) in found)
+
+
+def _as_json(name: str) -> str:
+    return f"strftime({name}, '%Y-%m-%dT%H:%M:%SZ')" if name in _INSTANTS else name
+
+
+def _lay_out_weather(connection: duckdb.DuckDBPyConnection, landing: Path, day: date) -> DayDelivery:
+    """The hourly readings whose ``time_hour`` falls on the day; a day without readings gives a header alone."""
+    query = f"SELECT * FROM weather WHERE time_hour LIKE '{day}T%' ORDER BY time_hour, origin"
+    return _lay_out_csv(connection, landing, day, "weather", query)
+
+
+def _lay_out_planes(connection: duckdb.DuckDBPyConnection, landing: Path, day: date) -> DayDelivery:
+    return _lay_out_csv(connection, landing, day, "planes", "SELECT * FROM planes ORDER BY tailnum")
+
+
+def _lay_out_csv(connection: duckdb.DuckDBPyConnection, landing: Path, day: date, feed: str, query: str) -> DayDelivery:
+    found = connection.execute(query)
+    header = [column[0] for column in found.description or ()]
+    rows = found.fetchall()
+    write_whole(day_folder(landing, feed, day) / f"{feed}.csv", csv_table(header, rows))
+    return DayDelivery(feed, day, files=1, rows=len(rows))
+
+
+_FEEDS: tuple[Callable[[duckdb.DuckDBPyConnection, Path, date], DayDelivery], ...] = (
+    _lay_out_flight_events,
+    _lay_out_planes,
+    _lay_out_weather,
+)

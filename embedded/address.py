@@ -1,0 +1,59 @@
+"""Where a running stack is found: written when it is ready, read by `make up` and by whoever joins it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from embedded.home import Home, free_port
+from include.settings import Settings
+
+
+class Address(BaseModel):
+    """One stack's ports, and the lakehouse it works on.
+
+    Attributes:
+        web: port of Airflow's web server.
+        worker_logs: port of the server of task logs.
+        trigger_logs: port of the triggerer's server of logs.
+        spark: port of the warm Spark server.
+        root: the lakehouse root.
+        landing: the landing root.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    web: int
+    worker_logs: int
+    trigger_logs: int
+    spark: int
+    root: Path
+    landing: Path
+
+    @property
+    def url(self) -> str:
+        """Airflow's address for the browser."""
+        return f"http://127.0.0.1:{self.web}"
+
+    @classmethod
+    def free(cls, home: Home, settings: Settings) -> Address:
+        """Free ports; the web server's is that of last time, if it is free, so that the browser's tab stays right."""
+        last = cls.load(home)
+        return cls(
+            web=free_port(last.web if last else 0),
+            worker_logs=free_port(),
+            trigger_logs=free_port(),
+            spark=free_port(),
+            root=settings.root,
+            landing=settings.landing,
+        )
+
+    def save(self, home: Home) -> None:
+        """Tell others that the home's stack is ready."""
+        home.address.write_text(self.model_dump_json(indent=1))
+
+    @classmethod
+    def load(cls, home: Home) -> Address | None:
+        """The address of the stack that runs in `home`, or ran last."""
+        return cls.model_validate_json(home.address.read_text()) if home.address.exists() else None

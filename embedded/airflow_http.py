@@ -1,0 +1,94 @@
+"""Requests to Airflow's REST API: logged in, tried again while that is safe, refused with a reason."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+from tenacity import retry, retry_if_exception, stop_after_delay, wait_exponential_jitter
+
+from embedded.errors import StackError
+
+TIMEOUT_S = 60
+PATIENCE_S = 120
+"""How long a request is sent again: a machine under full load may keep Airflow's server from answering for long."""
+
+
+class AirflowApiError(StackError):
+    """Raised when Airflow refuses a request or does not answer; the message holds its reason."""
+
+
+class AirflowHttp:
+    """A connection to one Airflow, which logs in when it has to."""
+
+    def __init__(self, url: str, user: str, password: str) -> None:
+        self._credentials = {"username": user, "password": password}
+        self._http = httpx.Client(base_url=url, timeout=TIMEOUT_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def get(self, path: str, **params: Any) -> Any:
+        """What Airflow answers to a question.
+
+        Raises:
+            AirflowApiError: it refuses, or cannot be reached for PATIENCE_S.
+        """
+        return self.ask("GET", path, params=params)
+
+    def ask(self, method: str, path: str, **request: Any) -> Any:
+        """What Airflow answers to a request of any kind.
+
+        Raises:
+            AirflowApiError: it refuses, or cannot be reached for PATIENCE_S.
+        """
+        answer = self._send(method, path, **request)
+        if answer.status_code == httpx.codes.UNAUTHORIZED:
+            self._log_in()
+            answer = self._send(method, path, **request)
+        if answer.is_error:
+            msg = f"Airflow refused {method} {path}: {answer.status_code} {answer.text[:500]}"
+            raise AirflowApiError(msg)
+        return answer.json() if answer.content else None
+
+    def peek(self, path: str) -> Any:
+        """What Airflow answers to an open question, or None while it cannot."""
+        try:
+            return self._http.get(path, timeout=5).raise_for_status().json()
+        except (httpx.HTTPError, ValueError):
+            return None
+
+    def _send(self, method: str, path: str, **request: Any) -> httpx.Response:
+        try:
+            return self._send_again(method, path, **request)
+        except httpx.TransportError as error:
+            msg = f"Airflow does not answer {method} {path} at {self._http.base_url}: {error!r}"
+            raise AirflowApiError(msg) from error
+
+    @retry(
+        retry=retry_if_exception(lambda error: _did_nothing(error)),
+        stop=stop_after_delay(PATIENCE_S),
+        wait=wait_exponential_jitter(multiplier=0.2, max=3),
+        reraise=True,
+    )
+    def _send_again(self, method: str, path: str, **request: Any) -> httpx.Response:
+        return self._http.request(method, path, **request)
+
+    def _log_in(self) -> None:
+        answer = self._send("POST", "/auth/token", json=self._credentials)
+        if answer.is_error:
+            msg = f"Airflow refused the log-in of {self._credentials['username']}: {answer.status_code}"
+            raise AirflowApiError(msg)
+        self._http.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+
+
+def _did_nothing(error: BaseException) -> bool:
+    """Whether a failed request changed nothing for sure, so that it may be sent again."""
+    unsent = isinstance(error, httpx.ConnectError)
+    return unsent or (isinstance(error, httpx.TransportError) and error.request.method == "GET")

@@ -1,0 +1,68 @@
+"""`make down`: stops the local stack, and proves that nothing of it is left."""
+
+from __future__ import annotations
+
+import sys
+
+import psutil
+from rich.console import Console
+
+from embedded.errors import StackError
+from embedded.home import DEFAULT_HOME, Home
+from embedded.processes import end, forget, recorded
+from embedded.serve import NAME
+from embedded.stack import left_behind, stop_parts
+
+PATIENCE_S = 120
+
+
+class NotDownError(StackError):
+    """Raised when processes of the stack could not be ended; the message names them."""
+
+
+def down(home: Home, console: Console) -> None:
+    """Stop the stack of `home`, and end what a killed one left behind.
+
+    Raises:
+        NotDownError: a process is left.
+    """
+    if not home.path.exists() or not left_behind(home):
+        console.print("No local stack was running.")
+        return
+    with console.status("Stopping Airflow, the Spark server and PostgreSQL"):
+        _stop(home, console)
+    if left := left_behind(home):
+        msg = f"could not end {', '.join(_told(process) for process in left)}; end them by hand: kill -9 <pid>"
+        raise NotDownError(msg)
+    console.print("The local stack is stopped; no process of it is left.")
+
+
+def main() -> None:
+    """Stop the stack of the project."""
+    console = Console(highlight=False)
+    try:
+        down(Home(DEFAULT_HOME), console)
+    except StackError as error:
+        console.print(f"[red]{error}[/red]")
+        sys.exit(1)
+
+
+def _stop(home: Home, console: Console) -> None:
+    keeper = recorded(home, NAME)
+    if keeper is not None:
+        end([keeper], PATIENCE_S)
+        forget(home, NAME)
+    for process in left_behind(home):
+        console.print(f"[yellow]ending {_told(process)}, which was left behind[/yellow]")
+    stop_parts(home)
+
+
+def _told(process: psutil.Process) -> str:
+    try:
+        return f"process {process.pid} ({' '.join(process.cmdline())[:60]})"
+    except psutil.NoSuchProcess:
+        return f"process {process.pid}"
+
+
+if __name__ == "__main__":
+    main()

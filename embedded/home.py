@@ -1,0 +1,121 @@
+"""Where one local stack keeps its private state. Several can live side by side, each in a home of its own."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from include.settings import PROJECT
+
+DEFAULT_HOME = PROJECT / ".home"
+"""The home of `make up` and `make demo`."""
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folders and files below one home; `prepare` makes them.
+
+    Attributes:
+        path: the home folder, absolute.
+    """
+
+    path: Path
+
+    def prepare(self) -> None:
+        """Make the folders. All but PostgreSQL's, which it makes itself, are for the owner's eyes only."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        for folder in (self.airflow, self.spark, self.logs, self.pids, self.secrets):
+            folder.mkdir(exist_ok=True, mode=0o700)
+
+    @property
+    def postgres(self) -> Path:
+        """PostgreSQL's data folder, which holds its socket too."""
+        return self.path / "postgres"
+
+    @property
+    def airflow(self) -> Path:
+        """AIRFLOW_HOME: airflow.cfg and the task logs."""
+        return self.path / "airflow"
+
+    @property
+    def spark(self) -> Path:
+        """The working folder of the Spark server: shuffle files and artifacts."""
+        return self.path / "spark"
+
+    @property
+    def logs(self) -> Path:
+        """What the processes of the stack say: spark.log, airflow.log, stack.log."""
+        return self.path / "logs"
+
+    @property
+    def pids(self) -> Path:
+        """One file a process that the stack started."""
+        return self.path / "pids"
+
+    @property
+    def secrets(self) -> Path:
+        """The token of the Spark server, the password of the user `admin`, the key of Airflow's tokens."""
+        return self.path / "secrets"
+
+    @property
+    def spark_token(self) -> Path:
+        """The file of the Spark server's token."""
+        return self.secrets / "spark_token"
+
+    @property
+    def passwords(self) -> Path:
+        """The file of Airflow's users: `{"admin": "<password>"}`."""
+        return self.secrets / "airflow_passwords.json"
+
+    @property
+    def jwt_secret(self) -> Path:
+        """The file of the key that signs Airflow's own tokens."""
+        return self.secrets / "jwt_secret"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the process that runs the stack, as long as it lives."""
+        return self.path / "lock"
+
+    @property
+    def ready(self) -> Path:
+        """There while the stack that runs in this home is ready for use."""
+        return self.path / "ready"
+
+    @property
+    def address(self) -> Path:
+        """Where the stack that runs, or ran last, is found."""
+        return self.path / "address.json"
+
+
+def keep_secret(file: Path, text: str) -> str:
+    """The content of `file`, which is made with `text` and mode 0600 when it does not exist yet."""
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return file.read_text()
+    with os.fdopen(descriptor, "w") as stream:
+        stream.write(text)
+    return text
+
+
+def new_secret() -> str:
+    """A random secret that is safe in a URL, a header and JSON."""
+    return secrets.token_urlsafe(24)
+
+
+def free_port(preferred: int = 0) -> int:
+    """A loopback port that nobody listens on: the preferred one, if it is free."""
+    for port in (preferred, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                found: int = probe.getsockname()[1]
+                return found
+    msg = "no loopback port is free"
+    raise OSError(msg)

@@ -1,0 +1,167 @@
+"""The jars of Millrace's Spark sessions, resolved once, so that no run resolves any.
+
+    python -m embedded.jars                # into .jars: Delta's seven jars and millrace-log-store.jar
+    python -m embedded.jars --s3           # into .jars/s3 too: what tables on S3 need, 645 MB
+    python -m embedded.jars --into FOLDER  # for an image or a cluster
+
+It says nothing unless it fails, and takes a moment when all is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import subprocess
+import tempfile
+import tomllib
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from embedded.log_store_jar import LogStoreJar
+from include.errors import MillraceError
+
+PROJECT = Path(__file__).resolve().parent.parent
+_LOCK = Path(__file__).with_name("jars.lock")
+_SPARK_HAS_THEM = (
+    "com.*:*,commons-*:*,io.airlift:*,javax.*:*,org.apache.hadoop:hadoop-client*,org.apache.logging.*:*,"
+    "org.apache.parquet:*,org.locationtech.*:*,org.openapitools:*,org.roaringbitmap:*,org.slf4j:*,"
+    "org.wildfly.*:*,org.xerial.*:*"
+)
+"""Dependencies that come with Spark, mostly newer, or are not used here: the download is 13 MB without them, not 87."""
+_HALF_AN_HOUR = 1800
+
+
+class JarsError(MillraceError):
+    """Raised when a jar cannot be resolved or is not the one that the lock names."""
+
+
+@dataclass(frozen=True)
+class Jar:
+    """One line of jars.lock.
+
+    Attributes:
+        coordinate: `group:artifact:version`, as Maven writes it.
+        sha256: of the jar's bytes, in hexadecimal.
+    """
+
+    coordinate: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        """Its name in `.jars`.
+
+        >>> Jar("io.delta:delta-storage:4.4.0", "c467").file_name
+        'delta-storage-4.4.0.jar'
+        """
+        _, artifact, version = self.coordinate.split(":")
+        return f"{artifact}-{version}.jar"
+
+    @property
+    def resolved_name(self) -> str:
+        """The name that spark-submit gives it."""
+        group, _, _ = self.coordinate.split(":")
+        return f"{group}_{self.file_name}"
+
+    def other_versions(self, folder: Path) -> list[Path]:
+        """Jars in `folder` that must not share a classpath with this one."""
+        _, artifact, _ = self.coordinate.split(":")
+        return [path for path in folder.glob(f"{artifact}-[0-9]*.jar") if path.name != self.file_name]
+
+
+def locked_jars(group: str) -> list[Jar]:
+    """The jars of one group of jars.lock: `delta` or `s3`."""
+    with _LOCK.open("rb") as lock:
+        return [Jar(coordinate, sha256) for coordinate, sha256 in tomllib.load(lock)[group].items()]
+
+
+def install(jars: list[Jar], folder: Path) -> None:
+    """Make `folder` hold these jars, checked, and no other version of them. Other files in it are left alone.
+
+    Raises:
+        JarsError: a jar cannot be had, or its checksum differs; `folder` is then as before.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if not all(_is_right(jar, folder / jar.file_name) for jar in jars):
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".resolving-") as scratch:
+            resolved = _resolve(jars, Path(scratch))
+            for jar in jars:
+                _check(jar, resolved / jar.resolved_name)
+            for jar in jars:
+                (resolved / jar.resolved_name).replace(folder / jar.file_name)
+    for jar in jars:
+        for outdated in jar.other_versions(folder):
+            outdated.unlink()
+
+
+def spark_home() -> Path:
+    """The folder of the installed pyspark, found without importing it."""
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise JarsError("pyspark is not installed in this Python: run `make setup` first, then use .venv/bin/python.")
+    return Path(spec.origin).parent
+
+
+def _resolve(jars: list[Jar], scratch: Path) -> Path:
+    """The folder into which spark-submit, which needs only Java, has put the jars."""
+    nothing_to_run = scratch / "nothing.py"
+    nothing_to_run.touch()
+    command = [str(spark_home() / "bin" / "spark-submit"), "--master", "local[1]"]
+    command += ["--conf", f"spark.jars.ivy={scratch}", "--exclude-packages", _SPARK_HAS_THEM]
+    command += ["--packages", ",".join(jar.coordinate for jar in jars), str(nothing_to_run)]
+    environment = {**os.environ, "SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
+    run = subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_HALF_AN_HOUR
+    )
+    if run.returncode != 0:
+        raise JarsError(_why_unresolved(run.stdout + run.stderr))
+    return scratch / "jars"
+
+
+def _why_unresolved(output: str) -> str:
+    said = [line for line in output.splitlines() if line.strip() and "Host" not in line and "\tat " not in line]
+    return (
+        "Spark's jars could not be resolved: let this machine reach Maven Central (https://repo1.maven.org/maven2), "
+        "or set DEFAULT_ARTIFACT_REPOSITORY to a mirror of it, and try again. spark-submit said:\n"
+        + "\n".join(said[-15:])
+    )
+
+
+def _is_right(jar: Jar, path: Path) -> bool:
+    return path.is_file() and _sha256(path) == jar.sha256
+
+
+def _check(jar: Jar, path: Path) -> None:
+    if not path.is_file():
+        raise JarsError(f"spark-submit did not bring {jar.coordinate}: see whether {__file__} excludes its group.")
+    if _sha256(path) != jar.sha256:
+        raise JarsError(
+            f"Do not use what was served as {jar.coordinate} before you know why it differs: its SHA-256 is "
+            f"{_sha256(path)}, {_LOCK} has {jar.sha256}. If you changed the version there, put in the new checksum."
+        )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def main() -> None:
+    """The command line: see above. Exits with 1 and the reason when something cannot be had."""
+    parser = argparse.ArgumentParser(prog="python -m embedded.jars", description="Resolves the jars of Spark once.")
+    parser.add_argument("--s3", action="store_true", help="also what tables on S3 need: 645 MB, into the folder s3")
+    parser.add_argument("--into", type=Path, default=PROJECT / ".jars", help="the folder (default: %(default)s)")
+    arguments = parser.parse_args()
+    try:
+        install(locked_jars("delta"), arguments.into)
+        LogStoreJar(PROJECT / "spark_jobs" / "log_store" / "src", arguments.into, spark_home() / "jars").build()
+        if arguments.s3:
+            install(locked_jars("s3"), arguments.into / "s3")
+    except MillraceError as error:
+        raise SystemExit(str(error)) from error
+
+
+if __name__ == "__main__":
+    main()

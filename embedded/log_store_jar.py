@@ -1,0 +1,103 @@
+"""Compiles the log store, two Java classes, into one jar, when its sources have changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from include.errors import MillraceError
+
+_FINGERPRINT = "META-INF/millrace-sources.sha256"
+_TWO_MINUTES = 120
+
+
+class CompileError(MillraceError):
+    """Raised when the log store does not compile; the message holds what javac said."""
+
+
+@dataclass(frozen=True)
+class LogStoreJar:
+    """The jar of the log store.
+
+    Attributes:
+        sources: the root of the Java sources.
+        jars: the folder that holds delta-storage and gets the jar.
+        spark_jars: the folder of Spark's own jars, for hadoop-client-api.
+    """
+
+    sources: Path
+    jars: Path
+    spark_jars: Path
+
+    @property
+    def path(self) -> Path:
+        """Where the jar is."""
+        return self.jars / "millrace-log-store.jar"
+
+    def build(self) -> None:
+        """Compile, unless the jar was made from these very sources against these very jars.
+
+        Raises:
+            CompileError: javac is missing, older than 17, or refuses the sources; the jar is then as before.
+        """
+        fingerprint = self._fingerprint()
+        if _fingerprint_in(self.path) == fingerprint:
+            return
+        with tempfile.TemporaryDirectory(dir=self.jars, prefix=".compiling-") as scratch:
+            classes = Path(scratch) / "classes"
+            self._compile(classes)
+            unfinished = Path(scratch) / self.path.name
+            _pack(classes, fingerprint, unfinished)
+            unfinished.replace(self.path)
+
+    def _source_files(self) -> list[Path]:
+        return sorted(self.sources.rglob("*.java"))
+
+    def _classpath(self) -> list[Path]:
+        return [*self.jars.glob("delta-storage-*.jar"), *self.spark_jars.glob("hadoop-client-api-*.jar")]
+
+    def _fingerprint(self) -> str:
+        digest = hashlib.sha256()
+        for jar in self._classpath():
+            digest.update(f"{jar.name}\n".encode())
+        for source in self._source_files():
+            digest.update(f"{source.relative_to(self.sources)} {source.stat().st_size}\n".encode())
+            digest.update(source.read_bytes())
+        return digest.hexdigest()
+
+    def _compile(self, classes: Path) -> None:
+        classpath = os.pathsep.join(map(str, self._classpath()))
+        command = [_javac(), "--release", "17", "-d", str(classes), "-cp", classpath, *map(str, self._source_files())]
+        try:
+            run = subprocess.run(command, capture_output=True, text=True, timeout=_TWO_MINUTES)
+        except FileNotFoundError as error:
+            raise CompileError(f"Install a JDK 17, not only a Java runtime: there is no `{command[0]}`.") from error
+        if run.returncode != 0:
+            raise CompileError(f"The log store in {self.sources} does not compile (it needs a JDK 17):\n{run.stderr}")
+
+
+def _javac() -> str:
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "javac") if home else "javac"
+
+
+def _fingerprint_in(jar: Path) -> str | None:
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            return archive.read(_FINGERPRINT).decode()
+    except (FileNotFoundError, KeyError, zipfile.BadZipFile):
+        return None
+
+
+def _pack(classes: Path, fingerprint: str, jar: Path) -> None:
+    """A jar whose bytes depend on the classes alone: entries in order, without times."""
+    with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF"), "Manifest-Version: 1.0\n\n")
+        archive.writestr(zipfile.ZipInfo(_FINGERPRINT), fingerprint)
+        for path in sorted(classes.rglob("*.class")):
+            archive.writestr(zipfile.ZipInfo(path.relative_to(classes).as_posix()), path.read_bytes())

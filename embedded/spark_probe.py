@@ -1,0 +1,45 @@
+"""Asks a Spark Connect server for its version: the cheapest request that only a working one answers."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+
+import grpc
+
+
+def answers(port: int, token: str, patience_s: float = 5) -> bool:
+    """Whether the Spark Connect server on a loopback port answers a client that shows `token`.
+
+    A wrong token, a closed port, another kind of server and one that is too slow all mean no.
+    """
+    return _listens(port) and _tells_its_version(port, token, patience_s)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _tells_its_version(port: int, token: str, patience_s: float) -> bool:
+    from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc
+
+    context = base_pb2.UserContext(user_id="millrace-probe")
+    session = str(uuid.uuid4())
+    version = base_pb2.AnalyzePlanRequest.SparkVersion()
+    asked = base_pb2.AnalyzePlanRequest(session_id=session, user_context=context, spark_version=version)
+    with grpc.secure_channel(f"localhost:{port}", _credentials(token)) as channel:
+        server = base_pb2_grpc.SparkConnectServiceStub(channel)
+        try:
+            answer = server.AnalyzePlan(asked, timeout=patience_s)
+            server.ReleaseSession(base_pb2.ReleaseSessionRequest(session_id=session, user_context=context), timeout=5)
+        except grpc.RpcError:
+            return False
+    return bool(answer.spark_version.version)
+
+
+def _credentials(token: str) -> grpc.ChannelCredentials:
+    return grpc.composite_channel_credentials(
+        grpc.local_channel_credentials(), grpc.access_token_call_credentials(token)
+    )

@@ -1,0 +1,91 @@
+"""`make up`: starts the local stack, leaves it running, and says how to open it. Harmless when it runs already."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from embedded.address import Address
+from embedded.airflow import USER
+from embedded.errors import StackError
+from embedded.home import DEFAULT_HOME, Home
+from embedded.postgres import folders_opened_to_others
+from embedded.processes import recorded, spawn
+from embedded.serve import NAME
+from include.settings import PROJECT
+
+PATIENCE_S = 300
+
+
+class NotUpError(StackError):
+    """Raised when the stack did not come up; the message holds the last lines of its log."""
+
+
+def up(home: Home, console: Console) -> Address:
+    """Start the stack of `home` unless it runs, and wait until it is ready.
+
+    Raises:
+        NotUpError: it did not come up.
+    """
+    home.prepare()
+    if recorded(home, NAME) is None:
+        _start(home, console)
+    else:
+        console.print("The local stack runs already.")
+    with console.status("Waiting for PostgreSQL, Airflow and the Spark server (half a minute)"):
+        return _wait(home)
+
+
+def say(home: Home, address: Address, console: Console) -> None:
+    """Say where the stack is found, and how to log in."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_row("Airflow", f"[bold]{address.url}[/bold]")
+    table.add_row("user", USER)
+    table.add_row("password", f"in {_short(home.passwords)} (only you can read it)")
+    table.add_row("tables", _short(address.root))
+    table.add_row("landing files", _short(address.landing))
+    table.add_row("logs", f"{_short(home.logs)}, {_short(home.airflow / 'logs')}")
+    table.add_row("stop it", "make down")
+    console.print(table)
+
+
+def main() -> None:
+    """Start the stack of the project."""
+    console = Console(highlight=False)
+    home = Home(DEFAULT_HOME)
+    try:
+        say(home, up(home, console), console)
+    except StackError as error:
+        console.print(f"[red]{error}[/red]")
+        sys.exit(1)
+
+
+def _start(home: Home, console: Console) -> None:
+    home.ready.unlink(missing_ok=True)
+    for folder in folders_opened_to_others():
+        console.print(f"[yellow]PostgreSQL refuses to run as root: {folder} becomes readable for its user.[/yellow]")
+    spawn(home, NAME, [sys.executable, "-m", "embedded.serve", str(home.path)], os.environ, cwd=PROJECT)
+
+
+def _wait(home: Home) -> Address:
+    deadline = time.monotonic() + PATIENCE_S
+    while not home.ready.exists():
+        if recorded(home, NAME) is None or time.monotonic() > deadline:
+            said = (home.logs / f"{NAME}.log").read_text().strip().splitlines()
+            msg = "\n".join(["The local stack did not come up:", *said[-3:], f"All of it: {home.logs}"])
+            raise NotUpError(msg)
+        time.sleep(0.2)
+    return Address.model_validate_json(home.address.read_text())
+
+
+def _short(path: Path) -> str:
+    return str(path.relative_to(PROJECT)) if path.is_relative_to(PROJECT) else str(path)
+
+
+if __name__ == "__main__":
+    main()

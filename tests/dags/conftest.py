@@ -1,0 +1,21 @@
+"""Gives these tests an Airflow home of their own, before anything imports Airflow, and the DAGs of dags/."""
+
+from __future__ import annotations
+
+import pytest
+
+from include.settings import PROJECT
+from tests.support.airflow_home import use_private_airflow
+
+use_private_airflow()
+
+from airflow.dag_processing.dagbag import DagBag  # noqa: E402
+from airflow.sdk import DAG  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def dags() -> dict[str, DAG]:
+    """DAG id -> DAG of every file in dags/, which all import."""
+    bag = DagBag(dag_folder=str(PROJECT / "dags"), bundle_path=PROJECT / "dags", bundle_name="dags")
+    assert bag.import_errors == {}
+    return dict(bag.dags)

@@ -1,0 +1,129 @@
+"""The DAGs that exist, and the policies that each of them keeps."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from airflow._shared.module_loading import find_path_from_directory
+from airflow.sdk import DAG, Asset, CronDataIntervalTimetable
+
+from include.catalog import load_catalog
+from include.contracts.job_args import WRITER_OF_LAYER, Job
+from include.settings import PROJECT
+from lakehouse_airflow.operators.quality_gate import QualityGateOperator
+from lakehouse_airflow.operators.spark_job import SparkJobOperator
+from lakehouse_airflow.operators.table_write import TableWriteOperator
+from lakehouse_airflow.retries import TypedRetryPolicy
+
+DAG_IDS = {"flights", "table_maintenance"}
+TABLES = {
+    "bronze": {"flight_events", "weather", "planes"},
+    "silver": {"flights", "weather", "planes"},
+    "gold": {"route_performance_daily", "delay_by_weather"},
+}
+NAMES = {f"{layer}.{name}" for layer, names in TABLES.items() for name in names}
+
+
+def test_these_dags_exist_and_no_others(dags: dict[str, DAG]) -> None:
+    assert set(dags) == DAG_IDS
+
+
+def test_the_specs_are_those_of_the_flights_domain() -> None:
+    assert set(load_catalog(PROJECT / "include" / "tables").specs) == NAMES
+
+
+def test_each_table_of_the_domain_is_written_and_judged(dags: dict[str, DAG]) -> None:
+    assert set(dags["flights"].task_ids) == NAMES | {f"{table}_gate" for table in NAMES}
+    assert set(dags["flights"].task_group.get_task_group_dict()) == {None, *TABLES}
+
+
+def test_each_table_is_optimised_then_vacuumed(dags: dict[str, DAG]) -> None:
+    maintenance = dags["table_maintenance"]
+    assert set(maintenance.task_ids) == {f"{table}_{step}" for table in NAMES for step in ("optimize", "vacuum")}
+    for table in NAMES:
+        assert maintenance.get_task(f"{table}_vacuum").upstream_task_ids == {f"{table}_optimize"}
+    assert maintenance.params["vacuum_dry_run"] is True
+
+
+def test_a_table_is_written_only_after_the_gates_of_its_sources(dags: dict[str, DAG]) -> None:
+    catalog, dag = load_catalog(PROJECT / "include" / "tables"), dags["flights"]
+    for table in NAMES:
+        gates = {f"{source}_gate" for source in catalog.spec(table).source_tables}
+        assert dag.get_task(table).upstream_task_ids == gates
+        assert dag.get_task(f"{table}_gate").upstream_task_ids == {table}
+    assert dag.get_task("gold.delay_by_weather").upstream_task_ids == {"silver.flights_gate", "silver.weather_gate"}
+
+
+def test_each_task_runs_the_job_of_its_layer(dags: dict[str, DAG]) -> None:
+    for task in dags["flights"].tasks:
+        assert isinstance(task, SparkJobOperator)
+        layer = task.table.partition(".")[0]
+        if isinstance(task, QualityGateOperator):
+            assert (task.job, task.writer_task_id) == (Job.QUALITY_GATE, task.table)
+            assert task.outlets == [
+                Asset(name=task.table, uri=f"millrace://{task.table.replace('.', '/')}", group=layer)
+            ]
+        else:
+            assert isinstance(task, TableWriteOperator)
+            assert (task.job, task.max_active_tis_per_dag, task.outlets) == (WRITER_OF_LAYER[layer], 1, [])
+
+
+def test_a_run_covers_whole_utc_days_and_is_not_caught_up(dags: dict[str, DAG]) -> None:
+    flights = dags["flights"]
+    assert flights.timetable == CronDataIntervalTimetable("0 0 * * *", timezone="UTC")
+    assert (flights.start_date, flights.end_date) == (datetime(2013, 1, 1, tzinfo=UTC), None)
+
+
+@pytest.mark.parametrize("dag_id", sorted(DAG_IDS))
+def test_every_dag_keeps_the_house_rules(dags: dict[str, DAG], dag_id: str) -> None:
+    dag = dags[dag_id]
+    assert dag.catchup is False
+    assert isinstance(dag.timetable, CronDataIntervalTimetable)
+    assert dag.start_date.tzinfo is not None
+    assert dag.doc_md
+    assert dag.description
+    assert "lakehouse" in dag.tags
+    assert dag.dag_display_name != dag.dag_id
+    assert len(dag.tasks) > 0
+    for task in dag.tasks:
+        assert_keeps_the_house_rules(task)
+
+
+def assert_keeps_the_house_rules(task: Any) -> None:
+    assert task.pool == "spark"
+    assert isinstance(task.retry_policy, TypedRetryPolicy)
+    assert task.retries >= 1
+    assert timedelta(0) < task.execution_timeout <= timedelta(hours=6)
+    assert task.owner not in ("", "airflow")
+    assert task.weight_rule == "absolute"
+    assert task.params.dump() == {}, "a task carries the DAG's form, not a copy of its own"
+
+
+def test_airflow_takes_no_file_of_the_package_for_a_plugin_of_its_own() -> None:
+    plugins = PROJECT / "plugins"
+    assert list((plugins / "lakehouse_airflow").rglob("*.py"))
+    assert list(find_path_from_directory(plugins, ".airflowignore", "glob")) == []
+
+
+def test_writers_go_before_maintenance(dags: dict[str, DAG]) -> None:
+    writing = {task.priority_weight for task in dags["flights"].tasks}
+    maintaining = {task.priority_weight for task in dags["table_maintenance"].tasks}
+    assert min(writing) > max(maintaining)
+
+
+def test_the_form_asks_for_a_day_and_may_be_left_empty(dags: dict[str, DAG]) -> None:
+    form = dags["flights"].params
+    assert form.dump() == {"day": None, "reprocess": False}
+    schema = form.get_param("day").schema
+    assert (schema["type"], schema["format"], schema["title"]) == (["null", "string"], "date", "Day")
+    form.update({"day": "2013-01-05"})
+    assert form.validate()["day"] == "2013-01-05"
+
+
+def test_the_pages_of_the_ui_are_written_from_the_specs(dags: dict[str, DAG]) -> None:
+    catalog, dag = load_catalog(PROJECT / "include" / "tables"), dags["flights"]
+    for table in NAMES:
+        assert f"`{table}`" in dag.doc_md
+        assert catalog.spec(table).description in dag.get_task(table).doc_md

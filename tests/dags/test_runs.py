@@ -1,0 +1,238 @@
+"""The factory's DAG in Airflow's own task runner: events, refusals, retries, and no child outlives its task."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from include.settings import PROJECT
+from tests.support.airflow_home import migrated_home
+from tests.support.specs import bronze_document, write_specs
+
+SCRIPT = PROJECT / "tests" / "support" / "dag_run.py"
+MARK = "RESULTS OF ALL CASES: "
+DAY = {"day": "2013-01-05"}
+PATIENCE_S = 300
+
+DAG_FILE = """
+from datetime import UTC, datetime, timedelta
+
+from lakehouse_airflow.factory import build_domain_dag
+
+dag = build_domain_dag(
+    "shop", schedule="0 0 * * *", start_date=datetime(2013, 1, 1, tzinfo=UTC), owner="sales",
+    execution_timeout=timedelta(seconds={timeout}),
+)
+for task in dag.tasks:
+    task.retries = {retries}
+"""
+
+JOB_HEAD = """
+import sys
+from pathlib import Path
+from include.catalog import load_catalog
+from include.contracts.job_args import JobArgs
+from include.contracts.job_report import JobReport
+from include.errors import Outcome
+from tests.support.small_lake import commit_batch, judge
+args = JobArgs.from_argv(sys.argv[1:])
+lost = Path(__file__).with_name("lost")
+def report(outcome, message, **more):
+    about = dict(job="bronze_ingest", table=args.table, interval=args.interval, run_id=args.run_id)
+    JobReport(**about, outcome=outcome, message=message, **more).save(args.report)
+def commit(passed=True):
+    spec = load_catalog(args.tables).spec(args.table)
+    winner = commit_batch(args.root, args.landing, spec, args.interval, args.run_id)
+    judge(args.root, spec, winner, passed=passed)
+    report(Outcome.COMMITTED, "loaded 1 file", batch_seq=winner.batch_seq, version=winner.version)
+"""
+COMMITS = JOB_HEAD + "commit()"
+REFUSED = JOB_HEAD + "commit(passed=False)"
+LOSES_ONCE = JOB_HEAD + "if lost.exists(): commit()\nelse: lost.touch(); report(Outcome.CONFLICT, 'lost to others')"
+# Imports nothing of ours, so that it hangs soon on a busy machine too.
+HANGS = """
+import subprocess, sys, time
+from pathlib import Path
+here = Path(__file__)
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(900)", f"child of {here}"])
+here.with_name("hangs").touch()
+time.sleep(900)
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of the DAG: a lakehouse that cases may share, its job, its form, and when it was triggered."""
+
+    lake: str
+    job: str
+    conf: dict[str, Any]
+    at: str = "2013-02-01T00:00:00+00:00"
+
+
+@dataclass(frozen=True)
+class Airflow:
+    """An Airflow of this module's own.
+
+    Attributes:
+        folder: holds its home, its DAG file, and a folder for each lake.
+        environment: the environment of its processes.
+    """
+
+    folder: Path
+    environment: dict[str, str]
+
+    def start(self, cases: dict[str, Case], timeout: int = 600, retries: int = 1) -> subprocess.Popen[str]:
+        """Start the runs, one after the other, in one process."""
+        dag = self.folder / "dags" / "shop.py"
+        dag.write_text(DAG_FILE.format(timeout=timeout, retries=retries))
+        told = {name: self._told(name, case) for name, case in cases.items()}
+        command = [sys.executable, str(SCRIPT), str(dag), json.dumps(told)]
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        return subprocess.Popen(command, env=self.environment, start_new_session=True, **pipes)
+
+    def ended(self, started: subprocess.Popen[str]) -> dict[str, Any]:
+        """What came of the runs; each one's `log` is all that it printed."""
+        printed, _ = started.communicate(timeout=PATIENCE_S)
+        assert started.returncode == 0, printed[-4000:]
+        said: dict[str, Any] = json.loads(printed.rpartition(MARK)[2])
+        for name, run in said.items():
+            run["log"] = printed.partition(f"\nCASE {name}\n")[2].partition("\nCASE ")[0]
+        return said
+
+    def _told(self, name: str, case: Case) -> dict[str, Any]:
+        project = self.folder / "projects" / name
+        job = project / "spark_jobs" / "jobs" / "bronze_ingest.py"
+        job.parent.mkdir(parents=True)
+        job.write_text(case.job)
+        root = str(self.folder / "lakes" / case.lake)
+        return {"at": case.at, "conf": case.conf, "project": str(project), "environment": {"LAKEHOUSE_ROOT": root}}
+
+    def children(self, name: str) -> list[psutil.Process]:
+        """The processes of the job of one case, wherever they hang in the process tree."""
+        job = str(self.folder / "projects" / name)
+        alive = (process for process in psutil.process_iter(["cmdline"]) if process.status() != psutil.STATUS_ZOMBIE)
+        found = [process for process in alive if any(job in part for part in process.info["cmdline"] or ())]
+        return [process for process in found if str(SCRIPT) not in process.info["cmdline"]]
+
+    def hanging(self, name: str, started: subprocess.Popen[str]) -> None:
+        """Wait until the job of a case hangs, with a child of its own."""
+        note = self.folder / "projects" / name / "spark_jobs" / "jobs" / "hangs"
+        deadline = time.monotonic() + PATIENCE_S
+        while not note.exists() and time.monotonic() < deadline and started.poll() is None:
+            time.sleep(0.1)
+        assert note.exists(), started.communicate()[0][-4000:] if started.poll() is not None else "it never hung"
+        assert len(self.children(name)) == 2
+
+
+@pytest.fixture(scope="module")
+def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "dags").mkdir()
+    landing = folder / "landing" / "orders" / "date=2013-01-05"
+    landing.mkdir(parents=True)
+    (landing / "a.json").write_text('{"order_id": "1"}\n')
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connection = {"conn_type": "spark", "host": "sc://127.0.0.1", "port": server.getsockname()[1]}
+        environment = {
+            **migrated_home(folder / "airflow", folder / "dags"),
+            "PYTHONPATH": str(PROJECT),
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(connection),
+            "LAKEHOUSE_LANDING": str(folder / "landing"),
+            "LAKEHOUSE_TABLES": str(write_specs(folder / "tables", bronze_document())),
+        }
+        yield Airflow(folder, environment)
+
+
+@pytest.fixture(scope="module")
+def runs(airflow: Airflow) -> dict[str, Any]:
+    """All runs that end by themselves, in one process: importing Airflow is most of what a run costs."""
+    nothing_new = "raise SystemExit('nothing is new, and yet a driver was started')"
+    cases = {
+        "first": Case("one", COMMITS, DAY, "2013-02-01T00:00:00+00:00"),
+        "cleared": Case("one", nothing_new, DAY, "2013-02-01T00:00:00+00:00"),
+        "second": Case("one", nothing_new, DAY, "2013-02-02T00:00:00+00:00"),
+        "refused": Case("two", REFUSED, DAY, "2013-02-03T00:00:00+00:00"),
+        "conflict": Case("three", LOSES_ONCE, DAY, "2013-02-04T00:00:00+00:00"),
+        "no day": Case("four", COMMITS, {}, "2013-02-05T00:00:00+00:00"),
+    }
+    return airflow.ended(airflow.start(cases))
+
+
+def test_an_event_tells_interval_version_and_rows(runs: dict[str, Any]) -> None:
+    assert runs["first"]["tasks"] == {"bronze.orders": ["success", 1], "bronze.orders_gate": ["success", 1]}
+    told = {
+        "interval_start": "2013-01-05T00:00:00+00:00",
+        "interval_end": "2013-01-06T00:00:00+00:00",
+        "version": 1,
+        "rows": {},
+        "batch_seq": 1,
+    }
+    [[name, extra]] = runs["first"]["events"]
+    assert (name, {key: extra[key] for key in told}) == ("bronze.orders", told)
+
+
+def test_the_asset_of_a_table_is_in_the_ui_whether_or_not_a_run_told_of_it(runs: dict[str, Any]) -> None:
+    for run in runs.values():
+        assert run["assets"] == [["bronze.orders", "millrace://bronze/orders", "bronze"]]
+
+
+def test_a_run_with_nothing_new_starts_no_driver_and_tells_nobody(runs: dict[str, Any]) -> None:
+    assert runs["second"]["tasks"] == {"bronze.orders": ["success", 1], "bronze.orders_gate": ["success", 1]}
+    assert runs["second"]["results"]["bronze.orders"]["outcome"] == "no_op"
+    assert runs["second"]["events"] == []
+
+
+def test_a_run_that_is_cleared_does_not_tell_its_event_again(runs: dict[str, Any]) -> None:
+    assert runs["cleared"]["results"]["bronze.orders"]["version"] == 1
+    assert runs["cleared"]["events"] == runs["first"]["events"]
+
+
+def test_a_refused_version_fails_the_gate_once_and_tells_nobody(runs: dict[str, Any]) -> None:
+    assert runs["refused"]["tasks"] == {"bronze.orders": ["success", 1], "bronze.orders_gate": ["failed", 1]}
+    assert runs["refused"]["events"] == []
+    assert (
+        "bronze.orders version 1 refused: expect_table_row_count_to_be_between() observed 0" in runs["refused"]["log"]
+    )
+
+
+def test_a_conflict_is_tried_again_by_the_retry_policy(runs: dict[str, Any]) -> None:
+    assert runs["conflict"]["tasks"] == {"bronze.orders": ["success", 2], "bronze.orders_gate": ["success", 1]}
+    assert "lost to others" in runs["conflict"]["log"]
+
+
+def test_a_manual_run_without_a_day_fails_once_and_says_what_to_type(runs: dict[str, Any]) -> None:
+    assert runs["no day"]["tasks"]["bronze.orders"] == ["failed", 1]
+    assert "Which day is this run for?" in runs["no day"]["log"]
+
+
+def test_execution_timeout_leaves_no_child(airflow: Airflow) -> None:
+    started = airflow.start({"timeout": Case("five", HANGS, DAY)}, timeout=15, retries=0)
+    airflow.hanging("timeout", started)
+    run = airflow.ended(started)["timeout"]
+    assert run["tasks"]["bronze.orders"] == ["failed", 1]
+    assert "AirflowTaskTimeout" in run["log"]
+    assert airflow.children("timeout") == []
+
+
+def test_a_task_that_is_killed_leaves_no_child_and_says_so(airflow: Airflow) -> None:
+    started = airflow.start({"killed": Case("six", HANGS, DAY)}, retries=0)
+    airflow.hanging("killed", started)
+    # What the supervisor sends to a task that was marked failed or cleared in the UI.
+    os.kill(started.pid, signal.SIGTERM)
+    run = airflow.ended(started)["killed"]
+    assert run["tasks"]["bronze.orders"] == ["failed", 1]
+    assert "the driver of bronze_ingest was stopped" in run["log"]
+    assert airflow.children("killed") == []

@@ -1,0 +1,91 @@
+"""One real stack for all end-to-end tests: its own home, its own lakehouse, the project's DAGs and a few trial ones."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import date, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from demo.backfill import DayOfBackfill, backfill_afresh, watch
+from demo.source_system import lay_out
+from embedded.address import Address
+from embedded.airflow_api import AirflowApi, Run
+from embedded.home import Home
+from embedded.stack import Stack, left_behind
+from include.settings import PROJECT, Settings
+from tests.e2e import trials
+from tests.e2e.days import FIFTH, FIRST, FOURTH, PATIENCE_S, THIRD, RunDay
+
+
+@pytest.fixture(scope="session")
+def lakehouse(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """An empty lakehouse with five days of landing files and the specs of the flights and of the trials."""
+    folder = tmp_path_factory.mktemp("lakehouse")
+    settings = Settings(root=folder / "lakehouse", landing=folder / "landing", tables=folder / "tables")
+    shutil.copytree(PROJECT / "include" / "tables", settings.tables)
+    trials.add_specs(settings.tables)
+    lay_out(settings.landing, FIRST, FIFTH + timedelta(days=1))
+    return settings
+
+
+@pytest.fixture(scope="session")
+def dags(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project's DAG files and those of the trials."""
+    folder = tmp_path_factory.mktemp("airflow") / "dags"
+    shutil.copytree(PROJECT / "dags", folder)
+    trials.add_dags(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def new_home() -> Iterator[Callable[[], Home]]:
+    """Makes homes, not in pytest's own folder: that is closed to the user that PostgreSQL runs as under root."""
+    with ExitStack() as made:
+        yield lambda: Home(Path(made.enter_context(TemporaryDirectory(prefix="millrace-"))).resolve())
+
+
+@pytest.fixture(scope="session")
+def stack(new_home: Callable[[], Home], lakehouse: Settings, dags: Path) -> Iterator[Stack]:
+    """A running stack. When all tests are over, no process of it may be left."""
+    home = new_home()
+    with Stack(home, lakehouse, Address.free(home, lakehouse), dags) as running:
+        yield running
+    assert left_behind(home) == []
+
+
+@pytest.fixture(scope="session")
+def api(stack: Stack) -> Iterator[AirflowApi]:
+    """A client of the stack's Airflow that has seen all DAGs."""
+    with stack.api() as client:
+        for dag_id in ("flights", *trials.DOMAINS):
+            client.wait_for_dag(dag_id)
+        yield client
+
+
+@pytest.fixture(scope="session")
+def start_day(api: AirflowApi) -> RunDay:
+    """Starts a run by hand for one day, as the form of the UI does."""
+
+    def start(dag_id: str, day: date) -> Run:
+        api.set_paused(dag_id, False)
+        return api.trigger(dag_id, {"day": str(day)})
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def three_days(api: AirflowApi) -> list[DayOfBackfill]:
+    """A backfill of the first three days, two at once, to its end."""
+    backfill_afresh(api, "flights", FIRST, THIRD, at_once=2)
+    return list(watch(api, "flights", FIRST, THIRD, PATIENCE_S))[-1]
+
+
+@pytest.fixture(scope="session")
+def fourth_day(api: AirflowApi, three_days: list[DayOfBackfill], start_day: RunDay) -> Run:
+    """A run by hand for the fourth day, to its end; the three before it have been loaded."""
+    return api.wait_for_run(start_day("flights", FOURTH), PATIENCE_S)

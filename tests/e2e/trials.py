@@ -1,0 +1,71 @@
+"""Small domains beside the flights, each made for one kind of trouble: their specs, DAG files and landing files.
+
+- `judged`: silver may have three rows at most, so that a fourth one makes the gate refuse the version.
+- `hasty`: a bronze table whose tasks get ten seconds.
+- `revived`: a bronze table to load while the Spark server is dead.
+- `submitted`: bronze and silver whose jobs go through spark-submit instead of the warm server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+
+from tests.support.specs import Document, write_specs
+
+READINGS = {"sensor": {"type": "string"}, "value": {"type": "int"}}
+AT_MOST_THREE = "expect_table_row_count_to_be_between"
+SUBMIT_CONNECTION = "spark_submit_here"
+
+DOMAINS = {
+    "judged": "",
+    "hasty": "execution_timeout=timedelta(seconds=10)",
+    "revived": "",
+    "submitted": f'conn_id="{SUBMIT_CONNECTION}"',
+}
+"""Domain -> what its DAG file says beside the common."""
+
+_DAG_FILE = '''"""A trial of the end-to-end tests: an Airflow DAG of the domain {domain}."""
+
+from datetime import UTC, datetime, timedelta
+
+from lakehouse_airflow.factory import build_domain_dag
+
+dag = build_domain_dag(
+    "{domain}", schedule="0 0 * * *", start_date=datetime(2013, 1, 1, tzinfo=UTC), owner="tests", {more}
+)
+'''
+
+
+def add_specs(tables: Path) -> None:
+    """Add the specs of the trial domains to a folder of specs."""
+    refused = {AT_MOST_THREE: {"max_value": 3}, "action": "fail", "reason": "there are three sensors"}
+    write_specs(tables, _bronze("judged"), {**_silver("judged"), "expectations": [refused]}, domain="judged")
+    write_specs(tables, _bronze("hasty"), domain="hasty")
+    write_specs(tables, _bronze("revived"), domain="revived")
+    write_specs(tables, _bronze("submitted"), _silver("submitted"), domain="submitted")
+
+
+def add_dags(dags: Path) -> None:
+    """Add the DAG files of the trial domains to a folder of DAG files."""
+    for domain, arguments in DOMAINS.items():
+        (dags / f"{domain}.py").write_text(_DAG_FILE.format(domain=domain, more=arguments))
+
+
+def deliver(landing: Path, domain: str, day: date, readings: Iterable[tuple[str, int]]) -> None:
+    """Write the landing file of one day of a trial domain."""
+    folder = landing / domain / f"date={day}"
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ["sensor,value", *(f"{sensor},{value}" for sensor, value in readings)]
+    (folder / "readings.csv").write_text("\n".join(lines) + "\n")
+
+
+def _bronze(domain: str) -> Document:
+    source = {"landing": domain, "files": "*.csv", "format": "csv"}
+    return {"table": f"bronze.{domain}_readings", "source": source, "columns": READINGS}
+
+
+def _silver(domain: str) -> Document:
+    table, source = (f"{layer}.{domain}_readings" for layer in ("silver", "bronze"))
+    return {"table": table, "source": source, "keys": ["sensor"], "columns": READINGS}

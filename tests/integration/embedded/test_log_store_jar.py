@@ -1,0 +1,62 @@
+"""The log store is compiled when its sources have changed, and only then."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from embedded.jars import PROJECT, spark_home
+from embedded.log_store_jar import CompileError, LogStoreJar
+from include.settings import Settings
+
+CLASSES = {"io/millrace/logstore/ConditionalPutLogStore.class", "io/millrace/logstore/HardLinkLogStore.class"}
+
+
+@pytest.fixture
+def jar(tmp_path: Path) -> LogStoreJar:
+    """The jar of a copy of the sources."""
+    sources, jars = tmp_path / "src", tmp_path / "jars"
+    shutil.copytree(PROJECT / "spark_jobs" / "log_store" / "src", sources)
+    jars.mkdir()
+    (storage,) = Settings().jars.glob("delta-storage-*.jar")
+    shutil.copy(storage, jars)
+    return LogStoreJar(sources, jars, spark_home() / "jars")
+
+
+def test_the_log_store_is_compiled_only_after_a_change(jar: LogStoreJar) -> None:
+    jar.build()
+    first = jar.path.stat()
+    with zipfile.ZipFile(jar.path) as archive:
+        assert set(archive.namelist()) >= CLASSES
+
+    jar.build()
+    assert jar.path.stat().st_ino == first.st_ino
+
+    source = next(jar.sources.rglob("HardLinkLogStore.java"))
+    source.write_text(source.read_text() + "\n")
+    jar.build()
+    assert jar.path.stat().st_ino != first.st_ino
+
+
+def test_sources_that_do_not_compile_leave_the_jar_as_it_was(jar: LogStoreJar) -> None:
+    jar.build()
+    before = jar.path.read_bytes()
+    next(jar.sources.rglob("HardLinkLogStore.java")).write_text("class {")
+
+    with pytest.raises(CompileError, match=r"(?s)does not compile.*HardLinkLogStore\.java:1"):
+        jar.build()
+
+    assert jar.path.read_bytes() == before
+    assert [path.name for path in jar.jars.glob(".*")] == []
+
+
+def test_a_machine_without_a_compiler_is_told_to_install_a_jdk(
+    jar: LogStoreJar, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(jar.jars))
+
+    with pytest.raises(CompileError, match="Install a JDK 17, not only a Java runtime"):
+        jar.build()

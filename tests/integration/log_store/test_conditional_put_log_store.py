@@ -1,0 +1,146 @@
+"""On S3 one writer wins a version, and an object is put whole or not at all. Against moto's S3 server on loopback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import pytest
+from botocore.config import Config
+from py4j.java_gateway import JavaGateway
+from py4j.protocol import Py4JJavaError
+
+from embedded.home import free_port
+from include.settings import Settings
+from tests.support.log_store_race.log import Log
+from tests.support.log_store_race.race import CONDITIONAL_PUT, Classpath, Race, commit_name, lost
+
+pytestmark = pytest.mark.skipif(
+    not any((Settings().jars / "s3").glob("hadoop-aws-*.jar")), reason="needs the jars for S3 (645 MB): run `make s3`"
+)
+FIRST = commit_name(0)
+FIVE_MB = 5 * 1024 * 1024
+ACCESS = {"fs.s3a.access.key": "testing", "fs.s3a.secret.key": "testing"}
+ACCESS_BY_ENVIRONMENT = (("AWS_ACCESS_KEY_ID", "testing"), ("AWS_SECRET_ACCESS_KEY", "testing"))
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """An S3 server with the bucket `lake`."""
+    port = free_port()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.log_store_race.s3_server", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        endpoint = f"http://127.0.0.1:{port}"
+        client(endpoint).create_bucket(Bucket="lake")
+        yield endpoint
+    finally:
+        server.terminate()
+        server.wait(timeout=20)
+
+
+def client(endpoint: str) -> Any:
+    """A client that keeps trying while the server starts."""
+    return boto3.client(
+        "s3",
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",
+        config=Config(retries={"max_attempts": 12}),
+    )
+
+
+@pytest.fixture
+def settings(endpoint: str) -> dict[str, str]:
+    return {
+        "fs.s3a.endpoint": endpoint,
+        "fs.s3a.endpoint.region": "us-east-1",
+        "fs.s3a.path.style.access": "true",
+    }
+
+
+@pytest.fixture
+def folder() -> str:
+    return f"s3a://lake/{uuid4().hex}/_delta_log"
+
+
+@pytest.fixture
+def log(java: JavaGateway, folder: str, settings: dict[str, str]) -> Log:
+    return Log(java, CONDITIONAL_PUT, folder, {**settings, **ACCESS})
+
+
+def run_race(classpath: Classpath, store: str, versions: int, log: Log, settings: dict[str, str], barrier: Path) -> Any:
+    """The winners of each version, and how many acknowledged commits are not in the log."""
+    pairs = tuple(f"{key}={value}" for key, value in settings.items())
+    winners = Race(classpath, store, log.folder, versions, pairs, ACCESS_BY_ENVIRONMENT).run(barrier)
+    return winners, lost(winners, {version: log.read(commit_name(version))[0] for version in range(versions)})
+
+
+def test_of_three_processes_one_wins_each_version_and_its_content_stays(
+    classpath: Classpath, log: Log, settings: dict[str, str], tmp_path: Path
+) -> None:
+    winners, losses = run_race(classpath, CONDITIONAL_PUT, 40, log, settings, tmp_path / "barrier")
+
+    assert len({writer for told in winners.values() for writer in told}) > 1
+    assert [len(told) for told in winners.values()] == [1] * 40
+    assert losses == 0
+    assert log.names_from(FIRST) == [commit_name(version) for version in range(40)]
+
+
+def test_the_race_catches_the_stock_store_that_loses_acknowledged_commits(
+    classpath: Classpath, log: Log, settings: dict[str, str], tmp_path: Path
+) -> None:
+    _, losses = run_race(classpath, "io.delta.storage.S3SingleDriverLogStore", 10, log, settings, tmp_path / "barrier")
+
+    assert losses > 0
+
+
+@pytest.mark.parametrize("line", ["{}", "x" * (FIVE_MB + 1)], ids=["one put", "put in parts"])
+def test_a_taken_version_is_refused_in_the_way_delta_knows(
+    java: JavaGateway, folder: str, settings: dict[str, str], line: str
+) -> None:
+    log = Log(java, CONDITIONAL_PUT, folder, {**settings, **ACCESS, "fs.s3a.multipart.size": str(FIVE_MB)})
+    log.write(FIRST, ["mine", line])
+
+    with pytest.raises(Py4JJavaError) as refused:
+        log.write(FIRST, ["yours", line])
+
+    taken = refused.value.java_exception
+    assert taken.getClass().getName() == "java.nio.file.FileAlreadyExistsException"
+    assert "412" in taken.getCause().getMessage()
+    assert log.read(FIRST) == ["mine", line]
+
+
+def test_a_commit_whose_actions_fail_midway_puts_nothing(log: Log) -> None:
+    log.write("_last_checkpoint", ["so that the folder exists"], overwrite=True)
+
+    with pytest.raises(Py4JJavaError, match="ClassCastException"):
+        log.write(FIRST, ["whole", 1])
+
+    assert log.names_from(FIRST) == ["_last_checkpoint"]
+
+
+def test_an_overwritten_file_is_replaced(log: Log) -> None:
+    log.write("_last_checkpoint", ["old"], overwrite=True)
+    log.write("_last_checkpoint", ["new"], overwrite=True)
+
+    assert log.read("_last_checkpoint") == ["new"]
+
+
+def test_a_client_without_conditional_puts_is_refused_with_the_way_out(
+    java: JavaGateway, folder: str, settings: dict[str, str]
+) -> None:
+    off = {"fs.s3a.create.conditional.enabled": "false", "fs.s3a.impl.disable.cache": "true"}
+    log = Log(java, CONDITIONAL_PUT, folder, {**settings, **ACCESS, **off})
+
+    with pytest.raises(Py4JJavaError, match=r"Use hadoop-aws 3\.4\.2 or later \(make s3\) and leave fs\.s3a"):
+        log.write(FIRST, ["{}"])

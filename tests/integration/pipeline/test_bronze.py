@@ -1,0 +1,140 @@
+"""Bronze on real Delta: every file once, what does not fit kept apart, and one broken file never blocks another."""
+
+from __future__ import annotations
+
+import gzip
+from datetime import date
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from include.control.ledger import Ledger
+from include.errors import ExitCode, Outcome
+from tests.support.lakehouse import Lakehouse, order
+from tests.support.specs import bronze_document, silver_document
+
+ORDERS = "bronze.orders"
+
+
+def test_a_file_is_loaded_once_however_often_the_interval_runs(lakehouse: Lakehouse) -> None:
+    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 7)])
+    first, again = lakehouse.run(ORDERS), lakehouse.run(ORDERS)
+    assert (first.outcome, first.rows.read, first.rows.applied, first.table_rows) == (Outcome.COMMITTED, 2, 2, 2)
+    assert (again.outcome, again.batch_seq, again.version) == (Outcome.NO_OP, first.batch_seq, first.version)
+    lakehouse.deliver(1, "b.json", [order(3, 9)])
+    late = lakehouse.run(ORDERS)
+    assert (late.rows.read, late.table_rows) == (1, 3)
+    assert lakehouse.rows(ORDERS, "order_id", "amount", "_source_file", "_batch_seq") == [
+        ("o1", 5, "orders/date=2013-01-01/a.json", 1),
+        ("o2", 7, "orders/date=2013-01-01/a.json", 1),
+        ("o3", 9, "orders/date=2013-01-01/b.json", 2),
+    ]
+
+
+def test_the_table_needs_no_newer_reader_and_the_ledger_counts_each_file(lakehouse: Lakehouse) -> None:
+    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 7)])
+    lakehouse.deliver(1, "b.json", "")
+    report = lakehouse.run(ORDERS)
+    table = DeltaTable(str(lakehouse.paths.table(ORDERS)))
+    assert table.protocol().min_reader_version == 1
+    events = Ledger(lakehouse.paths)._files.events(ORDERS, event="loaded")
+    assert {row["path"].rpartition("/")[2]: row["rows"] for row in events} == {"a.json": 2, "b.json": 0}
+    assert report.certified_version == report.version
+
+
+def test_what_does_not_parse_is_quarantined_with_its_line_and_what_does_not_fit_is_rescued(
+    lakehouse: Lakehouse,
+) -> None:
+    good = '{"order_id": "o1", "amount": 5, "day": "2013-01-01"}'
+    odd = '{"order_id": "o2", "amount": "many", "day": "2013-13-45", "colour": "red"}'
+    lakehouse.deliver(1, "a.json", f"{good}\n{{broken\n\n{odd}\nnot json either\n")
+    report = lakehouse.run(ORDERS)
+    assert (report.rows.read, report.rows.applied, report.rows.quarantined) == (4, 2, 2)
+    assert lakehouse.rows(ORDERS, "order_id", "amount", "day", "_rescued") == [
+        ("o1", 5, date(2013, 1, 1), None),
+        ("o2", None, None, '{"amount":"many","day":"2013-13-45","colour":"red"}'),
+    ]
+    found = sorted((row["position"], row["record"], row["reasons"]) for row in lakehouse.quarantine(ORDERS))
+    assert [(position, record) for position, record, _ in found] == [(2, "{broken"), (4, "not json either")]
+    assert all(reasons == ["malformed record: it cannot be parsed as json"] for _, _, reasons in found)
+
+
+def test_broken_files_fail_the_run_after_all_others_are_loaded(lakehouse: Lakehouse) -> None:
+    whole = gzip.compress("".join(f'{{"order_id": "o{i}"}}\n' for i in range(500)).encode())
+    lakehouse.specs(bronze_document(source={"landing": "orders", "files": "*", "format": "json"}))
+    lakehouse.deliver(1, "good.json.gz", whole)
+    lakehouse.deliver(1, "cut.json.gz", whole[: len(whole) // 2])
+    lakehouse.deliver(1, "is_parquet.json", b"PAR1 and then some PAR1")
+    report = lakehouse.run(ORDERS)
+    assert (report.outcome, report.exit_code) == (Outcome.BAD_INPUT, ExitCode.BAD_INPUT)
+    first_line, *others = report.message.splitlines()
+    assert first_line.startswith("bronze.orders: 2 of 3 files cannot be loaded, the others are.")
+    assert any("cut.json.gz: truncated gzip" in line for line in others)
+    assert len(lakehouse.rows(ORDERS, "order_id")) == 500
+    lakehouse.deliver(1, "cut.json.gz", gzip.compress(b'{"order_id": "again"}\n'))
+    (lakehouse.folder / "landing/orders/date=2013-01-01/is_parquet.json").unlink()
+    assert lakehouse.run(ORDERS).outcome == Outcome.COMMITTED
+    assert len(lakehouse.rows(ORDERS, "order_id")) == 501
+
+
+def test_a_parquet_file_that_breaks_only_when_read_is_blamed_and_the_others_load(lakehouse: Lakehouse) -> None:
+    lakehouse.specs(bronze_document(source={"landing": "orders", "files": "*.parquet", "format": "parquet"}))
+    columns = {
+        "order_id": [f"o{i}" for i in range(5000)],
+        "amount": list(range(5000)),
+        "day": [date(2013, 1, 1)] * 5000,
+    }
+    table = pa.table({**columns, "event_at": ["2013-01-01T00:00:00Z"] * 5000, "event_seq": [1] * 5000})
+    for name in ("good.parquet", "bad.parquet"):
+        pq.write_table(table, lakehouse.deliver(1, name, b""))
+    bad = lakehouse.folder / "landing/orders/date=2013-01-01/bad.parquet"
+    content = bytearray(bad.read_bytes())
+    content[100:2000] = b"\0" * 1900
+    bad.write_bytes(bytes(content))
+    report = lakehouse.run(ORDERS)
+    assert report.outcome == Outcome.BAD_INPUT
+    assert "bad.parquet: Spark cannot read it" in report.message
+    assert len(lakehouse.rows(ORDERS, "order_id")) == 5000
+
+
+def test_csv_rows_with_too_few_or_too_many_values_are_quarantined(lakehouse: Lakehouse) -> None:
+    lakehouse.specs(bronze_document(source={"landing": "orders", "files": "*.csv", "format": "csv"}))
+    header = "event_seq,order_id,amount,day,event_at,colour\n"
+    lines = ["1,o1,5,2013-01-01,2013-01-01T00:00:00Z,red", "1,o2,5", "1,o3,5,2013-01-01,2013-01-01T00:00:00Z,red,extra"]
+    lakehouse.deliver(1, "a.csv", header + "\n".join(lines) + "\n")
+    report = lakehouse.run(ORDERS)
+    assert (report.rows.read, report.rows.applied, report.rows.quarantined) == (3, 1, 2)
+    assert lakehouse.rows(ORDERS, "order_id", "amount", "event_seq", "_rescued") == [("o1", 5, 1, '{"colour":"red"}')]
+    assert sorted(row["record"] for row in lakehouse.quarantine(ORDERS)) == sorted(lines[1:])
+
+
+def test_a_missing_folder_is_not_ready_and_starts_nothing(lakehouse: Lakehouse) -> None:
+    report = lakehouse.run(ORDERS)
+    assert (report.outcome, report.exit_code) == (Outcome.NOT_READY, ExitCode.NOT_READY)
+    assert "has not delivered yet" in report.message
+    assert not lakehouse.paths.table(ORDERS).exists()
+
+
+def test_other_content_under_a_loaded_name_is_refused(lakehouse: Lakehouse) -> None:
+    lakehouse.deliver(1, "a.json", [order(1, 5)])
+    lakehouse.run(ORDERS)
+    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 6)])
+    report = lakehouse.run(ORDERS)
+    assert report.outcome == Outcome.BAD_INPUT
+    assert "was loaded before with other content" in report.message
+    assert len(lakehouse.rows(ORDERS, "order_id")) == 1
+
+
+def test_a_table_on_disk_that_the_spec_does_not_fit_is_left_alone(lakehouse: Lakehouse) -> None:
+    lakehouse.deliver(1, "a.json", [order(1, 5)])
+    lakehouse.run(ORDERS)
+    columns = {"order_id": {"type": "bigint"}, "colour": {"type": "string"}}
+    lakehouse.specs(bronze_document(columns=columns), silver_document(columns=columns, keys=["colour"], sequence_by=[]))
+    (lakehouse.folder / "tables/gold/shop/revenue_daily.yaml").unlink()
+    lakehouse.deliver(1, "b.json", [order(2, 6)])
+    report = lakehouse.run(ORDERS)
+    assert report.outcome == Outcome.BAD_INPUT
+    assert "order_id is string in the table and long in the spec" in report.message
+    assert "the spec has colour (string), the table does not" in report.message
+    assert len(lakehouse.rows(ORDERS, "order_id")) == 1

@@ -1,0 +1,92 @@
+"""`lakehouse run` with a Spark of its own: a small domain from landing files to certified gold, by spark-submit."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import psutil
+import pytest
+from deltalake import DeltaTable
+
+from include.errors import ExitCode
+from include.settings import PROJECT
+from tests.support.specs import bronze_document, gold_document, silver_document, write_specs
+
+LAKEHOUSE = Path(sys.executable).parent / "lakehouse"
+RUN = [str(LAKEHOUSE), "run", "--interval", "2013-01-01"]
+
+
+def order(number: int, amount: int, at: str, day: str = "2013-01-01") -> str:
+    """One event of an order as a JSON line."""
+    said = {"order_id": f"o{number}", "amount": amount, "day": day, "event_at": f"{at}Z", "event_seq": 1}
+    return json.dumps(said)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> dict[str, str]:
+    """An installation of its own, with one day of three events of two orders."""
+    write_specs(tmp_path / "tables", bronze_document(), silver_document(), gold_document())
+    folder = tmp_path / "landing" / "orders" / "date=2013-01-01"
+    folder.mkdir(parents=True)
+    lines = [order(1, 5, "2013-01-01T08:00:00"), order(2, 7, "2013-01-01T08:00:00"), order(1, 6, "2013-01-01T09:00:00")]
+    (folder / "orders.json").write_text("\n".join(lines) + "\n")
+    folders = {f"LAKEHOUSE_{name.upper()}": str(tmp_path / name) for name in ("root", "landing", "tables")}
+    return {**folders, "LAKEHOUSE_JARS": str(PROJECT / ".jars"), "SPARK_REMOTE": ""}
+
+
+def run(place: Mapping[str, str], *command: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    return subprocess.run(
+        command, env={**os.environ, **place}, capture_output=True, text=True, timeout=500, check=False
+    )
+
+
+def gold_rows(place: Mapping[str, str]) -> list[dict[str, object]]:
+    """Day, orders and revenue of the gold table."""
+    table = DeltaTable(f"{place['LAKEHOUSE_ROOT']}/gold/revenue_daily").to_pyarrow_table()
+    return [{**row, "day": str(row["day"])} for row in table.select(["day", "orders", "revenue"]).to_pylist()]
+
+
+@pytest.mark.timeout(1200)
+def test_one_command_carries_a_day_to_gold_and_a_second_one_finds_nothing_new(place: dict[str, str]) -> None:
+    first = run(place, *RUN)
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert first.stdout.count("committed") == 6
+    assert gold_rows(place) == [{"day": "2013-01-01", "orders": 2, "revenue": 13}]
+
+    versions = run(place, str(LAKEHOUSE), "tables").stdout
+    second = run(place, *RUN)
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert second.stdout.count("no op") == 6
+    assert run(place, str(LAKEHOUSE), "tables").stdout == versions
+    assert "nothing to do" in run(place, str(LAKEHOUSE), "plan", "--interval", "2013-01-01").stdout
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_run_that_is_ended_leaves_no_process(place: dict[str, str], how: signal.Signals) -> None:
+    process = psutil.Popen(RUN, env={**os.environ, **place}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    family = _family_with_a_jvm(process)
+    process.send_signal(how)
+    assert process.wait(60) not in (0, ExitCode.NOT_READY)
+    _, alive = psutil.wait_procs(family, timeout=20)
+    assert alive == []
+
+
+def _family_with_a_jvm(process: psutil.Popen) -> list[psutil.Process]:
+    """The command's descendants, once there is a JVM and its Python among them."""
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        family = process.children(recursive=True)
+        names = {one.name() for one in family if one.is_running()}
+        if "java" in names and any(name.startswith("python") for name in names):
+            return family
+        time.sleep(0.2)
+    raise AssertionError("the driver did not start within two minutes")

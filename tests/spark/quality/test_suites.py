@@ -1,0 +1,196 @@
+"""Suites on one frame: what passes, what fails and with which details, and what cannot be judged at all."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+
+from include.contracts.expectation import ROW_EXPECTATIONS, TABLE_EXPECTATIONS, Expectation
+from include.contracts.expectation_arguments import ARGUMENTS
+from include.contracts.job_report import CheckResult
+from spark_jobs.quality.suites import judge
+
+
+def rule(name: str, action: str = "fail", reason: str = "", **arguments: Any) -> Expectation:
+    return Expectation(name=name, arguments=arguments, action=action, reason=reason)
+
+
+@pytest.fixture(scope="module")
+def planes(spark: SparkSession) -> DataFrame:
+    """20 planes: seats 1..20, the odd ones without a model, all but two of one maker."""
+    return spark.range(1, 21).selectExpr(
+        "CAST(id AS INT) AS seats",
+        "IF(id % 2 = 1, NULL, CONCAT('m', id)) AS model",
+        "IF(id <= 2, 'BOEING', 'AIRBUS') AS maker",
+        "CAST(id + 0.5 AS DECIMAL(10, 2)) AS price",
+        "DATE_ADD(DATE'2013-01-01', CAST(id AS INT)) AS built",
+        "TIMESTAMP'2013-01-01 06:00:00' + MAKE_INTERVAL(0, 0, 0, CAST(id AS INT)) AS seen_at",
+        "IF(id = 20, DOUBLE('NaN'), CAST(id AS DOUBLE)) AS speed",
+    )
+
+
+PASSING = [
+    rule("expect_table_row_count_to_be_between", min_value=20, max_value=20),
+    rule("expect_column_values_to_not_be_null", column="seats"),
+    rule("expect_column_values_to_be_between", column="built", min_value="2013-01-02", max_value="2013-01-21"),
+    rule("expect_column_values_to_be_unique", column="seats"),
+    rule("expect_column_max_to_be_between", column="seen_at", max_value="2013-01-21T06:00:00"),
+    rule("expect_column_values_to_not_be_null", "warn", column="model", mostly=0.5),
+]
+
+
+def test_without_rules_there_is_nothing_to_check_and_great_expectations_is_not_imported() -> None:
+    code = (
+        "import sys; from spark_jobs.quality.suites import judge; assert judge(None, ()) == (); "
+        "assert 'pyspark.sql' in sys.modules; assert 'great_expectations' not in sys.modules"
+    )
+    root = Path(__file__).parents[3]
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_rules_that_hold_pass_in_the_order_of_the_spec(planes: DataFrame) -> None:
+    checks = judge(planes, PASSING)
+    assert [check.rule for check in checks] == [rule.rule for rule in PASSING]
+    assert [check.action for check in checks] == ["fail"] * 5 + ["warn"]
+    assert all(check.passed for check in checks), checks
+
+
+def test_a_failed_rule_tells_what_was_found_and_the_others_still_pass(planes: DataFrame) -> None:
+    rules = [
+        rule("expect_table_row_count_to_be_between", min_value=100, reason="a fleet has hundreds"),
+        PASSING[1],
+        rule("expect_column_values_to_not_be_null", "warn", column="model"),
+        rule("expect_column_values_to_be_between", column="price", max_value=10),
+        rule("expect_column_distinct_values_to_be_in_set", column="maker", value_set=["AIRBUS"]),
+        PASSING[3],
+    ]
+    rows, seats, model, price, maker, unique = judge(planes, rules)
+    assert [check.passed for check in (rows, seats, model, price, maker, unique)] == [
+        False,
+        True,
+        False,
+        False,
+        False,
+        True,
+    ]
+    assert (rows.observed, rows.expected, rows.reason) == (20, {"min_value": 100}, "a fleet has hundreds")
+    assert (model.unexpected_rows, model.samples, model.action) == (10, (), "warn")
+    assert (price.unexpected_rows, len(price.samples)) == (11, 5)
+    assert set(price.samples) <= {f"{seats}.50" for seats in range(10, 21)}
+    assert (maker.samples, maker.unexpected_rows) == (("BOEING",), None)
+
+
+def test_samples_are_different_values_and_at_most_five(planes: DataFrame) -> None:
+    twice = planes.unionAll(planes)
+    (check,) = judge(twice, [rule("expect_column_values_to_be_unique", column="seats")])
+    assert (check.passed, check.unexpected_rows) == (False, 40)
+    assert len(set(check.samples)) == len(check.samples) == 5
+
+
+def test_every_observed_value_and_sample_survives_json(planes: DataFrame) -> None:
+    rules = [
+        rule("expect_column_max_to_be_between", column="built", max_value="2013-01-01"),
+        rule("expect_column_max_to_be_between", column="seen_at", max_value="2013-01-01T00:00:00"),
+        rule("expect_column_sum_to_be_between", column="price", max_value=0),
+        rule("expect_column_mean_to_be_between", column="speed", max_value=0),
+        rule("expect_column_values_to_be_in_set", column="seen_at", value_set=["2013-01-01"]),
+        rule("expect_column_values_to_be_between", column="speed", max_value=18),
+        rule("expect_table_columns_to_match_set", column_set=["seats"]),
+        rule("expect_compound_columns_to_be_unique", column_list=["maker", "maker"]),
+    ]
+    checks = judge(planes, rules)
+    assert [check.passed for check in checks] == [False] * len(rules)
+    assert [check.error for check in checks[:7]] == [""] * 7
+    assert checks[0].observed == "2013-01-21"
+    assert checks[1].observed == "2013-01-21T06:00:00"
+    assert checks[2].observed == 220.0
+    assert set(checks[5].samples) == {19.0, "nan"}
+    for check in checks:
+        assert CheckResult.model_validate_json(check.model_dump_json()) == check
+        json.dumps(check.model_dump(), allow_nan=False)
+
+
+def test_a_rule_that_cannot_be_judged_fails_with_its_own_cause_and_blames_no_other(planes: DataFrame) -> None:
+    rules = [
+        PASSING[1],
+        rule("expect_column_values_to_match_regex", column="maker", regex="("),
+        rule("expect_column_values_to_be_in_set", column="maker", value_set=[1]),
+        rule("expect_column_values_to_be_between", column="built", min_value=1),
+        rule("expect_column_values_to_not_be_null", "warn", column="wings"),
+        rule("expect_column_values_to_be_between", column="seats", min_value="soon"),
+        rule("expect_column_mean_to_be_between", column="maker", min_value=1),
+        rule("expect_column_max_to_be_between", column="seats", max_value="soon"),
+        rule("expect_column_values_to_be_between", column="seats", max_value=10),
+        PASSING[0],
+    ]
+    checks = judge(planes, rules)
+    assert [check.passed for check in checks] == [True, *[False] * 8, True]
+    causes = [
+        "",
+        "Unclosed group",
+        "maker holds text, which 1 cannot be compared with",
+        "built holds dates, which 1 cannot",
+        "no column 'wings'",
+        "seats holds numbers, which 'soon' cannot",
+        "numeric",
+        "arguments are wrong",
+        "",
+        "",
+    ]
+    for check, cause in zip(checks, causes, strict=True):
+        assert cause in check.error
+        assert "\n" not in check.error
+        assert bool(cause) == bool(check.error)
+    assert checks[8].unexpected_rows == 10
+
+
+def test_a_table_without_rows_is_judged_and_nothing_passes_by_being_unknown(planes: DataFrame) -> None:
+    rules = [
+        rule("expect_table_row_count_to_be_between", min_value=1),
+        rule("expect_column_mean_to_be_between", column="seats", min_value=1),
+        rule("expect_column_max_to_be_between", column="built", min_value="2013-01-01"),
+        rule("expect_column_values_to_not_be_null", column="seats"),
+        rule("expect_column_values_to_be_unique", column="seats"),
+    ]
+    checks = judge(planes.limit(0), rules)
+    assert [check.passed for check in checks] == [False, False, False, True, True]
+    assert checks[0].observed == 0
+    assert checks[1].observed is None
+
+
+def test_a_version_that_spark_cannot_read_blames_no_rule(spark: SparkSession, planes: DataFrame, lake: Path) -> None:
+    path = lake / "silver" / "planes"
+    planes.coalesce(1).write.format("delta").save(str(path))
+    df = spark.read.format("delta").option("versionAsOf", 0).load(str(path))
+    assert judge(df, PASSING[1:2])[0].passed
+    for data_file in path.glob("*.parquet"):
+        data_file.unlink()
+    with pytest.raises(Py4JJavaError, match="FAILED_READ_FILE"):
+        judge(df, PASSING[1:2])
+
+
+def test_every_expectation_of_a_spec_can_be_judged_with_all_its_arguments(planes: DataFrame) -> None:
+    values: dict[str, Any] = {
+        **{"column": "seats", "column_A": "seats", "column_B": "speed"},
+        **{"column_list": ["seats", "maker"], "column_set": ["seats"], "column_index": 0},
+        **{"min_value": 1, "max_value": 2, "strict_min": True, "strict_max": True, "mostly": 0.5},
+        **{"value_set": [1], "value": 20, "regex": "1", "or_equal": True, "exact_match": False},
+    }
+    names = sorted(ROW_EXPECTATIONS | TABLE_EXPECTATIONS)
+    rules = [rule(name, "warn", **{key: values[key] for key in ARGUMENTS[name].known}) for name in names]
+    checks = judge(planes, rules)
+    assert [check.rule for check in checks if check.error] == []
+    assert {check.passed for check in checks} == {True, False}
+
+
+def test_great_expectations_keeps_no_frame_in_memory(spark: SparkSession, planes: DataFrame) -> None:
+    judge(planes, PASSING[:2])
+    assert not planes.is_cached

@@ -1,0 +1,62 @@
+"""The verdict of a gate and its first line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from include.contracts.job_report import CheckResult
+from spark_jobs.quality.verdict import verdict
+
+ROW_COUNT = "expect_table_row_count_to_be_between()"
+NOT_NULL = "expect_column_values_to_not_be_null(model)"
+
+
+def check(rule: str, *, passed: bool = False, action: str = "fail", **found: Any) -> CheckResult:
+    return CheckResult(rule=rule, action=action, passed=passed, **found)
+
+
+def test_a_version_without_checks_or_with_passed_ones_alone_passes() -> None:
+    assert verdict("silver.planes", 1, [], None).passed
+    assert verdict("silver.planes", 1, [check(ROW_COUNT, passed=True)], None).passed
+
+
+def test_a_failed_warning_does_not_block_and_is_told() -> None:
+    found = verdict("silver.planes", 4, [check(NOT_NULL, action="warn", unexpected_rows=3)], 3)
+    assert (found.passed, found.refused) == (True, "")
+    assert found.warnings == (f"silver.planes version 4: {NOT_NULL} is failed by 3 rows",)
+
+
+def test_a_refusal_names_the_rule_what_was_found_where_readers_stay_and_what_to_do() -> None:
+    failed = check(ROW_COUNT, expected={"min_value": 1}, observed=0, reason="an empty day means the feed is broken")
+    found = verdict("silver.flights", 7, [check(NOT_NULL, passed=True), failed], 6)
+    assert not found.passed
+    assert found.refused == (
+        "silver.flights version 7 refused: expect_table_row_count_to_be_between(min_value=1) observed 0 "
+        "(an empty day means the feed is broken); readers stay on version 6. "
+        "Fix the data or the rule, then clear this task."
+    )
+
+
+def test_a_refusal_of_the_first_version_says_that_readers_have_none() -> None:
+    line = verdict("silver.planes", 0, [check(ROW_COUNT)], None).refused
+    assert f"{ROW_COUNT} failed; readers have no certified version yet." in line
+
+
+def test_rows_samples_arguments_and_further_failures_are_told_in_one_line() -> None:
+    checks = [
+        check(
+            "expect_column_values_to_be_between(price)", expected={"max_value": 10}, unexpected_rows=2, samples=("1", 7)
+        ),
+        check("expect_column_to_exist(wings)"),
+        check(NOT_NULL, action="warn"),
+    ]
+    line = verdict("gold.fleet", 2, checks, 1).refused
+    assert (
+        "expect_column_values_to_be_between(price, max_value=10) is failed by 2 rows, such as 1, 7; and 1 more" in line
+    )
+    assert "\n" not in line
+
+
+def test_a_rule_that_could_not_be_judged_says_why() -> None:
+    line = verdict("gold.fleet", 2, [check(NOT_NULL, error="there is no column model")], 1).refused
+    assert f"{NOT_NULL} could not be judged: there is no column model" in line

@@ -1,0 +1,54 @@
+"""An Airflow of the tests' own: settings that must stand in the environment before anything imports `airflow`."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from include.settings import PROJECT
+
+_OWNER = "MILLRACE_TEST_AIRFLOW_OWNER"
+
+
+def airflow_environment(home: Path, dags: Path) -> dict[str, str]:
+    """The variables of a private Airflow on SQLite, without examples, plugins of others, or connections."""
+    return {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home}/airflow.db",
+        "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
+        "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
+        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+    }
+
+
+def use_private_airflow() -> None:
+    """Point this process to an Airflow home of its own; called by `conftest.py` files, before their imports."""
+    me = str(os.getpid())
+    if os.environ.get(_OWNER) == me:
+        return
+    home = Path(tempfile.mkdtemp(prefix="millrace-airflow-"))
+    os.environ.update({**airflow_environment(home, PROJECT / "dags"), _OWNER: me})
+    atexit.register(_remove, home, me)
+
+
+def _remove(home: Path, owner: str) -> None:
+    if str(os.getpid()) == owner:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def migrated_home(home: Path, dags: Path) -> dict[str, str]:
+    """The environment of a private Airflow in `home` whose database is ready for runs."""
+    home.mkdir(parents=True, exist_ok=True)
+    environment = {**os.environ, **airflow_environment(home, dags)}
+    command = [sys.executable, "-m", "airflow", "db", "migrate"]
+    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300)
+    return environment

@@ -1,0 +1,68 @@
+"""Runs one DAG to its end with `dag.test()`, once for each case, and prints what came of it as JSON; run as a script.
+
+Arguments: the DAG file; the cases as JSON: `{name: {"at": ..., "conf": ..., "environment": ..., "project": ...}}`.
+`at` is the moment of the trigger, which makes the run id: a case of the same moment is the same run once more, as after
+Clear. The project is the folder whose `spark_jobs/jobs/` holds the job files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import datetime
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+from airflow.models.asset import AssetEvent, AssetModel
+from airflow.sdk import DAG
+from airflow.utils.session import create_session
+
+from lakehouse_airflow.operators import spark_job
+
+MARK = "RESULTS OF ALL CASES: "
+
+
+def main(path: str, cases: dict[str, Any]) -> dict[str, Any]:
+    """Case -> what came of its run."""
+    return {name: one_run(name, path, **case) for name, case in cases.items()}
+
+
+def one_run(
+    name: str, path: str, at: str, conf: dict[str, Any], environment: dict[str, str], project: str
+) -> dict[str, Any]:
+    """task id -> (state, tries), the results the tasks left, the assets in the UI, and the asset events of this run."""
+    sys.stdout.write(f"\nCASE {name}\n")
+    os.environ.update(environment)
+    spark_job.PROJECT = Path(project)
+    moment = datetime.fromisoformat(at)
+    run = loaded(path).test(logical_date=moment, run_after=moment, run_conf=conf)
+    with create_session() as session:
+        tasks = run.get_task_instances(session=session)
+        events = session.query(AssetEvent).filter(AssetEvent.source_run_id == run.run_id)
+        return {
+            "tasks": {task.task_id: [str(task.state), task.try_number] for task in tasks},
+            "results": {task.task_id: task.xcom_pull(task_ids=task.task_id, session=session) for task in tasks},
+            "assets": [
+                [asset.name, asset.uri, asset.group]
+                for asset in session.query(AssetModel).filter(AssetModel.active.has())
+            ],
+            "events": [[event.asset.name, event.extra] for event in events],
+        }
+
+
+def loaded(path: str) -> DAG:
+    """The `dag` of a DAG file."""
+    spec = spec_from_file_location("shop", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    dag: DAG = module.dag
+    return dag
+
+
+if __name__ == "__main__":
+    results = main(sys.argv[1], json.loads(sys.argv[2]))
+    sys.stdout.write(f"\n{MARK}{json.dumps(results, default=str)}\n")

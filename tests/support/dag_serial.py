@@ -1,0 +1,36 @@
+"""Parses every DAG file of a folder in this process and prints what came of it as JSON; run as a script."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+HEAVY = ("pyspark", "delta", "great_expectations", "deltalake", "pyarrow", "pandas", "numpy", "psycopg2")
+OUTSIDE = ("socket.connect", "socket.getaddrinfo", "sqlite3.connect", "subprocess.Popen")
+
+
+def main(folder: Path) -> dict[str, Any]:
+    """Serialised DAGs, heavy modules loaded, calls to the outside, and CPU seconds of the files alone."""
+    from airflow.dag_processing.dagbag import DagBag
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    calls: list[str] = []
+    sys.addaudithook(lambda event, arguments: calls.append(f"{event} {arguments!r:.200}") if event in OUTSIDE else None)
+    before = time.process_time()
+    bag = DagBag(dag_folder=str(folder), bundle_path=folder, bundle_name="tests")
+    spent = time.process_time() - before
+    outside = list(calls)
+    return {
+        "errors": bag.import_errors,
+        "dags": {dag_id: DagSerialization.to_dict(dag) for dag_id, dag in sorted(bag.dags.items())},
+        "heavy": sorted({name.partition(".")[0] for name in sys.modules} & set(HEAVY)),
+        "outside": outside,
+        "cpu_s": spent,
+    }
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n" + json.dumps(main(Path(sys.argv[1]))) + "\n")

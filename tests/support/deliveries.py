@@ -1,0 +1,24 @@
+"""What a source system of orders delivers: files in the landing folder of a day."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.delta_tables import day
+
+AN_ORDER = '{"order_id": "1"}\n'
+
+
+@dataclass(frozen=True)
+class Deliver:
+    """Puts files where the spec `bronze.orders` looks for them below the landing root."""
+
+    landing: Path
+
+    def __call__(self, name: str, content: bytes | str = AN_ORDER, number: int = 1) -> Path:
+        """Put a file into the folder of day `number`; its path is returned."""
+        path = self.landing / "orders" / f"date={day(number).start:%Y-%m-%d}" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path

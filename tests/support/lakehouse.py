@@ -1,0 +1,100 @@
+"""A small lakehouse for tests of the data plane: specs, landing files, and the jobs run in the test's own session."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+
+from include.contracts.job_args import WRITER_OF_LAYER, Job, JobArgs
+from include.contracts.job_report import JobReport
+from include.paths import LakehousePaths
+from spark_jobs.jobs import bronze_ingest, gold_aggregate, quality_gate, silver_merge, table_optimize, table_vacuum
+from spark_jobs.runtime.entrypoint import RunJob, run_and_report
+from tests.support.delta_tables import day
+from tests.support.specs import write_specs
+
+RUN: dict[Job, RunJob] = {
+    Job.BRONZE_INGEST: bronze_ingest.run,
+    Job.SILVER_MERGE: silver_merge.run,
+    Job.GOLD_AGGREGATE: gold_aggregate.run,
+    Job.QUALITY_GATE: quality_gate.run,
+    Job.TABLE_OPTIMIZE: table_optimize.run,
+    Job.TABLE_VACUUM: table_vacuum.run,
+}
+
+
+@dataclass
+class Lakehouse:
+    """One lakehouse below `folder`; needs a running Spark session."""
+
+    folder: Path
+    reports: list[JobReport] = field(default_factory=list)
+
+    @property
+    def paths(self) -> LakehousePaths:
+        return LakehousePaths(self.folder / "lake")
+
+    def specs(self, *documents: Mapping[str, Any]) -> None:
+        """State the tables; stating one again changes it."""
+        write_specs(self.folder / "tables", *documents)
+
+    def deliver(self, number: int, name: str, content: str | bytes | Sequence[Mapping[str, Any]]) -> Path:
+        """Put a file of orders into the landing folder of day `number`: raw content, or rows as JSON lines."""
+        path = self.folder / "landing" / "orders" / f"date={day(number).start:%Y-%m-%d}" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not isinstance(content, str | bytes):
+            content = "".join(json.dumps(row) + "\n" for row in content)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    def args(self, table: str, number: int = 1, **more: Any) -> JobArgs:
+        """The arguments of a job on `table` for day `number`."""
+        return JobArgs(
+            table=table,
+            interval_start=day(number).start,
+            interval_end=day(number).end,
+            run_id=f"test of day {number}",
+            root=self.folder / "lake",
+            landing=self.folder / "landing",
+            tables=self.folder / "tables",
+            report=self.folder / "reports" / f"{table}.{len(self.reports)}.json",
+            **more,
+        )
+
+    def run(self, table: str, number: int = 1, job: Job | None = None, **more: Any) -> JobReport:
+        """Run the table's writer (or `job`) for day `number`."""
+        job = job or WRITER_OF_LAYER[table.split(".")[0]]
+        args = self.args(table, number, **more)
+        report = run_and_report(job, RUN[job], args)
+        self.reports.append(report)
+        saved = JobReport.load(args.report)
+        assert saved == report, "the report on disk is the one that was returned"
+        return report
+
+    def run_all(self, number: int, *tables: str, **more: Any) -> list[JobReport]:
+        """Run tables one after the other for day `number`."""
+        return [self.run(table, number, **more) for table in tables]
+
+    def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
+        """The newest rows of a table, sorted: the columns named, read by delta-rs."""
+        found = DeltaTable(str(self.paths.table(table))).to_pyarrow_table(columns=list(columns))
+        return sorted((tuple(row[name] for name in columns) for row in found.to_pylist()), key=repr)
+
+    def quarantine(self, table: str) -> list[dict[str, Any]]:
+        """The quarantined rows of a table; none when there is no quarantine."""
+        path = str(self.paths.quarantine(table))
+        return DeltaTable(path).to_pyarrow_table().to_pylist() if DeltaTable.is_deltatable(path) else []
+
+
+def order(
+    number: int | str | None, amount: Any, hour: int = 0, seq: int = 1, of_day: int = 1, **more: Any
+) -> dict[str, Any]:
+    """One event of an order."""
+    at = f"2013-01-{of_day:02d}T{hour:02d}:00:00Z"
+    said = {"order_id": None if number is None else f"o{number}", "amount": amount, "day": f"2013-01-{of_day:02d}"}
+    return {**said, "event_at": at, "event_seq": seq, **more}

@@ -1,0 +1,106 @@
+"""Several processes commit the same versions of one log through a log store; who was told that it won?"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from embedded.jars import spark_home
+from include.settings import Settings
+
+WRITERS = ("ann", "bob", "eve")
+HARD_LINK = "io.millrace.logstore.HardLinkLogStore"
+CONDITIONAL_PUT = "io.millrace.logstore.ConditionalPutLogStore"
+_THREE_MINUTES = 180
+
+
+@dataclass(frozen=True)
+class Classpath:
+    """What a Java process of these tests runs with.
+
+    Attributes:
+        classes: the folder of the compiled test classes.
+    """
+
+    classes: Path
+
+    def __str__(self) -> str:
+        jars = Settings().jars
+        return os.pathsep.join([str(self.classes), f"{jars}/*", f"{jars}/s3/*", f"{spark_home()}/jars/*"])
+
+    def compile(self) -> None:
+        """Compile the Java files beside this one."""
+        sources = [str(path) for path in Path(__file__).parent.glob("*.java")]
+        command = ["javac", "--release", "17", "-d", str(self.classes), "-cp", str(self), *sources]
+        subprocess.run(command, check=True, timeout=_THREE_MINUTES)
+
+
+@dataclass(frozen=True)
+class Race:
+    """One race into an empty log.
+
+    Attributes:
+        classpath: of every writer.
+        store: class name of the log store.
+        log: URI of the log folder, which exists.
+        versions: how many versions each writer tries to commit.
+        settings: Hadoop settings.
+        environment: environment variables beside this process's own.
+    """
+
+    classpath: Classpath
+    store: str
+    log: str
+    versions: int
+    settings: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+
+    def run(self, barrier: Path, writers: tuple[str, ...] = WRITERS) -> dict[int, list[str]]:
+        """Per version, the writers that were told that they had won it."""
+        barrier.write_bytes(bytes(4))
+        processes = [self.start(writer, barrier, len(writers)) for writer in writers]
+        try:
+            told = [process.communicate(timeout=_THREE_MINUTES)[0] for process in processes]
+        finally:
+            for process in processes:
+                process.kill()
+        failed = [process.args for process in processes if process.returncode != 0]
+        if failed:
+            raise RuntimeError(f"writers failed, see standard error: {failed}")
+        return _winners(dict(zip(writers, told, strict=True)), self.versions)
+
+    def start(self, writer: str, barrier: Path, writers: int) -> subprocess.Popen[str]:
+        """One writer, which waits at the barrier for as many as `writers` in all."""
+        command = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        command += [f"-Drace.barrier={barrier}", f"-Drace.writers={writers}", "-cp", str(self.classpath)]
+        command += ["LogStoreRace", self.store, self.log, writer, str(self.versions), *self.settings]
+        environment = {**os.environ, **dict(self.environment)}
+        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def lost(winners: dict[int, list[str]], contents: dict[int, str]) -> int:
+    """How many commits were acknowledged and are not in the log."""
+    return sum(writer != contents[version] for version, told in winners.items() for writer in told)
+
+
+def commit_name(version: int) -> str:
+    """The file name of a version in a Delta log.
+
+    >>> commit_name(7)
+    '00000000000000000007.json'
+    """
+    return f"{version:020d}.json"
+
+
+def local_contents(log: Path, versions: int) -> dict[int, str]:
+    """The line that each version of a local log holds."""
+    return {version: (log / commit_name(version)).read_text().strip() for version in range(versions)}
+
+
+def _winners(told: dict[str, str], versions: int) -> dict[int, list[str]]:
+    outcomes = {writer: dict(line.split() for line in lines.splitlines()) for writer, lines in told.items()}
+    return {
+        version: [writer for writer in told if outcomes[writer][str(version)] == "won"] for version in range(versions)
+    }

@@ -1,0 +1,131 @@
+"""The race: writers without a lease load the same files, die anywhere by SIGKILL, and are started again.
+
+python -m tests.support.protocol_race.race --scheme millrace --seed 1 --folder /tmp/race
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from include.contracts.interval import Interval
+from include.control.batch import Stream
+from include.control.ledger import Ledger
+from include.errors import ConflictError
+from include.paths import LakehousePaths
+from spark_jobs.delta_io.batches import BatchRequest
+from tests.support.protocol_race.delta_writer import create_table, opener
+from tests.support.protocol_race.schemes import SCHEMES
+
+DAY = Interval(start=datetime(2013, 1, 1, tzinfo=UTC), end=datetime(2013, 1, 2, tzinfo=UTC))
+WRITERS = 4
+CHANCE_OF_DEATH = 0.05
+CHANCE_OF_PAUSE = 0.4
+LONGEST_PAUSE_S = 0.05
+MOST_LIVES = 400
+
+
+@dataclass(frozen=True)
+class Score:
+    """What the race ended in.
+
+    Attributes:
+        deaths: writers that were killed.
+        lost: files of which no row is in the table, or no quarantine row in the quarantine.
+        doubled: files with more than one.
+        finished: whether all writers ended by themselves, finding nothing to do.
+    """
+
+    deaths: int
+    lost: int
+    doubled: int
+    finished: bool
+
+
+def race(scheme: str, seed: int, lake: Path, files: int = 16) -> Score:
+    """Run one race in `lake` and count what was lost or doubled."""
+    names = tuple(f"orders_{number:03d}.json" for number in range(files))
+    for table in ("bronze/orders", "bronze_quarantine/orders"):
+        create_table(lake / table)
+    deaths, finished = _keep_writers_alive(scheme, seed, lake, names)
+    return _score(lake, names, deaths, finished)
+
+
+def _keep_writers_alive(scheme: str, seed: int, lake: Path, names: tuple[str, ...]) -> tuple[int, bool]:
+    """(deaths, all ended by themselves). Forked, since a writer's imports cost more than its work."""
+    context, lives, deaths, running = multiprocessing.get_context("fork"), 0, 0, {}
+    idle = 0
+    while idle < WRITERS and lives < MOST_LIVES:
+        while len(running) < WRITERS - idle:
+            lives += 1
+            process = context.Process(target=_write_until_done, args=(scheme, seed * 10_000 + lives, lake, names))
+            process.start()
+            running[process.pid] = process
+        time.sleep(0.01)
+        for pid, process in list(running.items()):
+            if process.exitcode is not None:
+                del running[pid]
+                idle += process.exitcode == 0
+                deaths += process.exitcode == -signal.SIGKILL
+    for process in running.values():
+        process.kill()
+    return deaths, idle == WRITERS
+
+
+def _write_until_done(scheme: str, seed: int, lake: Path, names: tuple[str, ...]) -> None:
+    chance = random.Random(seed)
+    writer_class, work_class = SCHEMES[scheme]
+    ledger = Ledger(LakehousePaths(lake))
+    request = BatchRequest(lake / "bronze" / "orders", Stream("bronze.orders"), DAY, f"writer {seed}", "hash")
+
+    def pause(_: str) -> None:
+        if chance.random() < CHANCE_OF_DEATH:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if chance.random() < CHANCE_OF_PAUSE:
+            time.sleep(chance.random() * LONGEST_PAUSE_S)
+
+    while True:
+        work = work_class(lake, names, ledger, chance, pause)
+        try:
+            if not writer_class(request, work, ledger, opener(pause)).run_unleased().committed:
+                sys.exit(0)
+        except ConflictError:
+            continue
+
+
+def _score(lake: Path, names: tuple[str, ...], deaths: int, finished: bool) -> Score:
+    from deltalake import DeltaTable  # here, since a process that has used delta-rs cannot be forked
+
+    lost = doubled = 0
+    for table in ("bronze/orders", "bronze_quarantine/orders"):
+        seen = Counter(DeltaTable(str(lake / table)).to_pyarrow_table()["source"].to_pylist())
+        lost += sum(seen[name] == 0 for name in names)
+        doubled += sum(seen[name] > 1 for name in names)
+    return Score(deaths, lost, doubled, finished)
+
+
+def main(scheme: str, first_seed: str, seeds: str, folder: str) -> None:
+    """Run the races one after the other, each in a fork of its own, and print their summed scores."""
+    context = multiprocessing.get_context("fork")
+    scores = context.Queue()
+    totals: Counter[str] = Counter(finished=0)
+    for seed in range(int(first_seed), int(first_seed) + int(seeds)):
+        lake = Path(folder) / f"{scheme.replace(' ', '_')}_{seed}"
+        process = context.Process(target=lambda seed=seed, lake=lake: scores.put(asdict(race(scheme, seed, lake))))
+        process.start()
+        totals.update({name: int(value) for name, value in scores.get(timeout=300).items()})
+        process.join()
+    sys.stdout.write(json.dumps(totals))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+
+import pytest
+from rich.console import Console
+
+from demo.backfill import DayOfBackfill, failed
+from demo.progress import BackfillProgress
+from embedded.airflow_api import Run, Task
+
+WHEN = datetime(2013, 1, 2, tzinfo=UTC)
+
+
+def task(task_id: str, state: str | None, seconds: float | None = None) -> Task:
+    return Task(
+        dag_id="flights",
+        dag_run_id="r",
+        task_id=task_id,
+        state=state,
+        try_number=1,
+        logical_date=WHEN,
+        start_date=WHEN if state else None,
+        end_date=None,
+        duration=seconds,
+    )
+
+
+def day(*tasks: Task, state: str = "running") -> DayOfBackfill:
+    run = Run(
+        dag_id="flights",
+        dag_run_id="r",
+        run_type="backfill",
+        state=state,
+        logical_date=WHEN,
+        data_interval_start=WHEN,
+        start_date=WHEN,
+        end_date=None,
+    )
+    return DayOfBackfill(run, tasks)
+
+
+def shown(*states: DayOfBackfill) -> str:
+    console = Console(file=io.StringIO(), width=160)
+    last = BackfillProgress(console).show([state] for state in states)
+    assert last == [states[-1]]
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_layers_come_in_their_order_whatever_the_order_of_the_tasks() -> None:
+    found = day(task("gold.a", None), task("bronze.b", None), task("silver.c", None), task("bronze.a", None))
+    assert list(found.layers) == ["bronze", "silver", "gold"]
+    assert [one.task_id for one in found.layers["bronze"]] == ["bronze.b", "bronze.a"]
+
+
+def test_a_day_is_the_one_of_its_interval() -> None:
+    assert day().day.isoformat() == "2013-01-02"
+    without = DayOfBackfill(day().run.model_copy(update={"data_interval_start": None}), ())
+    with pytest.raises(ValueError, match="no data interval"):
+        _ = without.day
+
+
+def test_a_layer_is_told_once_when_all_its_tasks_have_ended_with_the_gates_seconds_in_the_tables() -> None:
+    half = day(task("bronze.a", "success", 2.0), task("bronze.a_gate", "running"))
+    whole = day(task("bronze.a", "success", 2.0), task("bronze.a_gate", "success", 0.5))
+    lines = shown(half, whole, whole).splitlines()
+    assert [line for line in lines if "a 2.5 s" in line] == ["2013-01-02  bronze  a 2.5 s"]
+
+
+def test_what_did_not_succeed_is_named() -> None:
+    end = day(task("silver.a", "success", 1.0), task("silver.a_gate", "failed", 1.0), task("gold.b", "upstream_failed"))
+    text = shown(end)
+    assert "silver.a_gate failed" in text
+    assert "gold.b upstream_failed" in text
+    assert [one.task_id for one in failed([end])] == ["silver.a_gate"]

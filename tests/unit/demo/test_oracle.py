@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from datetime import date, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from demo.oracle import DEFINITIONS, Oracle, check_against_source, checksums, work_out
+from demo.source_system import Delivery
+from demo.source_system.nycflights import data_folder
+
+START, END = date(2013, 1, 1), date(2013, 1, 4)
+
+
+@pytest.fixture(scope="module")
+def oracle(three_days: tuple[Path, Delivery]) -> Iterator[Oracle]:
+    worked_out = work_out(three_days[0], START, END)
+    yield worked_out
+    worked_out.connection.close()
+
+
+def last_events(landing: Path) -> dict[str, dict[str, object]]:
+    """The last event of each flight, in plain Python."""
+    last: dict[str, dict[str, object]] = {}
+    for file in sorted((landing / "flight_events").rglob("*.gz")):
+        for line in gzip.decompress(file.read_bytes()).splitlines():
+            event = json.loads(line)
+            held = last.get(event["flight_id"])
+            if held is None or (event["event_at"], event["event_seq"]) > (held["event_at"], held["event_seq"]):
+                last[event["flight_id"]] = event
+    return last
+
+
+def as_landed(value: object) -> object:
+    """A value of a table as the landing files write it."""
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%dT%H:%M:%SZ}"
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def original_flights(day: int) -> list[dict[str, str]]:
+    """The flights of one day of January 2013, straight from the package's file."""
+    with zipfile.ZipFile(data_folder() / "flights.csv.zip") as zipped:
+        text = zipped.read("flights.csv").decode()
+    rows = csv.DictReader(io.StringIO(text))
+    return [row for row in rows if (row["month"], row["day"]) == ("1", str(day))]
+
+
+def test_the_rows_of_every_table_after_three_days(oracle: Oracle) -> None:
+    assert oracle.counts() == {
+        "bronze.flight_events": 7_635, "bronze.weather": 196, "bronze.planes": 9_966,
+        "silver.flights": 3_463, "silver.weather": 196, "silver.planes": 3_322,
+        "gold.route_performance_daily": 675, "gold.delay_by_weather": 11,
+    }  # fmt: skip
+
+
+def test_silver_flights_is_the_last_event_of_each_flight(oracle: Oracle, three_days: tuple[Path, Delivery]) -> None:
+    expected = last_events(three_days[0])
+    rows = oracle.rows("silver.flights")
+    assert len(rows) == len(expected) == 3_463
+    for row in rows:
+        event = expected[row["flight_id"]]
+        assert {name: as_landed(value) for name, value in row.items()} == {name: event[name] for name in row}
+
+
+def test_a_day_that_is_wholly_delivered_is_the_original_day(oracle: Oracle) -> None:
+    original = original_flights(1)
+    assert len(original) == 842
+    delays = Counter((row["origin"], row["dest"]) for row in original if int(row["arr_delay"].replace("NA", "0")) >= 15)
+    rows = [row for row in oracle.rows("gold.route_performance_daily") if row["flight_date"] == START]
+    for name, expected in (
+        ("flights", 842),
+        ("departed", sum(row["dep_time"] != "NA" for row in original)),
+        ("arrived", sum(row["arr_delay"] != "NA" for row in original)),
+        ("cancelled", sum(row["dep_time"] == "NA" for row in original)),
+    ):
+        assert sum(row[name] for row in rows) == expected, name
+    assert {(r["origin"], r["dest"]): r["delayed_15"] for r in rows if r["delayed_15"]} == dict(delays)
+
+
+def test_a_route_s_averages_are_those_of_its_flights(oracle: Oracle) -> None:
+    flights = [row for row in original_flights(1) if (row["origin"], row["dest"]) == ("JFK", "LAX")]
+    assert len(flights) > 20
+    row = next(
+        row for row in oracle.rows("gold.route_performance_daily")
+        if (row["flight_date"], row["origin"], row["dest"]) == (START, "JFK", "LAX")
+    )  # fmt: skip
+    arrivals = [int(flight["arr_delay"]) for flight in flights if flight["arr_delay"] != "NA"]
+    assert row["avg_arr_delay_min"] == pytest.approx(sum(arrivals) / len(arrivals))
+    assert row["max_arr_delay_min"] == max(arrivals)
+    assert row["pct_delayed_15"] == pytest.approx(100 * sum(delay >= 15 for delay in arrivals) / len(arrivals))
+
+
+def test_a_flight_without_a_reading_of_its_hour_is_in_the_unknown_band(
+    oracle: Oracle, three_days: tuple[Path, Delivery]
+) -> None:
+    readings: dict[tuple[str, str], dict[str, str]] = {}
+    for file in sorted((three_days[0] / "weather").rglob("*.csv")):
+        for row in csv.DictReader(file.open()):
+            readings[row["origin"], row["time_hour"][:13]] = row
+    expected: Counter[tuple[date, str, str]] = Counter()
+    for flight in oracle.rows("silver.flights"):
+        reading = readings.get((flight["origin"], str(as_landed(flight["sched_dep_at"]))[:13]))
+        expected[flight["flight_date"], *bands(reading)] += 1
+    rows = oracle.rows("gold.delay_by_weather")
+    assert {(r["flight_date"], r["visibility_band"], r["wind_band"]): r["flights"] for r in rows} == dict(expected)
+    assert sum(n for (_, band, _), n in expected.items() if band == "unknown") > 700
+
+
+def bands(reading: dict[str, str] | None) -> tuple[str, str]:
+    if reading is None:
+        return "unknown", "unknown"
+    visibility, wind = float(reading["visib"]), float(reading["wind_speed"])
+    return (
+        "low" if visibility < 2 else "mid" if visibility < 8 else "clear",
+        "light" if wind < 10 else "moderate" if wind < 20 else "strong",
+    )
+
+
+def test_the_flights_agree_with_the_original_file(oracle: Oracle) -> None:
+    check = check_against_source(oracle.connection)
+    assert (check.flights, check.wrong_values, check.wrong_clocks) == (3_463, (), ())
+
+
+def test_a_wrong_delay_and_a_wrong_time_are_seen_against_the_original_file(oracle: Oracle) -> None:
+    oracle.connection.execute("""CREATE OR REPLACE TEMP TABLE spoilt AS SELECT * REPLACE (
+        CASE flight_id WHEN '2013-01-01-UA-1545-EWR' THEN 3 ELSE dep_delay_min END AS dep_delay_min,
+        CASE flight_id WHEN '2013-01-01-UA-1714-LGA' THEN arr_at + INTERVAL 1 HOUR ELSE arr_at END AS arr_at)
+        FROM silver.flights""")
+    check = check_against_source(oracle.connection, "spoilt")
+    assert check.wrong_values == ("2013-01-01-UA-1545-EWR",)
+    assert check.wrong_clocks == ("2013-01-01-UA-1714-LGA",)
+
+
+@pytest.mark.parametrize("table", list(DEFINITIONS))
+def test_a_table_equals_itself_in_another_order_and_with_more_columns(oracle: Oracle, table: str) -> None:
+    same = oracle.connection.execute(f"SELECT 7 AS _batch_seq, * FROM {table} ORDER BY hash({table})").to_arrow_table()
+    comparison = oracle.compare(table, same)
+    assert comparison.actual_rows == comparison.expected_rows == oracle.count(table) > 0
+    assert (comparison.equal, comparison.missing, comparison.unexpected) == (True, 0, 0)
+
+
+def test_a_lost_a_doubled_and_a_changed_row_are_each_seen(oracle: Oracle) -> None:
+    whole = oracle.connection.execute("FROM silver.planes ORDER BY tailnum").to_arrow_table()
+    lost = oracle.compare("silver.planes", whole.slice(1))
+    assert (lost.equal, lost.missing, lost.unexpected) == (False, 1, 0)
+    assert lost.examples[0]["tailnum"] == "N10156"
+    doubled = oracle.compare("silver.planes", pa.concat_tables([whole, whole.slice(0, 1)]))
+    assert (doubled.equal, doubled.missing, doubled.unexpected) == (False, 0, 1)
+    changed = whole.set_column(6, "seats", pa.array([*range(whole.num_rows - 1), 0], pa.int32()))
+    assert oracle.compare("silver.planes", changed).missing > 3_000
+
+
+def test_a_table_that_lacks_a_column_is_named(oracle: Oracle) -> None:
+    planes = oracle.connection.execute("SELECT * EXCLUDE (seats) FROM silver.planes").to_arrow_table()
+    with pytest.raises(KeyError, match=r"silver.planes lacks the columns \['seats'\]"):
+        oracle.compare("silver.planes", planes)
+
+
+def test_checksums_read_the_same_over_any_relation(oracle: Oracle) -> None:
+    assert oracle.checksums("silver.flights") == {
+        "scheduled": 923, "departed": 214, "arrived": 2_304, "cancelled": 22, "dep_delay_min": 27_770,
+        "arr_delay_min": 24_104, "air_time_min": 371_267, "distance_miles": 3_653_507,
+    }  # fmt: skip
+    for table in DEFINITIONS:
+        assert checksums(oracle.connection, table, f"(FROM {table})") == oracle.checksums(table)
+
+
+def test_a_day_that_was_not_laid_out_is_named(three_days: tuple[Path, Delivery]) -> None:
+    with pytest.raises(FileNotFoundError, match="date=2013-01-04: lay that day out first"):
+        work_out(three_days[0], START, date(2013, 1, 5))

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from embedded.home import Home
+from embedded.processes import end, forget, of_stack, recorded, spawn
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+DEAF = [sys.executable, "-uc", "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf'); time.sleep(60)"]
+PARENT = [
+    sys.executable,
+    "-c",
+    "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'],"
+    " start_new_session=True); print('ready', flush=True); time.sleep(60)",
+]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    home = Home(tmp_path)
+    home.prepare()
+    yield home
+    end(of_stack(home), patience_s=0)
+    assert of_stack(home) == []
+
+
+def start(home: Home, name: str, argv: list[str]) -> psutil.Process:
+    return spawn(home, name, argv, os.environ, cwd=home.path)
+
+
+def wait_for_log(home: Home, name: str) -> None:
+    deadline = time.monotonic() + 20
+    while not (home.logs / f"{name}.log").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_process_is_found_again_by_its_name(home: Home) -> None:
+    process = start(home, "one", SLEEP)
+    assert recorded(home, "one") == process
+    assert recorded(home, "other") is None
+    end([process], patience_s=10)
+    assert recorded(home, "one") is None
+
+
+def test_a_later_process_with_the_same_pid_is_not_taken_for_it(home: Home) -> None:
+    process = start(home, "one", SLEEP)
+    (home.pids / "one").write_text(f"{process.pid} {process.create_time() - 100}")
+    assert recorded(home, "one") is None
+
+
+def test_a_forgotten_process_is_still_found_as_one_of_the_stack(home: Home) -> None:
+    process = start(home, "one", SLEEP)
+    forget(home, "one")
+    assert recorded(home, "one") is None
+    assert of_stack(home) == [process]
+
+
+def test_a_grandchild_in_another_session_is_found_after_its_parents_were_killed(home: Home) -> None:
+    parent = start(home, "parent", PARENT)
+    wait_for_log(home, "parent")
+    assert len(of_stack(home)) == 2
+    parent.kill()
+    parent.wait()
+    (left,) = of_stack(home)
+    assert left.ppid() != parent.pid
+
+
+def test_stacks_do_not_find_each_others_processes(home: Home, tmp_path: Path) -> None:
+    other = Home(tmp_path / "other")
+    other.prepare()
+    process = start(other, "one", SLEEP)
+    assert of_stack(home) == []
+    assert of_stack(other) == [process]
+    end([process], patience_s=10)
+
+
+def test_a_process_that_does_not_hear_is_killed(home: Home) -> None:
+    deaf = start(home, "deaf", DEAF)
+    wait_for_log(home, "deaf")
+    assert end([deaf], patience_s=0.3) == 1
+    assert not deaf.is_running()
+
+
+def test_a_process_that_hears_is_not_killed(home: Home) -> None:
+    process = start(home, "one", SLEEP)
+    assert end([process], patience_s=20, by=signal.SIGINT) == 0
+    assert recorded(home, "one") is None
+
+
+def test_a_process_hears_ctrl_c_even_when_this_one_ignores_it(home: Home) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = start(home, "one", SLEEP)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert end([process], patience_s=20, by=signal.SIGINT) == 0
+
+
+def test_the_log_of_the_process_before_is_kept(home: Home) -> None:
+    for word in ("first", "second"):
+        start(home, "talk", [sys.executable, "-c", f"print('{word}')"]).wait()
+    assert (home.logs / "talk.log").read_text() == "second\n"
+    assert (home.logs / "talk.log.1").read_text() == "first\n"

@@ -1,0 +1,130 @@
+"""An append-only table of events, written by several at once and read again and again."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from include.control.delta_log import latest_version
+from include.control.ops_table import FILES_WORTH_COMPACTING, OpsTable
+
+WRITERS, EACH = 8, 5
+EVENTS = pa.schema([("recorded_at", pa.timestamp("us", tz="UTC")), ("table", pa.string()), ("word", pa.string())])
+
+
+def event(table: str, word: str) -> dict[str, Any]:
+    return {"recorded_at": datetime.now(UTC), "table": table, "word": word}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ops" / "events"
+
+
+@pytest.fixture
+def events(path: Path) -> OpsTable:
+    return OpsTable(path, EVENTS)
+
+
+def words(events: OpsTable, table: str = "silver.flights") -> list[str]:
+    return [found["word"] for found in events.events(table)]
+
+
+def test_a_table_that_was_never_written_has_no_events(events: OpsTable, path: Path) -> None:
+    assert events.events("silver.flights") == []
+    events.compact("silver.flights")
+    assert not path.exists()
+
+
+def test_appending_nothing_writes_nothing(events: OpsTable, path: Path) -> None:
+    events.append([])
+    assert not path.exists()
+    events.append([event("silver.flights", "a")])
+    events.append([])
+    assert latest_version(path) == 0
+
+
+def test_events_of_one_call_are_one_commit(events: OpsTable, path: Path) -> None:
+    events.append([event("silver.flights", word) for word in "abc"])
+    events.append([event("silver.planes", word) for word in "de"])
+    assert latest_version(path) == 1
+    assert words(events, "silver.planes") == ["d", "e"]
+
+
+def test_an_event_comes_back_with_all_its_columns(events: OpsTable) -> None:
+    given = event("silver.flights", "a")
+    events.append([given])
+    assert events.events("silver.flights") == [given]
+
+
+def test_events_come_oldest_first_whatever_the_order_of_writing(events: OpsTable) -> None:
+    now = datetime.now(UTC)
+    for minutes in (3, 1, 2):
+        events.append([{**event("silver.flights", str(minutes)), "recorded_at": now + timedelta(minutes=minutes)}])
+    assert words(events) == ["1", "2", "3"]
+
+
+def test_events_are_found_by_table_and_by_the_values_of_columns(events: OpsTable) -> None:
+    odd = 'it\'s a "word" with / = and \\ in it'
+    events.append([event("silver.flights", "a"), event("silver.flights", odd), event("bronze.flights", "a")])
+    assert len(events.events("silver.flights")) == 2
+    assert [row["table"] for row in events.events("bronze.flights", word="a")] == ["bronze.flights"]
+    assert [row["word"] for row in events.events("silver.flights", word=odd)] == [odd]
+    assert events.events("silver.flights", word="b") == []
+    assert events.events("gold.flights") == []
+
+
+def test_what_others_append_is_seen_at_the_next_look(events: OpsTable, path: Path) -> None:
+    other = OpsTable(path, EVENTS)
+    assert (words(events), words(other)) == ([], [])
+    for number in range(3):
+        other.append([event("silver.flights", f"theirs {number}")])
+        events.append([event("silver.flights", f"ours {number}")])
+        seen = [f"{whose} {at}" for at in range(number + 1) for whose in ("theirs", "ours")]
+        assert words(events) == seen == words(other) == words(OpsTable(path, EVENTS))
+
+
+def test_a_table_that_others_make_while_we_look_is_seen(events: OpsTable, path: Path) -> None:
+    assert words(events) == []
+    OpsTable(path, EVENTS).append([event("silver.flights", "a")])
+    assert words(events) == ["a"]
+    events.append([event("silver.flights", "b")])
+    assert words(events) == ["a", "b"]
+
+
+def test_compacting_puts_files_together_and_leaves_the_events_as_they_are(events: OpsTable, path: Path) -> None:
+    reader, count = OpsTable(path, EVENTS), FILES_WORTH_COMPACTING
+    events.append([event("silver.planes", "other")])
+    for number in range(count - 1):
+        events.append([event("silver.flights", str(number))])
+    assert len(words(reader)) == count - 1
+    before = latest_version(path)
+    events.compact("silver.flights")
+    assert latest_version(path) == before, "a few files are not worth a commit"
+    events.append([event("silver.flights", "last")])
+    events.compact("silver.flights")
+    assert latest_version(path) == before + 2
+    assert len(DeltaTable(str(path)).file_uris()) == 2
+    expected = [*map(str, range(count - 1)), "last"]
+    assert words(events) == expected == words(reader) == words(OpsTable(path, EVENTS))
+    assert words(reader, "silver.planes") == ["other"]
+
+
+def test_writers_that_create_and_append_at_once_lose_nothing(path: Path) -> None:
+    def write(number: int) -> None:
+        events = OpsTable(path, EVENTS)
+        for word in range(EACH):
+            events.append([event("silver.flights", f"{number}/{word}")])
+            assert f"{number}/{word}" in words(events), "a writer does not see what it wrote"
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(write, range(WRITERS)))
+    expected = sorted(f"{number}/{word}" for number in range(WRITERS) for word in range(EACH))
+    assert sorted(words(OpsTable(path, EVENTS))) == expected
+    assert latest_version(path) == WRITERS * EACH - 1

@@ -1,0 +1,296 @@
+"""What a run would do, said without a lease, without Spark, and without writing a byte."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from include.contracts.table_spec import AnySpec
+from include.control.batch import BatchSources, FileFact, Stream
+from include.control.landing import inspect, list_files
+from include.control.ledger import Ledger
+from include.control.planner import Advice, advise, spec_change_note, stream_position
+from include.errors import NotReadyError, TornLogError
+from include.paths import LakehousePaths
+from include.settings import Settings
+from tests.support.deliveries import Deliver
+from tests.support.delta_tables import (
+    append,
+    commit,
+    commit_file,
+    contents,
+    day,
+    intent_of,
+    judge,
+    load_batch,
+    optimize,
+)
+from tests.support.specs import bronze_spec, catalog_of, gold_spec, silver_spec
+
+ROW_COUNT = {"expect_table_row_count_to_be_between": {"min_value": 1}, "action": "fail", "reason": "an empty day"}
+BRONZE, SILVER, GOLD = bronze_spec(), silver_spec(), gold_spec()
+CATALOG = catalog_of(BRONZE, SILVER, GOLD)
+STREAM = Stream("bronze.orders")
+ONE_DAY = "orders/date=2013-01-01"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "lakehouse"
+
+
+@pytest.fixture
+def said(root: Path, landing: Path, tmp_path: Path) -> Said:
+    return Said(Settings(root=root, landing=landing), tmp_path)
+
+
+class Said:
+    """Advice, and with each the proof that everything is as it was, byte for byte."""
+
+    def __init__(self, settings: Settings, everything: Path) -> None:
+        self._settings = settings
+        self._everything = everything
+
+    def __call__(self, spec: AnySpec = BRONZE, number: int = 1, *, reprocess: bool = False) -> Advice:
+        before = contents(self._everything)
+        try:
+            return advise(spec, CATALOG, day(number), self._settings, reprocess=reprocess)
+        finally:
+            assert contents(self._everything) == before
+
+
+def loaded(landing: Path) -> tuple[FileFact, ...]:
+    return tuple(inspect(file, landing, BRONZE) for file in list_files(BRONZE, landing, day()))
+
+
+def certify_bronze(root: Path, rows: int = 1) -> int:
+    version = load_batch(root, BRONZE, rows=rows).version
+    judge(root, BRONZE, version)
+    return version
+
+
+def consume(root: Path, spec: AnySpec, **ranges: tuple[int | None, int]) -> int:
+    """A complete batch of a table that read its sources so; layer and name are joined by two underscores."""
+    named = {table.replace("__", "."): span for table, span in ranges.items()}
+    version = load_batch(root, spec, sources=BatchSources(ranges=named)).version
+    judge(root, spec, version)
+    return version
+
+
+# ---- bronze
+
+
+def test_a_first_run_would_load_all_files(landing: Path, deliver: Deliver, said: Said) -> None:
+    deliver("a.json", "12345")
+    deliver("b.json", "123")
+    assert said() == Advice(
+        table="bronze.orders",
+        nothing_new=False,
+        message="2 new of 2 files",
+        files=(f"{ONE_DAY}/a.json", f"{ONE_DAY}/b.json"),
+        bytes=8,
+    )
+
+
+def test_a_missing_delivery_is_not_ready(deliver: Deliver, said: Said) -> None:
+    deliver("a.json", number=2)
+    with pytest.raises(NotReadyError, match="no landing folder"):
+        said()
+
+
+def test_an_empty_delivery_before_the_first_batch_is_no_batch(deliver: Deliver, said: Said) -> None:
+    deliver("a.json").unlink()
+    assert (said().nothing_new, said().message) == (False, "0 new of 0 files")
+
+
+def test_nothing_is_new_once_all_is_loaded_closed_and_judged(
+    root: Path, landing: Path, deliver: Deliver, said: Said
+) -> None:
+    deliver("a.json")
+    winner = load_batch(root, BRONZE, files=loaded(landing))
+    judge(root, BRONZE, winner.version)
+    assert said() == Advice(
+        table="bronze.orders",
+        nothing_new=True,
+        message="0 new of 1 files",
+        batch_seq=1,
+        version=winner.version,
+        certified_version=winner.version,
+    )
+
+
+def test_a_late_file_is_new(root: Path, landing: Path, deliver: Deliver, said: Said) -> None:
+    deliver("a.json")
+    judge(root, BRONZE, load_batch(root, BRONZE, files=loaded(landing)).version)
+    deliver("late.json", "123")
+    advice = said()
+    assert (advice.nothing_new, advice.message) == (False, "1 new of 2 files")
+    assert (advice.files, advice.bytes) == ((f"{ONE_DAY}/late.json",), 3)
+    assert (advice.batch_seq, advice.version) == (1, 1)
+
+
+def test_a_file_that_may_have_changed_is_left_to_the_driver(
+    root: Path, landing: Path, deliver: Deliver, said: Said
+) -> None:
+    path = deliver("a.json")
+    judge(root, BRONZE, load_batch(root, BRONZE, files=loaded(landing)).version)
+    os.utime(path, ns=(1, 1))
+    assert not said().nothing_new
+
+
+def test_a_batch_that_is_not_closed_is_not_done(root: Path, landing: Path, deliver: Deliver, said: Said) -> None:
+    deliver("a.json")
+    winner = load_batch(root, BRONZE, files=loaded(landing), closed=False)
+    judge(root, BRONZE, winner.version)
+    advice = said()
+    assert not advice.nothing_new
+    assert advice.message == "0 new of 1 files; the last batch is still to be finished or judged"
+    assert (advice.batch_seq, advice.certified_version) == (1, winner.version)
+
+
+def test_a_batch_that_was_not_judged_is_not_done(root: Path, landing: Path, deliver: Deliver, said: Said) -> None:
+    deliver("a.json")
+    load_batch(root, BRONZE, files=loaded(landing))
+    advice = said()
+    assert not advice.nothing_new
+    assert "still to be finished or judged" in advice.message
+    assert advice.certified_version is None
+
+
+def test_a_batch_that_only_older_rules_judged_is_not_done(
+    root: Path, landing: Path, deliver: Deliver, said: Said
+) -> None:
+    deliver("a.json")
+    judge(root, BRONZE, load_batch(root, BRONZE, files=loaded(landing)).version)
+    newer = bronze_spec(expectations=[ROW_COUNT])
+    assert newer.suite_hash != BRONZE.suite_hash
+    assert said(BRONZE).nothing_new
+    assert not said(newer).nothing_new
+
+
+def test_a_refused_batch_is_judged_and_leaves_the_certificate_where_it_was(
+    root: Path, landing: Path, deliver: Deliver, said: Said
+) -> None:
+    deliver("a.json")
+    certified = certify_bronze(root)
+    refused = load_batch(root, BRONZE, files=loaded(landing))
+    judge(root, BRONZE, refused.version, passed=False)
+    advice = said()
+    assert advice.nothing_new
+    assert (advice.batch_seq, advice.version, advice.certified_version) == (2, refused.version, certified)
+
+
+def test_a_batch_whose_driver_died_right_after_its_commit_is_found_in_the_log(
+    root: Path, deliver: Deliver, said: Said
+) -> None:
+    deliver("a.json")
+    first = load_batch(root, BRONZE)
+    judge(root, BRONZE, first.version)
+    second = commit(LakehousePaths(root).table("bronze.orders"), intent_of(first.intent.table_id, 2, stream=STREAM))
+    advice = said()
+    assert (advice.batch_seq, advice.version) == (2, second.version)
+    assert "still to be finished" in advice.message
+
+
+def test_a_log_that_is_torn_stops_the_plan_too(root: Path, deliver: Deliver, said: Said) -> None:
+    deliver("a.json")
+    load_batch(root, BRONZE)
+    append(LakehousePaths(root).table("bronze.orders"))
+    commit_file(LakehousePaths(root).table("bronze.orders"), 1).unlink()
+    with pytest.raises(TornLogError):
+        said()
+
+
+def test_a_spec_that_changed_since_the_last_batch_is_noted(root: Path, deliver: Deliver, said: Said) -> None:
+    deliver("a.json")
+    winner = load_batch(root, BRONZE)
+    assert said().notes == ()
+    changed = bronze_spec(delta={"delta.logRetentionDuration": "interval 60 days"})
+    (note,) = said(changed).notes
+    assert note.startswith("the spec of bronze.orders changed since batch 1:")
+    assert "reprocess" in note
+    assert spec_change_note(changed, None) == ()
+    assert spec_change_note(BRONZE, winner) == ()
+
+
+def test_a_table_that_was_never_written_has_no_position(root: Path) -> None:
+    paths = LakehousePaths(root)
+    assert stream_position(BRONZE, paths, Ledger(paths)) is None
+    assert not root.exists()
+
+
+# ---- silver and gold
+
+
+def test_a_source_without_a_certified_version_is_not_ready(root: Path, said: Said) -> None:
+    with pytest.raises(NotReadyError, match=r"silver\.orders: bronze\.orders has no certified version yet"):
+        said(SILVER)
+    judge(root, BRONZE, load_batch(root, BRONZE).version, passed=False)
+    with pytest.raises(NotReadyError, match="if its gate refused it, that run says why"):
+        said(SILVER)
+
+
+def test_a_first_batch_reads_its_source_from_the_beginning(root: Path, said: Said) -> None:
+    version = certify_bronze(root)
+    advice = said(SILVER)
+    assert (advice.nothing_new, advice.sources) == (False, {"bronze.orders": (None, version)})
+    assert advice.message == f"bronze.orders versions 0 to {version}"
+    assert advice.batch_seq is None
+
+
+def test_what_was_consumed_is_not_read_again_and_only_what_is_certified_is_read(root: Path, said: Said) -> None:
+    first = certify_bronze(root)
+    consume(root, SILVER, bronze__orders=(None, first))
+    assert (said(SILVER).nothing_new, said(SILVER).message) == (True, "nothing new in bronze.orders")
+    refused = load_batch(root, BRONZE).version
+    assert said(SILVER).nothing_new
+    judge(root, BRONZE, refused, passed=False)
+    assert said(SILVER).nothing_new
+    newest = certify_bronze(root)
+    assert said(SILVER).sources == {"bronze.orders": (first, newest)}
+    assert said(SILVER).message == f"bronze.orders versions {first + 1} to {newest}"
+
+
+def test_a_source_that_was_only_optimized_has_nothing_new(root: Path, said: Said) -> None:
+    certify_bronze(root)
+    consumed = certify_bronze(root)
+    consume(root, SILVER, bronze__orders=(None, consumed))
+    assert optimize(LakehousePaths(root).table("bronze.orders")) == consumed + 1
+    assert said(SILVER).nothing_new
+    newest = certify_bronze(root)
+    assert said(SILVER).sources == {"bronze.orders": (consumed, newest)}
+
+
+def test_nothing_is_new_only_once_the_last_batch_is_closed_and_judged(root: Path, said: Said) -> None:
+    certified = certify_bronze(root)
+    sources = BatchSources(ranges={"bronze.orders": (None, certified)})
+    winner = load_batch(root, SILVER, sources=sources, closed=False)
+    waiting = "nothing new in bronze.orders; the last batch is still to be finished or judged"
+    assert (said(SILVER).nothing_new, said(SILVER).message) == (False, waiting)
+    judge(root, SILVER, winner.version)
+    assert (said(SILVER).nothing_new, said(SILVER).message) == (False, waiting)
+
+
+def test_reprocessing_is_never_nothing(root: Path, said: Said) -> None:
+    certified = certify_bronze(root)
+    consume(root, SILVER, bronze__orders=(None, certified))
+    advice = said(SILVER, reprocess=True)
+    assert (advice.nothing_new, advice.message) == (False, "reads the interval's rows again")
+
+
+def test_each_source_of_a_gold_table_has_its_own_range(root: Path, said: Said) -> None:
+    planes = silver_spec(table="silver.planes")
+    gold = gold_spec(
+        sources={
+            "o": {"table": "silver.orders"},
+            "p": {"table": "silver.planes", "join": "left", "on": "o.order_id = p.order_id"},
+        }
+    )
+    orders_at, planes_at = (consume(root, spec) for spec in (SILVER, planes))
+    assert said(gold).sources == {"silver.orders": (None, orders_at), "silver.planes": (None, planes_at)}
+    consume(root, gold, silver__orders=(None, orders_at), silver__planes=(None, planes_at))
+    assert said(gold).message == "nothing new in silver.orders, silver.planes"
+    newest = consume(root, planes)
+    assert said(gold).sources == {"silver.planes": (planes_at, newest)}

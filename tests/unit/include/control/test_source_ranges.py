@@ -1,0 +1,105 @@
+"""Which versions of its sources a batch reads: what changed after what was consumed, up to what is certified."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from include.contracts.table_spec import AnySpec
+from include.control.batch import BatchSources, StreamPosition, Winner
+from include.control.gates import Gates
+from include.control.source_ranges import certified_sources, new_ranges
+from include.errors import NotReadyError
+from include.paths import LakehousePaths
+from tests.support.delta_tables import intent_of, judge, load_batch, optimize, raise_epoch
+from tests.support.specs import gold_spec, silver_spec
+
+ORDERS, PLANES = silver_spec(), silver_spec(table="silver.planes")
+GOLD = gold_spec(
+    sources={
+        "o": {"table": "silver.orders"},
+        "p": {"table": "silver.planes", "join": "left", "on": "o.order_id = p.order_id"},
+    }
+)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> LakehousePaths:
+    return LakehousePaths(tmp_path)
+
+
+@pytest.fixture
+def gates(paths: LakehousePaths) -> Gates:
+    return Gates(paths)
+
+
+def certify(paths: LakehousePaths, *specs: AnySpec) -> list[int]:
+    """A new certified version of each."""
+    versions = [load_batch(paths.root, spec).version for spec in specs]
+    for spec, version in zip(specs, versions, strict=True):
+        judge(paths.root, spec, version)
+    return versions
+
+
+def consumed(**ranges: int) -> StreamPosition:
+    """A position whose last batch read these sources up to these versions."""
+    named = {f"silver.{name}": (None, version) for name, version in ranges.items()}
+    winner = Winner(intent_of("id", sources=BatchSources(ranges=named)), 1)
+    return StreamPosition("id", version=1, last=winner)
+
+
+def test_sources_are_read_up_to_their_certified_version(paths: LakehousePaths, gates: Gates) -> None:
+    orders, planes = certify(paths, ORDERS, PLANES)
+    load_batch(paths.root, ORDERS)
+    assert certified_sources(GOLD, gates) == {"silver.orders": orders, "silver.planes": planes}
+
+
+def test_all_sources_that_are_missing_are_named(paths: LakehousePaths, gates: Gates) -> None:
+    with pytest.raises(NotReadyError, match=r"^gold\.revenue_daily: silver\.orders, silver\.planes has no certified"):
+        certified_sources(GOLD, gates)
+    certify(paths, ORDERS)
+    with pytest.raises(NotReadyError, match=r"^gold\.revenue_daily: silver\.planes has no certified"):
+        new_ranges(GOLD, paths, gates, None)
+
+
+def test_a_table_without_a_batch_reads_every_source_from_the_beginning(paths: LakehousePaths, gates: Gates) -> None:
+    orders, planes = certify(paths, ORDERS, PLANES)
+    expected = {"silver.orders": (None, orders), "silver.planes": (None, planes)}
+    assert new_ranges(GOLD, paths, gates, None) == expected
+    assert new_ranges(GOLD, paths, gates, StreamPosition("id", version=0)) == expected
+
+
+def test_only_sources_that_changed_are_read(paths: LakehousePaths, gates: Gates) -> None:
+    orders, planes = certify(paths, ORDERS, PLANES)
+    position = consumed(orders=orders, planes=planes)
+    assert new_ranges(GOLD, paths, gates, position) == {}
+    (newest,) = certify(paths, ORDERS)
+    assert new_ranges(GOLD, paths, gates, position) == {"silver.orders": (orders, newest)}
+
+
+def test_a_source_that_came_to_the_spec_later_is_read_from_the_beginning(paths: LakehousePaths, gates: Gates) -> None:
+    orders, planes = certify(paths, ORDERS, PLANES)
+    assert new_ranges(GOLD, paths, gates, consumed(orders=orders)) == {"silver.planes": (None, planes)}
+
+
+def test_versions_that_change_no_data_are_not_worth_a_batch(paths: LakehousePaths, gates: Gates) -> None:
+    certify(paths, ORDERS, PLANES)
+    orders, planes = certify(paths, ORDERS, PLANES)
+    position = consumed(orders=orders, planes=planes)
+    optimize(paths.table("silver.orders"))
+    raise_epoch(paths.table("silver.planes"), "1")
+    assert gates.certified("silver.orders") == orders + 1
+    assert new_ranges(GOLD, paths, gates, position) == {}
+
+
+def test_a_change_above_the_certified_version_is_not_read(paths: LakehousePaths, gates: Gates) -> None:
+    orders, planes = certify(paths, ORDERS, PLANES)
+    judge(paths.root, ORDERS, load_batch(paths.root, ORDERS).version, passed=False)
+    assert new_ranges(GOLD, paths, gates, consumed(orders=orders, planes=planes)) == {}
+
+
+def test_who_consumed_more_than_is_certified_now_reads_nothing(paths: LakehousePaths, gates: Gates) -> None:
+    orders, planes = certify(paths, ORDERS, PLANES)
+    load_batch(paths.root, ORDERS)
+    assert new_ranges(GOLD, paths, gates, consumed(orders=orders + 1, planes=planes)) == {}

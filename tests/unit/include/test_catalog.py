@@ -1,0 +1,177 @@
+"""The catalog: what a folder of specs becomes, and every way in which it can be wrong."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import time
+from pathlib import Path
+
+import pytest
+
+from include.catalog import Catalog, load_catalog
+from include.contracts.table_spec import BronzeSpec, GoldSpec, SilverSpec
+from include.errors import ExitCode, SpecError
+from include.settings import Settings
+from include.specs.links import cycle
+from include.specs.problem import SpecsRefusedError
+from tests.support.refusals import problems_of, rule, the_problem
+from tests.support.specs import (
+    bronze_document,
+    gold_document,
+    gold_spec,
+    silver_document,
+    silver_spec,
+    write_spec,
+    write_specs,
+)
+
+ORDERS = (bronze_document(), silver_document(), gold_document())
+
+
+class TestSoundSpecs:
+    def test_each_layer_becomes_its_model_with_the_domain_of_its_folder(self, tmp_path: Path) -> None:
+        catalog = load_catalog(write_specs(tmp_path, *ORDERS, domain="retail"))
+        assert [type(spec) for spec in catalog.specs.values()] == [BronzeSpec, SilverSpec, GoldSpec]
+        assert {spec.domain for spec in catalog.specs.values()} == {"retail"}
+        assert catalog.files["silver.orders"] == tmp_path / "silver/retail/orders.yaml"
+
+    def test_tables_come_in_build_order_whatever_the_order_of_files(self, tmp_path: Path) -> None:
+        write_specs(tmp_path, gold_document("gold.a"), silver_document("silver.b", source="bronze.z"))
+        write_specs(tmp_path, silver_document(), bronze_document("bronze.z"), bronze_document())
+        specs = load_catalog(tmp_path).of_domain("shop")
+        assert [spec.table for spec in specs] == ["bronze.orders", "bronze.z", "silver.b", "silver.orders", "gold.a"]
+
+    def test_a_table_may_read_one_of_another_domain(self, tmp_path: Path) -> None:
+        write_specs(tmp_path, bronze_document(), silver_document(), domain="shop")
+        catalog = load_catalog(write_specs(tmp_path, gold_document(), domain="finance"))
+        assert catalog.domains == ("finance", "shop")
+        assert [spec.table for spec in catalog.of_domain("finance")] == ["gold.revenue_daily"]
+
+    def test_the_shipped_specs_are_sound_and_describe_every_column(self) -> None:
+        catalog = load_catalog(Settings.model_fields["tables"].default)
+        assert set(catalog.specs) >= {"bronze.flight_events", "silver.flights", "gold.delay_by_weather"}
+        for spec in catalog.specs.values():
+            assert spec.description
+            assert spec.owner
+            for name, column in () if isinstance(spec, GoldSpec) else spec.columns.items():
+                assert column.description, f"{spec.table}.{name}"
+
+    def test_yaml_is_read_as_editors_read_it(self, tmp_path: Path) -> None:
+        write_specs(tmp_path, *ORDERS, silver_document("silver.customers"))
+        text = """
+            table: gold.revenue_daily
+            sources:
+              o: {table: silver.orders}
+              c: {table: silver.customers, join: left, on: o.order_id = c.order_id}
+            refresh_by: day
+            refresh_from: {o: day, c: day}
+            group_by: {day: o.day}
+            measures: {orders: count(*)}
+            owner: no
+        """
+        write_spec(tmp_path, "gold/shop/revenue_daily.yaml", text)
+        spec = load_catalog(tmp_path).spec("gold.revenue_daily")
+        assert isinstance(spec, GoldSpec)
+        assert spec.sources["c"].on == "o.order_id = c.order_id"
+        assert spec.owner == "no"
+
+    def test_a_catalog_can_be_copied_and_pickled(self, tmp_path: Path) -> None:
+        catalog = load_catalog(write_specs(tmp_path, *ORDERS))
+        assert pickle.loads(pickle.dumps(catalog)) == copy.deepcopy(catalog) == catalog
+
+    def test_other_files_in_the_folder_are_left_alone(self, tmp_path: Path) -> None:
+        write_specs(tmp_path, *ORDERS)
+        write_spec(tmp_path, "README.md", "words")
+        assert len(load_catalog(tmp_path).specs) == 3
+
+
+class TestLookingUp:
+    catalog = Catalog({spec.table: spec for spec in (silver_spec(), gold_spec())})
+
+    def test_a_table_is_found_by_its_name(self) -> None:
+        assert self.catalog.spec("silver.orders") is self.catalog.specs["silver.orders"]
+
+    @pytest.mark.parametrize("name", ["silver.order", "sliver.orders"])
+    def test_an_unknown_table_is_an_error_with_the_closest_name(self, name: str) -> None:
+        with pytest.raises(SpecError, match=rf"{name}.*did you mean 'silver.orders'\?"):
+            self.catalog.spec(name)
+
+    def test_an_unknown_domain_is_an_error_with_the_known_ones(self) -> None:
+        with pytest.raises(SpecError, match=r"'flights'.*known are shop"):
+            self.catalog.of_domain("flights")
+
+
+class TestCycles:
+    def test_tables_that_read_one_another(self, tmp_path: Path) -> None:
+        write_specs(tmp_path, silver_document(source="silver.b"), silver_document("silver.b", source="silver.orders"))
+        messages = [problem.message for problem in problems_of(tmp_path)]
+        assert len(messages) == 3
+        assert any(message.startswith("the tables read one another: silver.") for message in messages)
+
+    def test_a_chain_of_tables_is_no_cycle(self) -> None:
+        assert cycle({"c": ["b"], "b": ["a"]}) == []
+        assert set(cycle({"c": ["b"], "b": ["a"], "a": ["c"]})) == {"a", "b", "c"}
+
+
+class TestTheErrorAsAWhole:
+    def test_every_problem_of_every_file_is_reported_at_once(self, tmp_path: Path) -> None:
+        write_specs(tmp_path, bronze_document(owner=7), gold_document(refresh_by="dya"))
+        write_specs(tmp_path, silver_document(kees=1, zorder_by=["x"], expectations=rule("expect_x")))
+        write_spec(tmp_path, "silver/shop/broken.yaml", "a: [")
+        with pytest.raises(SpecsRefusedError) as refused:
+            load_catalog(tmp_path)
+        found = [(problem.file.name, problem.key) for problem in refused.value.problems]
+        assert sorted(found) == [
+            ("broken.yaml", ""),
+            ("orders.yaml", "expectations[0].expect_x"),
+            ("orders.yaml", "kees"),
+            ("orders.yaml", "owner"),
+            ("orders.yaml", "zorder_by[0]"),
+            ("revenue_daily.yaml", "refresh_by"),
+        ]
+
+    def test_a_broken_spec_is_still_the_source_of_others(self, tmp_path: Path) -> None:
+        write_specs(tmp_path, bronze_document(owner=7), silver_document())
+        assert the_problem(tmp_path).key == "owner"
+
+    def test_the_message_names_file_line_key_value_and_fix(self, tmp_path: Path) -> None:
+        path = write_spec(
+            tmp_path,
+            "bronze/shop/x.yaml",
+            "# words\ntable: bronze.x\nsource: {landing: x, format: jsn}\ncolumns:\n  a: {}\n",
+        )
+        with pytest.raises(SpecsRefusedError) as refused:
+            load_catalog(tmp_path)
+        first, second = str(refused.value).split("\n")
+        assert first == "1 problem in 1 table spec: mend the lines below, then `lakehouse check`"
+        assert second == f"  {path}:3: source.format: unknown value (got 'jsn'); did you mean 'json'?"
+        assert refused.value.exit_code is ExitCode.BAD_SPEC
+
+    def test_the_error_survives_pickling(self, tmp_path: Path) -> None:
+        write_specs(tmp_path, bronze_document(owner=7))
+        with pytest.raises(SpecsRefusedError) as refused:
+            load_catalog(tmp_path)
+        copied = pickle.loads(pickle.dumps(refused.value))
+        assert (copied.problems, str(copied)) == (refused.value.problems, str(refused.value))
+
+    def test_problems_are_in_the_order_of_file_and_line(self, tmp_path: Path) -> None:
+        write_specs(tmp_path, bronze_document(owner=7, zorder_by=["x"], kees=1))
+        lines = [problem.line for problem in problems_of(tmp_path)]
+        assert len(lines) == 3
+        assert lines == sorted(lines)
+
+
+def test_a_thousand_specs_load_within_their_budget(tmp_path: Path) -> None:
+    for number in range(334):
+        name = f"orders_{number}"
+        source = {"sources": {"o": {"table": f"silver.{name}"}}}
+        silver = silver_document(
+            f"silver.{name}", source=f"bronze.{name}", expectations=rule("expect_column_to_exist", "warn", column="day")
+        )
+        write_specs(tmp_path, bronze_document(f"bronze.{name}"), silver, gold_document(f"gold.{name}", **source))
+    began = time.process_time()
+    catalog = load_catalog(tmp_path)
+    per_spec_ms = (time.process_time() - began) / len(catalog.specs) * 1000
+    assert len(catalog.specs) == 1002
+    assert per_spec_ms < 4

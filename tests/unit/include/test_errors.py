@@ -1,0 +1,33 @@
+"""Each typed error ends a job with an outcome and an exit code of its own."""
+
+from __future__ import annotations
+
+import inspect
+
+from include import errors
+from include.errors import ExitCode, MillraceError, Outcome
+
+ENDINGS = {
+    "MillraceError": (Outcome.FAILED, ExitCode.FAILED),
+    "SpecError": (Outcome.BAD_INPUT, ExitCode.BAD_SPEC),
+    "BadInputError": (Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
+    "NotReadyError": (Outcome.NOT_READY, ExitCode.NOT_READY),
+    "ConflictError": (Outcome.CONFLICT, ExitCode.CONFLICT),
+    "LeaseLostError": (Outcome.CONFLICT, ExitCode.CONFLICT),
+    "GateFailedError": (Outcome.GATE_FAILED, ExitCode.GATE_FAILED),
+    "SparkUnavailableError": (Outcome.SPARK_UNAVAILABLE, ExitCode.SPARK_UNAVAILABLE),
+    "TornLogError": (Outcome.FAILED, ExitCode.FAILED),
+    "ConservationError": (Outcome.FAILED, ExitCode.FAILED),
+}
+
+
+def test_every_error_has_its_outcome_and_exit_code() -> None:
+    found = {name: kind for name, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, Exception)}
+    assert {name: (kind.outcome, kind.exit_code) for name, kind in found.items()} == ENDINGS
+    assert all(issubclass(kind, MillraceError) for kind in found.values())
+
+
+def test_no_two_exit_codes_are_the_same_and_only_ok_is_zero() -> None:
+    assert len({int(code) for code in ExitCode}) == len(ExitCode.__members__)
+    assert [code for code in ExitCode if code == 0] == [ExitCode.OK]
+    assert all(0 <= code < 126 for code in ExitCode), "a shell uses the codes from 126 on for itself"

@@ -1,0 +1,89 @@
+"""A DAG for any folder of specs, and a clear import error for a wrong one."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from include.contracts.job_args import Job
+from include.errors import SpecError
+from lakehouse_airflow.factory import build_domain_dag, build_maintenance_dag
+from lakehouse_airflow.operators.spark_job import SparkJobOperator
+from tests.support.specs import bronze_document, gold_document, silver_document, write_specs
+
+START = datetime(2013, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "tables"
+    monkeypatch.setenv("LAKEHOUSE_TABLES", str(folder))
+    return write_specs(folder, bronze_document(), silver_document(owner="sales"), gold_document())
+
+
+@pytest.mark.usefixtures("tables")
+def test_the_settings_of_a_dag_file_reach_every_task() -> None:
+    dag = build_domain_dag(
+        "shop",
+        schedule="0 * * * *",
+        start_date=START,
+        owner="platform",
+        first_day=date(2013, 1, 1),
+        last_day=date(2013, 12, 31),
+        title="The shop",
+        owner_links={"sales": "mailto:sales@example.com"},
+        conn_id="spark_cluster",
+        execution_timeout=timedelta(minutes=5),
+    )
+    assert (dag.dag_id, dag.dag_display_name, dag.owner_links) == (
+        "shop",
+        "The shop",
+        {"sales": "mailto:sales@example.com"},
+    )
+    assert len(dag.tasks) == 6
+    for task in dag.tasks:
+        assert isinstance(task, SparkJobOperator)
+        assert (task.first_day, task.last_day, task._conn_id) == (
+            date(2013, 1, 1),
+            date(2013, 12, 31),
+            "spark_cluster",
+        )
+        assert task.execution_timeout == timedelta(minutes=5)
+    owners = {task.task_id: task.owner for task in dag.tasks}
+    assert (owners["bronze.orders"], owners["silver.orders"], owners["silver.orders_gate"]) == (
+        "platform",
+        "sales",
+        "sales",
+    )
+
+
+def test_a_new_spec_is_a_new_pair_of_tasks(tables: Path) -> None:
+    write_specs(tables, bronze_document("bronze.returns"))
+    dag = build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
+    assert {"bronze.returns", "bronze.returns_gate"} <= set(dag.task_ids)
+
+
+@pytest.mark.usefixtures("tables")
+def test_an_unknown_domain_is_named_with_the_closest_one() -> None:
+    with pytest.raises(SpecError, match=r"no table has the domain 'shops'.*shop"):
+        build_domain_dag("shops", schedule="0 0 * * *", start_date=START, owner="platform")
+
+
+def test_a_wrong_spec_names_file_and_key(tables: Path) -> None:
+    write_specs(tables, bronze_document("bronze.returns", colour="red"))
+    with pytest.raises(SpecError) as refused:
+        build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
+    assert "returns.yaml" in str(refused.value)
+    assert "colour" in str(refused.value)
+
+
+def test_a_table_that_wants_no_optimize_is_only_vacuumed(tables: Path) -> None:
+    write_specs(tables, bronze_document("bronze.returns", maintenance={"optimize": "off"}))
+    dag = build_maintenance_dag(schedule="0 3 * * *", start_date=START, owner="platform", vacuum_dry_run=False)
+    jobs = {task.task_id: task.job for task in dag.tasks if isinstance(task, SparkJobOperator)}
+    assert jobs["bronze.returns_vacuum"] is Job.TABLE_VACUUM
+    assert "bronze.returns_optimize" not in jobs
+    assert jobs["bronze.orders_optimize"] is Job.TABLE_OPTIMIZE
+    assert dag.params["vacuum_dry_run"] is False

@@ -1,0 +1,54 @@
+"""The file keeps every line of a driver, the task log only those that matter."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from airflow.sdk.log import mask_secret
+
+from lakehouse_airflow.hooks.driver_log import TAIL_LINES, DriverLog, level_of
+
+AT = "2026-07-01 12:00:00,123"
+NOISE = [
+    "26/07/01 12:00:00 INFO SparkContext: Running Spark version 4.1.3",
+    "26/07/01 12:00:00 WARN NativeCodeLoader: Unable to load native-hadoop library for your platform",
+    "WARNING: Using incubator modules: jdk.incubator.vector",
+    "Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties",
+    "",
+]
+MATTERS = {
+    "26/07/01 12:00:00 WARN TaskSetManager: Lost task 0.0 in stage 1.0": logging.WARNING,
+    "26/07/01 12:00:00 ERROR Executor: Exception in task 0.0": logging.ERROR,
+    "2026-07-01 12:00:00,123 INFO millrace.bronze_ingest: committed batch 3": logging.INFO,
+    "2026-07-01 12:00:00,123 WARNING millrace: the spec changed": logging.WARNING,
+    "2026-07-01 12:00:00,123 ERROR py4j.clientserver: connection lost": logging.ERROR,
+}
+
+
+def test_every_line_is_kept_and_only_what_matters_is_shown(tmp_path: Path) -> None:
+    log = DriverLog(tmp_path / "run" / "1.log")
+    lines = [*NOISE, *MATTERS]
+    shown = list(log.record_and_pick(f"{line}\n" for line in lines))
+    assert shown == [(level, line) for line, level in MATTERS.items()]
+    assert log.path.read_text().splitlines() == lines
+
+
+def test_the_tail_is_the_end_of_the_output(tmp_path: Path) -> None:
+    log = DriverLog(tmp_path / "1.log")
+    list(log.record(f"line {number}\n" for number in range(100)))
+    assert log.tail.splitlines() == [f"line {number}" for number in range(100 - TAIL_LINES, 100)]
+
+
+def test_secrets_that_airflow_knows_reach_neither_file_nor_task_log(tmp_path: Path) -> None:
+    mask_secret("sesame-open-2013")
+    log = DriverLog(tmp_path / "1.log")
+    shown = list(log.record_and_pick([f"{AT} ERROR millrace: login with sesame-open-2013 refused\n"]))
+    assert shown == [(logging.ERROR, f"{AT} ERROR millrace: login with *** refused")]
+    assert "sesame" not in log.path.read_text() + log.tail
+
+
+@pytest.mark.parametrize("line", ["Traceback (most recent call last):", f"{AT} INFO py4j: x", "WARN"])
+def test_other_lines_have_no_level(line: str) -> None:
+    assert level_of(line) == 0

@@ -1,0 +1,119 @@
+"""The connection alone says how a job is started: the exact command for each kind."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from include.errors import SparkUnavailableError
+from include.spark_conf import launch_conf
+from lakehouse_airflow.hooks.driver_log import DriverLog
+from lakehouse_airflow.hooks.spark_job import SparkJobHook
+
+APPLICATION = "/project/spark_jobs/jobs/silver_merge.py"
+ARGUMENTS = ["--table", "silver.flights"]
+MakeHook = Callable[..., SparkJobHook]
+
+
+@pytest.fixture
+def jars(tmp_path: Path) -> Path:
+    folder = tmp_path / "jars"
+    folder.mkdir()
+    for name in ("delta-spark.jar", "millrace-log-store.jar"):
+        (folder / name).touch()
+    return folder
+
+
+@pytest.fixture
+def hook(tmp_path: Path, jars: Path, monkeypatch: pytest.MonkeyPatch) -> MakeHook:
+    def make(connection: dict[str, Any], **arguments: Any) -> SparkJobHook:
+        monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", **connection}))
+        arguments = {"application_args": ARGUMENTS, "name": "millrace silver.flights", **arguments}
+        return SparkJobHook(driver_log=DriverLog(tmp_path / "1.log"), jars_folder=jars, **arguments)
+
+    return make
+
+
+def conf_arguments(jars: Path, master: str) -> list[str]:
+    return [part for key, value in launch_conf(jars, master).items() for part in ("--conf", f"{key}={value}")]
+
+
+@pytest.mark.parametrize(
+    ("connection", "master", "extra"),
+    [
+        ({"host": "local[2]"}, "local[2]", []),
+        ({"host": "spark://h", "port": 7077}, "spark://h:7077", []),
+        (
+            {"host": "yarn", "extra": json.dumps({"queue": "etl", "deploy-mode": "client"})},
+            "yarn",
+            ["--queue", "etl", "--deploy-mode", "client"],
+        ),
+    ],
+    ids=["local", "standalone", "yarn"],
+)
+def test_a_spark_master_is_submitted_to(
+    hook: MakeHook, jars: Path, connection: dict[str, Any], master: str, extra: list[str]
+) -> None:
+    command = hook(connection)._build_spark_submit_command(APPLICATION)
+    assert command == [
+        "spark-submit",
+        "--master",
+        master,
+        *conf_arguments(jars, master),
+        "--name",
+        "millrace silver.flights",
+        *extra,
+        APPLICATION,
+        *ARGUMENTS,
+    ]
+
+
+def test_a_connect_server_gets_a_plain_python_client(hook: MakeHook) -> None:
+    made = hook({"host": "sc://localhost", "port": 15002, "password": "the-secret-token"})
+    assert made._build_spark_submit_command(APPLICATION) == [sys.executable, APPLICATION, *ARGUMENTS]
+    assert made.master == "sc://localhost:15002"
+    assert made._own_variables() == {"SPARK_CONNECT_AUTHENTICATE_TOKEN": "the-secret-token"}
+
+
+def test_the_tasks_own_conf_wins(hook: MakeHook) -> None:
+    command = hook({"host": "local[2]"}, conf={"spark.log.level": "INFO"})._build_spark_submit_command(APPLICATION)
+    assert [part for part in command if part.startswith("spark.log.level")] == ["spark.log.level=INFO"]
+
+
+def test_a_missing_connection_says_how_to_create_it(tmp_path: Path, jars: Path) -> None:
+    with pytest.raises(AirflowFailException, match=r"no connection 'nowhere'.*airflow connections add nowhere"):
+        SparkJobHook(driver_log=DriverLog(tmp_path / "1.log"), jars_folder=jars, conn_id="nowhere")
+
+
+@pytest.mark.parametrize("connection", [{"host": "m1"}, {"host": "http://m1", "port": 8080}])
+def test_a_master_that_spark_does_not_know_is_named(hook: MakeHook, connection: dict[str, Any]) -> None:
+    with pytest.raises(AirflowFailException, match=r"names the Spark master .*m1.*which is none: give it the host"):
+        hook(connection)
+
+
+def test_kubernetes_without_its_package_says_what_to_install(hook: MakeHook) -> None:
+    with pytest.raises(AirflowFailException, match="add apache-airflow-providers-cncf-kubernetes"):
+        hook({"host": "k8s://https://cluster", "port": 443})
+
+
+def test_missing_jars_are_named_with_the_way_out(hook: MakeHook, jars: Path) -> None:
+    made = hook({"host": "local[2]"})
+    for jar in jars.iterdir():
+        jar.unlink()
+    with pytest.raises(AirflowFailException, match="make setup"):
+        made._build_spark_submit_command(APPLICATION)
+
+
+def test_a_server_that_does_not_answer_is_found_out_at_once(hook: MakeHook) -> None:
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        made = hook({"host": "sc://127.0.0.1", "port": reserved.getsockname()[1]})
+        with pytest.raises(SparkUnavailableError, match=r"does not answer.*make up"):
+            made.submit(APPLICATION)

@@ -1,0 +1,121 @@
+"""A lake, a warm server that only listens, and job files of a few lines: operators run them as real processes."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from include.catalog import load_catalog
+from include.contracts.interval import Interval
+from include.contracts.job_args import Job
+from include.contracts.table_spec import BronzeSpec
+from lakehouse_airflow.operators import spark_job
+from tests.support.specs import bronze_document, write_specs
+
+DAY = Interval(start=datetime(2013, 1, 5, tzinfo=UTC), end=datetime(2013, 1, 6, tzinfo=UTC))
+
+JOB_HEAD = """
+import sys
+from include.contracts.job_args import JobArgs
+from include.contracts.job_report import JobReport, RowFates
+from include.errors import Outcome
+args = JobArgs.from_argv(sys.argv[1:])
+def report(outcome, message, **more):
+    about = dict(job="bronze_ingest", table=args.table, interval=args.interval, run_id=args.run_id)
+    JobReport(**about, outcome=outcome, message=message, **more).save(args.report)
+"""
+
+
+@dataclass
+class House:
+    """One installation for a test.
+
+    Attributes:
+        folder: holds everything.
+        spec: the one table, `bronze.orders`.
+    """
+
+    folder: Path
+    spec: BronzeSpec
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "lakehouse"
+
+    @property
+    def landing(self) -> Path:
+        return self.folder / "landing"
+
+    def deliver(self, name: str = "a.json", interval: Interval = DAY) -> Path:
+        """Put a landing file of one row into the interval's folder."""
+        path = self.landing / "orders" / f"date={interval.start:%Y-%m-%d}" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('{"order_id": "1", "amount": 2}\n')
+        return path
+
+    def job(self, body: str, job: Job = Job.BRONZE_INGEST) -> None:
+        """Make `body` the job file; `args` and `report` are at hand in it."""
+        path = self.folder / job.application
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(JOB_HEAD + body)
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+    rule = {"expect_table_row_count_to_be_between": {"min_value": 1}, "action": "fail", "reason": "no empty days"}
+    tables = write_specs(tmp_path / "tables", bronze_document(expectations=[rule]))
+    spec = load_catalog(tables).spec("bronze.orders")
+    assert isinstance(spec, BronzeSpec)
+    made = House(tmp_path, spec)
+    for name, folder in {"ROOT": made.root, "LANDING": made.landing, "TABLES": tables}.items():
+        monkeypatch.setenv(f"LAKEHOUSE_{name}", str(folder))
+    monkeypatch.setattr(spark_job, "PROJECT", tmp_path)
+    return made
+
+
+@pytest.fixture
+def warm_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A port that answers, as `spark_default`; the jobs of these tests say nothing to it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        connection = {"conn_type": "spark", "host": "sc://127.0.0.1", "port": port, "password": "a-secret-token"}
+        monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+        yield port
+
+
+@pytest.fixture
+def run_of() -> Callable[..., dict[str, Any]]:
+    """Make the context of a run: scheduled for `DAY`, unless told otherwise."""
+
+    def make(run_id: str = "scheduled__2013-01-06T00:00:00+00:00", **given: Any) -> dict[str, Any]:
+        run = {"run_type": "scheduled", "logical_date": DAY.start, "start": DAY.start, "end": DAY.end, **given}
+        dag_run = SimpleNamespace(
+            dag_id="shop",
+            run_id=run_id,
+            run_type=run["run_type"],
+            logical_date=run["logical_date"],
+            data_interval_start=run["start"],
+            data_interval_end=run["end"],
+        )
+        left = given.get("left")
+        ti = SimpleNamespace(
+            dag_id="shop", run_id=run_id, task_id="bronze.orders", try_number=1, xcom_pull=lambda task_ids: left
+        )
+        params = {"day": given.get("day"), "reprocess": given.get("reprocess", False)}
+        return {
+            "dag_run": dag_run,
+            "ti": ti,
+            "run_id": run_id,
+            "params": params,
+            "outlet_events": given.get("events", {}),
+        }
+
+    return make

@@ -1,0 +1,147 @@
+"""The gate decides from the verdict on the written version, and announces a version once, when its own run made it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from include.contracts.job_args import Job
+from include.errors import ConflictError, Outcome
+from lakehouse_airflow.assets import table_asset
+from lakehouse_airflow.operators import quality_gate
+from lakehouse_airflow.operators.quality_gate import QualityGateOperator
+from lakehouse_airflow.operators.task_result import TaskResult
+from tests.support.small_lake import commit_batch, judge
+from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
+
+MakeRun = Callable[..., dict[str, Any]]
+ASSET = table_asset("bronze.orders")
+RUN = "scheduled__2013-01-06T00:00:00+00:00"
+
+
+@pytest.fixture
+def earlier_events(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """The versions that this very run has announced before, as Airflow's database would say."""
+    versions: set[int] = set()
+    monkeypatch.setattr(quality_gate, "announced_by", lambda context, asset, version: version in versions)
+    return versions
+
+
+def gate() -> QualityGateOperator:
+    return QualityGateOperator(
+        task_id="orders_gate", table="bronze.orders", writer_task_id="bronze.orders", outlets=[ASSET]
+    )
+
+
+def left(version: int | None, outcome: Outcome = Outcome.COMMITTED) -> dict[str, Any]:
+    rows = {"read": 1, "applied": 1}
+    return TaskResult(outcome=outcome, message="", batch_seq=version, version=version, rows=rows).to_xcom()
+
+
+def events() -> dict[Any, Any]:
+    return {ASSET: SimpleNamespace(extra={})}
+
+
+def passed_batch(house: House, run_id: str = RUN) -> int:
+    house.deliver()
+    winner = commit_batch(house.root, house.landing, house.spec, DAY, run_id)
+    judge(house.root, house.spec, winner)
+    return winner.version
+
+
+@pytest.mark.usefixtures("earlier_events")
+def test_a_passed_version_of_this_run_is_announced_with_interval_version_and_rows(
+    house: House, run_of: MakeRun
+) -> None:
+    version = passed_batch(house)
+    task, made = gate(), events()
+    result = task.execute(run_of(left=left(version), events=made))
+    assert (result["version"], result["certified_version"]) == (version, version)
+    assert task.outlets == [ASSET]
+    assert made[ASSET].extra == {
+        "interval_start": "2013-01-05T00:00:00+00:00",
+        "interval_end": "2013-01-06T00:00:00+00:00",
+        "version": version,
+        "rows": {"read": 1, "applied": 1},
+        "batch_seq": version,
+    }
+
+
+@pytest.mark.usefixtures("earlier_events")
+def test_a_version_that_another_run_made_is_not_announced(house: House, run_of: MakeRun) -> None:
+    version = passed_batch(house, run_id="another run")
+    task = gate()
+    task.execute(run_of(left=left(version, Outcome.NO_OP), events=events()))
+    assert task.outlets == []
+
+
+@pytest.mark.usefixtures("earlier_events")
+def test_a_writer_whose_retry_found_its_own_batch_is_still_announced(house: House, run_of: MakeRun) -> None:
+    version = passed_batch(house)
+    task = gate()
+    task.execute(run_of(left=left(version, Outcome.NO_OP), events=events()))
+    assert task.outlets == [ASSET]
+
+
+def test_a_cleared_gate_announces_nothing_twice(house: House, run_of: MakeRun, earlier_events: set[int]) -> None:
+    version = passed_batch(house)
+    earlier_events.add(version)
+    task = gate()
+    task.execute(run_of(left=left(version), events=events()))
+    assert task.outlets == []
+
+
+def test_a_refused_version_names_expectation_table_version_and_what_readers_see(
+    house: House, run_of: MakeRun, capfd: pytest.CaptureFixture[str]
+) -> None:
+    passed_batch(house)
+    house.deliver("b.json")
+    winner = commit_batch(house.root, house.landing, house.spec, DAY, RUN)
+    judge(house.root, house.spec, winner, passed=False)
+    with pytest.raises(AirflowFailException) as refused:
+        gate().execute(run_of(left=left(winner.version)))
+    assert str(refused.value).splitlines()[0] == (
+        "bronze.orders version 2 refused: expect_table_row_count_to_be_between() observed 0; readers stay on version 1"
+    )
+    said = capfd.readouterr().out
+    assert "failed (fail): expect_table_row_count_to_be_between(), observed 0: no empty days" in said
+
+
+@pytest.mark.usefixtures("warm_server", "earlier_events")
+def test_a_version_without_a_verdict_is_judged_by_the_gates_own_job(house: House, run_of: MakeRun) -> None:
+    house.deliver()
+    winner = commit_batch(house.root, house.landing, house.spec, DAY, RUN)
+    house.job("report(Outcome.COMMITTED, 'passed', version=1, certified_version=1)", Job.QUALITY_GATE)
+    task, made = gate(), events()
+    result = task.execute(run_of(left=left(winner.version), events=made))
+    assert (result["version"], result["certified_version"], made[ASSET].extra["version"]) == (1, 1, 1)
+
+
+@pytest.mark.usefixtures("warm_server")
+def test_a_mended_spec_is_judged_anew(house: House, run_of: MakeRun) -> None:
+    house.deliver()
+    winner = commit_batch(house.root, house.landing, house.spec, DAY, RUN)
+    other_rules = house.spec.model_copy(update={"expectations": ()})
+    judge(house.root, other_rules, winner)
+    house.job("report(Outcome.GATE_FAILED, 'version 1 refused: expect_x()', version=1); sys.exit(14)", Job.QUALITY_GATE)
+    with pytest.raises(AirflowFailException, match=r"^version 1 refused: expect_x\(\)$"):
+        gate().execute(run_of(left=left(winner.version)))
+
+
+@pytest.mark.usefixtures("warm_server")
+def test_a_gate_job_that_could_not_judge_is_tried_again(house: House, run_of: MakeRun) -> None:
+    house.deliver()
+    winner = commit_batch(house.root, house.landing, house.spec, DAY, RUN)
+    house.job("report(Outcome.CONFLICT, 'lost'); sys.exit(13)", Job.QUALITY_GATE)
+    with pytest.raises(ConflictError, match="lost"):
+        gate().execute(run_of(left=left(winner.version)))
+
+
+def test_a_table_without_a_version_has_nothing_to_judge(house: House, run_of: MakeRun) -> None:
+    task = gate()
+    result = task.execute(run_of(left=left(None, Outcome.NO_OP)))
+    assert (result["outcome"], task.outlets) == ("no_op", [])

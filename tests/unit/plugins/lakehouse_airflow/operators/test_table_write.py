@@ -1,0 +1,185 @@
+"""A writer plans in the worker, runs its job as a real process, and ends as the report says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from include.contracts.job_args import Job, JobArgs
+from include.errors import ConflictError, NotReadyError, SparkUnavailableError
+from lakehouse_airflow.operators.table_write import TableWriteOperator
+from tests.support.small_lake import commit_batch, judge
+from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
+
+MakeRun = Callable[..., dict[str, Any]]
+COMMITTED = """
+report(Outcome.COMMITTED, "loaded 1 of 1 files", batch_seq=1, version=1, certified_version=1,
+       rows=RowFates(read=1, applied=1, inserted=1))
+"""
+
+
+def writer(**given: Any) -> TableWriteOperator:
+    return TableWriteOperator(task_id="orders", job=Job.BRONZE_INGEST, table="bronze.orders", **given)
+
+
+def driver_log(house: House) -> str:
+    found = list((house.root / "_millrace" / "driver_logs").rglob("*.log"))
+    assert len(found) == 1
+    return found[0].read_text()
+
+
+@pytest.mark.usefixtures("warm_server")
+def test_a_committed_batch_is_handed_on_as_a_small_result(house: House, run_of: MakeRun) -> None:
+    house.deliver()
+    house.job(COMMITTED)
+    assert writer().execute(run_of()) == {
+        "outcome": "committed",
+        "message": "loaded 1 of 1 files",
+        "batch_seq": 1,
+        "version": 1,
+        "certified_version": 1,
+        "rows": {"read": 1, "applied": 1, "inserted": 1},
+    }
+
+
+@pytest.mark.usefixtures("warm_server")
+def test_the_job_is_told_everything_but_secrets_on_its_command_line(house: House, run_of: MakeRun) -> None:
+    house.deliver()
+    house.job(
+        "import os; print(os.environ['SPARK_REMOTE'], os.environ['SPARK_CONNECT_AUTHENTICATE_TOKEN'])" + COMMITTED
+    )
+    task = writer()
+    task.execute(run_of(reprocess=True))
+    assert task.application == str(house.folder / "spark_jobs/jobs/bronze_ingest.py")
+    told = JobArgs.from_argv(task.application_args)
+    place = "shop/scheduled__2013-01-06T00_00_00+00_00/bronze.orders/1"
+    assert told == JobArgs(
+        table="bronze.orders",
+        interval_start=DAY.start,
+        interval_end=DAY.end,
+        run_id="scheduled__2013-01-06T00:00:00+00:00",
+        root=house.root,
+        landing=house.landing,
+        tables=house.folder / "tables",
+        report=house.root / f"_millrace/reports/{place}.json",
+        reprocess=True,
+    )
+    assert "a-secret-token" not in str(task.application_args)
+    assert (house.root / f"_millrace/driver_logs/{place}.log").read_text().startswith("sc://127.0.0.1:")
+
+
+@pytest.mark.usefixtures("warm_server")
+def test_a_run_with_nothing_new_starts_no_driver(house: House, run_of: MakeRun) -> None:
+    house.deliver()
+    winner = commit_batch(house.root, house.landing, house.spec, DAY, "an earlier run")
+    judge(house.root, house.spec, winner)
+    house.job("raise SystemExit('must not run')")
+    result = writer().execute(run_of())
+    assert (result["outcome"], result["batch_seq"], result["version"], result["certified_version"]) == (
+        "no_op",
+        1,
+        1,
+        1,
+    )
+    assert not (house.root / "_millrace" / "driver_logs").exists()
+
+
+@pytest.mark.usefixtures("warm_server")
+@pytest.mark.parametrize(
+    ("outcome", "error"),
+    [
+        ("CONFLICT", ConflictError),
+        ("NOT_READY", NotReadyError),
+        ("SPARK_UNAVAILABLE", SparkUnavailableError),
+        ("GATE_FAILED", AirflowFailException),
+        ("BAD_INPUT", AirflowFailException),
+        ("FAILED", AirflowException),
+    ],
+)
+def test_the_report_decides_the_type_of_the_error(
+    house: House, run_of: MakeRun, outcome: str, error: type[Exception]
+) -> None:
+    house.deliver()
+    house.job(f"report(Outcome.{outcome}, 'what to do next'); sys.exit(1)")
+    with pytest.raises(error) as raised:
+        writer().execute(run_of())
+    assert type(raised.value) is error
+    assert str(raised.value).splitlines()[0] == "what to do next"
+    assert raised.value.__suppress_context__
+
+
+@pytest.mark.usefixtures("warm_server")
+def test_a_driver_without_a_report_names_its_log_and_its_last_lines_are_shown(
+    house: House, run_of: MakeRun, capfd: pytest.CaptureFixture[str]
+) -> None:
+    house.deliver()
+    house.job("print('about to die'); sys.exit(9)")
+    task = writer()
+    with pytest.raises(
+        AirflowException, match=r"^bronze.orders: the driver of bronze_ingest ended and left no report"
+    ) as raised:
+        task.execute(run_of())
+    assert "driver_logs/shop/" in str(raised.value)
+    assert "(exit code 9)" in str(raised.value)
+    assert driver_log(house) == "about to die\n"
+    assert "The last lines of the driver:\nabout to die" in capfd.readouterr().out
+
+
+@pytest.mark.usefixtures("warm_server")
+def test_a_report_of_an_earlier_run_is_not_taken_for_this_one(house: House, run_of: MakeRun) -> None:
+    house.deliver()
+    house.job(COMMITTED)
+    writer().execute(run_of())
+    house.job("sys.exit(0)")
+    with pytest.raises(AirflowException, match="left no report"):
+        writer().execute(run_of())
+
+
+@pytest.mark.usefixtures("warm_server")
+def test_a_job_that_reported_its_commit_and_then_crashed_has_committed(house: House, run_of: MakeRun) -> None:
+    house.deliver()
+    house.job(COMMITTED + "sys.exit(134)")
+    assert writer().execute(run_of())["outcome"] == "committed"
+
+
+def test_a_missing_landing_folder_is_not_ready_without_a_driver(house: House, run_of: MakeRun) -> None:
+    with pytest.raises(NotReadyError, match="no landing folder"):
+        writer().execute(run_of())
+
+
+def test_a_table_without_a_spec_fails_at_once(house: House, run_of: MakeRun) -> None:
+    task = TableWriteOperator(task_id="orders", job=Job.BRONZE_INGEST, table="bronze.order")
+    with pytest.raises(AirflowFailException, match=r"no spec creates the table 'bronze\.order'"):
+        task.execute(run_of())
+
+
+def test_a_missing_connection_fails_at_once(house: House, run_of: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT", raising=False)
+    house.deliver()
+    with pytest.raises(AirflowFailException, match="airflow connections add spark_default"):
+        writer().execute(run_of())
+
+
+def test_outside_the_data_a_scheduled_run_succeeds_and_a_manual_one_fails(house: House, run_of: MakeRun) -> None:
+    task = writer(last_day=date(2013, 1, 4))
+    result = task.execute(run_of())
+    assert (result["outcome"], result["version"]) == ("no_op", None)
+    assert result["message"].startswith("no data after 2013-01-04")
+    with pytest.raises(AirflowFailException, match="no data after 2013-01-04"):
+        task.execute(run_of(run_type="manual", day="2013-01-05"))
+
+
+def test_on_kill_before_anything_was_started_does_nothing(house: House) -> None:
+    writer().on_kill()
+
+
+def test_the_constructor_only_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_TABLES", str(tmp_path / "missing"))
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT", raising=False)
+    task = writer()
+    assert (task.table, task.job, task.durable) == ("bronze.orders", Job.BRONZE_INGEST, False)

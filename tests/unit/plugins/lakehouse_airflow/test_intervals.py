@@ -1,0 +1,115 @@
+"""Every kind of run gets the right interval, and an impossible one says what to type."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from include.contracts.interval import Interval
+from lakehouse_airflow.intervals import RunDates, interval_of, label_interval, outside_data, run_dates
+
+JAN_4 = datetime(2013, 1, 4, tzinfo=UTC)
+JAN_5 = datetime(2013, 1, 5, tzinfo=UTC)
+JAN_6 = datetime(2013, 1, 6, tzinfo=UTC)
+FIFTH = Interval(start=JAN_5, end=JAN_6)
+
+
+def event(start: datetime, end: datetime) -> dict[str, Any]:
+    return {"interval_start": start.isoformat(), "interval_end": end.isoformat(), "version": 3}
+
+
+@pytest.mark.parametrize("run_type", ["scheduled", "backfill"])
+def test_a_run_of_the_clock_carries_its_own_interval(run_type: str) -> None:
+    assert interval_of(RunDates(run_type, logical_date=JAN_5, start=JAN_5, end=JAN_6)) == FIFTH
+
+
+@pytest.mark.parametrize("run_type", ["manual", "operator_triggered", "asset_materialization"])
+def test_the_day_of_the_form_is_the_whole_utc_day(run_type: str) -> None:
+    now = datetime(2026, 7, 1, 13, 5, tzinfo=UTC)
+    inferred = now.replace(hour=0, minute=0)
+    dates = RunDates(run_type, logical_date=now, start=inferred - timedelta(days=1), end=inferred, day="2013-01-05")
+    assert interval_of(dates) == FIFTH
+
+
+def test_the_day_of_the_form_works_without_any_date() -> None:
+    assert interval_of(RunDates("manual", day="2013-01-05")) == FIFTH
+
+
+def test_a_manual_run_whose_interval_starts_at_its_date_is_taken_as_it_is() -> None:
+    assert interval_of(RunDates("manual", logical_date=JAN_5, start=JAN_5, end=JAN_6)) == FIFTH
+
+
+def test_a_manual_run_whose_inferred_interval_is_another_day_says_what_to_type() -> None:
+    with pytest.raises(AirflowFailException) as refused:
+        interval_of(RunDates("manual", logical_date=JAN_5, start=JAN_4, end=JAN_5))
+    message = str(refused.value)
+    assert "triggered by hand for 2013-01-05" in message
+    assert "starts on 2013-01-04" in message
+    assert 'Day = 2013-01-05 in the form (in the API or CLI: conf {"day": "2013-01-05"})' in message
+
+
+def test_a_manual_run_without_any_date_says_what_to_type() -> None:
+    with pytest.raises(AirflowFailException, match=r"has no date: trigger it again with Day = "):
+        interval_of(RunDates("manual"))
+
+
+def test_a_day_that_is_no_date_is_named() -> None:
+    with pytest.raises(AirflowFailException, match="Day is '5 January'"):
+        interval_of(RunDates("manual", day="5 January"))
+
+
+def test_a_backfill_takes_no_day() -> None:
+    with pytest.raises(AirflowFailException, match="carries its own date"):
+        interval_of(RunDates("backfill", start=JAN_5, end=JAN_6, day="2013-01-07"))
+
+
+def test_a_scheduled_run_without_an_interval_names_the_timetable() -> None:
+    with pytest.raises(AirflowFailException, match="CronDataIntervalTimetable"):
+        interval_of(RunDates("scheduled", logical_date=JAN_5))
+
+
+def test_an_asset_event_hands_its_interval_on() -> None:
+    assert interval_of(RunDates("asset_triggered", events=(event(JAN_5, JAN_6), event(JAN_5, JAN_6)))) == FIFTH
+
+
+def test_asset_events_that_disagree_are_to_be_run_one_by_one() -> None:
+    with pytest.raises(
+        AirflowFailException, match=r"different intervals \(2013-01-04, 2013-01-05\).*one after the other"
+    ):
+        interval_of(RunDates("asset_triggered", events=(event(JAN_5, JAN_6), event(JAN_4, JAN_5))))
+
+
+@pytest.mark.parametrize("events", [(), ({},), ({"interval_start": JAN_5.isoformat()}, event(JAN_5, JAN_6))])
+def test_an_asset_event_without_an_interval_says_what_to_type(events: tuple[dict[str, Any], ...]) -> None:
+    with pytest.raises(AirflowFailException, match="carries no interval"):
+        interval_of(RunDates("asset_triggered", events=events))
+
+
+def test_the_days_of_the_data_are_inclusive() -> None:
+    assert outside_data(FIFTH, date(2013, 1, 5), date(2013, 1, 5)) == ""
+    assert outside_data(FIFTH, None, None) == ""
+    assert outside_data(FIFTH, None, date(2013, 1, 4)).startswith("no data after 2013-01-04")
+    assert outside_data(FIFTH, date(2013, 1, 6), None).startswith("no data before 2013-01-06")
+
+
+def test_maintenance_runs_under_a_name_whatever_started_it() -> None:
+    now = datetime(2026, 7, 1, 13, 5, tzinfo=UTC)
+    assert label_interval(RunDates("manual"), now).start == datetime(2026, 7, 1, tzinfo=UTC)
+    assert label_interval(RunDates("scheduled", start=JAN_5, end=JAN_6), now) == FIFTH
+
+
+def test_the_context_of_a_run_is_read_safely() -> None:
+    events = {"silver.flights": [SimpleNamespace(extra=event(JAN_5, JAN_6))]}
+    run = SimpleNamespace(
+        run_type=SimpleNamespace(value="asset_triggered"),
+        logical_date=None,
+        data_interval_start=None,
+        data_interval_end=None,
+    )
+    context = {"dag_run": run, "params": {"day": None}, "triggering_asset_events": events}
+    dates = run_dates(context)  # type: ignore[arg-type]
+    assert (dates.run_type, dates.by_hand, interval_of(dates)) == ("asset_triggered", False, FIFTH)

@@ -1,0 +1,54 @@
+"""The type of an error alone says whether a task is tried again, and when."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from airflow.sdk import RetryAction
+
+from include.errors import (
+    BadInputError,
+    ConflictError,
+    LeaseLostError,
+    NotReadyError,
+    SparkUnavailableError,
+    SpecError,
+    TornLogError,
+)
+from lakehouse_airflow.retries import RETRIES, TypedRetryPolicy
+
+
+def delays(error: Exception) -> list[timedelta | None]:
+    policy = TypedRetryPolicy()
+    decisions = [policy.evaluate(error, number, RETRIES) for number in range(1, RETRIES + 1)]
+    assert {decision.action for decision in decisions} == {RetryAction.RETRY}
+    return [decision.retry_delay for decision in decisions]
+
+
+@pytest.mark.parametrize("error", [ConflictError("lost"), LeaseLostError("lost")])
+def test_a_conflict_is_tried_again_soon_and_then_less_often(error: Exception) -> None:
+    assert delays(error) == [timedelta(seconds=seconds) for seconds in (10, 20, 40, 80)]
+
+
+def test_a_missing_spark_server_is_waited_for_in_seconds() -> None:
+    assert delays(SparkUnavailableError("down")) == [timedelta(seconds=seconds) for seconds in (15, 30, 60, 120)]
+
+
+def test_late_data_is_waited_for_in_minutes() -> None:
+    assert delays(NotReadyError("late")) == [timedelta(minutes=minutes) for minutes in (5, 10, 20, 40)]
+
+
+@pytest.mark.parametrize("error", [SpecError("wrong"), BadInputError("broken"), TornLogError("torn")])
+def test_what_a_person_must_look_at_is_not_tried_again(error: Exception) -> None:
+    decision = TypedRetryPolicy().evaluate(error, 1, RETRIES)
+    assert (decision.action, decision.reason) == (RetryAction.FAIL, str(error))
+
+
+@pytest.mark.parametrize("error", [RuntimeError("?"), KeyboardInterrupt()])
+def test_everything_else_keeps_the_tasks_own_retries(error: BaseException) -> None:
+    assert TypedRetryPolicy().evaluate(error, 1, RETRIES).action is RetryAction.DEFAULT
+
+
+def test_the_reason_is_the_first_line_of_the_message() -> None:
+    assert TypedRetryPolicy().evaluate(ConflictError("lost\nfour frames"), 1, RETRIES).reason == "lost"

@@ -1,0 +1,306 @@
+"""The commit protocol, step by step, on real tables: what each ending of a write leads to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from include.contracts.job_report import RowFates
+from include.control.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner
+from include.control.delta_log import latest_version
+from include.control.leases import Leases
+from include.control.ledger import Ledger
+from include.control.objects import LocalObjectStore
+from include.errors import ConflictError, ConservationError, ExitCode, LeaseLostError, MillraceError, TornLogError
+from include.paths import LakehousePaths
+from spark_jobs.delta_io.batches import BatchPlan, BatchRequest, BatchResult, BatchWriter, Closing, commit_conf
+from tests.support.delta_tables import append, commit, commit_file, create_table, day, intent_of, raise_epoch
+
+ORDERS = Stream("bronze.orders")
+FILE = FileFact(path="a.json", size=9, mtime_ns=1, checksum="aa")
+
+Conf = dict[str, str]
+
+
+class ConcurrentAppendException(Exception):
+    """As Delta raises it, by its name."""
+
+
+class MetadataChangedException(Exception):
+    """As Delta raises it, by its name."""
+
+
+class ThreeRows:
+    """A batch of three rows; `before` and `after` are what befalls each write, in turn."""
+
+    def __init__(self, table: Path) -> None:
+        self.table = table
+        self.before: list[Callable[[], None]] = []
+        self.after: list[Callable[[], None]] = []
+        self.on_plan: list[Callable[[], None]] = []
+        self.left = 1
+        self.fates = RowFates(read=3, applied=3, inserted=3)
+        self.intents: list[Intent] = []
+        self.closed: list[Winner] = []
+        self.positions: list[StreamPosition] = []
+
+    def plan(self, position: StreamPosition) -> BatchPlan | None:
+        self.positions.append(position)
+        if self.on_plan:
+            self.on_plan.pop(0)()
+        return BatchPlan(BatchSources(files=1), (FILE,)) if self.left else None
+
+    def write(self, session: Conf, intent: Intent, plan: BatchPlan) -> None:
+        self.intents.append(intent)
+        if self.before:
+            self.before.pop(0)()
+        txn = session["spark.databricks.delta.write.txnAppId"], int(session["spark.databricks.delta.write.txnVersion"])
+        if (DeltaTable(str(self.table)).transaction_version(txn[0]) or 0) >= txn[1]:
+            return  # Delta skips it without a sign
+        append(self.table, 3, txn=txn, user_metadata=session["spark.databricks.delta.commitInfo.userMetadata"])
+        self.left -= 1
+        if self.after:
+            self.after.pop(0)()
+
+    def close(self, winner: Winner) -> Closing:
+        self.closed.append(winner)
+        return Closing(self.fates, {"a.json": 3})
+
+
+class Lake:
+    """A table, its ledger, and a writer for its next batch."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.table = LakehousePaths(root).table("bronze.orders")
+        self.table_id = create_table(self.table)
+        self.ledger = Ledger(LakehousePaths(root))
+        self.work = ThreeRows(self.table)
+        self.sessions: list[Conf] = []
+
+    def writer(self, max_attempts: int = 8) -> BatchWriter:
+        request = BatchRequest(self.table, ORDERS, day(), "manual__1", "5bec")
+        return BatchWriter(request, self.work, self.ledger, self._open_session, max_attempts)
+
+    def run(self, max_attempts: int = 8) -> BatchResult:
+        return self.writer(max_attempts).run_unleased()
+
+    def someone_else_commits(self, batch_seq: int) -> Winner:
+        return commit(self.table, intent_of(self.table_id, batch_seq, stream=ORDERS), rows=3)
+
+    @contextmanager
+    def _open_session(self, conf: Conf) -> Iterator[Conf]:
+        self.sessions.append(conf)
+        yield conf
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(tmp_path)
+
+
+def failing(error: Exception) -> Callable[[], None]:
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
+def test_a_batch_is_planned_recorded_committed_settled_and_closed(lake: Lake) -> None:
+    result = lake.run()
+    winner = result.winner
+    assert winner is not None
+    assert (result.committed, result.previous, result.attempts, result.conflicts) == (True, None, 1, [])
+    assert (winner.batch_seq, winner.version, winner.intent.table_id) == (1, 1, lake.table_id)
+    assert (winner.intent.run_id, winner.intent.interval_start) == ("manual__1", day().start)
+    assert result.rows == lake.work.fates == lake.ledger.closed(winner)
+    assert lake.ledger.last_committed("bronze.orders", lake.table_id, "main") == winner
+    assert lake.ledger.loaded_files("bronze.orders", lake.table_id) == {"a.json": FILE}
+
+
+def test_the_session_of_a_write_carries_number_and_token(lake: Lake) -> None:
+    lake.run()
+    (intent,) = lake.work.intents
+    assert lake.sessions == [commit_conf(intent)]
+    conf = lake.sessions[0]
+    assert conf["spark.databricks.delta.write.txnAppId"] == "millrace/bronze.orders/main"
+    assert conf["spark.databricks.delta.write.txnVersion"] == "1"
+    told = json.loads(conf["spark.databricks.delta.commitInfo.userMetadata"])
+    assert Intent.model_validate(told["millrace"]) == intent
+
+
+def test_batches_are_numbered_one_after_the_other(lake: Lake) -> None:
+    lake.work.left = 3
+    results = [lake.run() for _ in range(3)]
+    assert [result.winner.batch_seq for result in results if result.winner] == [1, 2, 3]
+    assert results[2].previous == results[1].winner
+
+
+def test_nothing_to_do_before_the_first_batch_ends_without_one(lake: Lake) -> None:
+    lake.work.left = 0
+    result = lake.run()
+    assert (result.winner, result.committed, result.attempts) == (None, False, 0)
+    assert latest_version(lake.table) == 0
+
+
+def test_nothing_new_names_the_last_batch_and_its_rows(lake: Lake) -> None:
+    first = lake.run()
+    again = lake.run()
+    assert (again.winner, again.committed, again.rows) == (first.winner, False, first.rows)
+    assert len(lake.work.closed) == 1, "a closed batch was closed again"
+
+
+def test_an_error_after_the_commit_landed_is_a_success(lake: Lake) -> None:
+    lake.work.after = [failing(OSError("the connection broke while the answer was under way"))]
+    result = lake.run()
+    assert result.committed
+    assert (result.attempts, latest_version(lake.table)) == (1, 1)
+
+
+def test_a_conflict_after_the_commit_landed_is_a_success_too(lake: Lake) -> None:
+    lake.work.after = [failing(RuntimeError("[DELTA_CONCURRENT_TRANSACTION] somebody wrote my number"))]
+    assert lake.run().conflicts == []
+    assert latest_version(lake.table) == 1
+
+
+def test_a_conflict_with_other_rows_is_tried_again_under_the_same_token(lake: Lake) -> None:
+    lake.work.before = [failing(ConcurrentAppendException("files were added"))]
+    result = lake.run()
+    assert (result.committed, result.attempts) == (True, 1)
+    assert result.conflicts == ["ConcurrentAppendException"]
+    assert len(lake.work.intents) == 2
+    assert len({intent.token for intent in lake.work.intents}) == 1
+    assert len(lake.sessions) == 2, "each try has a session of its own"
+
+
+def test_a_changed_table_is_planned_for_again_under_a_new_token(lake: Lake) -> None:
+    lake.work.before = [failing(MetadataChangedException("a column was added"))]
+    result = lake.run()
+    assert (result.committed, result.attempts) == (True, 2)
+    assert result.conflicts == ["MetadataChangedException"]
+    assert len({intent.token for intent in lake.work.intents}) == 2
+    assert {intent.batch_seq for intent in lake.work.intents} == {1}
+
+
+def test_a_number_that_went_to_someone_else_is_planned_for_again(lake: Lake) -> None:
+    lake.work.before = [lambda: lake.someone_else_commits(1) and None]
+    result = lake.run()
+    assert result.winner is not None
+    assert (result.winner.batch_seq, result.attempts, result.conflicts) == (2, 2, ["ConcurrentTransactionException"])
+    assert [position.next_seq for position in lake.work.positions] == [1, 2]
+    assert [winner.batch_seq for winner in lake.work.closed] == [1, 2], "the other's batch is finished first"
+
+
+def test_an_error_without_a_commit_is_raised_as_it_came(lake: Lake) -> None:
+    lake.work.before = [failing(ZeroDivisionError("in the middle of a write"))]
+    with pytest.raises(ZeroDivisionError, match="in the middle"):
+        lake.run()
+    assert (latest_version(lake.table), len(lake.work.intents)) == (0, 1)
+    assert lake.ledger.loaded_files("bronze.orders", lake.table_id) == {}
+    assert lake.run().committed, "the next run goes on as if nothing had been"
+
+
+def test_a_write_without_error_and_without_commit_is_an_error(lake: Lake) -> None:
+    def forget_the_txn() -> None:
+        for key in ("txnAppId", "txnVersion"):
+            lake.sessions[-1][f"spark.databricks.delta.write.{key}"] = "0"
+
+    lake.work.before = [forget_the_txn]
+    append(lake.table, txn=("0", 1))
+    with pytest.raises(MillraceError, match="without an error and without a commit") as raised:
+        lake.run()
+    assert "another session" in str(raised.value)
+
+
+def test_an_epoch_raised_after_the_plan_makes_it_void(lake: Lake) -> None:
+    lake.work.on_plan = [lambda: raise_epoch(lake.table, "1") and None]
+    result = lake.run()
+    assert (result.committed, result.attempts) == (True, 2)
+    assert [position.epoch for position in lake.work.positions] == ["0", "1"]
+    assert len(lake.work.intents) == 1, "a void plan was written"
+
+
+def test_what_a_writer_that_died_left_undone_is_finished_before_anything_new(lake: Lake) -> None:
+    died = lake.someone_else_commits(1)
+    result = lake.run()
+    assert lake.work.closed[0] == died
+    assert lake.ledger.closed(died) == lake.work.fates
+    assert result.previous == died
+    assert result.winner is not None
+    assert result.winner.batch_seq == 2
+
+
+def test_what_was_left_undone_is_finished_even_if_nothing_is_new(lake: Lake) -> None:
+    died, lake.work.left = lake.someone_else_commits(1), 0
+    result = lake.run()
+    assert (result.winner, result.committed, result.rows) == (died, False, lake.work.fates)
+    assert lake.ledger.closed(died) is not None
+
+
+def test_a_batch_whose_secondary_writes_failed_is_closed_by_the_next_run(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(lake.work, "close", lambda _: failing(OSError("disk full"))())
+        with pytest.raises(OSError, match="disk full"):
+            lake.run()
+    assert latest_version(lake.table) == 1
+    result = lake.run()
+    assert (result.committed, result.rows, latest_version(lake.table)) == (False, lake.work.fates, 1)
+    assert result.winner is not None
+    assert lake.ledger.closed(result.winner) == lake.work.fates
+
+
+def test_rows_that_are_not_conserved_leave_the_batch_unclosed(lake: Lake) -> None:
+    lake.work.fates = RowFates(read=4, applied=3, inserted=3)
+    with pytest.raises(ConservationError, match="do not add up"):
+        lake.run()
+    last = lake.ledger.last_committed("bronze.orders", lake.table_id, "main")
+    assert last is not None
+    assert lake.ledger.closed(last) is None
+
+
+def test_who_loses_until_the_budget_is_spent_gives_up_with_a_conflict(lake: Lake) -> None:
+    lake.work.before = [failing(ConcurrentAppendException("files were added")) for _ in range(2)]
+    with pytest.raises(ConflictError) as raised:
+        lake.run(max_attempts=2)
+    assert raised.value.exit_code is ExitCode.CONFLICT
+    said = str(raised.value)
+    assert said.startswith("bronze.orders: lost to other writers 2 times in ")
+    assert "ConcurrentAppendException, ConcurrentAppendException" in said
+    assert latest_version(lake.table) == 0
+
+
+def test_a_torn_log_stops_the_run_before_anything_is_planned(lake: Lake) -> None:
+    lake.someone_else_commits(1)
+    lake.someone_else_commits(2)
+    commit_file(lake.table, 1).unlink()
+    with pytest.raises(TornLogError):
+        lake.run()
+    assert lake.work.positions == []
+
+
+def test_the_stream_is_leased_while_it_is_written(lake: Lake) -> None:
+    store = LocalObjectStore(lake.root / "leases")
+    held: list[list[str]] = []
+    lake.work.before = [lambda: held.append(store.keys(""))]
+    result = lake.writer().run(Leases(store, "run one"))
+    assert held == [["bronze.orders.stream-main"]]
+    assert result.committed
+    assert 0 <= result.waited_s < 60
+    assert store.keys("") == []
+
+
+def test_without_the_lease_nothing_is_planned(lake: Lake) -> None:
+    store = LocalObjectStore(lake.root / "leases")
+    with (
+        Leases(store, "maintenance").table("bronze.orders"),
+        pytest.raises(LeaseLostError, match="held by maintenance"),
+    ):
+        lake.writer().run(Leases(store, "run one", patience_s=0.2))
+    assert (lake.work.positions, lake.sessions) == ([], [])

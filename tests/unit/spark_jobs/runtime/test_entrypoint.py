@@ -1,0 +1,114 @@
+"""What every job has around it: whatever happens, a report and the exit code that belongs to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from include.contracts.job_args import Job, JobArgs
+from include.contracts.job_report import JobReport
+from include.errors import (
+    BadInputError,
+    ConflictError,
+    ExitCode,
+    GateFailedError,
+    MillraceError,
+    NotReadyError,
+    Outcome,
+)
+from spark_jobs.runtime.context import JobContext
+from spark_jobs.runtime.entrypoint import main, run_and_report
+from tests.support.delta_tables import day
+
+ENDINGS = [
+    (NotReadyError("no landing folder"), Outcome.NOT_READY, ExitCode.NOT_READY),
+    (BadInputError("a file is broken"), Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
+    (ConflictError("lost 8 times"), Outcome.CONFLICT, ExitCode.CONFLICT),
+    (GateFailedError("refused"), Outcome.GATE_FAILED, ExitCode.GATE_FAILED),
+    (MillraceError("torn"), Outcome.FAILED, ExitCode.FAILED),
+]
+
+
+@pytest.fixture
+def args(tmp_path: Path) -> JobArgs:
+    return JobArgs(
+        table="silver.flights",
+        interval_start=day().start,
+        interval_end=day().end,
+        run_id="manual__1",
+        root=tmp_path / "lakehouse",
+        landing=tmp_path / "landing",
+        tables=tmp_path / "tables",
+        report=tmp_path / "reports" / "silver.flights.json",
+    )
+
+
+def report_of(args: JobArgs, outcome: Outcome = Outcome.COMMITTED) -> JobReport:
+    return JobReport(
+        job="silver_merge",
+        table=args.table,
+        outcome=outcome,
+        message="batch 1",
+        interval=args.interval,
+        run_id=args.run_id,
+        timings_s={"batch": 1.0},
+    )
+
+
+def test_a_job_leaves_its_report_with_the_time_it_took(args: JobArgs) -> None:
+    returned = run_and_report(Job.SILVER_MERGE, lambda context: report_of(context.args), args)
+    assert JobReport.load(args.report) == returned
+    assert returned.timings_s.keys() == {"batch", "total"}
+    assert returned.outcome is Outcome.COMMITTED
+
+
+@pytest.mark.parametrize(("error", "outcome", "exit_code"), ENDINGS)
+def test_a_typed_error_becomes_a_report_that_names_it(
+    args: JobArgs, error: MillraceError, outcome: Outcome, exit_code: ExitCode
+) -> None:
+    def run(_: JobContext) -> JobReport:
+        raise error
+
+    report = run_and_report(Job.SILVER_MERGE, run, args)
+    assert JobReport.load(args.report) == report
+    assert (report.outcome, report.exit_code, report.error_class) == (outcome, exit_code, type(error).__name__)
+    assert report.message == str(error)
+    assert (report.table, report.interval, report.run_id) == ("silver.flights", day(), "manual__1")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(28, "No space left on device"), "silver.flights: OSError: [Errno 28] No space left on device"),
+        (KeyError(), "silver.flights: KeyError: KeyError"),
+    ],
+)
+def test_any_other_error_becomes_a_report_that_names_table_and_class(
+    args: JobArgs, error: Exception, message: str
+) -> None:
+    def run(_: JobContext) -> JobReport:
+        raise error
+
+    report = run_and_report(Job.SILVER_MERGE, run, args)
+    assert (report.outcome, report.exit_code) == (Outcome.FAILED, ExitCode.FAILED)
+    assert report.message == message
+    assert JobReport.load(args.report) == report
+
+
+def test_a_specs_error_is_reported_before_spark_is_touched(args: JobArgs) -> None:
+    report = run_and_report(
+        Job.SILVER_MERGE, lambda context: report_of(context.args, Outcome(context.spec.table)), args
+    )
+    assert (report.outcome, report.error_class) == (Outcome.BAD_INPUT, "SpecError")
+    assert str(args.tables) in report.message
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"), [(Outcome.COMMITTED, 0), (Outcome.NO_OP, 0), (Outcome.GATE_FAILED, 14), (Outcome.FAILED, 1)]
+)
+def test_a_process_exits_with_the_code_of_its_report(args: JobArgs, outcome: Outcome, code: int) -> None:
+    with pytest.raises(SystemExit) as exited:
+        main(Job.SILVER_MERGE, lambda context: report_of(context.args, outcome), args.to_argv())
+    assert exited.value.code == code
+    assert JobReport.load(args.report) is not None
