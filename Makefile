@@ -22,7 +22,7 @@ down: setup ## stop the local stack; nothing is left behind
 	@$(PYTHON) -m embedded.down
 
 test: setup ## all tests
-	@$(PYTHON) -m pytest tests
+	@$(PYTHON) -m pytest --doctest-modules tests include spark_jobs plugins
 
 lint: setup ## ruff, mypy and the import contracts
 	@$(PYTHON) -m ruff check .

@@ -9,7 +9,7 @@ from typing import Any
 
 from include.contracts.table_spec import SPEC_OF_LAYER, AnySpec
 from include.errors import SpecError
-from include.specs.columns import check_columns, check_snapshot
+from include.specs.columns import check_columns, check_received, check_snapshot
 from include.specs.expectations import check_expectations
 from include.specs.files import SpecFile, read_spec_file
 from include.specs.gold import check_gold_names
@@ -19,7 +19,15 @@ from include.specs.problem import Finding, SpecProblem, SpecsRefusedError, did_y
 from include.specs.properties import check_properties
 from include.specs.shape import shape
 
-_CHECKS = (check_columns, check_snapshot, check_expectations, check_properties, check_landing, check_gold_names)
+_CHECKS = (
+    check_columns,
+    check_received,
+    check_snapshot,
+    check_expectations,
+    check_properties,
+    check_landing,
+    check_gold_names,
+)
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,11 @@ def latest_version(table: Path) -> int:
     return max(_commit_versions(table), default=-1)
 
 
+def commits_still_known(table: Path, after: int | None) -> Iterator[Commit]:
+    """The commits above `after`, or from the oldest one that the log still has; for what needs no complete history."""
+    return commits_after(table, min(_commit_versions(table), default=0) - 1 if after is None else after)
+
+
 def commits_after(table: Path, version: int) -> Iterator[Commit]:
     """The commits above `version`, upward, until the log ends.
 

@@ -41,6 +41,16 @@ def check_columns(document: Document) -> Iterator[Finding]:
                 yield unknown_column((key, index), name, columns)
 
 
+def check_received(document: Document) -> Iterator[Finding]:
+    """Bronze keeps columns as received: expressions over them belong to silver."""
+    columns = document.get("columns")
+    received = str(document.get("table", "")).startswith("bronze.") and isinstance(columns, dict)
+    for name, column in columns.items() if received and isinstance(columns, dict) else ():
+        if isinstance(column, dict) and "from" in column:
+            message = "bronze keeps its columns as received"
+            yield Finding(("columns", name, "from"), message, column["from"], "leave it out, and state it in silver")
+
+
 def check_snapshot(document: Document) -> Iterator[Finding]:
     """A full snapshot has no order of its own and states no deletes: a missing key is one."""
     for key in ("sequence_by", "apply_as_deletes"):

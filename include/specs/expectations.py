@@ -37,6 +37,7 @@ def check_expectations(document: Document) -> Iterator[Finding]:
                 path = ("expectations", index, name)
                 yield from _check_arguments(path, name, given)
                 yield from _check_tolerance(path, given, rule.get("action"))
+                yield from _check_layer(("expectations", index, "action"), document, rule.get("action"))
                 yield from _check_columns(path, given, columns or ())
                 yield from check_kinds(path, given, document.get("columns"))
 
@@ -61,6 +62,12 @@ def _check_tolerance(path: KeyPath, given: Mapping[str, Any], action: object) ->
     if "mostly" in given and action in ROW_ACTIONS:
         fix = f"leave it out, since {action} takes out just the rows that fail; or use `action: warn` or `fail`"
         yield Finding((*path, "mostly"), "a rule on single rows has no tolerance", given["mostly"], fix)
+
+
+def _check_layer(path: KeyPath, document: Document, action: object) -> Iterator[Finding]:
+    if action in ROW_ACTIONS and str(document.get("table", "")).startswith("gold."):
+        fix = "use `action: warn` or `fail`, or state the rule on the silver table"
+        yield Finding(path, "a row of gold is a group of rows, so none is taken out", action, fix)
 
 
 def _check_columns(path: KeyPath, given: Mapping[str, Any], columns: list[str] | tuple[()]) -> Iterator[Finding]:

@@ -157,7 +157,7 @@ class BatchWriter:
         retrying = Retrying(
             retry=retry_if_exception_type(_PlanAgainError),
             stop=stop_after_attempt(self._max_attempts),
-            wait=wait_exponential_jitter(initial=0.1, max=5.0),
+            wait=wait_exponential_jitter(initial=0.1, max=5.0, jitter=0.1),
             retry_error_callback=self._give_up,
         )
         return retrying(self._plan_and_commit)
@@ -216,7 +216,7 @@ class BatchWriter:
         retrying = Retrying(
             retry=retry_if_exception_type(_SamePlanAgainError),
             stop=stop_after_attempt(self._max_attempts),
-            wait=wait_exponential_jitter(initial=0.1, max=5.0),
+            wait=wait_exponential_jitter(initial=0.1, max=5.0, jitter=0.1),
             retry_error_callback=self._give_up,
         )
         return retrying(self._commit_once, intent, plan, position)

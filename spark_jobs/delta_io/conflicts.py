@@ -28,7 +28,8 @@ _BY_CONDITION = {
     "DELTA_PROTOCOL_CHANGED": Conflict.PROTOCOL_CHANGED,
 }
 
-_CONDITION = re.compile(r"\[(DELTA_[A-Z_]+)[.\]]")
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+)[.\]]")
+"""The first condition of a message is the error's own; a later one may be quoted data."""
 
 SAME_PLAN = frozenset(
     {

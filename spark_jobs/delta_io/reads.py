@@ -26,6 +26,8 @@ def read_appended(spark: SparkSession, path: Path, after: int | None, upto: int)
     """
     if after is None:
         return read_version(spark, path, upto)
+    if after >= upto:
+        return read_version(spark, path, upto).limit(0)
     try:
         return read_changes(spark, path, after, upto).where("_change_type = 'insert'").drop(*CHANGE_COLUMNS)
     except PySparkException as error:

@@ -6,7 +6,7 @@ from tenacity import Retrying, retry_if_exception_type
 
 from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
-from include.errors import BadInputError
+from include.errors import BadInputError, Outcome
 from spark_jobs.delta_io.tables import ensure_table
 from spark_jobs.layers.bronze import BronzeIngest, UnreadableFileError, bronze_shape
 from spark_jobs.layers.writing import write_batch
@@ -15,10 +15,9 @@ from spark_jobs.runtime.entrypoint import main
 
 
 def run(context: JobContext) -> JobReport:
-    """Load what is sound; then fail if any file was broken, naming each.
+    """Load what is sound; the run ends as bad input if any file was broken, and names each.
 
     Raises:
-        BadInputError: files could not be loaded; all others are.
         NotReadyError: the interval's landing folder does not exist.
     """
     ingest = BronzeIngest(context)
@@ -27,10 +26,13 @@ def run(context: JobContext) -> JobReport:
     # Each unreadable file is left out of the next plan, so this ends after as many rounds as there are such files.
     report = Retrying(retry=retry_if_exception_type(UnreadableFileError), reraise=True)(write_batch, context, ingest)
     report = report.model_copy(update={"files": ingest.file_statuses()})
-    if ingest.broken:
-        report.save(context.args.report)
-        raise BadInputError(ingest.broken_message())
-    return report
+    return _as_bad_input(report, ingest.broken_message()) if ingest.broken else report
+
+
+def _as_bad_input(report: JobReport, message: str) -> JobReport:
+    """The report of a run that loaded all it could; its rows and version are those of what was loaded."""
+    ended = {"outcome": Outcome.BAD_INPUT, "error_class": BadInputError.__name__, "message": message}
+    return report.model_copy(update=ended)
 
 
 if __name__ == "__main__":

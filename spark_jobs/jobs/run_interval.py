@@ -12,7 +12,7 @@ from include.contracts.table_spec import AnySpec
 from include.errors import ExitCode, Outcome
 from spark_jobs.jobs import bronze_ingest, gold_aggregate, silver_merge
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.runtime.entrypoint import RunJob, log_to_stderr, run_and_report
+from spark_jobs.runtime.entrypoint import RunJob, run_and_report, start_process
 
 RUN: dict[Job, RunJob] = {
     Job.BRONZE_INGEST: bronze_ingest.run,
@@ -55,6 +55,6 @@ def _blocked(job: Job, by: list[str]) -> RunJob:
 
 
 if __name__ == "__main__":
-    log_to_stderr()
+    start_process()
     worst = [report.exit_code for report in run_interval(IntervalArgs.from_argv(sys.argv[1:]))]
     sys.exit(next((code for code in worst if code is not ExitCode.OK), ExitCode.OK))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from deltalake import DeltaTable
 
-from include.control.delta_log import commits_after
+from include.control.delta_log import commits_still_known
 from include.control.gates import GateResult
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.quality.suites import judge
@@ -49,7 +49,7 @@ def _judge(context: JobContext, version: int, certified: int | None) -> GateResu
     path = context.paths.table(spec.table)
     checks = judge(read_version(context.spark, path, version), spec.table_rules) if spec.table_rules else ()
     said = verdict(spec.table, version, checks, certified)
-    commits = commits_after(path, -1 if certified is None else certified)
+    commits = commits_still_known(path, certified)
     batches = [commit.metadata for commit in commits if commit.metadata and commit.version <= version]
     return GateResult(
         table=spec.table,

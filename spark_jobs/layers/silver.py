@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from include.contracts.job_report import RowFates
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import BatchSources, Intent, StreamPosition, Winner
-from include.control.delta_log import commits_after, read_commit
+from include.control.delta_log import commits_still_known, read_commit
 from include.control.source_ranges import certified_sources, new_ranges
 from include.errors import ConservationError
 from spark_jobs.delta_io.batches import BatchPlan, Closing
@@ -111,7 +111,7 @@ class SilverMerge:
             return None
         after, upto = span
         source = self._context.paths.table(self.spec.source)
-        commits = commits_after(source, -1 if after is None else after)
+        commits = commits_still_known(source, after)
         arrived = [
             Intent.model_validate(commit.metadata).interval_start
             for commit in commits

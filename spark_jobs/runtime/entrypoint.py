@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -19,14 +20,19 @@ log = logging.getLogger("millrace")
 
 def main(job: Job, run: RunJob, argv: list[str] | None = None) -> None:
     """Run a job as a process: parse, run, leave the report, exit with its code."""
-    log_to_stderr()
+    start_process()
     report = run_and_report(job, run, JobArgs.from_argv(sys.argv[1:] if argv is None else argv))
     log.info("%s", report.message)
     sys.exit(report.exit_code)
 
 
-def log_to_stderr() -> None:
-    """Millrace's own lines from INFO on, everybody else's from WARNING on."""
+def start_process() -> None:
+    """What every driver begins with: UTC, since Great Expectations compares times in the process's own zone, and logs.
+
+    Millrace's own lines go to stderr from INFO on, everybody else's from WARNING on.
+    """
+    os.environ["TZ"] = "UTC"
+    time.tzset()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     for name in ("millrace", "spark_jobs", "include"):
         logging.getLogger(name).setLevel(logging.INFO)

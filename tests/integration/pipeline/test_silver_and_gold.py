@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import permutations
-
 from deltalake import DeltaTable
 
 from include.contracts.job_args import Job
@@ -36,7 +34,7 @@ def test_any_order_and_repetition_of_intervals_ends_in_the_same_rows(lakehouse: 
     for number, events in DAYS.items():
         lakehouse.deliver(number, "a.json", events)
     ends = []
-    for order_of_days in [(1, 2, 3), (3, 2, 1, 3), (2, 3, 1, 2)]:
+    for order_of_days in [(1, 2, 3), (3, 2, 1, 3)]:
         place = Lakehouse(lakehouse.folder / "".join(map(str, order_of_days)))
         place.specs(bronze_document(), silver_document(), gold_document())
         for number, events in DAYS.items():
@@ -49,7 +47,6 @@ def test_any_order_and_repetition_of_intervals_ends_in_the_same_rows(lakehouse: 
         ends.append(place.rows(GOLD, "day", "orders", "revenue"))
         assert ends[-1] == gold_from_scratch(place)
     assert len(set(map(repr, ends))) == 1
-    assert len(list(permutations(DAYS))) > len(ends)
 
 
 def test_deletes_stay_known_so_that_an_older_event_cannot_bring_the_row_back(lakehouse: Lakehouse) -> None:

@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from include.control.delta_log import EPOCH_START, Commit, commits_after, latest_version, read_commit
+from include.control.delta_log import (
+    EPOCH_START,
+    Commit,
+    commits_after,
+    commits_still_known,
+    latest_version,
+    read_commit,
+)
 from include.errors import TornLogError
 from tests.support.delta_tables import (
     FLIGHTS,
@@ -161,6 +168,16 @@ def test_a_log_cleaned_below_is_read_from_where_it_begins(table: Path) -> None:
     assert [found.version for found in commits_after(table, 2)] == [3, 4]
     with pytest.raises(TornLogError, match="has no commit 2, but has 4"):
         list(commits_after(table, 1))
+
+
+def test_who_needs_no_complete_history_reads_what_the_log_still_has(table: Path) -> None:
+    assert [found.version for found in commits_still_known(table, None)] == [0]
+    for _ in range(4):
+        append(table)
+    clean_log(table, below=3)
+    assert [found.version for found in commits_still_known(table, None)] == [3, 4]
+    assert [found.version for found in commits_still_known(table, 3)] == [4]
+    assert list(commits_still_known(table.with_name("nowhere"), None)) == []
 
 
 def test_a_log_that_grows_while_it_is_read_is_not_taken_for_torn(tmp_path: Path) -> None:

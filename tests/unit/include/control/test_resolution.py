@@ -249,6 +249,16 @@ def test_a_table_put_back_and_written_by_others_since_stops_the_run(table: Path,
         resolve(table, FLIGHTS, ledger)
 
 
+def test_another_token_where_the_ledgers_last_batch_was_stops_the_run(table: Path, ledger: Ledger) -> None:
+    for batch_seq in (1, 2):
+        commit_next(table, batch_seq)
+    resolve(table, FLIGHTS, ledger)
+    commit_file(table, 2).unlink()
+    assert commit_next(table, 2).version == 2
+    with pytest.raises(TornLogError, match="batch 2 was committed as version 2, but the log has it there no more"):
+        resolve(table, FLIGHTS, ledger)
+
+
 def test_a_table_made_anew_at_the_same_path_starts_afresh(table: Path, ledger: Ledger, tmp_path: Path) -> None:
     for batch_seq in (1, 2):
         commit_next(table, batch_seq)
