@@ -41,10 +41,11 @@ def outcomes(root: Path, oracle: Oracle, days: Sequence[DayOfBackfill]) -> list[
 
 def outcome_table(found: Iterable[TableOutcome]) -> Table:
     """All tables as a person reads them."""
-    table = Table("table", box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("table", no_wrap=True)
     for column in ("rows", "version", "certified", "quarantined", "seconds"):
         table.add_column(column, justify="right")
-    table.add_column("against the source")
+    table.add_column("checked", no_wrap=True)
     for one in found:
         facts = one.facts
         numbers = (facts.rows, facts.version, facts.certified_version, facts.quarantined)

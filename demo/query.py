@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+import re
 import subprocess
 from pathlib import Path
 
@@ -25,8 +25,8 @@ def query_line(table: Path, version: int, rest: str) -> str:
         rest: SQL after the FROM clause.
     """
     sql = f"FROM delta_scan('{_short(table)}', version = {version}) {rest}"
-    code = f"import duckdb; duckdb.load_extension('{_short(delta_extension())}'); duckdb.sql(\"{sql}\").show()"
-    return f"{_short(PROJECT / '.venv/bin/python')} -c {shlex.quote(code)}"
+    code = f"import duckdb; duckdb.load_extension('{_short(delta_extension())}'); duckdb.sql('''{sql}''').show()"
+    return f'{_short(PROJECT / ".venv/bin/python")} -c "{_escaped(code)}"'
 
 
 def run_line(line: str) -> str:
@@ -41,6 +41,15 @@ def run_line(line: str) -> str:
         msg = f"the printed query does not work: {done.stderr.strip()}"
         raise QueryError(msg)
     return done.stdout
+
+
+def _escaped(code: str) -> str:
+    """Python for a shell's double quotes, which read better around SQL than single ones.
+
+    >>> _escaped('print("$1")')
+    'print(\\\\"\\\\$1\\\\")'
+    """
+    return re.sub(r'([\\"$`])', r"\\\1", code)
 
 
 def _short(path: Path) -> str:

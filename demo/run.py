@@ -29,7 +29,11 @@ DOMAIN = "flights"
 FIRST, LAST = date(2013, 1, 1), date(2013, 1, 3)
 AT_ONCE = 2
 PATIENCE_S = 900
-SHOWN = ("gold.route_performance_daily", "ORDER BY flights DESC, flight_date, origin, dest LIMIT 5")
+SHOWN = (
+    "gold.route_performance_daily",
+    "SELECT flight_date, origin, dest, flights, cancelled, round(avg_arr_delay_min, 1) AS avg_arr_delay_min "
+    "ORDER BY flights DESC, flight_date, origin, dest LIMIT 5",
+)
 
 
 def main() -> None:
