@@ -48,10 +48,10 @@ def merge_statement(
 
 
 def merge_tombstones(session: SparkSession, path: Path, deletes: DataFrame, keys: Sequence[str]) -> None:
-    """Remember deleted keys; a key that is known keeps its greater (sequence, hash)."""
+    """Remember deleted keys; a key that is known keeps its greater (`_sequence`, `_source_hash`)."""
     deletes.createOrReplaceTempView("deletes")
     same_key = " AND ".join(f"t.`{key}` = s.`{key}`" for key in keys)
-    newer = "struct(s._sequence, s._content_hash) > struct(t._sequence, t._content_hash)"
+    newer = "struct(s._sequence, s._source_hash) > struct(t._sequence, t._source_hash)"
     session.sql(
         f"MERGE INTO {sql_path(path)} AS t USING deletes AS s ON {same_key} "
         f"WHEN MATCHED AND {newer} THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"

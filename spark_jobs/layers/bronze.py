@@ -33,7 +33,7 @@ from spark_jobs.transforms.judgement import (
     reasons,
     refused_when,
 )
-from spark_jobs.transforms.records import CORRUPT, with_line_position
+from spark_jobs.transforms.records import CORRUPT, RESCUED, with_line_position
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
 
 _UNREADABLE = re.compile(r"FAILED_READ_FILE[^]]*\].*?file:/*(/\S+?)\.?\s", re.DOTALL)
@@ -42,7 +42,7 @@ _UNREADABLE = re.compile(r"FAILED_READ_FILE[^]]*\].*?file:/*(/\S+?)\.?\s", re.DO
 def bronze_shape(spec: BronzeSpec) -> TableShape:
     """The bronze table of a spec: its columns, what did not fit them, and where each row came from."""
     declared = {name: column.type for name, column in spec.columns.items()}
-    own = {"_rescued": "string", "_source_file": "string", "_interval_start": "timestamp", "_ingested_at": "timestamp"}
+    own = {RESCUED: "string", "_source_file": "string", "_interval_start": "timestamp", "_ingested_at": "timestamp"}
     return TableShape(
         columns={**declared, **own, **STAMP_COLUMNS},
         comments={name: column.description for name, column in spec.columns.items()},

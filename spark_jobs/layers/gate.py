@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from deltalake import DeltaTable
 
+from include.contracts.job_report import CheckResult
 from include.control.delta_log import commits_still_known
 from include.control.gates import GateResult
 from spark_jobs.delta_io.reads import read_version
@@ -47,7 +48,7 @@ def run_gate(context: JobContext, version: int) -> GateOutcome:
 def _judge(context: JobContext, version: int, certified: int | None) -> GateResult:
     spec = context.spec
     path = context.paths.table(spec.table)
-    checks = judge(read_version(context.spark, path, version), spec.table_rules) if spec.table_rules else ()
+    checks = _checks(context, version) if spec.table_rules else ()
     said = verdict(spec.table, version, checks, certified)
     commits = commits_still_known(path, certified)
     batches = [commit.metadata for commit in commits if commit.metadata and commit.version <= version]
@@ -61,6 +62,12 @@ def _judge(context: JobContext, version: int, certified: int | None) -> GateResu
         batches=tuple(f"{batch['stream']}/{batch['batch_seq']}" for batch in batches),
         refused=said.refused + _standing_refusal(context, version, certified) if not said.passed else "",
     )
+
+
+def _checks(context: JobContext, version: int) -> tuple[CheckResult, ...]:
+    with context.open_session({}) as session:
+        frame = read_version(session, context.paths.table(context.spec.table), version)
+        return judge(frame, context.spec.table_rules)
 
 
 def _standing_refusal(context: JobContext, version: int, certified: int | None) -> str:

@@ -43,6 +43,10 @@ class MergeCounts:
         """From the counts over all rows and the fates of the latest ones."""
         return cls(facts["read"], facts["quarantined"], facts["dropped"], facts["accepted"], *fates)
 
+    def only_inserts(self) -> bool:
+        """No target row changes or goes; new rows at most."""
+        return not any(self.by_fate[fate] for fate in C.CHANGES if fate != C.INSERT)
+
     def to_fates(self) -> RowFates:
         """One fate a row; accepted rows that are not the latest of their key are superseded."""
         fate = self.by_fate

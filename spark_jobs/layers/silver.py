@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -25,6 +23,7 @@ from spark_jobs.delta_io.secondary import SecondaryTable, append, write_once
 from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.merge_counts import KeyBounds, MergeCounts, changed_rows, fates_of, one_row
 from spark_jobs.runtime.context import JobContext
+from spark_jobs.runtime.session import frozen
 from spark_jobs.transforms import changes as C
 from spark_jobs.transforms.judgement import accepted, fate_counts, quarantined, reasons
 from spark_jobs.transforms.silver import sequence_type, silver_rows
@@ -35,7 +34,7 @@ def silver_shape(spec: SilverSpec) -> TableShape:
     """The silver table of a spec: its columns, the winning sequence of each row, and the batch that wrote it."""
     declared = {name: column.type for name, column in spec.columns.items()}
     return TableShape(
-        columns={**declared, **_order_columns(spec), **STAMP_COLUMNS},
+        columns={**declared, **_order_columns(spec), "_content_hash": "bigint", **STAMP_COLUMNS},
         comments={name: column.description for name, column in spec.columns.items()},
         partitioned_by=spec.partitioned_by,
         properties=shape_properties(spec),
@@ -71,15 +70,12 @@ class SilverMerge:
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
         """Merge what changes the target; one commit even when nothing does, so that the range counts as consumed."""
-        version = DeltaTable(str(self._path)).version()
-        with self._classified(session, intent, version) as (counts, classified, bounds):
-            only_inserts = not any(counts.by_fate[fate] for fate in C.CHANGES if fate != C.INSERT)
-            if only_inserts:
-                append(self._changes(classified, intent).drop("_fate"), self._path)
-        if not only_inserts:
-            # Built anew, since Delta's MERGE refuses a cached source; its versions are pinned, so it is the same.
-            classified = self._with_fates(session, self._judged(session, intent), intent, version, bounds)
-            merge_changes(session, self._path, self._changes(classified, intent), self._keys, bounds)
+        counts, classified, bounds = self._classified(session, intent, DeltaTable(str(self._path)).version())
+        changes = self._changes(classified, intent)
+        if counts.only_inserts():
+            append(changes.drop("_fate"), self._path)
+        else:
+            merge_changes(session, self._path, changes, self._keys, bounds)
         self._counted[intent.token] = counts
 
     def close(self, winner: Winner) -> Closing:
@@ -132,27 +128,26 @@ class SilverMerge:
     def _judged(self, session: SparkSession, intent: Intent) -> DataFrame:
         return silver_rows(self._source_rows(session, intent.sources, intent.interval_start), self.spec)
 
-    @contextmanager
     def _classified(
         self, session: SparkSession, intent: Intent, version: int
-    ) -> Iterator[tuple[MergeCounts, DataFrame, KeyBounds]]:
-        """The batch's rows by fate against one target version: the counts, the frame, the bounds of its keys."""
-        rows = self._judged(session, intent).persist()
+    ) -> tuple[MergeCounts, DataFrame, KeyBounds]:
+        """The batch's rows by fate against one target version: the counts, the frame, the bounds of its keys.
+
+        Frozen, for two reasons: the optimizer would copy the rules' expressions into every filter above them
+        (15 s for one day of flights), and Delta's MERGE refuses a source that is cached in any other way.
+        """
+        rows = frozen(self._judged(session, intent))
         facts = one_row(rows.agg(*fate_counts(), *C.key_bounds(self._keys, accepted())))
         # A full snapshot is compared with the whole target: what it lacks may lie beyond its own keys.
         bounds = {} if self.spec.snapshot else facts
-        classified = self._with_fates(session, rows, intent, version, bounds).persist()
-        try:
-            yield MergeCounts.of(facts, fates_of(classified)), classified, bounds
-        finally:
-            classified.unpersist()
-            rows.unpersist()
+        classified = frozen(self._with_fates(session, rows, intent, version, bounds))
+        return MergeCounts.of(facts, fates_of(classified)), classified, bounds
 
     def _with_fates(
         self, session: SparkSession, rows: DataFrame, intent: Intent, version: int, bounds: KeyBounds
     ) -> DataFrame:
         keys = self.spec.keys
-        state = [*keys, *C.ORDER]
+        state = [*keys, *C.ORDER, "_content_hash"]
         target = read_version(session, self._path, version).where(C.within(self._keys, bounds)).select(*state)
         if self.spec.snapshot:
             return self._with_snapshot_fates(rows, target, intent)
@@ -175,10 +170,8 @@ class SilverMerge:
 
     def _count_again(self, winner: Winner) -> MergeCounts:
         """The counts of a batch whose writer died: the same rows against the version below its commit."""
-        with (
-            self._context.open_session({}) as session,
-            self._classified(session, winner.intent, winner.version - 1) as (counts, _, _),
-        ):
+        with self._context.open_session({}) as session:
+            counts, _, _ = self._classified(session, winner.intent, winner.version - 1)
             return counts
 
     def _quarantine(self, session: SparkSession, winner: Winner) -> None:
@@ -215,4 +208,4 @@ def tombstones_of(spec: SilverSpec, path: Path) -> SecondaryTable:
 
 
 def _order_columns(spec: SilverSpec) -> dict[str, str]:
-    return {"_sequence": sequence_type(spec), "_content_hash": "bigint"}
+    return {"_sequence": sequence_type(spec), "_source_hash": "bigint"}

@@ -19,7 +19,7 @@ from include.control.leases import Leases
 from include.control.ledger import Ledger
 from include.control.objects import LocalObjectStore
 from include.paths import LakehousePaths
-from spark_jobs.runtime.session import own_session, spark_session
+from spark_jobs.runtime.session import own_session
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,9 @@ class JobContext:
         holder = f"{self.args.run_id} (process {os.getpid()} on {socket.gethostname()})"
         return Leases(LocalObjectStore(self.paths.leases), holder)
 
-    @cached_property
-    def spark(self) -> SparkSession:
-        """The driver's Spark session; starts Spark on first use."""
-        return spark_session()
-
     def open_session(self, conf: dict[str, str]) -> AbstractContextManager[SparkSession]:
-        """A session of its own under `conf`, for one write."""
-        return own_session(self.spark, conf)
+        """A Spark session of its own under `conf`, for one write; the first one starts Spark."""
+        return own_session(conf)
 
     def now(self) -> datetime:
         """The time, in UTC."""

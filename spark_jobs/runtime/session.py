@@ -15,53 +15,63 @@ from types import FrameType
 from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
-from pyspark.sql.utils import is_remote
+from pyspark.sql import DataFrame, SparkSession
 
 from include.errors import MillraceError, SparkUnavailableError
 from include.spark_conf import LOG_STORES, SESSION
 
 # Installs the conversion of Delta's errors: without it a conflict is a bare Py4JJavaError (classic) or a plain
 # SparkConnectGrpcException (Connect).
-if is_remote():
+if "SPARK_REMOTE" in os.environ:
     import delta.connect
+    from pyspark.sql.connect.client.retries import DefaultPolicy
 else:
     import delta.exceptions  # noqa: F401
 
+
+PATIENT_RETRIES = 5
+"""How often a request to the Spark Connect server is tried again: about 17 s. A restarted server knows none of our
+sessions, so the client's own default of ten minutes would only hang."""
 
 DEFAULT_PORT = 15002
 """Where a Spark Connect server listens when its address names no port."""
 
 
-def spark_session() -> SparkSession:
-    """The session of this driver, with every setting that Millrace relies on.
+_open_sessions: list[SparkSession] = []
+"""What this driver has open on a Spark Connect server; a killed driver asks the server to stop what they run."""
+
+
+@contextmanager
+def own_session(conf: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A session apart from every other, so that a setting for one write can never reach another one.
+
+    The first one starts Spark, or finds the server. All frames and views of a batch must be built from it: a frame of
+    another session commits with no txn, no token and no error.
 
     Raises:
         SparkUnavailableError: the Spark Connect server does not answer.
         MillraceError: the session lacks the log stores, without which acknowledged commits can vanish.
     """
-    if is_remote():
-        _interrupt_on_sigterm()
-    spark = _connect() if is_remote() else SparkSession.builder.getOrCreate()
-    _set(spark, SESSION)
-    require_log_stores(spark)
-    return spark
-
-
-@contextmanager
-def own_session(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session apart from every other, so that a setting for one write can never reach another one.
-
-    All frames and views of a batch must be built from it: a frame of another session commits with no txn, no token
-    and no error.
-    """
-    session = _connect() if is_remote() else spark.newSession()
-    _set(session, {**SESSION, **conf})
+    session = _connect({**SESSION, **conf}) if _remote() else _new_session({**SESSION, **conf})
     try:
+        require_log_stores(session)
         yield session
     finally:
-        if is_remote():
+        if _remote():
+            _open_sessions.remove(session)
             session.stop()
+
+
+def frozen(df: DataFrame) -> DataFrame:
+    """The frame's rows as they are now, computed once and kept by the executors until nobody refers to them.
+
+    Raises:
+        MillraceError: another session is the active one: on Spark Connect the copy would belong to that one.
+    """
+    checkpointed = df.localCheckpoint()
+    if _remote() and checkpointed.sparkSession is not df.sparkSession:
+        raise MillraceError("Rows can be frozen in the outermost session only; close the other one first.")
+    return checkpointed
 
 
 def require_log_stores(spark: SparkSession) -> None:
@@ -79,14 +89,28 @@ def require_log_stores(spark: SparkSession) -> None:
             raise MillraceError(msg)
 
 
-def _connect() -> SparkSession:
+def _remote() -> bool:
+    return "SPARK_REMOTE" in os.environ
+
+
+def _new_session(conf: Mapping[str, str]) -> SparkSession:
+    session = SparkSession.builder.getOrCreate().newSession()
+    for key, value in conf.items():
+        session.conf.set(key, value)
+    return session
+
+
+def _connect(conf: Mapping[str, str]) -> SparkSession:
     remote = os.environ["SPARK_REMOTE"]
     _require_listening(remote)
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
-        session: SparkSession = SparkSession.builder.remote(remote).create()
+        session: SparkSession = SparkSession.builder.remote(remote).config(map=dict(conf)).create()
     except PySparkException as error:
         msg = f"Spark Connect at {_without_token(remote)} does not answer: {error}. Start it (`make up`), then retry."
         raise SparkUnavailableError(msg) from error
+    session.client.set_retry_policies([DefaultPolicy(max_retries=PATIENT_RETRIES)])  # type: ignore[operator]
+    _open_sessions.append(session)
     return session
 
 
@@ -100,22 +124,12 @@ def _require_listening(remote: str) -> None:
         raise SparkUnavailableError(msg) from error
 
 
-def _set(spark: SparkSession, conf: Mapping[str, str]) -> None:
-    for key, value in conf.items():
-        spark.conf.set(key, value)
-
-
 def _without_token(remote: str) -> str:
     return remote.split("/;")[0]
 
 
-def _interrupt_on_sigterm() -> None:
+def _interrupt(signum: int, _frame: FrameType | None) -> None:
     """A killed client does not stop what the server runs for it, so the job asks the server to stop first."""
-
-    def interrupt(signum: int, _frame: FrameType | None) -> None:
-        active = SparkSession.getActiveSession()
-        if active is not None:
-            active.interruptAll()
-        raise SystemExit(128 + signum)
-
-    signal.signal(signal.SIGTERM, interrupt)
+    for session in _open_sessions:
+        session.interruptAll()
+    raise SystemExit(128 + signum)

@@ -1,7 +1,8 @@
 """Change data by key and sequence (SCD type 1): which rows change the target, and how.
 
-The state of a key is its greatest event by (`_sequence`, `_content_hash`), whatever order the events arrive in: a row,
-or for a delete nothing but a tombstone. Hence any order and repetition of batches ends in the same rows.
+The state of a key is its greatest event by (`_sequence`, `_source_hash`), whatever order the events arrive in: a row,
+or for a delete nothing but a tombstone. Hence any order and repetition of batches ends in the same rows. The order is
+one of the events as received: a spec that reads the same event otherwise changes the row's content, not its place.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from operator import and_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-ORDER = ("_sequence", "_content_hash")
-"""What orders the events of one key; the content hash settles ties, the same way in every order of arrival."""
+ORDER = ("_sequence", "_source_hash")
+"""What orders the events of one key; the hash of the event as received settles ties, whichever arrives first."""
 
 INSERT, UPDATE, DELETE, ABSENT = "insert", "update", "delete", "absent"
 UNCHANGED, SUPERSEDED = "unchanged", "superseded"
@@ -22,10 +23,13 @@ CHANGES = (INSERT, UPDATE, DELETE, ABSENT)
 """The fates that change the target; `absent` is a target row that a full snapshot no longer has."""
 
 
-def content_hash(columns: Sequence[str], is_delete: Column) -> Column:
-    """A hash of a row's values; each column brings its nullness, or (null, 1) would hash like (1, null)."""
-    parts = [part for name in columns for part in (F.col(name).isNull(), F.col(name))]
-    return F.xxhash64(*parts, is_delete)
+def row_hash(columns: Sequence[str]) -> Column:
+    """A hash of a row's values by name; a null counts as nothing, so that a new column leaves old rows' hashes alone.
+
+    `xxhash64` passes over nulls: without the names, (null, 1) would hash like (1, null).
+    """
+    named = [(F.when(F.col(name).isNotNull(), F.lit(name)), F.col(name)) for name in sorted(columns)]
+    return F.xxhash64(*(part for pair in named for part in pair))
 
 
 def latest_per_key(df: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -38,23 +42,24 @@ def with_fate(latest: DataFrame, target: DataFrame, tombstones: DataFrame | None
     """Add `_fate` to the latest event of each key.
 
     Args:
-        latest: one row a key, with `_sequence`, `_content_hash` and `_is_delete`.
-        target: the target's keys and their `_sequence` and `_content_hash`.
-        tombstones: the same of deleted keys; None where the table has no deletes.
+        latest: one row a key, with `_sequence`, `_source_hash`, `_content_hash` and `_is_delete`.
+        target: the target's keys and their `_sequence`, `_source_hash` and `_content_hash`.
+        tombstones: deleted keys with `_sequence` and `_source_hash`; None where the table has no deletes.
         keys: the key columns.
     """
     joined = _join_state(latest, target, keys, "_target")
-    newest = F.col("_target")
+    known = _order_of("_target")
     if tombstones is not None:
-        joined = _join_state(joined, tombstones, keys, "_tombstone")
-        newest = F.greatest("_target", "_tombstone")
-    mine = F.struct(*(F.col(name) for name in ORDER))
+        joined = _join_state(joined, tombstones.select(*keys, *ORDER), keys, "_tombstone")
+        known = F.greatest(known, _order_of("_tombstone"))
+    mine = F.struct(*ORDER)
     exists, is_delete = F.col("_target").isNotNull(), F.col("_is_delete")
+    same = (_order_of("_target") == mine) & (F.col("_target._content_hash") == F.col("_content_hash"))
     fate = (
-        F.when(newest.isNotNull() & (newest > mine), SUPERSEDED)
-        .when(newest.isNotNull() & (newest == mine), UNCHANGED)
+        F.when(known > mine, SUPERSEDED)
         .when(is_delete & ~exists, UNCHANGED)
         .when(is_delete, DELETE)
+        .when(same, UNCHANGED)
         .when(exists, UPDATE)
         .otherwise(INSERT)
     )
@@ -115,6 +120,11 @@ def _literal(text: str, kind: str) -> str:
     return f"{prefix}{quoted}" if kind in {"string", "date", "timestamp"} else text
 
 
+def _order_of(state: str) -> Column:
+    """The order of a joined state, null where there is none."""
+    return F.when(F.col(state).isNotNull(), F.struct(*(F.col(f"{state}.{name}") for name in ORDER)))
+
+
 def _join_state(df: DataFrame, state: DataFrame, keys: Sequence[str], name: str) -> DataFrame:
-    known = state.select(*keys, F.struct(*(F.col(column) for column in ORDER)).alias(name))
-    return df.join(known, list(keys), "left")
+    known = F.struct(*(column for column in state.columns if column not in keys))
+    return df.join(state.select(*keys, known.alias(name)), list(keys), "left")

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+RESCUED = "_rescued"
+"""JSON of the values that fit no declared column; null when everything fitted."""
+
 CORRUPT = "_corrupt_record"
 """The record as text when it cannot be parsed; null for every sound row. Never stored in bronze."""
 
@@ -92,7 +95,7 @@ def _bronze_columns(
     values = [typed(value, kinds[name]).alias(name) for name, value in raw.items()]
     return df.select(
         *values,
-        F.when(corrupt.isNull(), rescued(raw, kinds, unknown)).alias("_rescued"),
+        F.when(corrupt.isNull(), rescued(raw, kinds, unknown)).alias(RESCUED),
         corrupt.alias(CORRUPT),
         *others,
     )

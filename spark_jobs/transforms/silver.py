@@ -7,25 +7,35 @@ from pyspark.sql import functions as F
 
 from include.contracts.table_spec import ColumnSpec, SilverSpec
 from spark_jobs.quality.row_rules import refusals
-from spark_jobs.transforms.changes import content_hash
+from spark_jobs.transforms.changes import row_hash
 from spark_jobs.transforms.judgement import judged, missing_values, no_refusal, refused_when
+from spark_jobs.transforms.records import RESCUED
 
 ORIGIN = ("_source_file", "_interval_start")
 """What a silver batch keeps of where a row came from, for the quarantine."""
 
 
 def silver_rows(bronze: DataFrame, spec: SilverSpec) -> DataFrame:
-    """Typed rows: the spec's columns, `_sequence`, `_content_hash`, `_is_delete`, `_refusals`, and the origin."""
+    """Typed rows of the spec's columns, and what a merge needs to know of each.
+
+    Returns:
+        The spec's columns, `_sequence` and `_source_hash` (the order of the event), `_content_hash`, `_is_delete`,
+        `_refusals`, and the origin.
+    """
     typed = bronze.select(
         *(_value(name, column).alias(name) for name, column in spec.columns.items()),
         _is_delete(spec).alias("_is_delete"),
-        F.array(*(_unfit(name, column) for name, column in spec.columns.items())).alias("_unfit"),
+        row_hash(source_columns(bronze)).alias("_source_hash"),
+        F.array_compact(F.array(*_unfit(bronze, spec))).alias("_unfit"),
         *ORIGIN,
     )
-    ordered = typed.withColumn("_sequence", sequence(spec)).withColumn(
-        "_content_hash", content_hash(tuple(spec.columns), F.col("_is_delete"))
-    )
+    ordered = typed.withColumns({"_sequence": sequence(spec), "_content_hash": row_hash(tuple(spec.columns))})
     return judged(ordered, spec.row_rules, *_refusals(spec)).drop("_unfit")
+
+
+def source_columns(bronze: DataFrame) -> list[str]:
+    """What the source said of a row; where it came from and when is no part of it."""
+    return [name for name in bronze.columns if not name.startswith("_") or name == RESCUED]
 
 
 def sequence(spec: SilverSpec) -> Column:
@@ -47,8 +57,15 @@ def _value(name: str, column: ColumnSpec) -> Column:
     return _received(name, column).try_cast(column.type)
 
 
-def _unfit(name: str, column: ColumnSpec) -> Column:
-    """The column's name where its value does not fit the type, else null."""
+def _unfit(bronze: DataFrame, spec: SilverSpec) -> list[Column]:
+    """For each column that is converted: what is wrong where its value does not fit the type, else null."""
+    columns = spec.columns.items()
+    received = bronze.select(*(_received(name, column).alias(name) for name, column in columns)).schema
+    found = [_misfit(name, column) for name, column in columns if received[name].dataType.simpleString() != column.type]
+    return found or [F.lit(None).cast("string")]
+
+
+def _misfit(name: str, column: ColumnSpec) -> Column:
     received = _received(name, column)
     return F.when(received.isNotNull() & received.try_cast(column.type).isNull(), F.lit(f"{name} is no {column.type}"))
 
@@ -62,9 +79,8 @@ def _refusals(spec: SilverSpec) -> list[Column]:
     """A row needs its keys and its sequence; a delete needs nothing else, any other row fits all rules."""
     needed = tuple(dict.fromkeys((*spec.keys, *spec.sequence_by)))
     required = tuple(name for name, column in spec.columns.items() if not column.nullable and name not in needed)
-    unfit = F.array_compact("_unfit")
     of_values = (
-        refused_when(F.size(unfit) > 0, "value does not fit its type", "correct the source or the column's type"),
+        refused_when(F.size("_unfit") > 0, "value does not fit its type", "correct the source or the column's type"),
         missing_values(required),
         refusals(spec.row_rules),
     )

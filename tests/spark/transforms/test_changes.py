@@ -13,7 +13,10 @@ from pyspark.sql import functions as F
 from spark_jobs.transforms import changes as C
 
 COLUMNS = "key string, seq int, amount int, _is_delete boolean"
-STATE = "key string, _sequence struct<seq:int>, _content_hash bigint, amount int"
+STATE = "key string, _sequence struct<seq:int>, _source_hash bigint, _content_hash bigint, amount int"
+
+State = tuple[int, int, int, int | None]
+"""seq, source hash, content hash, amount."""
 
 
 @dataclass(frozen=True)
@@ -27,20 +30,21 @@ class Event:
 
 @dataclass
 class Target:
-    """A target table and its tombstones, key -> (seq, hash, amount)."""
+    """A target table and its tombstones by key; `factor` is how its spec reads the amount of an event."""
 
-    rows: dict[str, tuple[int, int, int | None]] = field(default_factory=dict)
-    deleted: dict[str, tuple[int, int, int | None]] = field(default_factory=dict)
+    factor: int = 1
+    rows: dict[str, State] = field(default_factory=dict)
+    deleted: dict[str, State] = field(default_factory=dict)
     applied: int = 0
 
     def merge(self, spark: SparkSession, batch: Sequence[Event]) -> None:
-        latest = C.latest_per_key(with_order(spark, batch), ["key"])
+        latest = C.latest_per_key(with_order(spark, batch, self.factor), ["key"])
         classified = C.with_fate(latest, frame(spark, self.rows), frame(spark, self.deleted), ["key"])
         for row in classified.collect():
-            state = (row["_sequence"]["seq"], row["_content_hash"], row["amount"])
+            state = (row["_sequence"]["seq"], row["_source_hash"], row["_content_hash"], row["amount"])
             self._apply(row["key"], row["_fate"], state, is_delete=row["_is_delete"])
 
-    def _apply(self, key: str, fate: str, state: tuple[int, int, int | None], *, is_delete: bool) -> None:
+    def _apply(self, key: str, fate: str, state: State, *, is_delete: bool) -> None:
         if fate in (C.INSERT, C.UPDATE):
             self.rows[key] = state
         elif fate == C.DELETE:
@@ -49,15 +53,27 @@ class Target:
             self.deleted[key] = max(state, self.deleted.get(key, state), key=lambda known: known[:2])
         self.applied += fate in C.CHANGES
 
+    def amounts(self) -> dict[str, tuple[int, int | None]]:
+        return {key: (seq, amount) for key, (seq, _, _, amount) in self.rows.items()}
 
-def with_order(spark: SparkSession, batch: Sequence[Event]) -> DataFrame:
+
+def with_order(spark: SparkSession, batch: Sequence[Event], factor: int = 1) -> DataFrame:
     rows = [(event.key, event.seq, event.amount, event.amount is None) for event in batch]
     events = spark.createDataFrame(rows, COLUMNS).withColumn("_sequence", F.struct("seq"))
-    return events.withColumn("_content_hash", C.content_hash(["key", "amount"], F.col("_is_delete")))
+    received = events.withColumn("_source_hash", C.row_hash(["key", "seq", "amount"]))
+    read = received.withColumn("amount", F.col("amount") * factor)
+    return read.withColumn("_content_hash", C.row_hash(["key", "amount"]))
 
 
-def frame(spark: SparkSession, state: dict[str, tuple[int, int, int | None]]) -> DataFrame:
-    return spark.createDataFrame([(key, (seq,), tie, amount) for key, (seq, tie, amount) in state.items()], STATE)
+def frame(spark: SparkSession, rows: dict[str, State]) -> DataFrame:
+    return spark.createDataFrame([(key, (seq,), *rest) for key, (seq, *rest) in rows.items()], STATE)
+
+
+def greatest_events(spark: SparkSession, events: Sequence[Event]) -> dict[str, Event]:
+    """The greatest event of each key by (seq, source hash), found without a merge."""
+    hashes = [row["_source_hash"] for row in with_order(spark, events).collect()]
+    ordered = sorted(zip(events, hashes, strict=True), key=lambda pair: (pair[0].seq, pair[1]))
+    return {event.key: event for event, _ in ordered}
 
 
 EVENTS = st.builds(Event, st.sampled_from("abc"), st.integers(1, 4), st.one_of(st.none(), st.integers(0, 3)))
@@ -68,15 +84,7 @@ EVENTS = st.builds(Event, st.sampled_from("abc"), st.integers(1, 4), st.one_of(s
 def test_any_order_and_repetition_of_batches_ends_in_the_greatest_event_of_each_key(
     spark: SparkSession, batches: list[list[Event]], chance: object
 ) -> None:
-    everything = [event for batch in batches for event in batch]
-    hashes = {row["key"] + str(row["seq"]) + str(row["amount"]): row["_content_hash"]
-              for row in with_order(spark, everything).collect()}  # fmt: skip
-    greatest: dict[str, Event] = {}
-    for event in everything:
-        rank = (event.seq, hashes[event.key + str(event.seq) + str(event.amount)])
-        known = greatest.get(event.key)
-        if known is None or rank > (known.seq, hashes[known.key + str(known.seq) + str(known.amount)]):
-            greatest[event.key] = event
+    greatest = greatest_events(spark, [event for batch in batches for event in batch])
     wanted = {key: (event.seq, event.amount) for key, event in greatest.items() if event.amount is not None}
     shuffled = [*batches, batches[0]]
     chance.shuffle(shuffled)  # type: ignore[attr-defined]
@@ -84,7 +92,18 @@ def test_any_order_and_repetition_of_batches_ends_in_the_greatest_event_of_each_
         target = Target()
         for batch in order_of_batches:
             target.merge(spark, batch)
-        assert {key: (seq, amount) for key, (seq, _, amount) in target.rows.items()} == wanted
+        assert target.amounts() == wanted
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(EVENTS, min_size=1, max_size=8))
+def test_reading_the_same_events_by_a_changed_spec_changes_every_row(spark: SparkSession, batch: list[Event]) -> None:
+    target = Target()
+    target.merge(spark, batch)
+    before = target.amounts()
+    target.factor = 10
+    target.merge(spark, batch)
+    assert target.amounts() == {key: (seq, (amount or 0) * 10) for key, (seq, amount) in before.items()}
 
 
 def test_merging_the_same_batch_again_changes_nothing(spark: SparkSession) -> None:
@@ -98,5 +117,11 @@ def test_merging_the_same_batch_again_changes_nothing(spark: SparkSession) -> No
 
 def test_a_value_that_moves_to_the_next_column_has_another_hash(spark: SparkSession) -> None:
     rows = spark.createDataFrame([(None, 1), (1, None)], "a int, b int")
-    hashes = {row["hash"] for row in rows.select(C.content_hash(["a", "b"], F.lit(False)).alias("hash")).collect()}
+    hashes = {row["hash"] for row in rows.select(C.row_hash(["a", "b"]).alias("hash")).collect()}
     assert len(hashes) == 2
+
+
+def test_a_new_column_without_a_value_leaves_the_hash_alone(spark: SparkSession) -> None:
+    row = spark.createDataFrame([("x", 1, None)], "a string, b int, added int")
+    old, new, other = row.select(C.row_hash(["a", "b"]), C.row_hash(["b", "added", "a"]), C.row_hash(["b"])).first()
+    assert old == new != other
