@@ -60,7 +60,7 @@ def backfill_afresh(api: AirflowApi, dag_id: str, first: date, last: date, at_on
 
 
 def watch(
-    api: AirflowApi, dag_id: str, first: date, last: date, patience_s: float, every_s: float = 0.5
+    api: AirflowApi, dag_id: str, first: date, last: date, patience_s: float, every_s: float = 2
 ) -> Iterator[list[DayOfBackfill]]:
     """The days of the backfill, again and again, until all have ended; the last are as they ended.
 

@@ -69,8 +69,6 @@ class SparkServer:
             **conf,
             # A heap that ran full leaves a server that answers and does not work; an ended one is started again.
             "spark.driver.extraJavaOptions": f"{conf['spark.driver.extraJavaOptions']} -XX:+ExitOnOutOfMemoryError",
-            # Over silver's nested row rules the optimizer derives constraints without end, until the heap is full.
-            "spark.sql.constraintPropagation.enabled": "false",
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(self.port),
             "spark.sql.warehouse.dir": str(self.home.spark / "warehouse"),

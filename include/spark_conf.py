@@ -40,6 +40,11 @@ LAUNCH = {
 }
 """What can only be said before a JVM starts."""
 
+SMALL_MACHINE = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC"
+"""How a JVM on one machine spends its time on tables instead of on itself: the second compiler and a parallel garbage
+collector take a third of the CPU of a short run (`benchmarks/README.md`). Compiled code fills the default cache within
+a minute, and then the compiler is switched off: hence its size."""
+
 
 def launch_conf(jars: Path, master: str) -> dict[str, str]:
     """All settings of a new Spark application against `master`.
@@ -56,9 +61,16 @@ def launch_conf(jars: Path, master: str) -> dict[str, str]:
         raise FileNotFoundError(msg)
     conf = {**LAUNCH, **LOG_STORES, **SESSION}
     if master.startswith("local"):
-        cores = str(_cores(master))
-        return {**conf, "spark.driver.extraClassPath": f"{jars}/*", "spark.sql.shuffle.partitions": cores}
+        return {**conf, **_local_conf(jars, master)}
     return {**conf, "spark.jars": ",".join(map(str, files))}
+
+
+def _local_conf(jars: Path, master: str) -> dict[str, str]:
+    return {
+        "spark.driver.extraClassPath": f"{jars}/*",
+        "spark.driver.extraJavaOptions": f"{LAUNCH['spark.driver.extraJavaOptions']} {SMALL_MACHINE}",
+        "spark.sql.shuffle.partitions": str(_cores(master)),
+    }
 
 
 def _cores(master: str) -> int:

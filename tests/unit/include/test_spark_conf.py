@@ -23,7 +23,10 @@ def jars(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("master", ["local[2]", "local[*]", *CLUSTERS])
 def test_every_application_has_the_log_stores_and_the_settings_of_the_house(jars: Path, master: str) -> None:
     conf = launch_conf(jars, master)
-    assert conf.items() >= {**LAUNCH, **LOG_STORES, **SESSION}.items()
+    java = "spark.driver.extraJavaOptions"
+    own = {**LAUNCH, **LOG_STORES, **SESSION, java: conf[java]}
+    assert conf.items() >= own.items()
+    assert conf[java].startswith(LAUNCH[java])
     assert all(isinstance(value, str) for value in conf.values())
     assert "spark.master" not in conf
 
@@ -55,6 +58,12 @@ def test_on_one_machine_the_shuffle_partitions_follow_the_cores(jars: Path, mast
     assert conf["spark.sql.shuffle.partitions"] == partitions
     assert conf["spark.driver.extraClassPath"] == f"{jars}/*"
     assert "spark.jars" not in conf
+
+
+@pytest.mark.parametrize("master", CLUSTERS)
+def test_a_cluster_driver_keeps_the_compilers_of_its_jvm(jars: Path, master: str) -> None:
+    assert "TieredStopAtLevel" in launch_conf(jars, "local[2]")["spark.driver.extraJavaOptions"]
+    assert launch_conf(jars, master)["spark.driver.extraJavaOptions"] == LAUNCH["spark.driver.extraJavaOptions"]
 
 
 @pytest.mark.parametrize("master", CLUSTERS)
