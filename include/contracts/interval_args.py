@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self
 
-from pydantic import BaseModel, ConfigDict
-from pydantic_settings import CliApp
-
+from include.contracts.command_line import CommandLine
 from include.contracts.interval import Instant, Interval
 from include.contracts.job_args import JobArgs
 
@@ -15,7 +12,7 @@ APPLICATION = "spark_jobs/jobs/run_interval.py"
 """The driver's file, relative to the project."""
 
 
-class IntervalArgs(BaseModel):
+class IntervalArgs(CommandLine):
     """What to run.
 
     Attributes:
@@ -30,8 +27,6 @@ class IntervalArgs(BaseModel):
         table: only these tables; all of the domain when left out.
         reprocess: read the interval's bronze rows again, whatever was consumed.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     domain: str
     interval_start: Instant
@@ -57,16 +52,3 @@ class IntervalArgs(BaseModel):
         """The arguments of the job of one table."""
         common = self.model_dump(exclude={"domain", "reports", "table"})
         return JobArgs(**common, table=table, report=self.report_of(table))
-
-    def to_argv(self) -> list[str]:
-        """The arguments as a command line; `from_argv` gives the same model back."""
-        return CliApp.serialize(self)
-
-    @classmethod
-    def from_argv(cls, argv: list[str]) -> Self:
-        """The arguments that a command line states.
-
-        Raises:
-            SystemExit: with a usage message, when an argument is missing, unknown or wrong.
-        """
-        return CliApp.run(cls, cli_args=argv)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Self
 
-from pydantic import BaseModel, ConfigDict
-from pydantic_settings import CliApp
-
+from include.contracts.command_line import CommandLine
 from include.contracts.interval import Instant, Interval
 
 
@@ -32,7 +29,7 @@ WRITER_OF_LAYER = {"bronze": Job.BRONZE_INGEST, "silver": Job.SILVER_MERGE, "gol
 """The job that writes the batches of each layer."""
 
 
-class JobArgs(BaseModel):
+class JobArgs(CommandLine):
     """What a job is told. Secrets are never among it: they come from the environment.
 
     Attributes:
@@ -47,8 +44,6 @@ class JobArgs(BaseModel):
         reprocess: read the interval's bronze rows again, whatever was consumed.
         dry_run: maintenance only: say what would be done, and do nothing.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     table: str
     interval_start: Instant
@@ -65,16 +60,3 @@ class JobArgs(BaseModel):
     def interval(self) -> Interval:
         """The interval of the run."""
         return Interval(start=self.interval_start, end=self.interval_end)
-
-    def to_argv(self) -> list[str]:
-        """The arguments as a command line; `from_argv` gives the same model back."""
-        return CliApp.serialize(self)
-
-    @classmethod
-    def from_argv(cls, argv: list[str]) -> Self:
-        """The arguments that a command line states.
-
-        Raises:
-            SystemExit: with a usage message, when an argument is missing, unknown or wrong.
-        """
-        return CliApp.run(cls, cli_args=argv)

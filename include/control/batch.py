@@ -57,6 +57,7 @@ class BatchSources(BaseModel):
 
     Attributes:
         ranges: source table -> (version already consumed, version to consume up to); None consumes from the start.
+        source_ids: source table -> Delta's id of it: a table that was built anew begins at version 0 again.
         files: number of source files (the list is in `ops.files`).
         files_digest: digest of their paths and checksums.
         snapshot_at: start of the interval whose full snapshot the target now holds.
@@ -66,10 +67,15 @@ class BatchSources(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     ranges: dict[str, tuple[int | None, int]] = Field(default_factory=dict)
+    source_ids: dict[str, str] = Field(default_factory=dict)
     files: int = 0
     files_digest: str = ""
     snapshot_at: Instant | None = None
     reprocess: bool = False
+
+    def consumed(self, table: str, table_id: str) -> int | None:
+        """The version up to which this very table was consumed; None for one that was built anew since."""
+        return self.ranges[table][1] if self.source_ids.get(table) == table_id else None
 
 
 class Intent(BaseModel):

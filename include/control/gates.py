@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from pydantic import BaseModel, ConfigDict
 
 from include.contracts.job_report import CheckResult
 from include.control.delta_log import commits_after
 from include.control.ops_table import OpsTable
+from include.control.resolution import table_id
 from include.paths import LakehousePaths
 
 GATES = pa.schema(
@@ -101,7 +101,7 @@ class Gates:
 
     def _of_this_table(self, table: str) -> list[dict[str, Any]]:
         try:
-            table_id = str(DeltaTable(str(self._paths.table(table))).metadata().id)
+            this_table = table_id(self._paths.table(table))
         except TableNotFoundError:
             return []
-        return self._events.events(table, table_id=table_id)
+        return self._events.events(table, table_id=this_table)

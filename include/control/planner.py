@@ -17,7 +17,7 @@ from include.control.gates import Gates
 from include.control.landing import list_files, same_listing
 from include.control.ledger import Ledger
 from include.control.resolution import look
-from include.control.source_ranges import new_ranges
+from include.control.source_ranges import changed_ranges, pin_sources
 from include.paths import LakehousePaths
 from include.settings import Settings
 
@@ -77,7 +77,7 @@ def advise(
     if isinstance(spec, BronzeSpec):
         known = ledger.loaded_files(spec.table, position.table_id) if position else {}
         return _with_files(base, list_files(spec, settings.landing, interval), known)
-    ranges = new_ranges(spec, paths, gates, position)
+    ranges = changed_ranges(pin_sources(spec, paths, gates, position), paths)
     return replace(
         base,
         nothing_new=base.nothing_new and not ranges and not reprocess,

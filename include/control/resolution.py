@@ -48,6 +48,15 @@ def look(table: Path, stream: Stream, ledger: Ledger) -> tuple[StreamPosition, t
     return StreamPosition(table_id, newest, epoch, new[-1] if new else known), new
 
 
+def table_id(table: Path) -> str:
+    """Delta's id of the table: another one after it was dropped and built anew.
+
+    Raises:
+        TableNotFoundError: there is none.
+    """
+    return str(DeltaTable(str(table), without_files=True).metadata().id)
+
+
 def table_epoch(table: Path) -> str:
     """The table property `millrace.epoch`, raised by restore and full refresh; "0" before the first."""
     return DeltaTable(str(table)).metadata().configuration.get(EPOCH, "0")

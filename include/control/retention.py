@@ -15,6 +15,7 @@ from include.control.delta_log import Commit, commits_after
 from include.control.gates import Gates
 from include.control.ledger import Ledger
 from include.control.planner import stream_position
+from include.control.resolution import table_id
 from include.paths import LakehousePaths
 
 
@@ -52,9 +53,11 @@ def readers_of(spec: TableSpec, catalog: Catalog, paths: LakehousePaths) -> tupl
     for other in catalog.specs.values():
         if isinstance(other, SilverSpec | GoldSpec) and spec.table in other.source_tables:
             position = stream_position(other, paths, ledger)
-            consumed = position.last_sources.ranges.get(spec.table) if position else None
-            if consumed:
-                positions[other.table] = consumed[1]
+            consumed = (
+                position.last_sources.consumed(spec.table, table_id(paths.table(spec.table))) if position else None
+            )
+            if consumed is not None:
+                positions[other.table] = consumed
     return tuple(Reader(name, version, _since(paths, spec.table, version)) for name, version in positions.items())
 
 

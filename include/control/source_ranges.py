@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from deltalake.exceptions import TableNotFoundError
+
 from include.contracts.table_spec import GoldSpec, SilverSpec
 from include.control.batch import BatchSources, StreamPosition
 from include.control.delta_log import commits_after
 from include.control.gates import Gates
-from include.errors import NotReadyError
+from include.control.resolution import table_id
+from include.errors import BadInputError, NotReadyError, TornLogError
 from include.paths import LakehousePaths
 
 
@@ -26,21 +31,57 @@ def certified_sources(spec: SilverSpec | GoldSpec, gates: Gates) -> dict[str, in
     return {table: version for table, version in certified.items() if version is not None}
 
 
-def new_ranges(
+def pin_sources(
     spec: SilverSpec | GoldSpec, paths: LakehousePaths, gates: Gates, position: StreamPosition | None
-) -> dict[str, tuple[int | None, int]]:
-    """source table -> (version consumed, certified version), for the sources whose rows changed in between."""
-    consumed = (position.last_sources if position else BatchSources()).ranges
-    ranges = {
-        table: (consumed[table][1] if table in consumed else None, certified)
-        for table, certified in certified_sources(spec, gates).items()
-    }
-    return {table: span for table, span in ranges.items() if _has_changes(table, span, paths)}
+) -> BatchSources:
+    """What a batch would read now: of each source, from what the last batch consumed to the certified version.
+
+    Raises:
+        NotReadyError: a source has no certified version yet.
+    """
+    last = position.last_sources if position else BatchSources()
+    certified = certified_sources(spec, gates)
+    ids = {table: table_id(paths.table(table)) for table in certified}
+    ranges = {table: (last.consumed(table, ids[table]), upto) for table, upto in certified.items()}
+    return BatchSources(ranges=ranges, source_ids=ids)
+
+
+def changed_ranges(sources: BatchSources, paths: LakehousePaths) -> dict[str, tuple[int | None, int]]:
+    """The ranges in which rows changed."""
+    return {table: span for table, span in sources.ranges.items() if _has_changes(table, span, paths)}
+
+
+def require_same_sources(sources: BatchSources, paths: LakehousePaths) -> None:
+    """Refuse to read a batch's pinned versions from tables that are others by now.
+
+    Raises:
+        BadInputError: a source was built anew, or is gone.
+    """
+    for table, pinned in sources.source_ids.items():
+        found = _id_of(paths.table(table))
+        if found != pinned:
+            msg = (
+                f"{table} at {paths.table(table)} is not the table that this batch has read: its id was {pinned} and "
+                f"is {found or 'gone'}. Nothing more is written from it. Clear the task to read the new table from its "
+                "beginning; if that says the same again, the batch is committed and wants its old source: put the old "
+                "folder back, and build the table anew only when no run is under way."
+            )
+            raise BadInputError(msg)
+
+
+def _id_of(table: Path) -> str:
+    try:
+        return table_id(table)
+    except TableNotFoundError:
+        return ""
 
 
 def _has_changes(table: str, span: tuple[int | None, int], paths: LakehousePaths) -> bool:
     after, upto = span
     if after is None:
         return True
-    commits = commits_after(paths.table(table), after)
-    return any(commit.changes_data for commit in commits if commit.version <= upto)
+    try:
+        return any(commit.changes_data for commit in commits_after(paths.table(table), after) if commit.version <= upto)
+    except TornLogError:
+        # The source's log was cleaned up since it was last read: what cannot be told any more is read again.
+        return True

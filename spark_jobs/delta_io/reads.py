@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+
+from include.control.delta_log import commits_after
+from include.errors import TornLogError
 
 CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 
@@ -21,32 +26,59 @@ def read_version(spark: SparkSession, path: Path, version: int) -> DataFrame:
 def read_appended(spark: SparkSession, path: Path, after: int | None, upto: int) -> DataFrame:
     """The rows that an append-only table gained in versions (after, upto]; all rows up to `upto` for no `after`.
 
-    A range that begins before the table's retention cannot be read as changes any more; then all rows up to `upto` are
-    read, which a merge by key and sequence takes without harm.
+    A range that cannot be read as changes is read as all rows up to `upto`, which a merge by key and sequence takes
+    without harm.
     """
     if after is None:
         return read_version(spark, path, upto)
     if after >= upto:
         return read_version(spark, path, upto).limit(0)
+    changes = read_changes(spark, path, after, upto)
+    if changes is None:
+        return read_version(spark, path, upto)
+    return changes.where("_change_type = 'insert'").drop(*CHANGE_COLUMNS)
+
+
+def read_changes(spark: SparkSession, path: Path, after: int, upto: int) -> DataFrame | None:
+    """The change feed of versions (after, upto]: pre- and post-images, inserts and deletes.
+
+    None when the range cannot be read so: it begins before the table's retention or before what its log still has, or
+    the feed was off in it. Delta tells the last of these only within a write, so the log is asked first.
+    """
+    if not _recorded(path, after, upto):
+        return None
+    reader = spark.read.format("delta").option("readChangeFeed", "true")
+    changes = reader.option("startingVersion", after + 1).option("endingVersion", upto).load(str(path))
     try:
-        return read_changes(spark, path, after, upto).where("_change_type = 'insert'").drop(*CHANGE_COLUMNS)
+        # The schema is resolved here, so that a refused range shows now and not within a write.
+        _ = changes.columns
     except PySparkException as error:
         if _TOO_OLD not in str(error):
             raise
-        return read_version(spark, path, upto)
-
-
-def read_changes(spark: SparkSession, path: Path, after: int, upto: int) -> DataFrame:
-    """The change feed of versions (after, upto]: pre- and post-images, inserts and deletes."""
-    reader = spark.read.format("delta").option("readChangeFeed", "true")
-    changes = reader.option("startingVersion", after + 1).option("endingVersion", upto).load(str(path))
-    # The schema is resolved here, so that a refused range fails now and not within a write.
-    _ = changes.columns
+        return None
     return changes
 
 
-def touched_values(spark: SparkSession, path: Path, span: tuple[int | None, int], expression: str) -> DataFrame:
-    """The distinct values (`touched`) of an expression over the rows that changed in (after, upto], both images."""
+def touched_values(spark: SparkSession, path: Path, span: tuple[int | None, int], expression: str) -> DataFrame | None:
+    """The distinct values (`touched`) of an expression over the rows that changed in (after, upto], both images.
+
+    None when Delta has no changes of the range.
+    """
     after, upto = span
     rows = read_version(spark, path, upto) if after is None else read_changes(spark, path, after, upto)
-    return rows.select(F.expr(expression).alias("touched")).distinct()
+    return None if rows is None else rows.select(F.expr(expression).alias("touched")).distinct()
+
+
+def _recorded(path: Path, after: int, upto: int) -> bool:
+    """Whether the log has all commits of (after, upto], and the change feed was on at each of them."""
+    try:
+        commits = [commit for commit in commits_after(path, after) if commit.version <= upto]
+        settings = [commit.version for commit in commits if "PROPERTIES" in commit.operation]
+        return len(commits) == upto - after and all(_feed_is_on(path, version) for version in {after + 1, *settings})
+    except (TornLogError, DeltaError):
+        return False
+
+
+def _feed_is_on(path: Path, version: int) -> bool:
+    configuration = DeltaTable(str(path), version=version, without_files=True).metadata().configuration
+    return configuration.get("delta.enableChangeDataFeed") == "true"

@@ -60,7 +60,9 @@ def shape_properties(spec: TableSpec) -> dict[str, str]:
 
 
 def ensure_table(open_session: OpenSession, path: Path, shape: TableShape) -> None:
-    """Create the table if there is none, and check that it is the one the spec describes; a check starts no Spark.
+    """Create the table if there is none, else check that it is the one the spec describes, and set its properties.
+
+    Spark is started only where something differs.
 
     Raises:
         BadInputError: the table on disk has other columns or partitions, or needs a newer reader.
@@ -70,6 +72,9 @@ def ensure_table(open_session: OpenSession, path: Path, shape: TableShape) -> No
             _create(session, path, shape)
     _check_columns(path, shape)
     _check_reader_version(path)
+    if changed := _changed_properties(path, shape):
+        with open_session({}) as session:
+            session.sql(f"ALTER TABLE {sql_path(path)} SET TBLPROPERTIES ({_listed(changed)})").collect()
 
 
 def committed_txn(path: Path, app_id: str) -> int:
@@ -114,13 +119,21 @@ def _create_statement(path: Path, shape: TableShape) -> str:
         for name, kind in shape.columns.items()
     )
     partitions = f" PARTITIONED BY ({', '.join(shape.partitioned_by)})" if shape.partitioned_by else ""
-    properties = {**READER_SAFE, **shape.properties}
-    listed = ", ".join(f"{sql_text(key)} = {sql_text(value)}" for key, value in sorted(properties.items()))
     comment = f" COMMENT {sql_text(shape.comment)}" if shape.comment else ""
     return (
         f"CREATE TABLE IF NOT EXISTS {sql_path(path)} ({columns}) USING delta{partitions}{comment} "
-        f"TBLPROPERTIES ({listed})"
+        f"TBLPROPERTIES ({_listed({**READER_SAFE, **shape.properties})})"
     )
+
+
+def _listed(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{sql_text(key)} = {sql_text(value)}" for key, value in sorted(properties.items()))
+
+
+def _changed_properties(path: Path, shape: TableShape) -> dict[str, str]:
+    """What the spec states and the table does not have so; what only the table states is left alone."""
+    stated = DeltaTable(str(path), without_files=True).metadata().configuration
+    return {key: value for key, value in {**READER_SAFE, **shape.properties}.items() if stated.get(key) != value}
 
 
 def _check_columns(path: Path, shape: TableShape) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deltalake import DeltaTable
-
 from include.contracts.job_report import CheckResult
 from include.control.delta_log import commits_still_known
 from include.control.gates import GateResult
+from include.control.resolution import table_id
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.quality.suites import judge
 from spark_jobs.quality.verdict import verdict
@@ -54,7 +53,7 @@ def _judge(context: JobContext, version: int, certified: int | None) -> GateResu
     batches = [commit.metadata for commit in commits if commit.metadata and commit.version <= version]
     return GateResult(
         table=spec.table,
-        table_id=str(DeltaTable(str(path)).metadata().id),
+        table_id=table_id(path),
         version=version,
         suite_hash=spec.suite_hash,
         passed=said.passed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -12,7 +13,7 @@ from include.contracts.job_report import RowFates
 from include.contracts.table_spec import GoldSpec
 from include.control.batch import BatchSources, Intent, StreamPosition, Winner
 from include.control.delta_log import read_commit
-from include.control.source_ranges import certified_sources, new_ranges
+from include.control.source_ranges import certified_sources, changed_ranges, pin_sources, require_same_sources
 from spark_jobs.delta_io.batches import BatchPlan, Closing
 from spark_jobs.delta_io.reads import read_version, touched_values
 from spark_jobs.delta_io.tables import TableShape, ensure_table, shape_properties, sql_text
@@ -48,14 +49,11 @@ class GoldAggregate:
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Each source's versions since the last batch; all of them with `reprocess`."""
-        ranges = new_ranges(self._spec, self._context.paths, self._context.gates, position)
-        reprocess = self._context.args.reprocess
-        if not ranges and not reprocess:
+        paths, reprocess = self._context.paths, self._context.args.reprocess
+        sources = pin_sources(self._spec, paths, self._context.gates, position)
+        if not changed_ranges(sources, paths) and not reprocess:
             return None
-        consumed = position.last_sources.ranges
-        certified = certified_sources(self._spec, self._context.gates)
-        spans = {table: (consumed.get(table, (None, None))[1], version) for table, version in certified.items()}
-        return BatchPlan(BatchSources(ranges=spans, reprocess=reprocess))
+        return BatchPlan(sources.model_copy(update={"reprocess": reprocess}))
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
         """Replace the touched groups in one commit."""
@@ -84,6 +82,7 @@ class GoldAggregate:
             return self._groups_of(session, sources, self._touched(session, sources)).count()
 
     def _groups_of(self, session: SparkSession, sources: BatchSources, touched: list[str | None] | None) -> DataFrame:
+        require_same_sources(sources, self._context.paths)
         return self._all_groups(session, {table: upto for table, (_, upto) in sources.ranges.items()}, touched)
 
     def _all_groups(
@@ -99,20 +98,24 @@ class GoldAggregate:
         """The values of `refresh_by` that changed, as text; None for all of them."""
         if sources.reprocess or any(after is None for after, _ in sources.ranges.values()):
             return None
-        found = self._touched_by_any_source(session, sources).limit(MOST_TOUCHED_VALUES + 1).collect()
+        touched = self._touched_by_any_source(session, sources)
+        if touched is None:
+            return None
+        found = touched.limit(MOST_TOUCHED_VALUES + 1).collect()
         return [row["touched"] for row in found] if len(found) <= MOST_TOUCHED_VALUES else None
 
-    def _touched_by_any_source(self, session: SparkSession, sources: BatchSources) -> DataFrame:
-        frames = [
+    def _touched_by_any_source(self, session: SparkSession, sources: BatchSources) -> DataFrame | None:
+        found = [
             touched_values(
                 session, self._path_of(source.table), sources.ranges[source.table], self._spec.refresh_from[alias]
             )
             for alias, source in self._spec.sources.items()
             if _moved(sources.ranges[source.table])
         ]
-        every = frames[0]
-        for frame in frames[1:]:
-            every = every.union(frame)
+        frames = [frame for frame in found if frame is not None]
+        if len(frames) < len(found):
+            return None
+        every = reduce(DataFrame.union, frames)
         return every.select(F.col("touched").cast("string").alias("touched")).distinct().orderBy("touched")
 
     def _path_of(self, table: str) -> Path:

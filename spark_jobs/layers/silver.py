@@ -13,7 +13,7 @@ from include.contracts.job_report import RowFates
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import BatchSources, Intent, StreamPosition, Winner
 from include.control.delta_log import commits_still_known, read_commit
-from include.control.source_ranges import certified_sources, new_ranges
+from include.control.source_ranges import changed_ranges, pin_sources, require_same_sources
 from include.errors import ConservationError
 from spark_jobs.delta_io.batches import BatchPlan, Closing
 from spark_jobs.delta_io.merges import merge_changes, merge_tombstones
@@ -54,19 +54,12 @@ class SilverMerge:
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """The source's versions since the last batch; with `reprocess` the interval's rows again as well."""
-        ranges = new_ranges(self.spec, self._context.paths, self._context.gates, position)
-        if not ranges and not self._context.args.reprocess:
+        paths, reprocess = self._context.paths, self._context.args.reprocess
+        sources = pin_sources(self.spec, paths, self._context.gates, position)
+        if not changed_ranges(sources, paths) and not reprocess:
             return None
-        certified = certified_sources(self.spec, self._context.gates)[self.spec.source]
-        consumed = position.last_sources.ranges.get(self.spec.source, (None, None))[1]
-        span = (consumed, certified)
-        return BatchPlan(
-            BatchSources(
-                ranges={self.spec.source: span},
-                snapshot_at=self._snapshot_at(span, position.last_sources.snapshot_at),
-                reprocess=self._context.args.reprocess,
-            )
-        )
+        snapshot_at = self._snapshot_at(sources, position.last_sources.snapshot_at)
+        return BatchPlan(sources.model_copy(update={"snapshot_at": snapshot_at, "reprocess": reprocess}))
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
         """Merge what changes the target; one commit even when nothing does, so that the range counts as consumed."""
@@ -101,11 +94,11 @@ class SilverMerge:
         stamped = with_stamp(classified.where(F.col("_fate").isin(*C.CHANGES)), intent)
         return stamped.select(*silver_shape(self.spec).columns, "_fate")
 
-    def _snapshot_at(self, span: tuple[int | None, int], held: datetime | None) -> datetime | None:
+    def _snapshot_at(self, sources: BatchSources, held: datetime | None) -> datetime | None:
         """The newest interval whose full snapshot has arrived, as the source's commits say."""
         if not self.spec.snapshot:
             return None
-        after, upto = span
+        after, upto = sources.ranges[self.spec.source]
         source = self._context.paths.table(self.spec.source)
         commits = commits_still_known(source, after)
         arrived = [
@@ -113,7 +106,9 @@ class SilverMerge:
             for commit in commits
             if commit.metadata and commit.version <= upto
         ]
-        return max([*arrived, *([held] if held else [])], default=None)
+        # What an earlier source held is no snapshot of the one that was built anew.
+        known = [held] if held and after is not None else []
+        return max([*arrived, *known], default=None)
 
     def _source_rows(self, session: SparkSession, sources: BatchSources, interval_start: datetime) -> DataFrame:
         after, upto = sources.ranges[self.spec.source]
@@ -126,6 +121,7 @@ class SilverMerge:
         return rows.where(~in_again).unionByName(read_version(session, path, upto).where(in_again))
 
     def _judged(self, session: SparkSession, intent: Intent) -> DataFrame:
+        require_same_sources(intent.sources, self._context.paths)
         return silver_rows(self._source_rows(session, intent.sources, intent.interval_start), self.spec)
 
     def _classified(

@@ -35,4 +35,4 @@ def _is_driver(process: psutil.Process, table: str) -> bool:
         command = process.cmdline()
     except psutil.NoSuchProcess:
         return False
-    return table in command and any(part.endswith(".py") and "spark_jobs" in part for part in command)
+    return f"--table={table}" in command and any(part.endswith(".py") and "spark_jobs" in part for part in command)

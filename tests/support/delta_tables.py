@@ -15,7 +15,7 @@ from include.control.batch import BatchSources, FileFact, Intent, Stream, Winner
 from include.control.delta_log import latest_version
 from include.control.gates import GateResult, Gates
 from include.control.ledger import Ledger
-from include.control.resolution import EPOCH, resolve
+from include.control.resolution import EPOCH, resolve, table_id
 from include.paths import LakehousePaths
 
 ROWS = pa.schema([("n", pa.int64())])
@@ -109,6 +109,13 @@ def commit(path: Path, intent: Intent, rows: int = 1) -> Winner:
 def contents(root: Path) -> dict[str, bytes]:
     """Every file below `root` with its bytes, to see that nothing was written."""
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def reading(root: Path, **ranges: tuple[int | None, int]) -> BatchSources:
+    """What a batch read of tables that are there; layer and name are joined by two underscores."""
+    named = {table.replace("__", "."): span for table, span in ranges.items()}
+    ids = {table: table_id(LakehousePaths(root).table(table)) for table in named}
+    return BatchSources(ranges=named, source_ids=ids)
 
 
 def load_batch(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 from deltalake import DeltaTable
 
 from include.contracts.job_args import Job
@@ -141,6 +143,62 @@ def test_reprocess_reads_an_interval_again_and_changes_nothing_that_is_right(lak
     assert (again.outcome, again.rows.read, again.rows.applied) == (Outcome.COMMITTED, 3, 0)
     assert lakehouse.run(GOLD, 1).outcome == Outcome.NO_OP
     assert lakehouse.run(GOLD, 1, reprocess=True).outcome == Outcome.COMMITTED
+    assert lakehouse.rows(GOLD, "day", "orders", "revenue") == gold_from_scratch(lakehouse)
+
+
+def test_reprocess_after_a_changed_expression_changes_every_row(lakehouse: Lakehouse) -> None:
+    for number, events in DAYS.items():
+        lakehouse.deliver(number, "a.json", events)
+        lakehouse.run_all(number, BRONZE, SILVER, GOLD)
+    in_cents = {"type": "int", "from": "amount * 100"}
+    lakehouse.specs(silver_document(columns={**silver_document()["columns"], "amount": in_cents}))
+    for number in DAYS:
+        assert lakehouse.run(SILVER, number, reprocess=True).rows.are_conserved
+    assert silver_rows(lakehouse) == [(key, amount * 100, hour) for key, amount, hour in SILVER_ROWS]
+    assert lakehouse.run(GOLD, 3).outcome == Outcome.COMMITTED
+    assert lakehouse.rows(GOLD, "day", "orders", "revenue") == gold_from_scratch(lakehouse)
+
+
+def test_a_source_that_was_built_anew_is_read_from_its_beginning(lakehouse: Lakehouse) -> None:
+    for number in (1, 2):
+        lakehouse.deliver(number, "a.json", DAYS[number])
+        lakehouse.run_all(number, BRONZE, SILVER, GOLD)
+    for table in (BRONZE, SILVER):
+        shutil.rmtree(lakehouse.paths.table(table))
+    lakehouse.deliver(1, "a.json", [order(7, 7, 7)])
+    assert [report.outcome for report in lakehouse.run_all(1, BRONZE, SILVER, GOLD)] == 3 * [Outcome.COMMITTED]
+    assert silver_rows(lakehouse) == [("o7", 7, 7)]
+    assert lakehouse.rows(GOLD, "day", "orders", "revenue") == gold_from_scratch(lakehouse)
+
+
+def test_sources_that_record_no_changes_are_read_whole_and_end_in_the_same_rows(lakehouse: Lakehouse) -> None:
+    feed = {"maintenance": {"change_data_feed": False}}
+    lakehouse.specs(bronze_document(**feed), silver_document(**feed))
+    for number, events in DAYS.items():
+        lakehouse.deliver(number, "a.json", events)
+        reports = lakehouse.run_all(number, BRONZE, SILVER, GOLD)
+        assert {report.outcome for report in reports} == {Outcome.COMMITTED}, [report.message for report in reports]
+    assert reports[1].rows.read == sum(map(len, DAYS.values()))
+    assert silver_rows(lakehouse) == SILVER_ROWS
+    assert lakehouse.rows(GOLD, "day", "orders", "revenue") == gold_from_scratch(lakehouse)
+
+
+def test_the_properties_of_a_table_follow_its_spec(lakehouse: Lakehouse) -> None:
+    def properties() -> dict[str, str]:
+        return DeltaTable(str(lakehouse.paths.table(SILVER))).metadata().configuration
+
+    lakehouse.deliver(1, "a.json", DAYS[1])
+    lakehouse.run_all(1, BRONZE, SILVER)
+    assert properties()["delta.deletedFileRetentionDuration"] == "interval 30 days"
+    maintenance = {"vacuum": {"retain": "45 days"}, "change_data_feed": False}
+    lakehouse.specs(silver_document(maintenance=maintenance, delta={"delta.targetFileSize": "64mb"}))
+    lakehouse.deliver(2, "a.json", DAYS[2])
+    lakehouse.run_all(2, BRONZE, SILVER)
+    stated = properties()
+    assert stated["delta.deletedFileRetentionDuration"] == "interval 45 days"
+    assert stated["delta.enableChangeDataFeed"] == "false"
+    assert stated["delta.targetFileSize"] == "64mb"
+    assert lakehouse.run(GOLD, 2).outcome == Outcome.COMMITTED
     assert lakehouse.rows(GOLD, "day", "orders", "revenue") == gold_from_scratch(lakehouse)
 
 

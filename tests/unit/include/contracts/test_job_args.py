@@ -68,7 +68,7 @@ def test_a_flag_that_is_off_is_left_out_of_the_command_line() -> None:
 @pytest.mark.parametrize(
     ("argv", "named"),
     [
-        (DAY.to_argv()[2:], "table"),
+        (DAY.to_argv()[1:], "table"),
         ([*DAY.to_argv(), "--colour", "red"], "colour"),
         ([*DAY.to_argv(), "--interval-start", "2013-01-01T00:00:00"], "no time zone"),
     ],

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from include.contracts.table_spec import AnySpec
-from include.control.batch import BatchSources, FileFact, Stream
+from include.control.batch import FileFact, Stream
 from include.control.landing import inspect, list_files
 from include.control.ledger import Ledger
 from include.control.planner import Advice, advise, spec_change_note, stream_position
@@ -26,6 +26,7 @@ from tests.support.delta_tables import (
     judge,
     load_batch,
     optimize,
+    reading,
 )
 from tests.support.specs import bronze_spec, catalog_of, gold_spec, silver_spec
 
@@ -73,8 +74,7 @@ def certify_bronze(root: Path, rows: int = 1) -> int:
 
 def consume(root: Path, spec: AnySpec, **ranges: tuple[int | None, int]) -> int:
     """A complete batch of a table that read its sources so; layer and name are joined by two underscores."""
-    named = {table.replace("__", "."): span for table, span in ranges.items()}
-    version = load_batch(root, spec, sources=BatchSources(ranges=named)).version
+    version = load_batch(root, spec, sources=reading(root, **ranges)).version
     judge(root, spec, version)
     return version
 
@@ -265,7 +265,7 @@ def test_a_source_that_was_only_optimized_has_nothing_new(root: Path, said: Said
 
 def test_nothing_is_new_only_once_the_last_batch_is_closed_and_judged(root: Path, said: Said) -> None:
     certified = certify_bronze(root)
-    sources = BatchSources(ranges={"bronze.orders": (None, certified)})
+    sources = reading(root, bronze__orders=(None, certified))
     winner = load_batch(root, SILVER, sources=sources, closed=False)
     waiting = "nothing new in bronze.orders; the last batch is still to be finished or judged"
     assert (said(SILVER).nothing_new, said(SILVER).message) == (False, waiting)

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from include.control.batch import BatchSources
 from include.control.delta_log import read_commit
 from include.control.retention import Reader, readers_in_danger, readers_of, retention_of
 from include.paths import LakehousePaths
-from tests.support.delta_tables import contents, judge, load_batch, optimize
+from tests.support.delta_tables import contents, judge, load_batch, optimize, reading
 from tests.support.specs import bronze_spec, catalog_of, gold_spec, silver_spec
 
 BRONZE, SILVER, GOLD = bronze_spec(), silver_spec(), gold_spec()
@@ -77,7 +76,7 @@ def test_readers_are_behind_since_the_first_later_change_of_data(paths: Lakehous
 def test_who_stands_on_a_version_that_was_only_optimized_since_is_not_behind(paths: LakehousePaths) -> None:
     certify(paths)
     consumed = certify(paths)
-    load_batch(paths.root, SILVER, sources=BatchSources(ranges={"bronze.orders": (None, consumed)}))
+    load_batch(paths.root, SILVER, sources=reading(paths.root, bronze__orders=(None, consumed)))
     optimized = optimize(paths.table("bronze.orders"))
     assert readers(paths) == {
         CERTIFIED: Reader(CERTIFIED, optimized, since=None),
@@ -87,9 +86,9 @@ def test_who_stands_on_a_version_that_was_only_optimized_since_is_not_behind(pat
 
 def test_a_table_downstream_stands_where_its_last_batch_ended(paths: LakehousePaths) -> None:
     first, second = certify(paths), certify(paths)
-    load_batch(paths.root, SILVER, sources=BatchSources(ranges={"bronze.orders": (None, first)}))
+    load_batch(paths.root, SILVER, sources=reading(paths.root, bronze__orders=(None, first)))
     assert readers(paths)["silver.orders"] == Reader("silver.orders", first, since=made_at(paths, second))
-    load_batch(paths.root, SILVER, sources=BatchSources(ranges={"bronze.orders": (first, second)}))
+    load_batch(paths.root, SILVER, sources=reading(paths.root, bronze__orders=(first, second)))
     assert readers(paths)["silver.orders"] == Reader("silver.orders", second, since=None)
 
 
@@ -102,7 +101,7 @@ def test_a_table_downstream_that_has_not_read_yet_is_no_reader(paths: LakehouseP
 def test_only_tables_that_name_it_as_their_source_are_readers(paths: LakehousePaths) -> None:
     certified = certify(paths)
     other = silver_spec(table="silver.planes", source="bronze.planes")
-    load_batch(paths.root, other, sources=BatchSources(ranges={"bronze.orders": (None, certified)}))
+    load_batch(paths.root, other, sources=reading(paths.root, bronze__orders=(None, certified)))
     found = readers_of(BRONZE, catalog_of(BRONZE, SILVER, GOLD, other), paths)
     assert [reader.name for reader in found] == [CERTIFIED]
 

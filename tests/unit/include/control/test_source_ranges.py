@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
-from include.contracts.table_spec import AnySpec
-from include.control.batch import BatchSources, StreamPosition, Winner
+from include.contracts.table_spec import AnySpec, GoldSpec
+from include.control.batch import StreamPosition, Winner
 from include.control.gates import Gates
-from include.control.source_ranges import certified_sources, new_ranges
-from include.errors import NotReadyError
+from include.control.source_ranges import certified_sources, changed_ranges, pin_sources, require_same_sources
+from include.errors import BadInputError, NotReadyError
 from include.paths import LakehousePaths
-from tests.support.delta_tables import intent_of, judge, load_batch, optimize, raise_epoch
+from tests.support.delta_tables import intent_of, judge, load_batch, optimize, raise_epoch, reading
 from tests.support.specs import gold_spec, silver_spec
 
 ORDERS, PLANES = silver_spec(), silver_spec(table="silver.planes")
@@ -42,11 +44,17 @@ def certify(paths: LakehousePaths, *specs: AnySpec) -> list[int]:
     return versions
 
 
-def consumed(**ranges: int) -> StreamPosition:
+def consumed(paths: LakehousePaths, **ranges: int) -> StreamPosition:
     """A position whose last batch read these sources up to these versions."""
-    named = {f"silver.{name}": (None, version) for name, version in ranges.items()}
-    winner = Winner(intent_of("id", sources=BatchSources(ranges=named)), 1)
+    sources = reading(paths.root, **{f"silver__{name}": (None, version) for name, version in ranges.items()})
+    winner = Winner(intent_of("id", sources=sources), 1)
     return StreamPosition("id", version=1, last=winner)
+
+
+def new_ranges(
+    spec: GoldSpec, paths: LakehousePaths, gates: Gates, position: StreamPosition | None
+) -> dict[str, tuple[int | None, int]]:
+    return changed_ranges(pin_sources(spec, paths, gates, position), paths)
 
 
 def test_sources_are_read_up_to_their_certified_version(paths: LakehousePaths, gates: Gates) -> None:
@@ -72,7 +80,7 @@ def test_a_table_without_a_batch_reads_every_source_from_the_beginning(paths: La
 
 def test_only_sources_that_changed_are_read(paths: LakehousePaths, gates: Gates) -> None:
     orders, planes = certify(paths, ORDERS, PLANES)
-    position = consumed(orders=orders, planes=planes)
+    position = consumed(paths, orders=orders, planes=planes)
     assert new_ranges(GOLD, paths, gates, position) == {}
     (newest,) = certify(paths, ORDERS)
     assert new_ranges(GOLD, paths, gates, position) == {"silver.orders": (orders, newest)}
@@ -80,13 +88,13 @@ def test_only_sources_that_changed_are_read(paths: LakehousePaths, gates: Gates)
 
 def test_a_source_that_came_to_the_spec_later_is_read_from_the_beginning(paths: LakehousePaths, gates: Gates) -> None:
     orders, planes = certify(paths, ORDERS, PLANES)
-    assert new_ranges(GOLD, paths, gates, consumed(orders=orders)) == {"silver.planes": (None, planes)}
+    assert new_ranges(GOLD, paths, gates, consumed(paths, orders=orders)) == {"silver.planes": (None, planes)}
 
 
 def test_versions_that_change_no_data_are_not_worth_a_batch(paths: LakehousePaths, gates: Gates) -> None:
     certify(paths, ORDERS, PLANES)
     orders, planes = certify(paths, ORDERS, PLANES)
-    position = consumed(orders=orders, planes=planes)
+    position = consumed(paths, orders=orders, planes=planes)
     optimize(paths.table("silver.orders"))
     raise_epoch(paths.table("silver.planes"), "1")
     assert gates.certified("silver.orders") == orders + 1
@@ -96,10 +104,44 @@ def test_versions_that_change_no_data_are_not_worth_a_batch(paths: LakehousePath
 def test_a_change_above_the_certified_version_is_not_read(paths: LakehousePaths, gates: Gates) -> None:
     orders, planes = certify(paths, ORDERS, PLANES)
     judge(paths.root, ORDERS, load_batch(paths.root, ORDERS).version, passed=False)
-    assert new_ranges(GOLD, paths, gates, consumed(orders=orders, planes=planes)) == {}
+    assert new_ranges(GOLD, paths, gates, consumed(paths, orders=orders, planes=planes)) == {}
 
 
 def test_who_consumed_more_than_is_certified_now_reads_nothing(paths: LakehousePaths, gates: Gates) -> None:
     orders, planes = certify(paths, ORDERS, PLANES)
     load_batch(paths.root, ORDERS)
-    assert new_ranges(GOLD, paths, gates, consumed(orders=orders + 1, planes=planes)) == {}
+    assert new_ranges(GOLD, paths, gates, consumed(paths, orders=orders + 1, planes=planes)) == {}
+
+
+def test_a_source_that_was_built_anew_is_read_from_its_beginning(paths: LakehousePaths, gates: Gates) -> None:
+    certify(paths, ORDERS, PLANES)
+    orders, planes = certify(paths, ORDERS, PLANES)
+    position = consumed(paths, orders=orders, planes=planes)
+    shutil.rmtree(paths.table("silver.orders"))
+    (rebuilt,) = certify(paths, ORDERS)
+    assert rebuilt < orders
+    assert new_ranges(GOLD, paths, gates, position) == {"silver.orders": (None, rebuilt)}
+
+
+def test_a_batch_does_not_read_its_pinned_versions_from_another_table(paths: LakehousePaths, gates: Gates) -> None:
+    certify(paths, ORDERS, PLANES)
+    pinned = pin_sources(GOLD, paths, gates, None)
+    require_same_sources(pinned, paths)
+    shutil.rmtree(paths.table("silver.orders"))
+    with pytest.raises(BadInputError, match=r"^silver\.orders at .* is gone\."):
+        require_same_sources(pinned, paths)
+    certify(paths, ORDERS)
+    with pytest.raises(BadInputError, match=r"^silver\.orders at .* is not the table that this batch has read"):
+        require_same_sources(pinned, paths)
+
+
+def test_a_source_whose_log_was_cleaned_up_since_is_read_again(paths: LakehousePaths, gates: Gates) -> None:
+    orders, planes = certify(paths, ORDERS, PLANES)
+    position = consumed(paths, orders=orders, planes=planes)
+    load_batch(paths.root, ORDERS)
+    (newest,) = certify(paths, ORDERS)
+    log = paths.table("silver.orders")
+    DeltaTable(str(log)).create_checkpoint()
+    for version in range(newest):
+        (log / "_delta_log" / f"{version:020d}.json").unlink()
+    assert new_ranges(GOLD, paths, gates, position) == {"silver.orders": (orders, newest)}
