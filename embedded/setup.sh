@@ -9,7 +9,7 @@ stamp=".venv/set-up"
 # Whatever set-up depends on; the folder's own path too, since a virtual environment cannot be moved.
 fingerprint() {
     pwd
-    cksum uv.lock pyproject.toml embedded/jars.* spark_jobs/log_store/src/io/millrace/logstore/*.java
+    cksum uv.lock pyproject.toml embedded/jars.* embedded/log_store_jar.py spark_jobs/log_store/src/io/millrace/logstore/*.java
 }
 
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(fingerprint)" ]; then

@@ -23,9 +23,18 @@ MAINTENANCE_CONF = {"spark.databricks.delta.optimize.batchSize": "1g"}
 
 
 def small_files(path: Path) -> int:
-    """How many data files of the newest version are small; read from the log, without Spark."""
+    """How many small data files of the newest version share their partition with another one, from the log alone.
+
+    A small file that is alone in its partition can be put together with none: counting it would rewrite a Z-ordered
+    table of many partitions at every run, and change nothing.
+    """
     actions = pa.table(DeltaTable(str(path)).get_add_actions(flatten=True))
-    return int(pc.sum(pc.less(actions["size_bytes"], SMALL_FILE_BYTES)).as_py() or 0) if actions.num_rows else 0
+    if not actions.num_rows:
+        return 0
+    small = actions.filter(pc.less(actions["size_bytes"], SMALL_FILE_BYTES))
+    partition = [name for name in small.column_names if name.startswith("partition.")]
+    files = small.group_by(partition).aggregate([([], "count_all")])["count_all"].to_pylist()
+    return sum(count for count in files if count > 1)
 
 
 def optimize(session: SparkSession, path: Path, zorder_by: tuple[str, ...]) -> dict[str, Any]:

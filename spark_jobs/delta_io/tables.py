@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -14,15 +15,18 @@ from deltalake.exceptions import TableNotFoundError
 from pyspark.sql import SparkSession
 
 from include.contracts.table_spec import TableSpec
+from include.control.retention import retention_of
 from include.errors import BadInputError
 from spark_jobs.delta_io.conflicts import Conflict, conflict_of
+
+LOG_RETENTION = timedelta(days=30)
 
 READER_SAFE = {
     "delta.enableDeletionVectors": "false",
     "delta.columnMapping.mode": "none",
     "delta.checkpointPolicy": "classic",
     "delta.checkpointInterval": "20",
-    "delta.logRetentionDuration": "interval 30 days",
+    "delta.logRetentionDuration": f"interval {LOG_RETENTION.days} days",
     "delta.deletedFileRetentionDuration": "interval 30 days",
 }
 """The profile that DuckDB, Polars, Trino and delta-rs all read: protocol reader version 1 (ADR 0004)."""
@@ -53,10 +57,11 @@ class TableShape:
 
 
 def shape_properties(spec: TableSpec) -> dict[str, str]:
-    """The table properties that a spec asks for."""
+    """The table properties that a spec asks for; Delta wants the log to be kept as long as the files at least."""
     retain = f"interval {spec.maintenance.vacuum.retain}"
     feed = str(spec.maintenance.change_data_feed).lower()
-    return {"delta.deletedFileRetentionDuration": retain, "delta.enableChangeDataFeed": feed, **spec.delta}
+    log = {"delta.logRetentionDuration": retain} if retention_of(spec) > LOG_RETENTION else {}
+    return {"delta.deletedFileRetentionDuration": retain, "delta.enableChangeDataFeed": feed, **log, **spec.delta}
 
 
 def ensure_table(open_session: OpenSession, path: Path, shape: TableShape) -> None:

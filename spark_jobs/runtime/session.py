@@ -24,6 +24,7 @@ from include.spark_conf import LOG_STORES, SESSION
 # SparkConnectGrpcException (Connect).
 if "SPARK_REMOTE" in os.environ:
     import delta.connect
+    from pyspark.errors.exceptions.connect import SparkConnectGrpcException
     from pyspark.sql.connect.client.retries import DefaultPolicy
 else:
     import delta.exceptions  # noqa: F401
@@ -32,6 +33,15 @@ else:
 PATIENT_RETRIES = 5
 """How often a request to the Spark Connect server is tried again: about 17 s. A restarted server knows none of our
 sessions, so the client's own default of ten minutes would only hang."""
+
+_OF_ANOTHER_SERVER = (
+    "INVALID_HANDLE.SESSION_CHANGED",
+    "INVALID_HANDLE.SESSION_CLOSED",
+    "INVALID_HANDLE.SESSION_NOT_FOUND",
+    "NO_ACTIVE_SESSION",
+    "RESPONSE_ALREADY_RECEIVED",
+)
+"""What the client says when another server answers in the place of the one that it began with."""
 
 DEFAULT_PORT = 15002
 """Where a Spark Connect server listens when its address names no port."""
@@ -49,13 +59,19 @@ def own_session(conf: Mapping[str, str]) -> Iterator[SparkSession]:
     another session commits with no txn, no token and no error.
 
     Raises:
-        SparkUnavailableError: the Spark Connect server does not answer.
+        SparkUnavailableError: the Spark Connect server does not answer, or died while it worked for the session.
         MillraceError: the session lacks the log stores, without which acknowledged commits can vanish.
     """
     session = _connect({**SESSION, **conf}) if _remote() else _new_session({**SESSION, **conf})
     try:
         require_log_stores(session)
         yield session
+    except PySparkException as error:
+        if not (_remote() and _server_is_gone(error)):
+            raise
+        # There is nobody to release the session: to try would take as long again.
+        session.release_session_on_close = False  # type: ignore[attr-defined]
+        raise SparkUnavailableError(_gone_message(error)) from error
     finally:
         if _remote():
             _open_sessions.remove(session)
@@ -122,6 +138,21 @@ def _require_listening(remote: str) -> None:
     except OSError as error:
         msg = f"Nothing listens at {_without_token(remote)} ({error}). Start the Spark server (`make up`), then retry."
         raise SparkUnavailableError(msg) from error
+
+
+def _server_is_gone(error: PySparkException) -> bool:
+    """Whether the server died, or was started anew and knows nothing of the session."""
+    if (error.getCondition() or "") in _OF_ANOTHER_SERVER:
+        return True
+    return isinstance(error, SparkConnectGrpcException) and error.getGrpcStatusCode().name == "UNAVAILABLE"
+
+
+def _gone_message(error: PySparkException) -> str:
+    where = _without_token(os.environ["SPARK_REMOTE"])
+    return (
+        f"Spark Connect at {where} died, or was started anew, while it worked for this job "
+        f"({error.getCondition() or 'it does not answer'}). Nothing is lost: see that it runs (`make up`), then retry."
+    )
 
 
 def _without_token(remote: str) -> str:

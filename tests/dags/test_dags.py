@@ -27,11 +27,11 @@ NAMES = {f"{layer}.{name}" for layer, names in TABLES.items() for name in names}
 
 
 def test_these_dags_exist_and_no_others(dags: dict[str, DAG]) -> None:
-    assert set(dags) == DAG_IDS
+    assert set(dags) == DAG_IDS, "a DAG of your own belongs into DAG_IDS: here it is seen when one goes missing"
 
 
 def test_the_specs_are_those_of_the_flights_domain() -> None:
-    assert set(load_catalog(PROJECT / "include" / "tables").specs) == NAMES
+    assert {spec.table for spec in load_catalog(PROJECT / "include" / "tables").of_domain("flights")} == NAMES
 
 
 def test_each_table_of_the_domain_is_written_and_judged(dags: dict[str, DAG]) -> None:
@@ -41,7 +41,7 @@ def test_each_table_of_the_domain_is_written_and_judged(dags: dict[str, DAG]) ->
 
 def test_each_table_is_optimised_then_vacuumed(dags: dict[str, DAG]) -> None:
     maintenance = dags["table_maintenance"]
-    assert set(maintenance.task_ids) == {f"{table}_{step}" for table in NAMES for step in ("optimize", "vacuum")}
+    assert set(maintenance.task_ids) >= {f"{table}_{step}" for table in NAMES for step in ("optimize", "vacuum")}
     for table in NAMES:
         assert maintenance.get_task(f"{table}_vacuum").upstream_task_ids == {f"{table}_optimize"}
     assert maintenance.params["vacuum_dry_run"] is True

@@ -191,13 +191,14 @@ def test_the_properties_of_a_table_follow_its_spec(lakehouse: Lakehouse) -> None
     lakehouse.run_all(1, BRONZE, SILVER)
     assert properties()["delta.deletedFileRetentionDuration"] == "interval 30 days"
     maintenance = {"vacuum": {"retain": "45 days"}, "change_data_feed": False}
-    lakehouse.specs(silver_document(maintenance=maintenance, delta={"delta.targetFileSize": "64mb"}))
+    lakehouse.specs(silver_document(maintenance=maintenance, delta={"delta.dataSkippingNumIndexedCols": "8"}))
     lakehouse.deliver(2, "a.json", DAYS[2])
     lakehouse.run_all(2, BRONZE, SILVER)
     stated = properties()
     assert stated["delta.deletedFileRetentionDuration"] == "interval 45 days"
+    assert stated["delta.logRetentionDuration"] == "interval 45 days", "Delta wants it as long at least"
     assert stated["delta.enableChangeDataFeed"] == "false"
-    assert stated["delta.targetFileSize"] == "64mb"
+    assert stated["delta.dataSkippingNumIndexedCols"] == "8"
     assert lakehouse.run(GOLD, 2).outcome == Outcome.COMMITTED
     assert lakehouse.rows(GOLD, "day", "orders", "revenue") == gold_from_scratch(lakehouse)
 
