@@ -65,10 +65,17 @@ def launch_conf(jars: Path, master: str) -> dict[str, str]:
     return {**conf, "spark.jars": ",".join(map(str, files))}
 
 
+def class_archive(jars: Path) -> Path:
+    """Where set-up puts the archive of the classes that a driver loads; a JVM does without where there is none."""
+    return jars / "spark-classes.jsa"
+
+
 def _local_conf(jars: Path, master: str) -> dict[str, str]:
+    java = f"{LAUNCH['spark.driver.extraJavaOptions']} {SMALL_MACHINE}"
+    archive = class_archive(jars)
     return {
         "spark.driver.extraClassPath": f"{jars}/*",
-        "spark.driver.extraJavaOptions": f"{LAUNCH['spark.driver.extraJavaOptions']} {SMALL_MACHINE}",
+        "spark.driver.extraJavaOptions": f'{java} "-XX:SharedArchiveFile={archive}"' if archive.is_file() else java,
         "spark.sql.shuffle.partitions": str(_cores(master)),
     }
 

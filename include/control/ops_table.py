@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -83,5 +84,6 @@ class OpsTable:
     def _read(self, files: list[str], table: str) -> None:
         stored = pa.schema([field for field in self._schema if field.name != "table"])
         for file in files:
-            rows = ds.dataset(file, schema=stored, format="parquet").to_table().to_pylist()
+            # delta-rs names files by URL: a space in the lakehouse's path is %20 there.
+            rows = ds.dataset(unquote(file), schema=stored, format="parquet").to_table().to_pylist()
             self._rows_of_file[file] = [{**row, "table": table} for row in rows]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from include.spark_conf import LAUNCH, LOG_STORES, SESSION, launch_conf
+from include.spark_conf import LAUNCH, LOG_STORES, SESSION, class_archive, launch_conf
 
 CLUSTERS = ["spark://host:7077", "yarn", "k8s://https://host:6443"]
 LOCAL_ONLY = {"spark.driver.extraClassPath", "spark.sql.shuffle.partitions"}
@@ -58,6 +58,13 @@ def test_on_one_machine_the_shuffle_partitions_follow_the_cores(jars: Path, mast
     assert conf["spark.sql.shuffle.partitions"] == partitions
     assert conf["spark.driver.extraClassPath"] == f"{jars}/*"
     assert "spark.jars" not in conf
+
+
+def test_a_driver_here_is_told_of_the_class_archive_once_it_is_made(jars: Path) -> None:
+    java = "spark.driver.extraJavaOptions"
+    assert "SharedArchiveFile" not in launch_conf(jars, "local[2]")[java]
+    class_archive(jars).touch()
+    assert launch_conf(jars, "local[2]")[java].endswith(f' "-XX:SharedArchiveFile={class_archive(jars)}"')
 
 
 @pytest.mark.parametrize("master", CLUSTERS)

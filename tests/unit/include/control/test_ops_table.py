@@ -24,7 +24,7 @@ def event(table: str, word: str) -> dict[str, Any]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "ops" / "events"
+    return tmp_path / "a lake, 100% übrig" / "ops" / "events"
 
 
 @pytest.fixture

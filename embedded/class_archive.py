@@ -1,0 +1,68 @@
+"""The archive of the classes that a Spark driver loads, so that each JVM on this machine maps them instead.
+
+    python -m embedded.class_archive
+
+A JVM takes what it can from the archive and says nothing where it does not fit (another JDK, a changed jar): the
+archive makes a start quicker and nothing else. It is Java's own dynamic CDS archive (JEP 350).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from embedded.jars import PROJECT, spark_home
+from include.settings import Settings
+from include.spark_conf import class_archive, launch_conf
+
+_TRAINING = Path(__file__).with_name("class_training.py")
+_MASTER = "local[2]"
+_TEN_MINUTES = 600
+
+
+def build(jars: Path) -> Path | None:
+    """Make the archive from one training run, unless it is newer than all jars; None where this JVM makes none."""
+    archive = class_archive(jars)
+    if not _is_current(archive, jars):
+        archive.unlink(missing_ok=True)
+        with tempfile.TemporaryDirectory(dir=jars, prefix=".training-") as scratch:
+            unfinished = Path(scratch) / archive.name
+            _train(jars, unfinished, Path(scratch) / "lake")
+            if unfinished.is_file():
+                unfinished.replace(archive)
+    return archive if archive.is_file() else None
+
+
+def _is_current(archive: Path, jars: Path) -> bool:
+    newest = max(path.stat().st_mtime for path in (*jars.glob("*.jar"), _TRAINING))
+    return archive.is_file() and archive.stat().st_mtime > newest
+
+
+def _train(jars: Path, archive: Path, lake: Path) -> None:
+    """Run the training; a JVM that cannot archive its classes still ends well."""
+    conf = launch_conf(jars, _MASTER)
+    java = "spark.driver.extraJavaOptions"
+    conf[java] = f'{conf[java]} "-XX:ArchiveClassesAtExit={archive}"'
+    stated = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    command = [str(spark_home() / "bin" / "spark-submit"), "--master", _MASTER, *stated, str(_TRAINING), str(lake)]
+    environment = {**os.environ, "SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment |= {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(PROJECT)}
+    run = subprocess.run(
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TEN_MINUTES
+    )
+    if run.returncode != 0:
+        last = "\n".join(line for line in run.stderr.splitlines()[-15:] if line.strip())
+        raise SystemExit(f"Spark does not run here: see why before anything else. spark-submit said:\n{last}")
+
+
+def main() -> None:
+    """The command line."""
+    if build(Settings().jars) is None:
+        sys.stdout.write("This JDK makes no class archive: everything works, a driver only starts more slowly.\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""The archive of Spark's classes is made once, and drivers take their classes from it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from embedded.class_archive import build
+from embedded.jars import spark_home
+from include.settings import Settings
+from include.spark_conf import class_archive, launch_conf
+
+
+def test_an_archive_that_is_newer_than_the_jars_is_kept() -> None:
+    archive = class_archive(Settings().jars)
+    before = archive.stat()
+    assert build(Settings().jars) == archive
+    assert archive.stat() == before
+
+
+def test_a_driver_takes_its_classes_from_the_archive(tmp_path: Path) -> None:
+    loaded = tmp_path / "loaded.txt"
+    java = "spark.driver.extraJavaOptions"
+    conf = launch_conf(Settings().jars, "local[1]")
+    conf[java] = f"{conf[java]} -Xlog:class+load:file={loaded}"
+    stated = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    command = [str(spark_home() / "bin" / "spark-submit"), *stated, "--version"]
+    subprocess.run(command, env={**os.environ, "SPARK_HOME": str(spark_home())}, capture_output=True, check=True)
+    archived = [line for line in loaded.read_text().splitlines() if "shared objects file (top)" in line]
+    assert sum("org.apache.spark" in line for line in archived) > 100
