@@ -41,7 +41,7 @@ def outcomes(root: Path, oracle: Oracle, days: Sequence[DayOfBackfill]) -> list[
 
 def outcome_table(found: Iterable[TableOutcome]) -> Table:
     """All tables as a person reads them."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("table", no_wrap=True)
     for column in ("rows", "version", "certified", "quarantined", "seconds"):
         table.add_column(column, justify="right")
