@@ -1,7 +1,7 @@
 # Millrace: every command of the house. `make` alone prints them.
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help machine setup demo up down test e2e lint s3
+.PHONY: help machine setup demo up down test e2e bench lint s3
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,11 +21,14 @@ up: setup ## start the local stack and leave it running: Airflow in the browser
 down: setup ## stop the local stack; nothing is left behind
 	@$(PYTHON) -m embedded.down
 
-test: setup ## all tests but the end-to-end ones
-	@$(PYTHON) -m pytest --doctest-modules --ignore tests/e2e tests include spark_jobs plugins
+test: setup ## all tests
+	@$(PYTHON) -m pytest --doctest-modules tests include spark_jobs plugins
 
-e2e: setup ## the end-to-end tests: a real Airflow, backfills, kills
+e2e: setup ## only the end-to-end tests: a real Airflow, backfills, kills
 	@$(PYTHON) -m pytest tests/e2e
+
+bench: setup ## Millrace against a plain script: CPU-seconds, wall time, ratios (an hour)
+	@$(PYTHON) -m benchmarks
 
 lint: setup ## ruff, mypy and the import contracts
 	@$(PYTHON) -m ruff check .
@@ -33,5 +36,5 @@ lint: setup ## ruff, mypy and the import contracts
 	@$(PYTHON) -m mypy
 	@.venv/bin/lint-imports
 
-s3: setup ## the jars that S3-compatible storage needs (641 MB)
+s3: setup ## the jars that S3-compatible storage needs (645 MB)
 	@$(PYTHON) -m embedded.jars --s3

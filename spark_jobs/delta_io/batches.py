@@ -93,6 +93,7 @@ class BatchResult:
     Attributes:
         winner: the batch, or the stream's last one when there was nothing new.
         committed: whether this run committed it.
+        finished: whether this run did what a writer that died after its commit had left undone.
         previous: the batch before it.
         rows: the fates of its rows.
         attempts: how often a batch was planned.
@@ -103,6 +104,7 @@ class BatchResult:
     winner: Winner | None = None
     previous: Winner | None = None
     committed: bool = False
+    finished: bool = False
     rows: RowFates = field(default_factory=RowFates)
     attempts: int = 0
     conflicts: list[str] = field(default_factory=list)
@@ -185,6 +187,7 @@ class BatchWriter:
         if last is None:
             return
         done = self._ledger.closed(last)
+        self._result.finished = done is None
         self._result.rows = self._close(last) if done is None else done
 
     def _close(self, winner: Winner) -> RowFates:

@@ -46,8 +46,8 @@ def optimize(session: SparkSession, path: Path, zorder_by: tuple[str, ...]) -> d
 
 
 def files_to_vacuum(session: SparkSession, path: Path) -> int:
-    """How many files VACUUM would delete; nothing is deleted."""
-    return session.sql(f"VACUUM {sql_path(path)} DRY RUN").count()
+    """How many files VACUUM would delete; nothing is deleted. Empty folders, which it lists as well, do not count."""
+    return session.sql(f"VACUUM {sql_path(path)} DRY RUN").where("path LIKE '%.parquet'").count()
 
 
 def vacuum(session: SparkSession, path: Path) -> None:

@@ -52,7 +52,7 @@ def _report(context: JobContext, result: BatchResult, gate: GateOutcome | None, 
         version=winner.version if winner else None,
         certified_version=gate.certified if gate else None,
         certified_moved=gate.moved if gate else False,
-        rows=result.rows if result.committed else RowFates(),
+        rows=result.rows if result.committed or result.finished else RowFates(),
         table_rows=table_rows(context.paths.table(spec.table), winner.version) if winner else None,
         attempts=result.attempts,
         conflicts=tuple(result.conflicts),
@@ -67,12 +67,13 @@ def _message(table: str, result: BatchResult, gate: GateOutcome | None) -> str:
     if result.winner is None or gate is None:
         return f"{table}: nothing to load, and nothing was ever loaded"
     batch = f"batch {result.winner.batch_seq}, version {result.winner.version}"
-    if not result.committed:
+    if not result.committed and not result.finished:
         made_by = f"{result.winner.intent.run_id} for the interval from {result.winner.intent.interval_start:%Y-%m-%d}"
         return f"{table}: nothing new since {batch}, made by {made_by}"
     rows = result.rows
     verdict = "certified" if gate.result.passed else gate.result.refused
+    dead = "" if result.committed else f" (committed by {result.winner.intent.run_id}, which died)"
     return (
-        f"{table}: {batch}: {rows.read} rows read, {rows.applied} applied, {rows.unchanged} unchanged, "
+        f"{table}: {batch}{dead}: {rows.read} rows read, {rows.applied} applied, {rows.unchanged} unchanged, "
         f"{rows.superseded} superseded, {rows.quarantined} quarantined, {rows.dropped} dropped; {verdict}"
     )

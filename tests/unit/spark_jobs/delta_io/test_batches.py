@@ -152,6 +152,7 @@ def test_nothing_new_names_the_last_batch_and_its_rows(lake: Lake) -> None:
     first = lake.run()
     again = lake.run()
     assert (again.winner, again.committed, again.rows) == (first.winner, False, first.rows)
+    assert not again.finished
     assert len(lake.work.closed) == 1, "a closed batch was closed again"
 
 
@@ -238,7 +239,8 @@ def test_what_a_writer_that_died_left_undone_is_finished_before_anything_new(lak
 def test_what_was_left_undone_is_finished_even_if_nothing_is_new(lake: Lake) -> None:
     died, lake.work.left = lake.someone_else_commits(1), 0
     result = lake.run()
-    assert (result.winner, result.committed, result.rows) == (died, False, lake.work.fates)
+    assert (result.winner, result.committed, result.finished) == (died, False, True)
+    assert result.rows == lake.work.fates
     assert lake.ledger.closed(died) is not None
 
 

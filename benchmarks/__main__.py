@@ -1,0 +1,78 @@
+"""``python -m benchmarks``: measure Millrace against the naive peer."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from benchmarks.bench import Bench
+from benchmarks.cost import Cost
+from benchmarks.machine import QUIET, empty_job, load
+from benchmarks.result import Result, result_table
+from benchmarks.series import jvm, merge, nothing_new, start
+
+
+class Series(StrEnum):
+    """What can be measured."""
+
+    START = "start"
+    NOTHING_NEW = "nothing-new"
+    MERGE = "merge"
+    JVM = "jvm"
+
+
+RUN: dict[Series, Callable[[Bench], list[Result]]] = {
+    Series.START: start.run,
+    Series.NOTHING_NEW: nothing_new.run,
+    Series.MERGE: merge.run,
+    Series.JVM: jvm.run,
+}
+AGAINST_N = [Series.START, Series.NOTHING_NEW, Series.MERGE]
+
+
+def main(
+    series: Annotated[
+        list[Series] | None, typer.Argument(help="What to measure; those against N when left out.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds that count, after one that does not.")] = 5,
+    folder: Annotated[Path, typer.Option(help="Folder to work in; the year's tables are kept there.")] = Path(
+        "data/benchmarks"
+    ),
+) -> None:
+    """Run Millrace and the naive peer in turn; show CPU-seconds, wall time and their ratios."""
+    # As an exception, so that the process being measured is ended too.
+    signal.signal(signal.SIGTERM, lambda signum, _frame: sys.exit(128 + signum))
+    bench = Bench(folder.resolve(), rounds)
+    out = bench.console
+    out.print(_machine(empty_job(bench.naive, bench.folder / "empty_job")), highlight=False)
+    results: list[Result] = []
+    for one in series or AGAINST_N:
+        out.rule(one)
+        results += RUN[one](bench)
+        (bench.folder / f"{one}.json").write_text(json.dumps([result.to_json() for result in results], indent=1))
+    _show(out, results)
+
+
+def _machine(floor: Cost) -> str:
+    busy = "" if load() <= QUIET else f" The machine is not quiet (load {load():.1f}): trust CPU ratios alone."
+    return f"{os.cpu_count()} cores; an empty job of N costs {floor.cpu_s:.1f} CPU-s, {floor.wall_s:.1f} s.{busy}"
+
+
+def _show(out: Console, results: list[Result]) -> None:
+    out.print(result_table(results))
+    for result in results:
+        for name, fact in result.facts.items():
+            out.print(f"{result.measured}: {name}: {fact}", highlight=False)
+
+
+if __name__ == "__main__":
+    typer.run(main)

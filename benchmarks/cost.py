@@ -1,0 +1,140 @@
+"""What one process costs: wall time, CPU-seconds of its whole tree, peak memory."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+_POLL_S = 0.02
+_PATIENCE_S = 1800.0
+_LAST_LINES = 15
+
+
+class FailedRunError(Exception):
+    """Raised when a measured process fails: its time counts for nothing. The message ends with its last lines."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What was used.
+
+    Attributes:
+        wall_s: seconds on the clock.
+        cpu_s: seconds of user and system time of the process and of every descendant.
+        peak_mb: largest resident memory of any single process of the tree, in megabytes; 0 where it is not known.
+    """
+
+    wall_s: float
+    cpu_s: float
+    peak_mb: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        """The cost of one after the other."""
+        return Cost(self.wall_s + other.wall_s, self.cpu_s + other.cpu_s, max(self.peak_mb, other.peak_mb))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measured process.
+
+    Attributes:
+        whole: from its start to its end.
+        until: from its start to the moment at which the awaited file was there; None where none was awaited.
+    """
+
+    whole: Cost
+    until: Cost | None = None
+
+
+def measure(command: Sequence[str], environment: Mapping[str, str], log: Path, awaited: Path | None = None) -> Measured:
+    """Run a command to its end and account for it.
+
+    Args:
+        command: what to run; nothing of it is left running, whatever happens.
+        environment: its whole environment.
+        log: gets its output; its folder is also where the command runs, so that what Spark drops lies there.
+        awaited: a file whose first appearance is timed as well.
+
+    Raises:
+        FailedRunError: it ended with another exit code than 0, took half an hour, or never made the awaited file.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        started = time.monotonic()
+        process = subprocess.Popen(
+            command, env=dict(environment), cwd=log.parent, stdin=subprocess.DEVNULL,
+            stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+        try:
+            usage, until = _wait(process, started, awaited)
+        finally:
+            _end_group(process)
+    if process.returncode != 0:
+        raise FailedRunError(f"exit code {process.returncode} of {' '.join(command)}\n{_last_words(log)}")
+    if awaited and until is None:
+        raise FailedRunError(f"{awaited} never came of {' '.join(command)}\n{_last_words(log)}")
+    return Measured(_cost_of(usage, time.monotonic() - started), until)
+
+
+def cpu_of_tree(pid: int) -> float:
+    """CPU-seconds of a running process and its descendants so far, those that have ended included.
+
+    Raises:
+        psutil.NoSuchProcess: the process has ended.
+    """
+    root = psutil.Process(pid)
+    return _cpu_of(root) + sum(map(_cpu_of_descendant, root.children(recursive=True)))
+
+
+def _wait(
+    process: subprocess.Popen[bytes], started: float, awaited: Path | None
+) -> tuple[resource.struct_rusage, Cost | None]:
+    until: Cost | None = None
+    while True:
+        # wait4 accounts for the process and for every descendant that was waited for: java, Python, their children.
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            if awaited and until is None and awaited.exists():
+                until = _cost_of(usage, time.monotonic() - started)
+            return usage, until
+        wall_s = time.monotonic() - started
+        if awaited and until is None and awaited.exists():
+            until = Cost(wall_s, cpu_of_tree(process.pid))
+        if wall_s > _PATIENCE_S:
+            raise FailedRunError(f"still running after {wall_s:.0f} s: {process.args!r}")
+        time.sleep(_POLL_S)
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    if process.returncode is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _cost_of(usage: resource.struct_rusage, wall_s: float) -> Cost:
+    return Cost(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def _cpu_of(process: psutil.Process) -> float:
+    used = process.cpu_times()
+    return float(used.user + used.system + used.children_user + used.children_system)
+
+
+def _cpu_of_descendant(process: psutil.Process) -> float:
+    try:
+        return _cpu_of(process)
+    except psutil.NoSuchProcess:  # it ended between the listing and the look; its parent has its time by then
+        return 0.0
+
+
+def _last_words(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-_LAST_LINES:])

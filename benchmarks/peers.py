@@ -1,0 +1,147 @@
+"""The two sides: by which command each writes a table for a day."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+from embedded.jars import spark_home
+from include.cli_driver import MASTER, driver_environment
+from include.contracts.job_args import WRITER_OF_LAYER, Job, JobArgs
+from include.paths import LakehousePaths
+from include.settings import PROJECT, Settings
+from include.spark_conf import launch_conf
+
+CHAIN = ("bronze.flight_events", "silver.flights", "gold.route_performance_daily")
+"""The tables that both sides write, in build order."""
+
+DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"
+_SPARK_SUBMIT = str(spark_home() / "bin" / "spark-submit")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a side works.
+
+    Attributes:
+        lake: the folder of its tables.
+        landing: the landing folder that it reads.
+    """
+
+    lake: Path
+    landing: Path
+
+    def table(self, table: str) -> Path:
+        """The folder of one of its tables."""
+        return LakehousePaths(self.lake).table(table)
+
+    def commit(self, table: str, version: int) -> Path:
+        """The file by which a version of one of its tables is committed."""
+        return self.table(table) / "_delta_log" / f"{version:020d}.json"
+
+
+class Peer(Protocol):
+    """One side.
+
+    Attributes:
+        name: how results call it.
+        first_data_version: the version of a table that its first rows make.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def first_data_version(self) -> int: ...
+
+    def writer(self, table: str, place: Place, day: str) -> list[str]:
+        """The command that writes a table for a day (`2013-01-01`)."""
+        ...
+
+    def environment(self) -> dict[str, str]:
+        """The environment of its commands."""
+        ...
+
+
+@dataclass(frozen=True)
+class Millrace:
+    """Millrace's own jobs by spark-submit, with the settings of every session of Millrace.
+
+    Attributes:
+        without: a text to leave out of the JVM's options, to see what it does.
+    """
+
+    name: str = "Millrace"
+    without: str = ""
+    # Version 0 is the empty table: it is created before it is written.
+    first_data_version: int = 1
+
+    def writer(self, table: str, place: Place, day: str) -> list[str]:
+        """The writer of the table's layer."""
+        return self.job(WRITER_OF_LAYER[table.split(".")[0]], table, place, day)
+
+    def job(self, job: Job, table: str, place: Place, day: str) -> list[str]:
+        """Any job on a table."""
+        start = datetime.fromisoformat(day).replace(tzinfo=UTC)
+        arguments = JobArgs(
+            table=table,
+            interval_start=start,
+            interval_end=start + timedelta(days=1),
+            run_id="benchmark",
+            root=place.lake,
+            landing=place.landing,
+            tables=Settings().tables,
+            report=LakehousePaths(place.lake).reports / "benchmark" / day / f"{table}.{job}.json",
+        )
+        return [_SPARK_SUBMIT, "--master", MASTER, *self._conf(), str(PROJECT / job.application), *arguments.to_argv()]
+
+    def environment(self) -> dict[str, str]:
+        """As `lakehouse run` starts its driver."""
+        return driver_environment(_without_server())
+
+    def _conf(self) -> list[str]:
+        conf = launch_conf(Settings().jars, MASTER)
+        stated = {key: value.replace(self.without, "") if self.without else value for key, value in conf.items()}
+        return [part for key, value in stated.items() for part in ("--conf", f"{key}={value}")]
+
+
+@dataclass(frozen=True)
+class Naive:
+    """The scripts of `benchmarks/naive` by spark-submit, with default settings and jars by `--packages`.
+
+    Attributes:
+        ivy: where spark-submit keeps the jars that it resolves; it finds them there in every round but the first.
+    """
+
+    ivy: Path
+    name: str = "N"
+    first_data_version: int = 0
+
+    def writer(self, table: str, place: Place, day: str) -> list[str]:
+        """The script of the table's layer."""
+        script = PROJECT / "benchmarks" / "naive" / f"{table.split('.')[0]}.py"
+        return [*self.submit(), str(script), str(place.lake), str(place.landing), day]
+
+    def submit(self) -> list[str]:
+        """spark-submit as Delta's quick start has it, up to the application."""
+        return [
+            _SPARK_SUBMIT,
+            *("--master", MASTER),
+            *("--packages", DELTA),
+            *("--conf", f"spark.jars.ivy={self.ivy}"),
+            *("--conf", "spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension"),
+            *("--conf", "spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog"),
+        ]
+
+    def environment(self) -> dict[str, str]:
+        """This Python and its Spark, and nothing of Millrace."""
+        here = {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(spark_home()), "TZ": "UTC"}
+        return {**_without_server(), **here}
+
+
+def _without_server() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}

@@ -1,0 +1,1 @@
+"""The series: what is measured, one module each."""

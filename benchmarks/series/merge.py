@@ -1,0 +1,88 @@
+"""Series 3: 10,000 recent events merged into the silver table of the whole year."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.bench import Bench
+from benchmarks.comparison import require_same_rows
+from benchmarks.cost import Cost, measure
+from benchmarks.deliveries import RECENT, RECENT_ROWS, YEAR, whole_year
+from benchmarks.peers import Millrace, Peer, Place
+from benchmarks.result import Result
+from benchmarks.rounds import Side, interleaved
+from benchmarks.table_files import files_and_bytes, newest_commit
+
+AS_LOADED = "as loaded"
+BRONZE, SILVER = "bronze.flight_events", "silver.flights"
+TARGET = 0.5
+BYTES_A_FILE = {AS_LOADED: 0, "files of 1 MB, Z-ordered by key": 1_000_000}
+"""How the full table lies: as the load leaves it, or in files so small that it has as many as a table 100 times as
+large would have in files of 100 MB."""
+
+
+def run(bench: Bench) -> list[Result]:
+    """Both sides load the year, then merge the last events into copies of that table, in either layout."""
+    landing = whole_year(bench.folder / "year", bench.folder / "year_source")
+    peers: tuple[Peer, ...] = (Millrace(), bench.naive)
+    for peer in peers:
+        _load_year(bench, peer, Place(bench.folder / "merge" / peer.name / "loaded", landing))
+    return [_merge(bench, peers, landing, layout) for layout in BYTES_A_FILE]
+
+
+def _load_year(bench: Bench, peer: Peer, place: Place) -> None:
+    """Load the year into bronze and silver, and the recent events into bronze alone; a loaded lake is left alone."""
+    done = place.lake / "loaded"
+    if done.exists():
+        return
+    shutil.rmtree(place.lake, ignore_errors=True)
+    bench.console.print(f"  {peer.name} loads the year")
+    for table, day in ((BRONZE, YEAR), (SILVER, YEAR), (BRONZE, RECENT)):
+        bench.write(peer, table, place, day)
+    done.touch()
+
+
+def _merge(bench: Bench, peers: tuple[Peer, ...], landing: Path, layout: str) -> Result:
+    bench.console.print(f"  the full table: {layout}")
+    full = {peer.name: _laid_out(bench, peer, landing, layout) for peer in peers}
+    before = {name: files_and_bytes(place.table(SILVER)) for name, place in full.items()}
+    round_of = {peer.name: Place(bench.folder / "merge" / peer.name / "round", landing) for peer in peers}
+    runs = {peer.name: _merges(bench, peer, full[peer.name], round_of[peer.name]) for peer in peers}
+    sides: dict[str, Side] = interleaved(runs, bench.rounds, bench.ended)
+    facts: dict[str, Any] = {
+        "rows of the full table": require_same_rows(SILVER, *(place.table(SILVER) for place in round_of.values())),
+        "files before": before,
+        "commit": {name: newest_commit(place.table(SILVER)) for name, place in round_of.items()},
+    }
+    title = f"merge of {RECENT_ROWS:,} recent rows into the full-year table, {layout}"
+    return Result(title, "Millrace", "N", sides, TARGET, facts)
+
+
+def _merges(bench: Bench, peer: Peer, full: Place, place: Place) -> Callable[[int], Cost]:
+    def merge(number: int) -> Cost:
+        shutil.rmtree(place.lake, ignore_errors=True)
+        shutil.copytree(full.lake, place.lake)
+        return bench.write(peer, SILVER, place, RECENT)
+
+    return merge
+
+
+def _laid_out(bench: Bench, peer: Peer, landing: Path, layout: str) -> Place:
+    """The lake with its full table in the layout; both sides' tables are laid out by the same statement."""
+    loaded = Place(bench.folder / "merge" / peer.name / "loaded", landing)
+    if not BYTES_A_FILE[layout]:
+        return loaded
+    place = Place(bench.fresh("merge", peer.name, "laid_out"), landing)
+    shutil.copytree(loaded.lake, place.lake)
+    script = bench.folder / "z_order.py"
+    script.write_text(
+        "import sys\n\nfrom pyspark.sql import SparkSession\n\n"
+        "SparkSession.builder.getOrCreate().sql(f'OPTIMIZE delta.`{sys.argv[1]}` ZORDER BY (flight_id, dest)')\n"
+    )
+    size = ("--conf", f"spark.databricks.delta.optimize.maxFileSize={BYTES_A_FILE[layout]}")
+    command = [*bench.naive.submit(), *size, str(script), str(place.table(SILVER))]
+    measure(command, bench.naive.environment(), bench.folder / "logs" / f"z_order.{peer.name}.log")
+    return place

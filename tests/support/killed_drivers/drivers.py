@@ -1,0 +1,96 @@
+"""Job drivers of a test: what they do, where and by which signal they die, and how they ended."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from include.contracts.job_args import WRITER_OF_LAYER
+from include.contracts.job_report import JobReport
+from include.settings import PROJECT
+from tests.support.killed_drivers.places import NOWHERE
+from tests.support.lakehouse import Lakehouse
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a driver ended.
+
+    Attributes:
+        code: its exit code, negative for the signal that ended it.
+        report: what it left, if anything.
+        said: its log.
+        took_s: seconds from birth to death.
+    """
+
+    code: int
+    report: JobReport | None
+    said: str
+    took_s: float
+
+
+class Drivers:
+    """Runs drivers one after the other, in the given environment."""
+
+    def __init__(self, environment: Mapping[str, str], log: Path) -> None:
+        self._log = log
+        self._nursery = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.killed_drivers.nursery"],
+            env=environment,
+            cwd=PROJECT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Drivers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._nursery.kill()
+        self._nursery.communicate()
+
+    def run(
+        self,
+        lakehouse: Lakehouse,
+        table: str,
+        number: int,
+        dies: str = NOWHERE,
+        by: signal.Signals = signal.SIGKILL,
+        victim: int = 0,
+    ) -> Ended:
+        """Run the table's writer for day `number`; at the place `dies`, `by` is sent to the victim, or to itself."""
+        args = lakehouse.args(table, number)
+        args.report.unlink(missing_ok=True)
+        self._log.write_text("")
+        job = WRITER_OF_LAYER[table.partition(".")[0]]
+        life = {
+            "place": dies,
+            "signum": by,
+            "victim": victim,
+            "job": job,
+            "argv": args.to_argv(),
+            "log": f"{self._log}",
+        }
+        started = time.monotonic()
+        code = self._ask(life)
+        return Ended(code, JobReport.load(args.report), self._log.read_text(), time.monotonic() - started)
+
+    def _ask(self, life: dict[str, Any]) -> int:
+        assert self._nursery.stdin is not None
+        assert self._nursery.stdout is not None
+        self._nursery.stdin.write(json.dumps(life) + "\n")
+        self._nursery.stdin.flush()
+        answer = self._nursery.stdout.readline()
+        assert answer, "the nursery has died"
+        return int(answer)

@@ -1,0 +1,58 @@
+"""Starts real job drivers, one after the other, each in a process of its own that has its imports done.
+
+python -m tests.support.killed_drivers.nursery
+
+Each line of stdin is a life: {"place": ..., "signum": 9, "victim": 0, "job": "silver_merge", "argv": [...],
+"log": "<file>"}. At the place, the driver sends the signal to the victim, which is itself for 0. Each life is
+answered by a line with the driver's exit code, negative for the signal that ended it.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+from typing import Any
+
+from include.contracts.job_args import Job
+from include.control.leases import Leases
+from include.control.objects import LocalObjectStore
+from spark_jobs.runtime.context import JobContext
+from spark_jobs.runtime.entrypoint import main
+from tests.support.killed_drivers.places import set_up
+from tests.support.lakehouse import RUN
+
+LEASE_LASTS_S = 1.0
+"""A dead driver's lease is waited for; the default of 30 s would only make the tests slow."""
+
+
+def serve() -> None:
+    """Bear a driver for each line, and tell how it died."""
+    gc.freeze()  # a driver that looked through all that was imported, at its end, would copy it
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            live(json.loads(line))
+        _, status = os.waitpid(pid, 0)
+        sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        sys.stdout.flush()
+
+
+def live(life: dict[str, Any]) -> None:
+    """Be a driver, as the job's own module is; ends the process."""
+    log = os.open(life["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for stream in (1, 2):
+        os.dup2(log, stream)
+    JobContext.leases = property(_leases)
+    set_up(life["place"], lambda: os.kill(life["victim"] or os.getpid(), life["signum"]))
+    job = Job(life["job"])
+    main(job, RUN[job], life["argv"])
+
+
+def _leases(context: JobContext) -> Leases:
+    return Leases(LocalObjectStore(context.paths.leases), f"driver {os.getpid()}", LEASE_LASTS_S)
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,79 @@
+"""All that a lakehouse holds in the end: what a run that was killed and run again must agree on with a clean one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+
+from include.control.delta_log import commits_after
+from include.control.gates import Gates
+from include.control.ledger import FileEvent, Ledger
+from include.paths import LakehousePaths
+from tests.support.killed_drivers.steps import numbers
+
+OF_THE_MOMENT = ("_ingested_at", "_batch_token")
+"""Columns in which two right runs differ."""
+
+
+def outcome(paths: LakehousePaths, table: str) -> dict[str, Any]:
+    """Rows, commits, ledger and certificates of a table and of the tables beside it, without tokens and times."""
+    tokens = _tokens(paths.table(table))
+    beside = {"main": paths.table(table), "quarantine": paths.quarantine(table), "tombstones": paths.tombstones(table)}
+    beside = {name: path for name, path in beside.items() if DeltaTable.is_deltatable(str(path))}
+    return {
+        "rows": {name: _rows(path, tokens) for name, path in beside.items()},
+        "commits": {name: _commits(path, tokens) for name, path in beside.items()},
+        "batches": _batches(paths, table, tokens),
+        "files": _files(paths, table, tokens),
+        "certified": Gates(paths).certified(table),
+        "verdicts": sorted((row["version"], row["passed"]) for row in Gates(paths)._of_this_table(table)),
+    }
+
+
+def losers(paths: LakehousePaths, table: str) -> list[str]:
+    """What the ledger says of attempts that did not become a batch: their intents, and nothing more."""
+    tokens = _tokens(paths.table(table)).values()
+    return [row["event"] for row in Ledger(paths)._batches.events(table) if row["token"] not in tokens]
+
+
+def _tokens(path: Path) -> dict[int, str]:
+    """batch_seq -> the token that won it, as the table's log says."""
+    won = [commit.metadata for commit in commits_after(path, -1) if numbers(commit)]
+    assert len({metadata["batch_seq"] for metadata in won}) == len(won), "a batch was committed twice"
+    return {metadata["batch_seq"]: metadata["token"] for metadata in won}
+
+
+def _rows(path: Path, tokens: dict[int, str]) -> list[str]:
+    rows = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
+    kept = [{name: value for name, value in row.items() if name not in OF_THE_MOMENT} for row in rows]
+    right = [row["_batch_token"] == tokens.get(row["_batch_seq"]) for row in rows]
+    return sorted(f"{row} of the winner: {of_winner}" for row, of_winner in zip(kept, right, strict=True))
+
+
+def _commits(path: Path, tokens: dict[int, str]) -> list[tuple[int, str, list[int], bool]]:
+    """(version, operation, number of the batch, whether it carries the winner's token) of each commit."""
+    return [
+        (
+            commit.version,
+            commit.operation,
+            numbers(commit),
+            commit.metadata.get("token") == tokens.get(commit.metadata.get("batch_seq", 0)),
+        )
+        for commit in commits_after(path, -1)
+    ]
+
+
+def _batches(paths: LakehousePaths, table: str, tokens: dict[int, str]) -> list[tuple[Any, ...]]:
+    rows = Ledger(paths)._batches.events(table)
+    return [
+        (row["batch_seq"], row["event"], row["version"], row["rows"]) for row in rows if row["token"] in tokens.values()
+    ]
+
+
+def _files(paths: LakehousePaths, table: str, tokens: dict[int, str]) -> list[tuple[Any, ...]]:
+    """The files that the winners loaded, and the rows of each."""
+    rows = Ledger(paths)._files.events(table, event=FileEvent.LOADED)
+    assert {row["token"] for row in rows} <= set(tokens.values())
+    return sorted((row["path"], row["batch_seq"], row["rows"]) for row in rows)

@@ -1,0 +1,54 @@
+"""The steps of a batch in the order of the commit protocol, and which of them a table has behind it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from include.catalog import load_catalog
+from include.control.delta_log import Commit, commits_after
+from include.control.gates import Gates
+from include.control.ledger import BatchEvent, Ledger
+from spark_jobs.delta_io.tables import committed_txn
+from tests.support.lakehouse import Lakehouse
+
+
+class Step(StrEnum):
+    """What a batch does, one after the other; a driver that dies leaves a beginning of this list behind."""
+
+    INTENT = "intent"
+    COMMIT = "commit"
+    RECORDED = "recorded"
+    QUARANTINE = "quarantine"
+    TOMBSTONES = "tombstones"
+    CLOSED = "closed"
+    CERTIFICATE = "certificate"
+
+
+def steps_of(table: str) -> list[Step]:
+    """The steps of a batch of `table`: bronze remembers no deletes."""
+    return [step for step in Step if table.startswith("silver.") or step is not Step.TOMBSTONES]
+
+
+def steps_done(lakehouse: Lakehouse, table: str, batch_seq: int) -> list[Step]:
+    """The steps of a batch that have left their mark, read from the logs and the ledger alone."""
+    paths, secondary = lakehouse.paths, {}
+    secondary[Step.QUARANTINE] = (paths.quarantine(table), f"millrace/{table.replace('.', '_quarantine.')}/main")
+    secondary[Step.TOMBSTONES] = (paths.tombstones(table), f"millrace/{table.replace('.', '_tombstones.')}/main")
+    events = Ledger(paths)._batches.events(table)
+    recorded = {row["event"] for row in events if row["batch_seq"] == batch_seq}
+    commits = [commit for commit in commits_after(paths.table(table), -1) if numbers(commit) == [batch_seq]]
+    suite = load_catalog(lakehouse.folder / "tables").spec(table).suite_hash
+    done = {
+        Step.INTENT: BatchEvent.INTENT in recorded,
+        Step.COMMIT: len(commits) == 1,
+        Step.RECORDED: BatchEvent.COMMITTED in recorded,
+        **{step: committed_txn(path, app_id) >= batch_seq for step, (path, app_id) in secondary.items()},
+        Step.CLOSED: BatchEvent.CLOSED in recorded,
+        Step.CERTIFICATE: any(Gates(paths).result(table, commit.version, suite) for commit in commits),
+    }
+    return [step for step in steps_of(table) if done[step]]
+
+
+def numbers(commit: Commit) -> list[int]:
+    """The txnVersions that a commit carries: the number of its batch, or none."""
+    return list(commit.txns.values())
