@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -21,24 +21,9 @@ from spark_jobs.quality.bounds import beyond, length_bound, literal, value_bound
 from spark_jobs.quality.fit import misfits
 
 REFUSALS = "_refusals"
-"""The column that `with_refusals` adds."""
+"""The column of the rules that a row fails: empty for a row without a fault."""
 
 REFUSALS_TYPE = "array<struct<rule:string,action:string,reason:string>>"
-
-
-def with_refusals(df: DataFrame, rules: Sequence[Expectation], columns_not_nullable: Sequence[str]) -> DataFrame:
-    """`df` with the column `_refusals`: the rules that each row fails, empty for a row without a fault.
-
-    Every column of `columns_not_nullable` (keys, and columns with `nullable: false`) is ruled not to be null, before
-    the spec's own rules and with the reason `<column> is null`; a row that breaks it is quarantined.
-
-    Raises:
-        SpecError: a rule names a column that `df` lacks, or compares it with values of another kind.
-    """
-    every = (*not_null_rules(columns_not_nullable), *rules)
-    refused = refusals(every)
-    require_fit(df.schema, every)
-    return df.withColumn(REFUSALS, refused)
 
 
 def require_fit(schema: StructType, rules: Sequence[Expectation]) -> None:

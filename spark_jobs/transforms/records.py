@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -19,25 +21,24 @@ def typed(raw: Column, kind: str) -> Column:
     return raw.try_cast(kind)
 
 
-def rescued(raw: Mapping[str, Column], kinds: Mapping[str, str], unknown: Column) -> Column:
+def rescued(raw: Mapping[str, Column], kinds: Mapping[str, str], unknown: Column, has_unknown: Column) -> Column:
     """JSON of the values that fit no declared column: those of another type, and those of undeclared fields.
 
     Args:
         raw: declared column -> its value as received.
         kinds: declared column -> its type.
         unknown: map<string,string> of the fields that no column is declared for.
+        has_unknown: whether that map has any entry; cheap, since it is asked of every row.
 
     Returns:
         A JSON object of field -> value as text, null when everything fitted.
     """
-    pairs = [
-        part
-        for name, value in raw.items()
-        for part in (F.lit(name), F.when(typed(value, kinds[name]).isNull(), value.cast("string")))
-    ]
+    misfits = {name: value.isNotNull() & typed(value, kinds[name]).isNull() for name, value in raw.items()}
+    pairs = [part for name, value in raw.items() for part in (F.lit(name), F.when(misfits[name], value.cast("string")))]
     unfit = F.map_filter(F.create_map(*pairs), lambda _, value: value.isNotNull())
     everything = F.map_concat(unfit, F.coalesce(unknown, F.create_map().cast("map<string,string>")))
-    return F.when(F.size(everything) > 0, F.to_json(everything))
+    # Most rows fit: they take generated code, and never reach the maps, which are interpreted.
+    return F.when(reduce(or_, misfits.values(), has_unknown), F.to_json(everything))
 
 
 def parse_json_lines(df: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
@@ -54,8 +55,10 @@ def parse_json_lines(df: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
     parsed = df.where(F.trim("value") != "").withColumn("_fields", F.from_json("value", "map<string,string>"))
     raw = {name: F.col("_fields")[name] for name in kinds}
     unknown = F.map_filter("_fields", lambda name, _: ~name.isin(*kinds))
+    has_unknown = F.size(F.array_except(F.map_keys("_fields"), F.array(*map(F.lit, kinds)))) > 0
     corrupt = F.when(F.col("_fields").isNull(), F.col("value"))
-    return _bronze_columns(parsed, raw, kinds, unknown, corrupt, others)
+    rescue = rescued(raw, kinds, unknown, has_unknown)
+    return _bronze_columns(parsed, raw, kinds, rescue, corrupt, others)
 
 
 def parse_columns(df: DataFrame, kinds: Mapping[str, str], others: Sequence[str]) -> DataFrame:
@@ -73,7 +76,9 @@ def parse_columns(df: DataFrame, kinds: Mapping[str, str], others: Sequence[str]
     extra = [name for name in df.columns if name not in {*kinds, *others, CORRUPT}]
     pairs = [part for name in extra for part in (F.lit(name), F.col(name).cast("string"))]
     unknown = F.map_filter(F.create_map(*pairs).cast("map<string,string>"), lambda _, value: value.isNotNull())
-    return _bronze_columns(df, raw, kinds, unknown, F.col(CORRUPT), others)
+    has_unknown = reduce(or_, (F.col(name).isNotNull() for name in extra), F.lit(False))
+    rescue = rescued(raw, kinds, unknown, has_unknown)
+    return _bronze_columns(df, raw, kinds, rescue, F.col(CORRUPT), others)
 
 
 def with_line_position(df: DataFrame) -> DataFrame:
@@ -88,14 +93,14 @@ def _bronze_columns(
     df: DataFrame,
     raw: Mapping[str, Column],
     kinds: Mapping[str, str],
-    unknown: Column,
+    rescue: Column,
     corrupt: Column,
     others: Sequence[str],
 ) -> DataFrame:
     values = [typed(value, kinds[name]).alias(name) for name, value in raw.items()]
     return df.select(
         *values,
-        F.when(corrupt.isNull(), rescued(raw, kinds, unknown)).alias(RESCUED),
+        F.when(corrupt.isNull(), rescue).alias(RESCUED),
         corrupt.alias(CORRUPT),
         *others,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -64,6 +65,15 @@ def test_different_rows_are_refused_from_either_side(
 def test_two_empty_tables_prove_nothing(tmp_path: Path) -> None:
     with pytest.raises(DifferentRowsError, match="both tables are empty"):
         require_same_rows(GOLD, gold(tmp_path / "one"), gold(tmp_path / "other"))
+
+
+def test_a_difference_is_shown_whatever_the_type(tmp_path: Path) -> None:
+    kinds = {name: pa.int64() for name in COLUMNS["silver.flights"]} | {"event_at": pa.timestamp("us", "UTC")}
+    for name, second in (("one", 1), ("other", 2)):
+        row = dict.fromkeys(kinds, 7) | {"event_at": datetime(2013, 1, 1, 0, 0, second, tzinfo=UTC)}
+        write_deltalake(str(tmp_path / name), pa.Table.from_pylist([row], pa.schema(kinds.items())))
+    with pytest.raises(DifferentRowsError, match=r"2013-01-01 00:00:01(.|\n)*2013-01-01 00:00:02"):
+        require_same_rows("silver.flights", tmp_path / "one", tmp_path / "other")
 
 
 @pytest.mark.parametrize("table", COLUMNS)
