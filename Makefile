@@ -21,8 +21,11 @@ up: setup ## start the local stack and leave it running: Airflow in the browser
 down: setup ## stop the local stack; nothing is left behind
 	@$(PYTHON) -m embedded.down
 
+# The quick ones first, and last the whole stack, which runs until the last test has ended.
+TESTS := tests/architecture tests/unit tests/support include spark_jobs plugins tests/dags tests/spark tests/integration tests/e2e
+
 test: setup ## all tests
-	@$(PYTHON) -m pytest --doctest-modules tests include spark_jobs plugins
+	@$(PYTHON) -m pytest --doctest-modules $(TESTS)
 
 e2e: setup ## only the end-to-end tests: a real Airflow, backfills, kills
 	@$(PYTHON) -m pytest tests/e2e

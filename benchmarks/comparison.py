@@ -60,7 +60,7 @@ def count_rows(table: Path) -> int:
 
 
 def _rows_without(columns: Sequence[str], one: Path, other: Path) -> list[str]:
-    """The rows of `one` that `other` lacks, as text: DuckDB makes Python values of instants only where it finds pytz."""
+    """The rows of `one` that `other` lacks, as text: DuckDB gives instants as values only where pytz is."""
     listed = ", ".join(columns)
     missing = f"SELECT {listed} FROM delta_scan('{one}') EXCEPT ALL SELECT {listed} FROM delta_scan('{other}')"
     with delta_reader() as connection:
