@@ -11,6 +11,7 @@ from rich.console import Console
 from benchmarks.cost import Cost, measure
 from benchmarks.machine import load
 from benchmarks.peers import CHAIN, Naive, Peer, Place
+from include.cli_output import console
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Bench:
 
     folder: Path
     rounds: int
-    console: Console = field(default_factory=Console)
+    console: Console = field(default_factory=console)
 
     @property
     def naive(self) -> Naive:
