@@ -21,11 +21,12 @@ up: setup ## start the local stack and leave it running: Airflow in the browser
 down: setup ## stop the local stack; nothing is left behind
 	@$(PYTHON) -m embedded.down
 
-# The quick ones first, and last the whole stack, which runs until the last test has ended.
-TESTS := tests/architecture tests/unit tests/support include spark_jobs plugins tests/dags tests/spark tests/integration tests/e2e
+# The long ones first, so that the two workers end together.
+TESTS := tests/integration tests/spark tests/dags tests/architecture tests/unit tests/support include spark_jobs plugins
 
-test: setup ## all tests
-	@$(PYTHON) -m pytest --doctest-modules $(TESTS)
+test: setup ## all tests: two workers, then the whole stack by itself
+	@$(PYTHON) -m pytest --doctest-modules --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 10 $(TESTS)
+	@$(PYTHON) -m pytest --durations 10 tests/e2e
 
 e2e: setup ## only the end-to-end tests: a real Airflow, backfills, kills
 	@$(PYTHON) -m pytest tests/e2e

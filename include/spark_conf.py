@@ -16,6 +16,8 @@ LOG_STORES = {
 SESSION = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    # A JSON record that names a field twice must not fail the batch: the last one counts, as in most JSON readers.
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
@@ -37,6 +39,8 @@ LAUNCH = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
+    # A day of a few tables takes several hundred generated classes; the default of 100 compiles them anew every day.
+    "spark.sql.codegen.cache.maxEntries": "2000",
 }
 """What can only be said before a JVM starts."""
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict
-from pydantic_settings import CliApp
+from pydantic import BaseModel
+from pydantic_settings import CliApp, SettingsConfigDict
 
 
 class CommandLine(BaseModel):
     """Arguments of a program; a field `run_id` is `--run-id`, and a boolean one is a switch."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Some text stands for None, by default "None" itself: here one that no command line can hold.
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", cli_parse_none_str="\0")
 
     def to_argv(self) -> list[str]:
         """The arguments as a command line; `from_argv` gives the same model back.

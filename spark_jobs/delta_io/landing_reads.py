@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from functools import reduce
 from pathlib import Path
@@ -15,6 +16,10 @@ from spark_jobs.transforms.records import CORRUPT, parse_columns, parse_json_lin
 
 ORIGIN = ("_source_file", "_block_start")
 """Where a record came from: its file, relative to the landing root, and the start of the split that held it."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./=-]+")
+"""A path that is written the same in a URI, so that no row has to be decoded."""
+_TO_THE_END = 1 << 20
 
 
 def read_landing(session: SparkSession, spec: BronzeSpec, landing: Path, files: tuple[FileFact, ...]) -> DataFrame:
@@ -36,7 +41,7 @@ def _read_group(
     kinds = {name: column.type for name, column in spec.columns.items()}
     # recursiveFileLookup keeps folder names such as date=2013-01-01 from becoming columns.
     reader = session.read.option("recursiveFileLookup", "true")
-    origin = _origin(landing)
+    origin = _origin(landing, paths)
     if spec.source.format == "json":
         return parse_json_lines(reader.text(paths).select("value", *origin), kinds)
     if spec.source.format == "parquet":
@@ -48,10 +53,13 @@ def _read_group(
     return parse_columns(received.select("*", *origin), kinds, ORIGIN)
 
 
-def _origin(landing: Path) -> tuple[Column, Column]:
-    # The path comes as a URI; url_decode alone would turn a plus in a name into a blank.
-    decoded = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
-    relative = F.substring(F.regexp_replace(decoded, "^file:/+", "/"), len(str(landing)) + 2, 1 << 20)
+def _origin(landing: Path, paths: list[str]) -> tuple[Column, Column]:
+    uri = F.col("_metadata.file_path")
+    absolute = F.substring(uri, len("file://") + 1, _TO_THE_END)
+    if not all(_PLAIN.fullmatch(path) for path in paths):
+        # url_decode alone would turn a plus in a name into a blank.
+        absolute = F.url_decode(F.replace(absolute, F.lit("+"), F.lit("%2B")))
+    relative = F.substring(absolute, len(str(landing)) + 2, _TO_THE_END)
     return relative.alias(ORIGIN[0]), F.col("_metadata.file_block_start").alias(ORIGIN[1])
 
 

@@ -50,15 +50,33 @@ def parse_json_lines(df: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
 
     Returns:
         The declared columns, `_rescued`, `_corrupt_record`, and the other columns of `df`. Blank lines are no records.
+        Of a field that a line names twice, the last one counts.
     """
     others = [name for name in df.columns if name != "value"]
-    parsed = df.where(F.trim("value") != "").withColumn("_fields", F.from_json("value", "map<string,string>"))
-    raw = {name: F.col("_fields")[name] for name in kinds}
-    unknown = F.map_filter("_fields", lambda name, _: ~name.isin(*kinds))
-    has_unknown = F.size(F.array_except(F.map_keys("_fields"), F.array(*map(F.lit, kinds)))) > 0
-    corrupt = F.when(F.col("_fields").isNull(), F.col("value"))
-    rescue = rescued(raw, kinds, unknown, has_unknown)
-    return _bronze_columns(parsed, raw, kinds, rescue, corrupt, others)
+    parsed = df.where(F.trim("value") != "").withColumn("_fields", _declared_fields(kinds))
+    raw = {name: _field(name, kind) for name, kind in kinds.items()}
+    has_unknown = F.size(F.array_except(F.json_object_keys("value"), F.array(*map(F.lit, kinds)))) > 0
+    # Only a row with a field that nobody declared pays for a map of its line.
+    fields = F.coalesce(_exact("map<string,string>"), F.from_json("value", "map<string,string>"))
+    unknown = F.map_filter(fields, lambda name, _: ~name.isin(*kinds))
+    rescue = rescued(raw, kinds, F.when(has_unknown, unknown), has_unknown)
+    return _bronze_columns(parsed, raw, kinds, rescue, F.col(f"_fields.{CORRUPT}"), others)
+
+
+def _declared_fields(kinds: Mapping[str, str]) -> Column:
+    """A struct of the declared fields as text, and `_corrupt_record` with the whole line where it cannot be parsed."""
+    fields = ", ".join(f"`{name}`: string" for name in (*kinds, CORRUPT))
+    return F.from_json("value", f"struct<{fields}>", {"columnNameOfCorruptRecord": CORRUPT})
+
+
+def _field(name: str, kind: str) -> Column:
+    value = F.col(f"_fields.`{name}`")
+    return F.coalesce(_exact(f"struct<`{name}`: string>")[name], value) if kind.startswith("decimal") else value
+
+
+def _exact(kind: str) -> Column:
+    """The line as a value of `kind`, every digit kept: `from_json` takes a number with a fraction through a double."""
+    return F.try_variant_get(F.try_parse_json("value"), "$", kind)
 
 
 def parse_columns(df: DataFrame, kinds: Mapping[str, str], others: Sequence[str]) -> DataFrame:

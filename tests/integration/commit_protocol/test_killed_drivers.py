@@ -27,13 +27,14 @@ from tests.support.killed_drivers.outcome import losers, outcome
 from tests.support.killed_drivers.places import BEFORE_INTENT, IN_THE_WRITE, SLOW_WRITE_S
 from tests.support.killed_drivers.steps import Step, steps_done, steps_of
 from tests.support.lakehouse import Lakehouse, order
-from tests.support.specs import bronze_document, silver_document
+from tests.support.specs import bronze_document, gold_document, silver_document
 
-BRONZE, SILVER = "bronze.orders", "silver.orders"
-BATCH = {BRONZE: 1, SILVER: 2}
-"""The batch whose driver dies: bronze's first, into a lakehouse without any table, and silver's second."""
+BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
+BATCH = {BRONZE: 1, SILVER: 2, GOLD: 2}
+"""The batch whose driver dies: bronze's first, into a lakehouse without any table; silver's and gold's second."""
 SERVER_GONE_S = 60
 RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
+TABLE_RULE = {"expect_column_values_to_be_unique": {"column": "day"}, "action": "fail"}
 EVENTS = {
     (1, "a.json"): [order(1, 5, 8), order(2, 7, 8), "{broken", order(3, -1, 8)],
     (1, "b.json"): [order(4, 1, 8), "not json either"],
@@ -87,18 +88,22 @@ def drivers(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture(scope="module")
 def clean(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> Clean:
-    """Two days of orders from landing files to silver, without a death."""
+    """Two days of orders from landing files to gold, without a death."""
     shop = Lakehouse(tmp_path_factory.mktemp("clean") / "shop")
     columns = {**bronze_document()["columns"], "op": {"type": "string"}}
-    shop.specs(bronze_document(columns=columns), silver_document(apply_as_deletes="op = 'delete'", expectations=[RULE]))
+    shop.specs(
+        bronze_document(columns=columns),
+        silver_document(apply_as_deletes="op = 'delete'", expectations=[RULE]),
+        gold_document(expectations=[TABLE_RULE]),
+    )
     for (number, name), lines in EVENTS.items():
         shop.deliver(
             number, name, "".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines)
         )
-    before, reports, ends = {BRONZE: copy(shop, "before_bronze")}, {}, {}
-    for table, number in ((BRONZE, 1), (SILVER, 1), (BRONZE, 2), (SILVER, 2)):
-        if BATCH[table] == number == 2:
-            before[table] = copy(shop, "before_silver")
+    before, reports, ends = {}, {}, {}
+    for table, number in ((table, number) for number in (1, 2) for table in TABLES):
+        if BATCH[table] == number:
+            before[table] = copy(shop, f"before_{table}")
         ended = drivers.run(shop, table, number)
         assert ended.code == ExitCode.OK, ended.said
         if BATCH[table] == number:
@@ -146,16 +151,22 @@ def test_the_clean_run_has_every_kind_of_row_that_can_be_lost(clean: Clean) -> N
         "read": 6, "applied": 3, "unchanged": 1, "superseded": 1, "quarantined": 1,
         "inserted": 1, "updated": 1, "deleted": 1,
     }  # fmt: skip
+    assert clean.reports[GOLD].rows.model_dump(exclude_defaults=True) == {
+        "read": 2, "applied": 2, "inserted": 2, "deleted": 1
+    }  # fmt: skip
+    assert [check.rule for check in clean.reports[GOLD].checks]
     assert [len(rows) for rows in clean.ends[BRONZE]["rows"].values()] == [4, 2]
     assert [len(rows) for rows in clean.ends[SILVER]["rows"].values()] == [3, 2, 1]
+    assert [len(rows) for rows in clean.ends[GOLD]["rows"].values()] == [2]
     assert "False" not in json.dumps([end["rows"] for end in clean.ends.values()])
     assert [end["files"] for end in clean.ends.values()] == [
         [("orders/date=2013-01-01/a.json", 1, 3), ("orders/date=2013-01-01/b.json", 1, 1)],
         [],
+        [],
     ]
 
 
-@pytest.mark.parametrize("table", [BRONZE, SILVER])
+@pytest.mark.parametrize("table", TABLES)
 def test_drivers_that_are_killed_after_every_step_in_turn_leave_what_one_clean_driver_leaves(
     drivers: Drivers, clean: Clean, tmp_path: Path, table: str
 ) -> None:
@@ -172,7 +183,9 @@ def test_drivers_that_are_killed_after_every_step_in_turn_leave_what_one_clean_d
     assert_as_clean(shop, table, report, clean)
 
 
-@pytest.mark.parametrize(("table", "place"), [(BRONZE, Step.COMMIT), (SILVER, Step.COMMIT), (SILVER, Step.QUARANTINE)])
+@pytest.mark.parametrize(
+    ("table", "place"), [(BRONZE, Step.COMMIT), (SILVER, Step.COMMIT), (SILVER, Step.QUARANTINE), (GOLD, Step.COMMIT)]
+)
 def test_one_driver_finishes_all_that_a_killed_one_left_undone(
     drivers: Drivers, clean: Clean, tmp_path: Path, table: str, place: Step
 ) -> None:

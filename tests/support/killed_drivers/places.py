@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from include.control.gates import Gates
 from include.control.ledger import Ledger
-from spark_jobs.layers import bronze, silver
+from spark_jobs.layers import bronze, gold, silver
 from tests.support.killed_drivers.steps import Step
 
 NOWHERE = "nowhere"
@@ -57,6 +57,7 @@ def _before(owner: Any, name: str, die: Die) -> None:
 def _after_the_write(die: Die) -> None:
     _after(bronze.BronzeIngest, "write", die)
     _after(silver.SilverMerge, "write", die)
+    _after(gold.GoldAggregate, "write", die)
 
 
 def _after_secondary(kind: str) -> Callable[[Die], None]:

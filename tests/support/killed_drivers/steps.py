@@ -24,9 +24,12 @@ class Step(StrEnum):
     CERTIFICATE = "certificate"
 
 
+_NOT_IN_LAYER = {"bronze": {Step.TOMBSTONES}, "silver": set[Step](), "gold": {Step.TOMBSTONES, Step.QUARANTINE}}
+
+
 def steps_of(table: str) -> list[Step]:
-    """The steps of a batch of `table`: bronze remembers no deletes."""
-    return [step for step in Step if table.startswith("silver.") or step is not Step.TOMBSTONES]
+    """The steps of a batch of `table`: bronze remembers no deletes, and gold refuses no row."""
+    return [step for step in Step if step not in _NOT_IN_LAYER[table.partition(".")[0]]]
 
 
 def steps_done(lakehouse: Lakehouse, table: str, batch_seq: int) -> list[Step]:

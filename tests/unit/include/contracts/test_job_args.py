@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from include.contracts.job_args import WRITER_OF_LAYER, Job, JobArgs
@@ -45,6 +45,8 @@ DAY = JobArgs(
 
 
 @given(args=JOB_ARGS)
+@example(args=DAY.model_copy(update={"run_id": "None"}))
+@example(args=DAY.model_copy(update={"run_id": "-None", "table": "null"}))
 def test_any_arguments_come_back_from_their_own_command_line(args: JobArgs) -> None:
     assert JobArgs.from_argv(args.to_argv()) == args
 
