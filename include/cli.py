@@ -1,4 +1,4 @@
-"""`lakehouse`: check specs, see what a run would do, run an interval without Airflow, list the tables.
+"""`lakehouse`: check specs, see what a run would do, run an interval without Airflow, list tables and files.
 
 Commands import what they need when they run, so that `lakehouse --help` answers at once.
 """
@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from include.cli_output import ErrorsToExitCodes
+from include.contracts.file_status import FileStatus
 
 app = typer.Typer(
     name="lakehouse",
@@ -100,6 +101,24 @@ def tables() -> None:
 
     settings = Settings()
     show(facts_table([table_facts(spec.table, settings.root) for spec in load_catalog(settings.tables).specs.values()]))
+
+
+@app.command()
+def files(
+    table: Annotated[str, typer.Argument(help="A bronze table.")],
+    interval: Annotated[str | None, typer.Option(help="Only files of this UTC day, or of start/end.")] = None,
+    to: LastDay = None,
+    status: Annotated[FileStatus | None, typer.Option(help="Only files that stand so.")] = None,
+) -> None:
+    """List the landing files of a bronze table: which batch loaded each, and what became of its rows."""
+    from include.cli_files import file_summary, file_table, select_files
+    from include.cli_output import show
+    from include.cli_selection import parse_intervals
+    from include.settings import Settings
+
+    intervals = parse_intervals(interval, to) if interval else ()
+    found = select_files(table, Settings(), intervals, status)
+    show(file_table(found), file_summary(found))
 
 
 @app.command()

@@ -47,6 +47,26 @@ class RowFates(BaseModel):
         return self.read == fates
 
 
+class FileRows(BaseModel):
+    """What became of the records of one landing file.
+
+    Attributes:
+        read: records in it.
+        written: rows that bronze holds of it.
+        rescued: those of them that have a value in `_rescued`.
+        quarantined: records that were refused.
+        dropped: records left out by a rule with `action: drop`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    read: int = 0
+    written: int = 0
+    rescued: int = 0
+    quarantined: int = 0
+    dropped: int = 0
+
+
 class CheckResult(BaseModel):
     """What one expectation said about one table version.
 

@@ -7,14 +7,14 @@ tokens with sources; which token won is said by the table's log alone (ADR 0002)
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
 
-from include.contracts.job_report import RowFates
+from include.contracts.job_report import FileRows, RowFates
 from include.control.batch import FileFact, Intent, Winner
 from include.control.ops_table import OpsTable
 from include.paths import LakehousePaths
@@ -52,9 +52,11 @@ FILES = pa.schema(
         ("size", pa.int64()),
         ("mtime_ns", pa.int64()),
         ("checksum", pa.string()),
-        ("rows", pa.int64()),
         ("reason", pa.string()),
         ("columns", pa.list_(pa.string())),
+        ("interval_start", _TIME),
+        ("version", pa.int64()),
+        *((f"rows_{name}", pa.int64()) for name in FileRows.model_fields),
     ]
 )
 
@@ -92,25 +94,24 @@ class Ledger:
         events = [_batch_event(BatchEvent.COMMITTED, winner.intent, winner.version) for winner in winners]
         self._batches.append(events)
 
-    def record_closed(self, winner: Winner, rows: RowFates, rows_of_file: dict[str, int] | None = None) -> None:
+    def record_closed(self, winner: Winner, rows: RowFates, rows_of_file: Mapping[str, FileRows] = {}) -> None:
         """Write down that the batch's secondary writes are done, its row fates, and the rows of each file.
 
         Args:
             winner: the batch.
             rows: the fates of its rows.
-            rows_of_file: path -> rows written from it; bronze only.
+            rows_of_file: path -> what became of its records; bronze only.
         """
-        written = rows_of_file or {}
-        files = [file for file in self.files_of(winner.intent) if file.path in written] if written else []
-        loaded = [_file_event(FileEvent.LOADED, winner.intent, file, rows=written[file.path]) for file in files]
-        self._files.append(loaded)
+        files = [file for file in self.files_of(winner.intent) if file.path in rows_of_file] if rows_of_file else []
+        self._files.append([_loaded_event(winner, file, rows_of_file[file.path]) for file in files])
         event = _batch_event(BatchEvent.CLOSED, winner.intent, winner.version)
         self._batches.append([{**event, "rows": rows.model_dump_json()}])
 
-    def record_failed(self, table: str, table_id: str, files: Sequence[FileFact]) -> None:
-        """Write down files that cannot be loaded, each with its defect."""
+    def record_failed(self, table: str, table_id: str, interval_start: datetime, files: Sequence[FileFact]) -> None:
+        """Write down files of an interval that cannot be loaded, each with its defect."""
         blank = {"table": table, "table_id": table_id, "stream": "", "batch_seq": None, "token": ""}
-        self._files.append([{**blank, **_fact(FileEvent.FAILED, file), "reason": file.defect} for file in files])
+        said = {**blank, "interval_start": interval_start}
+        self._files.append([{**said, **_fact(FileEvent.FAILED, file), "reason": file.defect} for file in files])
 
     def last_committed(self, table: str, table_id: str, stream: str) -> Winner | None:
         """The last batch of the stream that was resolved; the log may hold newer ones."""
@@ -131,10 +132,18 @@ class Ledger:
 
     def loaded_files(self, table: str, table_id: str) -> dict[str, FileFact]:
         """path -> file, for every file that a winning attempt loaded into the table."""
-        won = self._batches.events(table, table_id=table_id, event=BatchEvent.COMMITTED)
-        tokens = {row["token"] for row in won}
+        tokens = self.versions(table, table_id)
         planned = self._files.events(table, table_id=table_id, event=FileEvent.PLANNED)
         return {row["path"]: _file_fact(row) for row in planned if row["token"] in tokens}
+
+    def file_events(self, table: str, table_id: str) -> list[dict[str, Any]]:
+        """All that `ops.files` says of a table's files, oldest first."""
+        return self._files.events(table, table_id=table_id)
+
+    def versions(self, table: str, table_id: str) -> dict[str, int]:
+        """token -> version, for every attempt that became a batch."""
+        rows = self._batches.events(table, table_id=table_id, event=BatchEvent.COMMITTED)
+        return {row["token"]: row["version"] for row in rows}
 
     def compact(self, table: str) -> None:
         """Put the many small files that hold the table's events together."""
@@ -162,9 +171,14 @@ def _batch_event(event: BatchEvent, intent: Intent, version: int | None = None) 
     }
 
 
-def _file_event(event: FileEvent, intent: Intent, file: FileFact, rows: int | None = None) -> dict[str, Any]:
-    named = intent.model_dump(include={"table", "table_id", "stream", "batch_seq", "token"})
-    return {**named, **_fact(event, file), "rows": rows}
+def _file_event(event: FileEvent, intent: Intent, file: FileFact) -> dict[str, Any]:
+    named = intent.model_dump(include={"table", "table_id", "stream", "batch_seq", "token", "interval_start"})
+    return {**named, **_fact(event, file)}
+
+
+def _loaded_event(winner: Winner, file: FileFact, rows: FileRows) -> dict[str, Any]:
+    fates = {f"rows_{name}": number for name, number in rows}
+    return {**_file_event(FileEvent.LOADED, winner.intent, file), "version": winner.version, **fates}
 
 
 def _fact(event: FileEvent, file: FileFact) -> dict[str, Any]:

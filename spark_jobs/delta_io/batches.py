@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
 
 from include.contracts.interval import Interval
-from include.contracts.job_report import RowFates
+from include.contracts.job_report import FileRows, RowFates
 from include.control.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner, new_token
 from include.control.conservation import check_conservation
 from include.control.leases import Leases
@@ -47,11 +47,11 @@ class Closing:
 
     Attributes:
         rows: the fates of its rows.
-        rows_of_file: source file -> rows written from it; bronze only.
+        rows_of_file: source file -> what became of its records; bronze only.
     """
 
     rows: RowFates
-    rows_of_file: dict[str, int] | None = None
+    rows_of_file: Mapping[str, FileRows] = field(default_factory=dict)
 
 
 class BatchWork(Protocol):

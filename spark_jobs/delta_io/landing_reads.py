@@ -19,7 +19,6 @@ ORIGIN = ("_source_file", "_block_start")
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./=-]+")
 """A path that is written the same in a URI, so that no row has to be decoded."""
-_TO_THE_END = 1 << 20
 
 
 def read_landing(session: SparkSession, spec: BronzeSpec, landing: Path, files: tuple[FileFact, ...]) -> DataFrame:
@@ -54,13 +53,14 @@ def _read_group(
 
 
 def _origin(landing: Path, paths: list[str]) -> tuple[Column, Column]:
-    uri = F.col("_metadata.file_path")
-    absolute = F.substring(uri, len("file://") + 1, _TO_THE_END)
-    if not all(_PLAIN.fullmatch(path) for path in paths):
+    path = F.col("_metadata.file_path")  # a URI, with one slash after file: or three
+    if not all(_PLAIN.fullmatch(one) for one in paths):
         # url_decode alone would turn a plus in a name into a blank.
-        absolute = F.url_decode(F.replace(absolute, F.lit("+"), F.lit("%2B")))
-    relative = F.substring(absolute, len(str(landing)) + 2, _TO_THE_END)
-    return relative.alias(ORIGIN[0]), F.col("_metadata.file_block_start").alias(ORIGIN[1])
+        path = F.url_decode(F.replace(path, F.lit("+"), F.lit("%2B")))
+    begin = F.instr(path, str(landing)) + len(str(landing)) + 1
+    return F.substring(path, begin, F.length(path)).alias(ORIGIN[0]), F.col("_metadata.file_block_start").alias(
+        ORIGIN[1]
+    )
 
 
 def _no_records(session: SparkSession, spec: BronzeSpec) -> DataFrame:

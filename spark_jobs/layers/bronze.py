@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from include.contracts.job_report import RowFates
+from include.contracts.job_report import FileRows, RowFates
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import BatchSources, FileFact, Intent, StreamPosition, Winner, files_digest
 from include.control.delta_log import Commit, read_commit
@@ -21,10 +19,12 @@ from spark_jobs.delta_io.landing_reads import read_landing
 from spark_jobs.delta_io.quarantine import quarantine_of, quarantine_rows
 from spark_jobs.delta_io.secondary import append, write_once
 from spark_jobs.delta_io.tables import TableShape, shape_properties
+from spark_jobs.layers.file_rows import SOURCE_FILE, quarantined_of_files, rows_of_files
 from spark_jobs.quality.row_rules import refusals
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.judgement import (
     accepted,
+    dropped,
     fate_counts,
     judged,
     missing_values,
@@ -150,16 +150,19 @@ class BronzeIngest:
             dropped=counts["dropped"],
             inserted=written,
         )
-        return Closing(rows, self._rows_of_file(winner))
+        return Closing(rows, self._file_rows(winner, files, counts))
 
-    def _rows_of_file(self, winner: Winner) -> dict[str, int]:
-        """file -> rows that the batch wrote from it, read back from the data files it added."""
-        table = self._context.paths.table(self.spec.table)
-        written: Counter[str] = Counter()
-        for added in self._commit(winner).added:
-            column = pq.read_table(table / added, columns=["_source_file"], partitioning=None).column(0)
-            written.update({count["values"]: count["counts"] for count in column.value_counts().to_pylist()})
-        return {file.path: written[file.path] for file in self._context.ledger.files_of(winner.intent)}
+    def _file_rows(self, winner: Winner, files: tuple[FileFact, ...], counts: dict[str, int]) -> dict[str, FileRows]:
+        paths, table = self._context.paths, self.spec.table
+        added = [paths.table(table) / name for name in self._commit(winner).added]
+        quarantined = quarantined_of_files(paths.quarantine(table), winner) if counts["quarantined"] else {}
+        left_out = self._dropped_of_files(files) if counts["dropped"] else {}
+        return rows_of_files([file.path for file in files], added, quarantined, left_out)
+
+    def _dropped_of_files(self, files: tuple[FileFact, ...]) -> dict[str, int]:
+        with self._context.open_session({}) as session:
+            rows = self._judged(session, files).where(dropped()).groupBy(SOURCE_FILE).count().collect()
+        return {row[SOURCE_FILE]: row["count"] for row in rows}
 
     def _judged(self, session: SparkSession, files: tuple[FileFact, ...]) -> DataFrame:
         records = read_landing(session, self.spec, self._landing, files)
@@ -193,7 +196,7 @@ class BronzeIngest:
     def _record_broken(self, table_id: str) -> None:
         known = self._context.ledger.failed_files(self.spec.table, table_id)
         new = [file for file in self.broken if known.get(file.path) != file]
-        self._context.ledger.record_failed(self.spec.table, table_id, new)
+        self._context.ledger.record_failed(self.spec.table, table_id, self._context.args.interval_start, new)
 
     def _blame_file(self, error: Exception, plan: BatchPlan) -> None:
         """Remember the file that Spark could not read, so that the next plan leaves it out and loads the others."""

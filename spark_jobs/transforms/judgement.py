@@ -29,6 +29,11 @@ def quarantined() -> Column:
     return is_quarantined(F.col(REFUSALS))
 
 
+def dropped() -> Column:
+    """The row fails only rules that drop."""
+    return is_dropped(F.col(REFUSALS))
+
+
 def reasons() -> Column:
     """array<string>: `rule: reason`, one for each rule that the row fails."""
     return F.transform(
@@ -42,7 +47,7 @@ def fate_counts() -> list[Column]:
         F.count(F.lit(1)).alias("read"),
         F.count(F.when(accepted(), 1)).alias("accepted"),
         F.count(F.when(quarantined(), 1)).alias("quarantined"),
-        F.count(F.when(is_dropped(F.col(REFUSALS)), 1)).alias("dropped"),
+        F.count(F.when(dropped(), 1)).alias("dropped"),
     ]
 
 

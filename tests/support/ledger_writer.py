@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from include.contracts.job_report import RowFates
+from include.contracts.job_report import FileRows, RowFates
 from include.control.batch import FileFact, Stream, Winner
 from include.control.ledger import Ledger
 from include.paths import LakehousePaths
@@ -26,4 +26,6 @@ def record_batches(number: int, _: LineUp, root: Path, count: int) -> None:
         winner = Winner(intent_of("id", batch_seq, stream=stream), version=batch_seq)
         ledger.record_intent(winner.intent, files)
         ledger.record_committed([winner])
-        ledger.record_closed(winner, RowFates(read=1, applied=1), {file.path: 1 for file in files})
+        ledger.record_closed(
+            winner, RowFates(read=1, applied=1), {file.path: FileRows(read=1, written=1) for file in files}
+        )

@@ -160,7 +160,7 @@ def test_the_clean_run_has_every_kind_of_row_that_can_be_lost(clean: Clean) -> N
     assert [len(rows) for rows in clean.ends[GOLD]["rows"].values()] == [2]
     assert "False" not in json.dumps([end["rows"] for end in clean.ends.values()])
     assert [end["files"] for end in clean.ends.values()] == [
-        [("orders/date=2013-01-01/a.json", 1, 3), ("orders/date=2013-01-01/b.json", 1, 1)],
+        [("orders/date=2013-01-01/a.json", 1, 4, 3), ("orders/date=2013-01-01/b.json", 1, 2, 1)],
         [],
         [],
     ]

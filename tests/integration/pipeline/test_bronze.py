@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
+from include.contracts.job_report import FileRows
+from include.control.file_states import file_states
 from include.control.ledger import Ledger
 from include.errors import ExitCode, Outcome
 from tests.support.lakehouse import Lakehouse, order
@@ -39,7 +41,7 @@ def test_the_table_needs_no_newer_reader_and_the_ledger_counts_each_file(lakehou
     table = DeltaTable(str(lakehouse.paths.table(ORDERS)))
     assert table.protocol().min_reader_version == 1
     events = Ledger(lakehouse.paths)._files.events(ORDERS, event="loaded")
-    assert {row["path"].rpartition("/")[2]: row["rows"] for row in events} == {"a.json": 2, "b.json": 0}
+    assert {row["path"].rpartition("/")[2]: row["rows_written"] for row in events} == {"a.json": 2, "b.json": 0}
     assert report.certified_version == report.version
 
 
@@ -55,9 +57,31 @@ def test_what_does_not_parse_is_quarantined_with_its_line_and_what_does_not_fit_
         ("o1", 5, date(2013, 1, 1), None),
         ("o2", None, None, '{"amount":"many","day":"2013-13-45","colour":"red"}'),
     ]
+    [file] = file_states(Ledger(lakehouse.paths), ORDERS, report.table_id)
+    assert file.rows == FileRows(read=4, written=2, rescued=1, quarantined=2)
     found = sorted((row["position"], row["record"], row["reasons"]) for row in lakehouse.quarantine(ORDERS))
     assert [(position, record) for position, record, _ in found] == [(2, "{broken"), (4, "not json either")]
     assert all(reasons == ["malformed record: it cannot be parsed as json"] for _, _, reasons in found)
+
+
+def test_the_ledger_tells_the_fate_of_every_record_of_every_file(lakehouse: Lakehouse) -> None:
+    is_paid = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "drop"}
+    lakehouse.specs(bronze_document(expectations=[is_paid], partitioned_by=["day"]))
+    lakehouse.deliver(
+        1, "a b+c.json", [order(1, 5), order(2, -1), order(3, 6, of_day=2), order(4, "many", colour="red")]
+    )
+    lakehouse.deliver(1, "b.json", [order(5, -2), order(6, -3)])
+    report = lakehouse.run(ORDERS)
+
+    files = {
+        file.path.rpartition("/")[2]: file.rows
+        for file in file_states(Ledger(lakehouse.paths), ORDERS, report.table_id)
+    }
+    assert files == {
+        "a b+c.json": FileRows(read=4, written=3, rescued=1, dropped=1),
+        "b.json": FileRows(read=2, dropped=2),
+    }
+    assert (report.rows.read, report.rows.applied, report.rows.dropped) == (6, 3, 3)
 
 
 def test_broken_files_fail_the_run_after_all_others_are_loaded(lakehouse: Lakehouse) -> None:

@@ -76,4 +76,4 @@ def _files(paths: LakehousePaths, table: str, tokens: dict[int, str]) -> list[tu
     """The files that the winners loaded, and the rows of each."""
     rows = Ledger(paths)._files.events(table, event=FileEvent.LOADED)
     assert {row["token"] for row in rows} <= set(tokens.values())
-    return sorted((row["path"], row["batch_seq"], row["rows"]) for row in rows)
+    return sorted((row["path"], row["batch_seq"], row["rows_read"], row["rows_written"]) for row in rows)

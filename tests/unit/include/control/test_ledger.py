@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.contracts.job_report import RowFates
+from include.contracts.job_report import FileRows, RowFates
 from include.control.batch import BatchSources, FileFact, Intent, Stream, Winner
 from include.control.ledger import Ledger
 from include.paths import LakehousePaths
@@ -20,6 +20,7 @@ from tests.support.processes import together
 
 ORDERS = Stream("bronze.orders")
 WRITERS, EACH = 3, 4
+BAD = FileRows(read=1, quarantined=1)
 
 
 @pytest.fixture
@@ -110,28 +111,33 @@ def test_a_batch_is_closed_once_its_secondary_writes_are_done(ledger: Ledger) ->
 
 def test_closing_says_how_many_rows_each_file_gave(ledger: Ledger, tmp_path: Path) -> None:
     winner = win(ledger, order_intent(), file("a.json"), file("b.json"), file("empty.json"))
-    ledger.record_closed(winner, RowFates(read=3, applied=3), {"a.json": 3, "b.json": 0})
+    ledger.record_closed(
+        winner, RowFates(read=4, applied=3, quarantined=1), {"a.json": FileRows(read=3, written=3), "b.json": BAD}
+    )
     events = DeltaTable(str(LakehousePaths(tmp_path).ops("files"))).to_pyarrow_table().to_pylist()
-    assert {row["path"]: row["rows"] for row in events if row["event"] == "loaded"} == {"a.json": 3, "b.json": 0}
+    loaded = {row["path"]: (row["rows_read"], row["rows_written"]) for row in events if row["event"] == "loaded"}
+    assert loaded == {"a.json": (3, 3), "b.json": (1, 0)}
     assert len(events) == 5
 
 
 def test_a_failed_file_keeps_its_defect_and_is_not_loaded(ledger: Ledger) -> None:
     broken = file("a.json.gz", checksum="aa", defect="truncated gzip: 'it' ends\nbefore")
-    ledger.record_failed("bronze.orders", "id", [broken])
+    ledger.record_failed("bronze.orders", "id", day(1).start, [broken])
     assert ledger.failed_files("bronze.orders", "id") == {"a.json.gz": broken}
     assert ledger.loaded_files("bronze.orders", "id") == {}
 
 
 def test_a_file_that_failed_again_is_known_by_its_last_defect(ledger: Ledger) -> None:
     first, again = (file("a.json.gz", checksum=text, defect=f"defect of {text}") for text in ("aa", "bb"))
-    ledger.record_failed("bronze.orders", "id", [first])
-    ledger.record_failed("bronze.orders", "id", [again])
+    ledger.record_failed("bronze.orders", "id", day(1).start, [first])
+    ledger.record_failed("bronze.orders", "id", day(1).start, [again])
     assert ledger.failed_files("bronze.orders", "id") == {"a.json.gz": again}
 
 
 def test_a_failed_file_that_was_delivered_again_and_loaded_is_failed_no_more(ledger: Ledger) -> None:
-    ledger.record_failed("bronze.orders", "id", [file("a.json", checksum="aa", defect="broken"), file("b.json")])
+    ledger.record_failed(
+        "bronze.orders", "id", day(1).start, [file("a.json", checksum="aa", defect="broken"), file("b.json")]
+    )
     sound = file("a.json", checksum="bb")
     win(ledger, order_intent(), sound)
     assert ledger.loaded_files("bronze.orders", "id") == {"a.json": sound}
@@ -140,7 +146,7 @@ def test_a_failed_file_that_was_delivered_again_and_loaded_is_failed_no_more(led
 
 def test_tables_ids_and_streams_are_kept_apart(ledger: Ledger) -> None:
     win(ledger, order_intent(1), file("a.json"))
-    ledger.record_failed("bronze.orders", "id", [file("x.json", defect="d")])
+    ledger.record_failed("bronze.orders", "id", day(1).start, [file("x.json", defect="d")])
     for table, table_id in (("bronze.orders", "re-created"), ("silver.orders", "id")):
         assert ledger.last_committed(table, table_id, "main") is None
         assert ledger.loaded_files(table, table_id) == {}
@@ -207,7 +213,7 @@ def test_the_ledger_says_what_a_dictionary_of_attempts_would(
         files = [file(path, checksum=str(version)) for path in attempt["files"]]  # type: ignore[attr-defined]
         if attempt["fate"] == "failed":
             broken = [one.model_copy(update={"defect": "broken"}) for one in files]
-            ledger.record_failed("bronze.orders", table_id, broken)
+            ledger.record_failed("bronze.orders", table_id, day(1).start, broken)
             failed[table_id].update({one.path: one for one in broken})
             continue
         ledger.record_intent(intent, files)
@@ -221,7 +227,7 @@ def test_the_ledger_says_what_a_dictionary_of_attempts_would(
         loaded[table_id].update({one.path: one for one in files})
         if attempt["fate"] == "closed":
             closed[winner.token] = RowFates(read=version, applied=version)
-            ledger.record_closed(winner, closed[winner.token], {one.path: version for one in files})
+            ledger.record_closed(winner, closed[winner.token], {one.path: FileRows(read=version) for one in files})
     for table_id in ("old", "new"):
         assert ledger.loaded_files("bronze.orders", table_id) == loaded[table_id]
         not_loaded = {path: one for path, one in failed[table_id].items() if path not in loaded[table_id]}

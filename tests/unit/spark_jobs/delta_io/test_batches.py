@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from include.contracts.job_report import RowFates
+from include.contracts.job_report import FileRows, RowFates
 from include.control.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner
 from include.control.delta_log import latest_version
 from include.control.leases import Leases
@@ -69,7 +69,7 @@ class ThreeRows:
 
     def close(self, winner: Winner) -> Closing:
         self.closed.append(winner)
-        return Closing(self.fates, {"a.json": 3})
+        return Closing(self.fates, {"a.json": FileRows(read=3, written=3)})
 
 
 class Lake:

@@ -1,0 +1,83 @@
+"""What became of each landing file of a bronze table, as the ledger tells it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from include.contracts.file_status import FileStatus
+from include.contracts.job_report import FileRows
+from include.control.ledger import FileEvent, Ledger
+
+
+@dataclass(frozen=True)
+class FileState:
+    """One landing file.
+
+    Attributes:
+        path: relative to the landing root.
+        status: where it stands.
+        seen_at: when an attempt first met it.
+        interval_start: start of the interval that it was last planned for.
+        size: bytes.
+        checksum: SHA-256 of the content.
+        tries: how often it was planned, or failed.
+        batch_seq: the batch that loaded it.
+        version: the table version which that batch made.
+        rows: what became of its records; None while the batch is not closed.
+        reason: why it could not be loaded.
+    """
+
+    path: str
+    status: FileStatus
+    seen_at: datetime
+    interval_start: datetime | None
+    size: int
+    checksum: str
+    tries: int
+    batch_seq: int | None = None
+    version: int | None = None
+    rows: FileRows | None = None
+    reason: str = ""
+
+
+def file_states(ledger: Ledger, table: str, table_id: str) -> list[FileState]:
+    """Every file that was ever planned for the table, or failed, by path."""
+    events: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for event in ledger.file_events(table, table_id):
+        events[event["path"]].append(event)
+    versions = ledger.versions(table, table_id)
+    return [_state(events[path], versions) for path in sorted(events)]
+
+
+def _state(events: list[dict[str, Any]], versions: Mapping[str, int]) -> FileState:
+    """The state of one file, from all that was said of it, oldest first."""
+    of_winner = [event for event in events if event["token"] in versions]
+    last = (of_winner or events)[-1]
+    batch = {"batch_seq": last["batch_seq"], "version": versions[last["token"]]} if of_winner else {}
+    return FileState(
+        path=last["path"],
+        status=_status(last, versions),
+        seen_at=events[0]["recorded_at"],
+        interval_start=last["interval_start"],
+        size=last["size"],
+        checksum=last["checksum"],
+        tries=sum(event["event"] != FileEvent.LOADED for event in events),
+        rows=_rows(of_winner),
+        reason=last["reason"] or "",
+        **batch,
+    )
+
+
+def _status(last: Mapping[str, Any], versions: Mapping[str, int]) -> FileStatus:
+    if last["token"] in versions:
+        return FileStatus.LOADED
+    return FileStatus.FAILED if last["event"] == FileEvent.FAILED else FileStatus.PLANNED
+
+
+def _rows(events: Iterable[Mapping[str, Any]]) -> FileRows | None:
+    closed = [event for event in events if event["event"] == FileEvent.LOADED]
+    return FileRows(**{name: closed[-1][f"rows_{name}"] for name in FileRows.model_fields}) if closed else None
