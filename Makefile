@@ -1,7 +1,7 @@
 # Millrace: every command of the house. `make` alone prints them.
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help machine setup demo up down test e2e bench lint s3
+.PHONY: help machine setup demo up down test spark e2e unit bench lint s3
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,15 +21,19 @@ up: setup ## start the local stack and leave it running: Airflow in the browser
 down: setup ## stop the local stack; nothing is left behind
 	@$(PYTHON) -m embedded.down
 
-# The long ones first, so that the two workers end together.
-TESTS := tests/integration tests/spark tests/dags tests/architecture tests/unit tests/support include spark_jobs plugins
+# Spark keeps two workers busy; the whole stack leaves room for what needs no Spark.
+test: setup ## all tests
+	@$(MAKE) --no-print-directory spark
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync --keep-going e2e unit
 
-test: setup ## all tests: two workers, then the whole stack by itself
-	@$(PYTHON) -m pytest --doctest-modules --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 10 $(TESTS)
-	@$(PYTHON) -m pytest --durations 10 tests/e2e
+spark: setup ## only the tests with Spark or Airflow inside: two workers
+	@$(PYTHON) -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 5 tests/integration tests/spark tests/dags
 
 e2e: setup ## only the end-to-end tests: a real Airflow, backfills, kills
-	@$(PYTHON) -m pytest tests/e2e
+	@$(PYTHON) -m pytest --durations 5 tests/e2e
+
+unit: setup ## only the tests and examples that need neither: a few minutes
+	@$(PYTHON) -m pytest --doctest-modules --durations 5 tests/architecture tests/unit tests/support include spark_jobs plugins
 
 bench: setup ## Millrace against a plain script: CPU-seconds, wall time, ratios (an hour)
 	@$(PYTHON) -m benchmarks

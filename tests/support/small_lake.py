@@ -8,7 +8,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from include.contracts.interval import Interval
-from include.contracts.job_report import CheckResult, RowFates
+from include.contracts.job_report import CheckResult, FileRows, RowFates
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import BatchSources, FileFact, Intent, Stream, Winner, new_token
 from include.control.delta_log import latest_version
@@ -17,6 +17,7 @@ from include.control.landing import inspect, list_files
 from include.control.ledger import Ledger
 from include.paths import LakehousePaths
 
+ROW = FileRows(read=1, written=1)
 COLUMNS = pa.schema([("order_id", pa.string()), ("amount", pa.int64())])
 
 
@@ -54,7 +55,7 @@ def _commit(paths: LakehousePaths, table: Path, intent: Intent, files: tuple[Fil
     write_deltalake(str(table), rows, mode="append", commit_properties=told)
     winner = Winner(intent, latest_version(table))
     ledger.record_committed([winner])
-    ledger.record_closed(winner, RowFates(read=len(files), applied=len(files)), {file.path: 1 for file in files})
+    ledger.record_closed(winner, RowFates(read=len(files), applied=len(files)), {file.path: ROW for file in files})
     return winner
 
 
