@@ -21,19 +21,19 @@ up: setup ## start the local stack and leave it running: Airflow in the browser
 down: setup ## stop the local stack; nothing is left behind
 	@$(PYTHON) -m embedded.down
 
-# Spark keeps two workers busy; the whole stack leaves room for what needs no Spark.
-test: setup ## all tests
-	@$(MAKE) --no-print-directory spark
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync --keep-going e2e unit
+PYTEST := $(PYTHON) -m pytest --durations 5
+TWO_WORKERS := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-spark: setup ## only the tests with Spark or Airflow inside: two workers
-	@$(PYTHON) -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 5 tests/integration tests/spark tests/dags
+test: spark unit e2e ## all tests; the whole stack comes last, and alone: it keeps two cores busy by itself
 
-e2e: setup ## only the end-to-end tests: a real Airflow, backfills, kills
-	@$(PYTHON) -m pytest --durations 5 tests/e2e
+spark: setup ## only the tests with Spark or Airflow inside: real Delta, killed drivers
+	@$(PYTEST) $(TWO_WORKERS) tests/integration tests/spark tests/dags
 
 unit: setup ## only the tests and examples that need neither: a few minutes
-	@$(PYTHON) -m pytest --doctest-modules --durations 5 tests/architecture tests/unit tests/support include spark_jobs plugins
+	@$(PYTEST) $(TWO_WORKERS) --doctest-modules tests/architecture tests/unit tests/support include spark_jobs plugins
+
+e2e: setup ## only the end-to-end tests: a real Airflow, backfills, kills
+	@$(PYTEST) tests/e2e
 
 bench: setup ## Millrace against a plain script: CPU-seconds, wall time, ratios (an hour)
 	@$(PYTHON) -m benchmarks
