@@ -1,6 +1,8 @@
 # Millrace: every command of the house. `make` alone prints them.
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
+# Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
+.NOTPARALLEL:
 .PHONY: help machine setup demo up down test spark e2e unit bench lint s3
 
 help: ## print this list

@@ -61,7 +61,8 @@ def file_summary(files: Sequence[FileState]) -> str:
     """
     counts = [(status, sum(file.status is status for file in files)) for status in FileStatus]
     parts = ", ".join(f"{number:,} {status}" for status, number in counts if number)
-    return f"{len(files):,} files" + (f": {parts}" if parts else "")
+    noun = "file" if len(files) == 1 else "files"
+    return f"{len(files):,} {noun}" + (f": {parts}" if parts else "")
 
 
 def _rows(file: FileState) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ class FileState:
         interval_start: start of the interval that it was last planned for.
         size: bytes.
         checksum: SHA-256 of the content.
-        tries: how often it was planned, or failed.
+        tries: how often it was planned, or failed in a new way: the same failure again is recorded once.
         batch_seq: the batch that loaded it.
         version: the table version which that batch made.
         rows: what became of its records; None while the batch is not closed.

@@ -14,8 +14,11 @@ from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
 from spark_jobs.transforms.records import CORRUPT, parse_columns, parse_json_lines
 
-ORIGIN = ("_source_file", "_block_start")
-"""Where a record came from: its file, relative to the landing root, and the start of the split that held it."""
+SOURCE_FILE = "_source_file"
+"""The landing file that a record came from, relative to the landing root."""
+
+BLOCK_START = "_block_start"
+"""Where the split that held the record starts in its file, in bytes."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./=-]+")
 """A path that is written the same in a URI, so that no row has to be decoded."""
@@ -45,11 +48,11 @@ def _read_group(
         return parse_json_lines(reader.text(paths).select("value", *origin), kinds)
     if spec.source.format == "parquet":
         received = reader.parquet(*paths).withColumn(CORRUPT, F.lit(None).cast("string"))
-        return parse_columns(received.select("*", *origin), kinds, ORIGIN)
+        return parse_columns(received.select("*", *origin), kinds, (SOURCE_FILE, BLOCK_START))
     schema = ", ".join(f"`{name}` string" for name in columns) + f", {CORRUPT} string"
     csv = reader.schema(schema).option("columnNameOfCorruptRecord", CORRUPT).option("columnPruning", "false")
     received = csv.option("header", "true").option("sep", spec.source.delimiter).csv(paths)
-    return parse_columns(received.select("*", *origin), kinds, ORIGIN)
+    return parse_columns(received.select("*", *origin), kinds, (SOURCE_FILE, BLOCK_START))
 
 
 def _origin(landing: Path, paths: list[str]) -> tuple[Column, Column]:
@@ -58,12 +61,11 @@ def _origin(landing: Path, paths: list[str]) -> tuple[Column, Column]:
         # url_decode alone would turn a plus in a name into a blank.
         path = F.url_decode(F.replace(path, F.lit("+"), F.lit("%2B")))
     begin = F.instr(path, str(landing)) + len(str(landing)) + 1
-    return F.substring(path, begin, F.length(path)).alias(ORIGIN[0]), F.col("_metadata.file_block_start").alias(
-        ORIGIN[1]
-    )
+    file = F.substring(path, begin, F.length(path))
+    return file.alias(SOURCE_FILE), F.col("_metadata.file_block_start").alias(BLOCK_START)
 
 
 def _no_records(session: SparkSession, spec: BronzeSpec) -> DataFrame:
     columns = [f"`{name}` {column.type}" for name, column in spec.columns.items()]
-    more = ["_rescued string", f"{CORRUPT} string", f"{ORIGIN[0]} string", f"{ORIGIN[1]} bigint"]
+    more = ["_rescued string", f"{CORRUPT} string", f"{SOURCE_FILE} string", f"{BLOCK_START} bigint"]
     return session.createDataFrame([], schema=", ".join([*columns, *more]))

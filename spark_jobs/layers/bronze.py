@@ -15,11 +15,11 @@ from include.control.ingest import plan_files
 from include.control.landing import list_files
 from include.errors import BadInputError
 from spark_jobs.delta_io.batches import BatchPlan, Closing
-from spark_jobs.delta_io.landing_reads import read_landing
+from spark_jobs.delta_io.landing_reads import SOURCE_FILE, read_landing
 from spark_jobs.delta_io.quarantine import quarantine_of, quarantine_rows
 from spark_jobs.delta_io.secondary import append, write_once
 from spark_jobs.delta_io.tables import TableShape, shape_properties
-from spark_jobs.layers.file_rows import SOURCE_FILE, quarantined_of_files, rows_of_files
+from spark_jobs.layers.file_rows import quarantined_of_files, rows_of_files
 from spark_jobs.quality.row_rules import refusals
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.judgement import (

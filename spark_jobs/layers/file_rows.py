@@ -12,9 +12,8 @@ from deltalake import DeltaTable
 
 from include.contracts.job_report import FileRows
 from include.control.batch import Winner
+from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.transforms.records import RESCUED
-
-SOURCE_FILE = "_source_file"
 
 
 def rows_of_files(

@@ -28,7 +28,7 @@ def rescued(raw: Mapping[str, Column], kinds: Mapping[str, str], unknown: Column
         raw: declared column -> its value as received.
         kinds: declared column -> its type.
         unknown: map<string,string> of the fields that no column is declared for.
-        has_unknown: whether that map has any entry; cheap, since it is asked of every row.
+        has_unknown: false only where that map has no entry; cheap, since it is asked of every row.
 
     Returns:
         A JSON object of field -> value as text, null when everything fitted.
@@ -38,7 +38,7 @@ def rescued(raw: Mapping[str, Column], kinds: Mapping[str, str], unknown: Column
     unfit = F.map_filter(F.create_map(*pairs), lambda _, value: value.isNotNull())
     everything = F.map_concat(unfit, F.coalesce(unknown, F.create_map().cast("map<string,string>")))
     # Most rows fit: they take generated code, and never reach the maps, which are interpreted.
-    return F.when(reduce(or_, misfits.values(), has_unknown), F.to_json(everything))
+    return F.when(reduce(or_, misfits.values(), has_unknown), F.nullif(F.to_json(everything), F.lit("{}")))
 
 
 def parse_json_lines(df: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
@@ -55,10 +55,11 @@ def parse_json_lines(df: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
     others = [name for name in df.columns if name != "value"]
     parsed = df.where(F.trim("value") != "").withColumn("_fields", _declared_fields(kinds))
     raw = {name: _field(name, kind) for name, kind in kinds.items()}
-    has_unknown = F.size(F.array_except(F.json_object_keys("value"), F.array(*map(F.lit, kinds)))) > 0
+    names = F.json_object_keys("value")
+    # No names: json_object_keys is stricter than from_json (it refuses single quotes, NaN), so look at the map itself.
+    has_unknown = names.isNull() | (F.size(F.array_except(names, F.array(*map(F.lit, kinds)))) > 0)
     # Only a row with a field that nobody declared pays for a map of its line.
-    fields = F.coalesce(_exact("map<string,string>"), F.from_json("value", "map<string,string>"))
-    unknown = F.map_filter(fields, lambda name, _: ~name.isin(*kinds))
+    unknown = F.map_filter(_all_fields(), lambda name, _: ~name.isin(*kinds))
     rescue = rescued(raw, kinds, F.when(has_unknown, unknown), has_unknown)
     return _bronze_columns(parsed, raw, kinds, rescue, F.col(f"_fields.{CORRUPT}"), others)
 
@@ -69,14 +70,26 @@ def _declared_fields(kinds: Mapping[str, str]) -> Column:
     return F.from_json("value", f"struct<{fields}>", {"columnNameOfCorruptRecord": CORRUPT})
 
 
+def _all_fields() -> Column:
+    """A map of the line's fields as text."""
+    fields = F.from_json("value", "map<string,string>")
+    exact = F.map_zip_with(fields, _by_variant("map<string,string>"), lambda _, text, digits: _exact(text, digits))
+    return F.coalesce(exact, fields)
+
+
 def _field(name: str, kind: str) -> Column:
-    value = F.col(f"_fields.`{name}`")
-    return F.coalesce(_exact(f"struct<`{name}`: string>")[name], value) if kind.startswith("decimal") else value
+    text = F.col(f"_fields.`{name}`")
+    return _exact(text, _by_variant(f"struct<`{name}`: string>")[name]) if kind.startswith("decimal") else text
 
 
-def _exact(kind: str) -> Column:
-    """The line as a value of `kind`, every digit kept: `from_json` takes a number with a fraction through a double."""
+def _by_variant(kind: str) -> Column:
+    """The line as a value of `kind`, read as a variant; null where variants are stricter than `from_json`."""
     return F.try_variant_get(F.try_parse_json("value"), "$", kind)
+
+
+def _exact(text: Column, by_variant: Column) -> Column:
+    """A value as text with every digit: `from_json` takes a fraction through a double, a variant a long integer."""
+    return F.when(text.rlike("[.eE]"), F.coalesce(by_variant, text)).otherwise(text)
 
 
 def parse_columns(df: DataFrame, kinds: Mapping[str, str], others: Sequence[str]) -> DataFrame:

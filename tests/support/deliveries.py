@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from include.contracts.table_spec import BronzeSpec
 from tests.support.delta_tables import day
+from tests.support.specs import bronze_spec
 
 AN_ORDER = '{"order_id": "1"}\n'
 
@@ -22,3 +24,8 @@ class Deliver:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return path
+
+
+def deliveries_as(file_format: str, files: str = "*", **source: str) -> BronzeSpec:
+    """The spec of `bronze.orders` for deliveries of this format and these names."""
+    return bronze_spec(source={"landing": "orders", "files": files, "format": file_format, **source})

@@ -32,23 +32,15 @@ def gold_from_scratch(lakehouse: Lakehouse) -> list[tuple[object, int, int]]:
     return sorted(((day, len(amounts), sum(amounts)) for day, amounts in totals.items()), key=repr)
 
 
-def test_any_order_and_repetition_of_intervals_ends_in_the_same_rows(lakehouse: Lakehouse) -> None:
+def test_intervals_out_of_order_and_repeated_end_in_the_right_rows(lakehouse: Lakehouse) -> None:
     for number, events in DAYS.items():
         lakehouse.deliver(number, "a.json", events)
-    ends = []
-    for order_of_days in [(1, 2, 3), (3, 2, 1, 3)]:
-        place = Lakehouse(lakehouse.folder / "".join(map(str, order_of_days)))
-        place.specs(bronze_document(), silver_document(), gold_document())
-        for number, events in DAYS.items():
-            place.deliver(number, "a.json", events)
-        for number in order_of_days:
-            reports = place.run_all(number, BRONZE, SILVER, GOLD)
-            assert {report.exit_code for report in reports} == {0}, [report.message for report in reports]
-            assert all(report.rows.are_conserved for report in reports)
-        assert silver_rows(place) == SILVER_ROWS, order_of_days
-        ends.append(place.rows(GOLD, "day", "orders", "revenue"))
-        assert ends[-1] == gold_from_scratch(place)
-    assert len(set(map(repr, ends))) == 1
+    for number in (3, 1, 2, 1):
+        reports = lakehouse.run_all(number, BRONZE, SILVER, GOLD)
+        assert {report.exit_code for report in reports} == {0}, [report.message for report in reports]
+        assert all(report.rows.are_conserved for report in reports)
+    assert silver_rows(lakehouse) == SILVER_ROWS
+    assert lakehouse.rows(GOLD, "day", "orders", "revenue") == gold_from_scratch(lakehouse)
 
 
 def test_deletes_stay_known_so_that_an_older_event_cannot_bring_the_row_back(lakehouse: Lakehouse) -> None:
@@ -149,7 +141,8 @@ def test_reprocess_reads_an_interval_again_and_changes_nothing_that_is_right(lak
 def test_reprocess_after_a_changed_expression_changes_every_row(lakehouse: Lakehouse) -> None:
     for number, events in DAYS.items():
         lakehouse.deliver(number, "a.json", events)
-        lakehouse.run_all(number, BRONZE, SILVER, GOLD)
+        lakehouse.run(BRONZE, number)
+    lakehouse.run_all(3, SILVER, GOLD)
     in_cents = {"type": "int", "from": "amount * 100"}
     lakehouse.specs(silver_document(columns={**silver_document()["columns"], "amount": in_cents}))
     for number in DAYS:

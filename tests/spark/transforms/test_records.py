@@ -15,6 +15,7 @@ from spark_jobs.transforms.records import CORRUPT, RESCUED, parse_json_lines
 
 KINDS = {"name": "string", "amount": "int", "day": "date", "ratio": "double", "price": "decimal(38,9)"}
 PRICE = "12345678901234567890.123456789"
+INTEGER = "1234567890" * 5
 
 FIELDS = st.sampled_from([*KINDS, "colour", "Amount", "día", CORRUPT])
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -53,7 +54,19 @@ def test_a_value_goes_to_its_column_or_to_rescued(spark: SparkSession) -> None:
         ('{"name": {"first": ["x"]}}', {"name": '{"first":["x"]}'}),
         ('{"name": null, "colour": null}', {RESCUED: {"colour": None}}),
         ('{"amount": 1, "amount": 2, "colour": 3, "colour": 4}', {"amount": 2, RESCUED: {"colour": "4"}}),
+        (f'{{"name": {INTEGER}, "offer": {INTEGER}}}', {"name": INTEGER, RESCUED: {"offer": INTEGER}}),
         ("{}", {}),
+    ]
+    rows = [present(row) for row in parse(spark, *(line for line, _ in expected))]
+    assert rows == [row for _, row in expected]
+
+
+def test_lines_that_are_nearly_json_lose_no_field_either(spark: SparkSession) -> None:
+    expected = [
+        ("{'name': 'a', 'amount': 1}", {"name": "a", "amount": 1}),
+        ("{'amount': 1, 'zz': 2}", {"amount": 1, RESCUED: {"zz": "2"}}),
+        ('{"amount": 1, "zz": NaN}', {"amount": 1, RESCUED: {"zz": '"NaN"'}}),
+        ("{'price': 1.5, 'zz': 2.5}", {"price": Decimal("1.5"), RESCUED: {"zz": "2.5"}}),
     ]
     rows = [present(row) for row in parse(spark, *(line for line, _ in expected))]
     assert rows == [row for _, row in expected]

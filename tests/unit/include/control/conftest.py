@@ -1,4 +1,4 @@
-"""A landing folder that a source system delivers into."""
+"""A landing folder that a source system delivers into, an empty table, and a ledger."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from include.control.ledger import Ledger
+from include.paths import LakehousePaths
 from tests.support.deliveries import Deliver
+from tests.support.delta_tables import create_table
 
 
 @pytest.fixture
@@ -19,3 +22,17 @@ def landing(tmp_path: Path) -> Path:
 def deliver(landing: Path) -> Deliver:
     """The source system."""
     return Deliver(landing)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """An empty `silver.flights`."""
+    path = LakehousePaths(tmp_path).table("silver.flights")
+    create_table(path)
+    return path
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    """The ledger of the lakehouse at `tmp_path`."""
+    return Ledger(LakehousePaths(tmp_path))

@@ -1,52 +1,23 @@
-"""Landing files: which ones count, what identifies each, and which cannot be loaded."""
+"""Landing files: which ones count, and what identifies each."""
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import io
-import json
 import os
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
-from include.control.landing import inspect, interval_folder, list_files, same_listing
+from include.control.landing import interval_folder, list_files, same_listing
 from include.errors import ExitCode, NotReadyError
-from tests.support.deliveries import Deliver
-from tests.support.delta_tables import contents, day
+from tests.support.deliveries import Deliver, deliveries_as
+from tests.support.delta_tables import day
 from tests.support.specs import bronze_spec
-
-COLUMNS = ("order_id", "amount", "day", "event_at", "event_seq")
-LINES = b"".join(json.dumps({"order_id": str(number), "amount": number}).encode() + b"\n" for number in range(50))
-MEBIBYTE = 1 << 20
-
-
-def spec_of(file_format: str, files: str = "*", **source: str) -> BronzeSpec:
-    return bronze_spec(source={"landing": "orders", "files": files, "format": file_format, **source})
 
 
 def names(spec: BronzeSpec, landing: Path, number: int = 1) -> list[str]:
     return [Path(file.path).name for file in list_files(spec, landing, day(number))]
-
-
-def looked_at(spec: BronzeSpec, landing: Path) -> FileFact:
-    """The only file of the first day, looked at."""
-    (file,) = list_files(spec, landing, day())
-    return inspect(file, landing, spec)
-
-
-def parquet(**columns: list[object]) -> bytes:
-    stored = io.BytesIO()
-    pq.write_table(pa.table(columns), stored)
-    return stored.getvalue()
-
-
-# ---- listing
 
 
 def test_a_missing_folder_is_not_ready_and_the_message_says_what_to_do(landing: Path, deliver: Deliver) -> None:
@@ -74,7 +45,7 @@ def test_an_empty_folder_is_a_delivery_of_nothing(landing: Path, deliver: Delive
 
 
 def test_the_folder_of_an_interval_follows_the_specs_path(landing: Path) -> None:
-    spec = spec_of("json", path="{interval_start:%Y/%j}/to-{interval_end:%d}")
+    spec = deliveries_as("json", path="{interval_start:%Y/%j}/to-{interval_end:%d}")
     assert interval_folder(spec.source, landing, day(2)) == landing / "orders/2013/002/to-03"
 
 
@@ -110,14 +81,14 @@ def test_files_are_listed_by_name_with_path_size_and_time_and_nothing_is_read(la
 def test_hidden_and_unfinished_files_are_left_alone(landing: Path, deliver: Deliver, name: str) -> None:
     deliver("whole.json")
     deliver(name)
-    assert names(spec_of("json"), landing) == ["whole.json"]
+    assert names(deliveries_as("json"), landing) == ["whole.json"]
 
 
 def test_only_files_that_the_spec_asks_for_are_listed(landing: Path, deliver: Deliver) -> None:
     for name in ("a.json", "b.json.gz", "c.csv", "README.md"):
         deliver(name)
-    assert names(spec_of("json", "*.json"), landing) == ["a.json"]
-    assert names(spec_of("json", "*.json*"), landing) == ["a.json", "b.json.gz"]
+    assert names(deliveries_as("json", "*.json"), landing) == ["a.json"]
+    assert names(deliveries_as("json", "*.json*"), landing) == ["a.json", "b.json.gz"]
 
 
 def test_folders_above_the_interval_may_have_any_name(tmp_path: Path) -> None:
@@ -125,7 +96,7 @@ def test_folders_above_the_interval_may_have_any_name(tmp_path: Path) -> None:
     path = landing / ".feeds" / "date=2013-01-01" / "a.json"
     path.parent.mkdir(parents=True)
     path.write_text("{}")
-    assert names(spec_of("json", landing=".feeds"), landing) == ["a.json"]
+    assert names(deliveries_as("json", landing=".feeds"), landing) == ["a.json"]
 
 
 def test_a_file_is_known_again_by_path_size_and_time() -> None:
@@ -134,172 +105,3 @@ def test_a_file_is_known_again_by_path_size_and_time() -> None:
     assert not same_listing(file, {})
     for change in ({"size": 3}, {"mtime_ns": 3}):
         assert not same_listing(file, {"a.json": file.model_copy(update=change)})
-
-
-# ---- sound files
-
-
-def test_a_checksum_is_that_of_the_bytes_as_they_lie_there(landing: Path, deliver: Deliver) -> None:
-    stored = gzip.compress(LINES)
-    deliver("a.json.gz", stored)
-    found = looked_at(spec_of("json"), landing)
-    assert (found.checksum, found.defect) == (hashlib.sha256(stored).hexdigest(), "")
-
-
-@pytest.mark.parametrize("file_format", ["json", "csv", "parquet"])
-@pytest.mark.parametrize("name", ["empty", "empty.gz"])
-def test_an_empty_file_is_sound(landing: Path, deliver: Deliver, file_format: str, name: str) -> None:
-    deliver(name, b"")
-    found = looked_at(spec_of(file_format), landing)
-    assert (found.size, found.defect, found.columns) == (0, "", ())
-    assert found.checksum == hashlib.sha256(b"").hexdigest()
-
-
-@pytest.mark.parametrize("file_format", ["json", "csv"])
-def test_an_empty_file_within_gzip_is_sound(landing: Path, deliver: Deliver, file_format: str) -> None:
-    deliver("a.gz", gzip.compress(b""))
-    assert looked_at(spec_of(file_format), landing).defect == ""
-
-
-def test_json_lines_with_malformed_ones_among_them_are_sound(landing: Path, deliver: Deliver) -> None:
-    deliver("a.json", b"not json\n\n" + LINES)
-    found = looked_at(spec_of("json"), landing)
-    assert (found.defect, found.columns) == ("", ())
-
-
-@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
-def test_the_columns_of_a_csv_file_are_those_of_its_header_in_order(landing: Path, deliver: Deliver, name: str) -> None:
-    text = b'event_seq;"order_id";day;amount;event_at;"a; more"\r\n1;2;;;;\r\n'
-    deliver(name, gzip.compress(text) if name.endswith(".gz") else text)
-    found = looked_at(spec_of("csv", delimiter=";"), landing)
-    assert (found.defect, found.columns) == ("", ("event_seq", "order_id", "day", "amount", "event_at", "a; more"))
-
-
-def test_the_columns_of_a_parquet_file_are_those_of_its_schema(landing: Path, deliver: Deliver) -> None:
-    deliver("a.parquet", parquet(**{name: [1] for name in (*COLUMNS, "more")}))
-    found = looked_at(spec_of("parquet"), landing)
-    assert (found.defect, found.columns) == ("", (*COLUMNS, "more"))
-
-
-def test_concatenated_gzip_members_are_one_sound_file(landing: Path, deliver: Deliver) -> None:
-    members = [LINES, b"", LINES * 99, LINES]
-    deliver("a.json.gz", b"".join(gzip.compress(member) for member in members))
-    assert looked_at(spec_of("json"), landing).defect == ""
-
-
-@pytest.mark.parametrize("beyond", [-1, 0, 1, 9, 10, 11])
-def test_gzip_members_may_end_anywhere_within_what_is_read_at_once(
-    landing: Path, deliver: Deliver, beyond: int
-) -> None:
-    body = member_of(MEBIBYTE + beyond)
-    assert len(body) == MEBIBYTE + beyond
-    deliver("a.json.gz", body + gzip.compress(LINES))
-    assert looked_at(spec_of("json"), landing).defect == ""
-
-
-def test_a_gzip_cut_at_the_end_of_what_is_read_at_once_is_seen(landing: Path, deliver: Deliver) -> None:
-    deliver("a.json.gz", (member_of(MEBIBYTE) + gzip.compress(LINES))[: MEBIBYTE + 5])
-    assert looked_at(spec_of("json"), landing).defect.startswith("truncated gzip")
-
-
-def member_of(size: int) -> bytes:
-    """A gzip member of exactly `size` bytes: its header holds a file name, which may have any length."""
-    plain = gzip.compress(LINES)
-    name = b"x" * (size - len(plain) - 1) + b"\0"
-    return plain[:3] + b"\x08" + plain[4:10] + name + plain[10:]
-
-
-# ---- files that cannot be loaded
-
-
-@pytest.mark.parametrize("kept", [1, 2, 9, 10, 11, 40, -9, -8, -1])
-def test_a_truncated_gzip_is_seen_wherever_it_ends(landing: Path, deliver: Deliver, kept: int) -> None:
-    deliver("a.json.gz", gzip.compress(LINES)[:kept])
-    found = looked_at(spec_of("json"), landing)
-    assert found.defect == "truncated gzip: the file ends before its data does; have it delivered again"
-    assert found.checksum
-
-
-@pytest.mark.parametrize("sound", [1, 2, 3])
-def test_a_gzip_whose_last_member_is_cut_is_truncated(landing: Path, deliver: Deliver, sound: int) -> None:
-    deliver("a.json.gz", gzip.compress(LINES) * sound + gzip.compress(LINES)[:-12])
-    assert looked_at(spec_of("json"), landing).defect.startswith("truncated gzip")
-
-
-def test_a_gzip_with_a_wrong_check_sum_is_not_sound(landing: Path, deliver: Deliver) -> None:
-    stored = bytearray(gzip.compress(LINES))
-    stored[-6] ^= 1
-    deliver("a.json.gz", bytes(stored))
-    assert looked_at(spec_of("json"), landing).defect.startswith("not a sound gzip file (Error -3")
-
-
-def test_plain_text_under_a_gzip_name_is_not_sound(landing: Path, deliver: Deliver) -> None:
-    deliver("a.json.gz", LINES)
-    found = looked_at(spec_of("json"), landing)
-    assert found.defect.startswith("not a sound gzip file")
-    assert found.defect.endswith("have it delivered again")
-
-
-@pytest.mark.parametrize("file_format", ["json", "csv", "parquet"])
-@pytest.mark.parametrize("size", [999, MEBIBYTE + 999])
-def test_gzip_under_a_plain_name_is_refused(landing: Path, deliver: Deliver, file_format: str, size: int) -> None:
-    deliver("a.data", member_of(size))
-    found = looked_at(spec_of(file_format), landing)
-    assert found.defect == "gzip data under the name a.data; it must end in .gz"
-
-
-CSV = ",".join(COLUMNS).encode() + b"\n1,2,,,\n"
-PARQUET = parquet(**{name: [1] for name in COLUMNS})
-NOT_WHAT_IT_SAYS = [
-    ("json", CSV, "a.data holds no JSON lines; the spec's source.format is json"),
-    ("json", PARQUET, "a.data holds no JSON lines; the spec's source.format is json"),
-    ("json", b'[{"order_id": "1"}]\n', "a.data holds no JSON lines; the spec's source.format is json"),
-    ("json", b"\x00\xff" * 999, "a.data holds no JSON lines; the spec's source.format is json"),
-    ("csv", PARQUET, "Parquet data under the name a.data; the spec's source.format is csv"),
-    ("csv", LINES, "has no column order_id, amount, day, event_at, event_seq; its columns are {"),
-    ("csv", b"\x00\xff" * 99_999, "a.data does not begin with a CSV header (field larger than field limit"),
-    ("parquet", CSV, "a.data is not a Parquet file; the spec's source.format is parquet"),
-    ("parquet", LINES, "a.data is not a Parquet file; the spec's source.format is parquet"),
-    ("parquet", b"PA", "a.data is not a Parquet file; the spec's source.format is parquet"),
-]
-
-
-@pytest.mark.parametrize(("file_format", "content", "defect"), NOT_WHAT_IT_SAYS)
-def test_a_file_that_is_not_what_the_spec_says_is_refused(
-    landing: Path, deliver: Deliver, file_format: str, content: bytes, defect: str
-) -> None:
-    deliver("a.data", content)
-    found = looked_at(spec_of(file_format), landing)
-    assert found.defect.startswith(defect)
-    assert found.checksum == hashlib.sha256(content).hexdigest()
-
-
-DAMAGED = [
-    PARQUET[:-20],
-    PARQUET[:4] + bytes(40),
-    PARQUET[:-60] + b"\xff" * 52 + PARQUET[-8:],
-    PARQUET[:-8] + b"\xff\xff\xff\x7fPAR1",
-]
-
-
-@pytest.mark.parametrize("content", DAMAGED, ids=["cut", "no footer", "footer overwritten", "footer too long"])
-def test_a_damaged_parquet_file_is_refused(landing: Path, deliver: Deliver, content: bytes) -> None:
-    deliver("a.parquet", content)
-    assert looked_at(spec_of("parquet"), landing).defect.startswith("not a sound Parquet file (")
-
-
-@pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_a_missing_column_is_named_with_those_that_are_there(landing: Path, deliver: Deliver, file_format: str) -> None:
-    there = [name for name in COLUMNS if name not in ("amount", "day")]
-    content = ",".join(there).encode() + b"\n" if file_format == "csv" else parquet(**{name: [1] for name in there})
-    deliver("a.data", content)
-    assert looked_at(spec_of(file_format), landing).defect == (
-        "has no column amount, day; its columns are order_id, event_at, event_seq: correct the file or the spec"
-    )
-
-
-def test_looking_at_files_changes_none(landing: Path, deliver: Deliver) -> None:
-    deliver("a.json.gz", gzip.compress(LINES))
-    before = contents(landing)
-    looked_at(spec_of("json"), landing)
-    assert contents(landing) == before

@@ -79,9 +79,6 @@ def consume(root: Path, spec: AnySpec, **ranges: tuple[int | None, int]) -> int:
     return version
 
 
-# ---- bronze
-
-
 def test_a_first_run_would_load_all_files(landing: Path, deliver: Deliver, said: Said) -> None:
     deliver("a.json", "12345")
     deliver("b.json", "123")
@@ -219,9 +216,6 @@ def test_a_table_that_was_never_written_has_no_position(root: Path) -> None:
     paths = LakehousePaths(root)
     assert stream_position(BRONZE, paths, Ledger(paths)) is None
     assert not root.exists()
-
-
-# ---- silver and gold
 
 
 def test_a_source_without_a_certified_version_is_not_ready(root: Path, said: Said) -> None:

@@ -1,0 +1,62 @@
+"""What reports make of exit codes, failures and the table of a run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+
+from include.cli_reports import ending, failure_lines, report_table, worst
+from include.contracts.interval import Interval
+from include.contracts.job_report import CheckResult, JobReport, RowFates
+from include.errors import ExitCode, Outcome
+
+DAY = Interval(start=datetime(2013, 1, 1, tzinfo=UTC), end=datetime(2013, 1, 2, tzinfo=UTC))
+
+
+def report_of(table: str, outcome: Outcome = Outcome.COMMITTED, **said: Any) -> JobReport:
+    """A report with a message that a person could read."""
+    said = {"message": f"{table}: {outcome.value}", **said}
+    return JobReport(job="j", table=table, outcome=outcome, interval=DAY, run_id="cli", **said)
+
+
+class TestReports:
+    def test_the_worst_ending_is_the_exit_code(self) -> None:
+        assert worst([]) is ExitCode.OK
+        assert worst(ExitCode) is ExitCode.FAILED
+        assert worst([ExitCode.NOT_READY, ExitCode.BAD_INPUT, ExitCode.CONFLICT]) is ExitCode.BAD_INPUT
+
+    def test_a_committed_version_that_its_gate_refused_is_a_failed_gate(self) -> None:
+        refused = CheckResult(rule="r(a)", action="fail", passed=False, reason="why", observed=3, unexpected_rows=1200)
+        warned = CheckResult(rule="w(a)", action="warn", passed=False)
+        assert ending(report_of("silver.a", checks=(warned,))) is ExitCode.OK
+        assert ending(report_of("silver.a", checks=(warned, refused))) is ExitCode.GATE_FAILED
+        assert list(failure_lines([report_of("silver.a", checks=(warned, refused))]))[1:] == [
+            "silver.a: refused by r(a): why (observed 3, 1,200 rows)"
+        ]
+
+    def test_failures_name_the_cause_and_not_the_tables_that_waited_for_it(self) -> None:
+        reports = [
+            report_of("bronze.a", Outcome.BAD_INPUT, message="bronze.a: broken file", error_class="BadInputError"),
+            report_of("silver.a", Outcome.NOT_READY),
+            report_of("bronze.b", Outcome.NOT_READY, message="no folder", error_class="NotReadyError"),
+        ]
+        assert list(failure_lines(reports)) == ["bronze.a: broken file", "bronze.b: no folder"]
+
+    def test_a_stack_trace_stays_in_the_log(self) -> None:
+        message = "silver.a: Py4JJavaError: it broke\n: org.X: why\n\tat org.Y(Z.scala:1)\n\tat org.Z"
+        failed = report_of("silver.a", Outcome.FAILED, message=message)
+        assert list(failure_lines([failed])) == ["silver.a: Py4JJavaError: it broke\n: org.X: why"]
+
+    def test_every_table_has_its_line_whether_it_ran_or_not(self) -> None:
+        report = report_of("a.x", rows=RowFates(read=1234, applied=1234), version=3, certified_version=3)
+        again = report.model_copy(update={"table": "a.y", "outcome": Outcome.NO_OP})
+        out = Console(file=StringIO(), width=160)
+        out.print(report_table([report, again], ["a.x", "a.y", "a.z"]))
+        assert isinstance(out.file, StringIO)
+        ran, had_nothing_new, did_not_run = (line.split() for line in out.file.getvalue().splitlines()[3:6])
+        assert ran == ["a.x", "committed", "1,234", "1,234", "0", "0", "0", "0", "3", "3", "0.0"]
+        assert had_nothing_new == ["a.y", "no", "op", *"------", "3", "3", "0.0"]
+        assert did_not_run[:3] == ["a.z", "not", "run"]

@@ -1,0 +1,54 @@
+"""`lakehouse run` up to its driver; no Spark is started here."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from include.errors import ExitCode
+
+
+@pytest.fixture
+def open_port() -> Iterator[int]:
+    """A port that answers, though no Spark is behind it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+class TestRun:
+    """The driver is a real process; no Spark is behind the address that it is sent to."""
+
+    @staticmethod
+    def run(place: Mapping[str, str], remote: str) -> subprocess.CompletedProcess[str]:
+        command = [Path(sys.executable).parent / "lakehouse", "run", "--interval", "2013-01-01"]
+        environment = {**os.environ, **place, "SPARK_REMOTE": remote}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+    def test_a_source_that_has_not_come_ends_with_its_exit_code_and_the_log(
+        self, place: Mapping[str, str], open_port: int
+    ) -> None:
+        ended = self.run(place, f"sc://127.0.0.1:{open_port}")
+        assert ended.returncode == ExitCode.NOT_READY, ended.stdout + ended.stderr
+        failures, log = ended.stderr.strip().split("\ndriver log: ")
+        assert "orders/date=2013-01-01" in failures
+        assert "silver.orders" not in failures
+        assert Path(log).is_relative_to(place["LAKEHOUSE_ROOT"])
+        assert Path(log).exists()
+        for table in ("bronze.orders", "silver.orders", "gold.revenue_daily"):
+            assert ended.stdout.count(table) == 2
+
+    def test_a_server_that_is_down_is_said_at_once(self, place: Mapping[str, str]) -> None:
+        ended = self.run(place, "sc://127.0.0.1:1")
+        assert ended.returncode == ExitCode.SPARK_UNAVAILABLE, ended.stdout + ended.stderr
+        assert "no Spark Connect server answers at 127.0.0.1:1" in ended.stderr
+
+    def test_without_jars_there_is_no_spark_to_start(self, place: Mapping[str, str]) -> None:
+        ended = self.run(place, "")
+        assert ended.returncode == ExitCode.SPARK_UNAVAILABLE
+        assert "run `make setup`" in ended.stderr
