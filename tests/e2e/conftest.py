@@ -20,7 +20,6 @@ from embedded.stack import Stack, left_behind
 from include.settings import PROJECT, Settings
 from tests.e2e import trials
 from tests.e2e.days import FIFTH, FIRST, FOURTH, PATIENCE_S, THIRD, RunDay
-from tests.e2e.rows import Rows, rows_of_domain
 
 
 @pytest.fixture(scope="session")
@@ -87,14 +86,14 @@ def three_days(api: AirflowApi) -> list[DayOfBackfill]:
 
 
 @pytest.fixture(scope="session")
-def rows_of_three_days(three_days: list[DayOfBackfill], lakehouse: Settings) -> dict[str, Rows]:
-    """What every table holds after the backfill, by name."""
+def fourth_day(api: AirflowApi, three_days: list[DayOfBackfill], start_day: RunDay) -> Run:
+    """A run by hand for the fourth day, to its end; the three before it have been loaded."""
     assert three_days
-    return rows_of_domain("flights", lakehouse.tables, lakehouse.root)
+    return api.wait_for_run(start_day("flights", FOURTH), PATIENCE_S)
 
 
 @pytest.fixture(scope="session")
-def fourth_day(api: AirflowApi, rows_of_three_days: dict[str, Rows], start_day: RunDay) -> Run:
-    """A run by hand for the fourth day, to its end; the three before it have been loaded."""
-    assert rows_of_three_days
-    return api.wait_for_run(start_day("flights", FOURTH), PATIENCE_S)
+def good_run(api: AirflowApi, start_day: RunDay, lakehouse: Settings) -> Run:
+    """The first day of the domain `judged`, whose rules it keeps, to its end."""
+    trials.deliver(lakehouse.landing, "judged", FIRST, [("a", 1), ("b", 2)])
+    return api.wait_for_run(start_day("judged", FIRST), PATIENCE_S)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from datetime import date, timedelta
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
@@ -20,11 +17,9 @@ from include.cli_facts import table_facts
 from include.paths import LakehousePaths
 from include.settings import Settings
 from tests.e2e.days import FIFTH, FIRST, FOURTH, PATIENCE_S, THIRD, RunDay
-from tests.e2e.rows import Rows, rows_of_domain
 from tests.e2e.waiting import drivers, wait_for
 
 TABLES = 8
-LAKEHOUSE = Path(sys.executable).parent / "lakehouse"
 
 
 def assert_tables_hold(settings: Settings, last: date) -> None:
@@ -52,20 +47,6 @@ def test_two_days_of_the_backfill_ran_at_once(three_days: list[DayOfBackfill]) -
     assert len(spans) == 3
     overlaps = sum(later[0] < earlier[1] for earlier, later in pairwise(spans) if earlier[1])
     assert overlaps >= 1
-
-
-@pytest.mark.timeout(900)
-def test_lakehouse_run_ends_in_the_same_tables_as_airflow(
-    rows_of_three_days: dict[str, Rows], stack: Stack, lakehouse: Settings, tmp_path: Path
-) -> None:
-    environment = {**stack.environment(), **stack.spark.client_env(), "LAKEHOUSE_ROOT": str(tmp_path)}
-    command = [LAKEHOUSE, "run", "--domain", "flights", "--interval", str(FIRST), "--to", str(THIRD)]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-
-    assert run.returncode == 0, run.stdout + run.stderr
-    assert len(rows_of_three_days) == TABLES
-    assert all(rows_of_three_days.values())
-    assert rows_of_domain("flights", lakehouse.tables, tmp_path) == rows_of_three_days
 
 
 @pytest.mark.timeout(900)

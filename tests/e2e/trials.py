@@ -1,6 +1,6 @@
 """Small domains beside the flights, each made for one kind of trouble: their specs, DAG files and landing files.
 
-- `judged`: silver may have three rows at most, so that a fourth one makes the gate refuse the version.
+- `judged`: silver may have three rows at most, so that a fourth one makes the gate refuse it; gold stands below.
 - `hasty`: a bronze table whose tasks get ten seconds.
 - `revived`: a bronze table to load while the Spark server is dead.
 - `submitted`: bronze and silver whose jobs go through spark-submit instead of the warm server.
@@ -41,7 +41,8 @@ dag = build_domain_dag(
 def add_specs(tables: Path) -> None:
     """Add the specs of the trial domains to a folder of specs."""
     refused = {AT_MOST_THREE: {"max_value": 3}, "action": "fail", "reason": "there are three sensors"}
-    write_specs(tables, _bronze("judged"), {**_silver("judged"), "expectations": [refused]}, domain="judged")
+    silver = {**_silver("judged"), "expectations": [refused]}
+    write_specs(tables, _bronze("judged"), silver, _gold("judged"), domain="judged")
     write_specs(tables, _bronze("hasty"), domain="hasty")
     write_specs(tables, _bronze("revived"), domain="revived")
     write_specs(tables, _bronze("submitted"), _silver("submitted"), domain="submitted")
@@ -69,3 +70,14 @@ def _bronze(domain: str) -> Document:
 def _silver(domain: str) -> Document:
     table, source = (f"{layer}.{domain}_readings" for layer in ("silver", "bronze"))
     return {"table": table, "source": source, "keys": ["sensor"], "columns": READINGS}
+
+
+def _gold(domain: str) -> Document:
+    return {
+        "table": f"gold.{domain}_totals",
+        "sources": {"r": {"table": f"silver.{domain}_readings"}},
+        "refresh_by": "sensor",
+        "refresh_from": {"r": "sensor"},
+        "group_by": {"sensor": "r.sensor"},
+        "measures": {"readings": "count(*)", "total": "sum(r.value)"},
+    }
