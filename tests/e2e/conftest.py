@@ -19,17 +19,17 @@ from embedded.home import Home
 from embedded.stack import Stack, left_behind
 from include.settings import PROJECT, Settings
 from tests.e2e import trials
-from tests.e2e.days import FIFTH, FIRST, FOURTH, PATIENCE_S, THIRD, RunDay
+from tests.e2e.days import FIRST, FOURTH, PATIENCE_S, THIRD, RunDay
 
 
 @pytest.fixture(scope="session")
 def lakehouse(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """An empty lakehouse with five days of landing files and the specs of the flights and of the trials."""
+    """An empty lakehouse with four days of landing files and the specs of the flights and of the trials."""
     folder = tmp_path_factory.mktemp("lakehouse")
     settings = Settings(root=folder / "lakehouse", landing=folder / "landing", tables=folder / "tables")
     shutil.copytree(PROJECT / "include" / "tables", settings.tables)
     trials.add_specs(settings.tables)
-    lay_out(settings.landing, FIRST, FIFTH + timedelta(days=1))
+    lay_out(settings.landing, FIRST, FOURTH + timedelta(days=1))
     return settings
 
 
@@ -83,13 +83,6 @@ def three_days(api: AirflowApi) -> list[DayOfBackfill]:
     """A backfill of the first three days, two at once, to its end."""
     backfill_afresh(api, "flights", FIRST, THIRD, at_once=2)
     return list(watch(api, "flights", FIRST, THIRD, PATIENCE_S))[-1]
-
-
-@pytest.fixture(scope="session")
-def fourth_day(api: AirflowApi, three_days: list[DayOfBackfill], start_day: RunDay) -> Run:
-    """A run by hand for the fourth day, to its end; the three before it have been loaded."""
-    assert three_days
-    return api.wait_for_run(start_day("flights", FOURTH), PATIENCE_S)
 
 
 @pytest.fixture(scope="session")

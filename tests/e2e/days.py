@@ -11,7 +11,6 @@ FIRST = date(2013, 1, 1)
 SECOND = date(2013, 1, 2)
 THIRD = date(2013, 1, 3)
 FOURTH = date(2013, 1, 4)
-FIFTH = date(2013, 1, 5)
 PATIENCE_S = 600
 
 RunDay = Callable[[str, date], Run]
