@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,16 @@ class RowFates(BaseModel):
         """Whether every row that was read has exactly one fate."""
         fates = self.applied + self.unchanged + self.superseded + self.quarantined + self.dropped
         return self.read == fates
+
+
+def total(fates: Iterable[RowFates]) -> RowFates:
+    """The fates of the rows of several batches together.
+
+    >>> total([RowFates(read=2, applied=2), RowFates(read=1, unchanged=1)])
+    RowFates(read=3, applied=2, unchanged=1, superseded=0, quarantined=0, dropped=0, inserted=0, updated=0, deleted=0)
+    """
+    every = list(fates)
+    return RowFates(**{name: sum(getattr(one, name) for one in every) for name in RowFates.model_fields})
 
 
 class FileRows(BaseModel):

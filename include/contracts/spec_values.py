@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 NAME = r"[a-z][a-z0-9_]*"
@@ -43,6 +44,16 @@ def _is_a_retention(text: str) -> str:
     raise ValueError(msg)
 
 
+def _as_a_wait(value: object) -> object:
+    found = re.fullmatch(r"(\d+) (seconds|minutes|hours)", value) if isinstance(value, str) else None
+    if found:
+        return timedelta(**{found[2]: int(found[1])})
+    if isinstance(value, timedelta):
+        return value
+    msg = f"{value!r} is not a wait; write it as '30 seconds' or '5 minutes'"
+    raise ValueError(msg)
+
+
 def _as_property_text(value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()
@@ -52,6 +63,19 @@ def _as_property_text(value: object) -> object:
 ColumnName = Annotated[str, Field(pattern=rf"^{NAME}$")]
 ColumnType = Annotated[str, AfterValidator(_is_a_column_type)]
 Retention = Annotated[str, AfterValidator(_is_a_retention)]
+Wait = Annotated[
+    timedelta,
+    BeforeValidator(_as_a_wait),
+    PlainSerializer(lambda wait: f"{wait.total_seconds():.0f} seconds", return_type=str),
+    WithJsonSchema({"type": "string", "pattern": "^[0-9]+ (seconds|minutes|hours)$"}),
+]
+Bytes = Annotated[
+    ByteSize,
+    Field(gt=0),
+    WithJsonSchema(
+        {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": "^[0-9.]+ ?[A-Za-z]*$"}]}
+    ),
+]
 PropertyText = Annotated[
     str, BeforeValidator(_as_property_text), WithJsonSchema({"type": ["string", "boolean", "integer"]})
 ]

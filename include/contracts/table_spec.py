@@ -8,12 +8,18 @@ a spec has; that the names in it agree, within a spec and between specs, is chec
 from __future__ import annotations
 
 import hashlib
+from datetime import timedelta
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from include.contracts.expectation import Expectation
-from include.contracts.spec_values import NAME, ColumnName, ColumnType, PropertyText, Retention
+from include.contracts.spec_values import NAME, Bytes, ColumnName, ColumnType, PropertyText, Retention, Wait
+
+_NOT_OF_ROWS: Any = {
+    **dict.fromkeys(("description", "owner", "classification", "maintenance"), True),
+    "source": {"min_age", "max_files_per_batch", "max_bytes_per_batch"},
+}
 
 
 class SpecPart(BaseModel):
@@ -116,8 +122,8 @@ class TableSpec(SpecPart):
 
     @property
     def spec_hash(self) -> str:
-        """A short digest of everything that decides the table's rows; descriptions and owners do not."""
-        return _digest(self.model_dump_json(exclude={"description", "owner", "classification", "maintenance"}))
+        """A short digest of everything that decides the table's rows; descriptions and the size of batches do not."""
+        return _digest(self.model_dump_json(exclude=_NOT_OF_ROWS))
 
     @property
     def suite_hash(self) -> str:
@@ -130,10 +136,16 @@ class LandingSource(SpecPart):
 
     Attributes:
         landing: folder under the landing root.
-        path: folder of one interval below it, by Python format fields of `interval_start` and `interval_end`.
-        files: glob of the file names; others in the folder are left alone.
+        path: folder of one interval below it, by Python format fields of `interval_start` and `interval_end`; without
+            such a field every run takes whatever is new in the folder.
+        files: glob of the file names in the folder and below, or with a slash of their paths; others are left alone.
         format: `json` (one object a line), `csv` (with a header line) or `parquet`; `.gz` files are read as they are.
         delimiter: of CSV files.
+        on_changed_file: what a loaded name with other content is: `reject` fails the run and names both, and
+            `append_new_version` loads it beside the old one, whose rows stay.
+        min_age: a file that was changed more recently is taken to be unfinished, and waits.
+        max_files_per_batch: a batch loads so many files at most; the run goes on with further batches until all are in.
+        max_bytes_per_batch: a batch loads so many bytes at most, but one file at least; such as `10 GiB`.
     """
 
     landing: str
@@ -141,6 +153,10 @@ class LandingSource(SpecPart):
     files: str = "*"
     format: Literal["json", "csv", "parquet"]
     delimiter: str = Field(default=",", min_length=1, max_length=1)
+    on_changed_file: Literal["reject", "append_new_version"] = "reject"
+    min_age: Wait = Field(default=timedelta(), json_schema_extra={"default": "0 seconds"})
+    max_files_per_batch: int = Field(default=1000, gt=0)
+    max_bytes_per_batch: Bytes | None = None
 
 
 class BronzeSpec(TableSpec):

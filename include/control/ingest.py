@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from include.contracts.interval import Interval
-from include.contracts.table_spec import BronzeSpec
+from include.contracts.table_spec import BronzeSpec, LandingSource
 from include.control.batch import FileFact
-from include.control.landing import inspect, list_files, same_listing
+from include.control.landing import is_as_listed, list_files, same_listing
 from include.control.ledger import Ledger
 from include.errors import BadInputError
+
+Look = Callable[[FileFact], FileFact]
+"""Reads a listed file through: the same with its checksum, its columns, and its defect if it has one."""
 
 
 @dataclass(frozen=True)
@@ -18,36 +24,91 @@ class FilePlan:
     """The interval's files by what is to be done with them.
 
     Attributes:
-        new: sound files to load.
+        new: sound files that the next batch loads, within the limits of the spec.
         broken: files that cannot be loaded, each with its defect.
+        unfinished: files that are still being written: too young, or changed while they were read.
         loaded: files that were loaded before.
+        later: how many files are left for the batches after the next one; they were not read yet.
     """
 
-    new: tuple[FileFact, ...]
-    broken: tuple[FileFact, ...]
-    loaded: tuple[FileFact, ...]
+    new: tuple[FileFact, ...] = ()
+    broken: tuple[FileFact, ...] = ()
+    unfinished: tuple[FileFact, ...] = ()
+    loaded: tuple[FileFact, ...] = ()
+    later: int = 0
 
 
-def plan_files(spec: BronzeSpec, landing: Path, interval: Interval, ledger: Ledger, table_id: str) -> FilePlan:
-    """Match the interval's landing files with the ledger; files it does not know are read through once.
+def plan_files(
+    spec: BronzeSpec, landing: Path, interval: Interval, ledger: Ledger, table_id: str, look: Look
+) -> FilePlan:
+    """Match the interval's landing files with the ledger; of those it does not know, look at what one batch loads.
 
     Raises:
         NotReadyError: the interval's folder does not exist.
         BadInputError: a file that was loaded before has other content now.
     """
-    known = ledger.loaded_files(spec.table, table_id)
+    loaded = ledger.loaded_contents(spec.table, table_id)
+    known, contents = {file.path: file for file in loaded}, {(file.path, file.checksum) for file in loaded}
     listed = list_files(spec, landing, interval)
     unread = [file for file in listed if not same_listing(file, known)]
-    looked_at = [inspect(file, landing, spec) for file in unread]
-    changed = [file for file in looked_at if file.path in known and file.checksum != known[file.path].checksum]
-    if changed:
-        raise BadInputError(_changed_message(spec, changed, known))
-    fresh = [file for file in looked_at if file.path not in known]
+    young, settled = split_by_age(unread, spec.source)
+    again = [look(file) for file in settled if file.path in known]
+    changed = {file.path: file for file in again if (file.path, file.checksum) not in contents}
+    if changed and spec.source.on_changed_file == "reject":
+        raise BadInputError(_changed_message(spec, list(changed.values()), known))
+    fresh = [file for file in settled if file.path not in known or file.path in changed]
+    whole, growing = _look_at_one_batch(fresh, spec.source, landing, look)
     return FilePlan(
-        new=tuple(file for file in fresh if not file.defect),
-        broken=tuple(file for file in fresh if file.defect),
-        loaded=tuple(known[file.path] for file in listed if file.path in known),
+        new=tuple(file for file in whole if not file.defect),
+        broken=tuple(file for file in whole if file.defect),
+        unfinished=(*young, *growing),
+        loaded=tuple(known[file.path] for file in listed if file.path in known and file.path not in changed),
+        later=len(fresh) - len(whole) - len(growing),
     )
+
+
+def require_as_loaded(spec: BronzeSpec, files: Iterable[FileFact], landing: Path, look: Look) -> None:
+    """Whether files still hold what a batch loaded, so that its records can be read once more.
+
+    Raises:
+        BadInputError: one has other content, or is gone.
+    """
+    for file in files:
+        if not is_as_listed(file, landing) and look(file).checksum != file.checksum:
+            msg = (
+                f"{spec.table}: {file.path} changed after a batch had loaded it, before its records were counted. "
+                f"Put the content with sha256 {file.checksum[:12]} ({file.size} bytes) back, then clear this task."
+            )
+            raise BadInputError(msg)
+
+
+def split_by_age(files: Sequence[FileFact], source: LandingSource) -> tuple[list[FileFact], list[FileFact]]:
+    """(files younger than the source's `min_age`, the others). Without a `min_age` no clock is asked."""
+    if not source.min_age:
+        return [], list(files)
+    newest_ns = time.time_ns() - int(source.min_age.total_seconds() * 1e9)
+    young = [file for file in files if file.mtime_ns > newest_ns]
+    return young, [file for file in files if file.mtime_ns <= newest_ns]
+
+
+def _look_at_one_batch(
+    files: Sequence[FileFact], source: LandingSource, landing: Path, look: Look
+) -> tuple[list[FileFact], list[FileFact]]:
+    """Look at files until those that can be loaded fill a batch: (whole files, those that changed meanwhile)."""
+    whole: list[FileFact] = []
+    growing: list[FileFact] = []
+    count, size, most = 0, 0, source.max_bytes_per_batch or math.inf
+    for file in files:
+        if count >= source.max_files_per_batch or (count and size + file.size > most):
+            break
+        found = look(file)
+        if not is_as_listed(file, landing):
+            growing.append(found)
+            continue
+        whole.append(found)
+        if not found.defect:
+            count, size = count + 1, size + file.size
+    return whole, growing
 
 
 def _changed_message(spec: BronzeSpec, changed: list[FileFact], known: dict[str, FileFact]) -> str:
@@ -57,5 +118,6 @@ def _changed_message(spec: BronzeSpec, changed: list[FileFact], known: dict[str,
     return (
         f"{spec.table}: {file.path}{more} was loaded before with other content: {before.size} bytes, "
         f"sha256 {before.checksum[:12]}; now {file.size} bytes, sha256 {file.checksum[:12]}. Nothing was loaded. "
-        "Have the source deliver corrections under a new name, or put the old content back."
+        "Have the source deliver corrections under a new name, put the old content back, or set "
+        "source.on_changed_file: append_new_version."
     )

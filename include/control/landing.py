@@ -1,20 +1,9 @@
-"""Landing files: which ones lie there, what identifies each, and whether it can be loaded."""
+"""Landing files: which ones lie there, and what tells one from another before it is read."""
 
 from __future__ import annotations
 
-import csv
-import gzip
-import hashlib
-import io
-import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from fnmatch import fnmatch
-from itertools import islice
+from collections.abc import Mapping
 from pathlib import Path
-from typing import BinaryIO, cast
-
-import pyarrow.parquet as pq
 
 from include.contracts.interval import Interval
 from include.contracts.table_spec import BronzeSpec, LandingSource
@@ -23,11 +12,6 @@ from include.errors import NotReadyError
 
 UNFINISHED = (".tmp", ".partial", ".crc", "._COPYING_", ".inprogress")
 """Endings of files and folders that a source system is still writing, or that are no data."""
-
-_CHUNK = 1 << 20
-_LINES_LOOKED_AT = 20
-_GZIP_MAGIC = b"\x1f\x8b"
-_PARQUET_MAGIC = b"PAR1"
 
 
 def interval_folder(source: LandingSource, landing: Path, interval: Interval) -> Path:
@@ -48,26 +32,9 @@ def list_files(spec: BronzeSpec, landing: Path, interval: Interval) -> tuple[Fil
             "The run tries again; if the feed has moved, correct source.landing or source.path of the spec."
         )
         raise NotReadyError(msg)
-    found = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    data = (path for path in found if _is_data(path.relative_to(folder), spec.source.files))
-    return tuple(_listed(path, landing) for path in data)
-
-
-def inspect(file: FileFact, landing: Path, spec: BronzeSpec) -> FileFact:
-    """The file with its checksum, its columns, and the defect that forbids loading it, if there is one.
-
-    Every byte is read once: that is what tells a truncated gzip before Spark meets it.
-    """
-    path = landing / file.path
-    checksum, defect = _read_through(path)
-    columns: tuple[str, ...] = ()
-    if not defect and file.size:
-        try:
-            columns = _COLUMNS_OF[spec.source.format](path, spec.source)
-            defect = _missing_columns(columns, spec)
-        except ValueError as error:
-            defect = str(error).splitlines()[0]
-    return file.model_copy(update={"checksum": checksum, "defect": defect, "columns": columns})
+    pattern = spec.source.files if "/" in spec.source.files else f"**/{spec.source.files}"
+    data = (path for path in folder.glob(pattern) if not _is_set_aside(path.relative_to(folder)) and path.is_file())
+    return tuple(_listed(path, landing) for path in sorted(data))
 
 
 def same_listing(file: FileFact, known: Mapping[str, FileFact]) -> bool:
@@ -76,101 +43,20 @@ def same_listing(file: FileFact, known: Mapping[str, FileFact]) -> bool:
     return seen is not None and (seen.size, seen.mtime_ns) == (file.size, file.mtime_ns)
 
 
-def _is_data(path: Path, pattern: str) -> bool:
-    return fnmatch(path.name, pattern) and not any(_is_set_aside(part) for part in path.parts)
+def is_as_listed(file: FileFact, landing: Path) -> bool:
+    """Whether a file still has the size and the time that it was listed with; not so while it is being written."""
+    try:
+        stat = (landing / file.path).stat()
+    except FileNotFoundError:
+        return False
+    return (stat.st_size, stat.st_mtime_ns) == (file.size, file.mtime_ns)
 
 
-def _is_set_aside(name: str) -> bool:
-    """Whether a file or folder is hidden or unfinished; `_temporary/` is where Spark's own writers keep theirs."""
-    return name.startswith((".", "_")) or name.endswith(UNFINISHED)
+def _is_set_aside(path: Path) -> bool:
+    """Whether a file is hidden or unfinished, or lies in such a folder: Spark's writers keep theirs in `_temporary`."""
+    return any(name.startswith((".", "_")) or name.endswith(UNFINISHED) for name in path.parts)
 
 
 def _listed(path: Path, landing: Path) -> FileFact:
     stat = path.stat()
     return FileFact(path=path.relative_to(landing).as_posix(), size=stat.st_size, mtime_ns=stat.st_mtime_ns)
-
-
-def _read_through(path: Path) -> tuple[str, str]:
-    """(checksum, defect): the digest of the bytes as they lie there, and what is wrong with their compression."""
-    digest, inflate = hashlib.sha256(), zlib.decompressobj(wbits=31)
-    head, defect = b"", ""
-    with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            head = head or chunk[:4]
-            digest.update(chunk)
-            if path.suffix == ".gz" and not defect:
-                inflate, defect = _inflate(inflate, chunk)
-    if path.suffix == ".gz" and head and not defect and not inflate.eof:
-        defect = "truncated gzip: the file ends before its data does; have it delivered again"
-    if path.suffix != ".gz" and head.startswith(_GZIP_MAGIC):
-        defect = f"gzip data under the name {path.name}; it must end in .gz"
-    return digest.hexdigest(), defect
-
-
-def _inflate(inflate: zlib._Decompress, chunk: bytes) -> tuple[zlib._Decompress, str]:
-    """Go through one chunk of gzip data, which may hold the end of one member and the start of the next."""
-    try:
-        inflate.decompress(chunk)
-        while inflate.eof and inflate.unused_data:
-            rest = inflate.unused_data
-            inflate = zlib.decompressobj(wbits=31)
-            inflate.decompress(rest)
-    except zlib.error as error:
-        return inflate, f"not a sound gzip file ({error}); have it delivered again"
-    return inflate, ""
-
-
-def _missing_columns(columns: tuple[str, ...], spec: BronzeSpec) -> str:
-    missing = [name for name in spec.columns if name not in columns]
-    if not missing or not columns:
-        return ""
-    return f"has no column {', '.join(missing)}; its columns are {', '.join(columns)}: correct the file or the spec"
-
-
-def _json_columns(path: Path, source: LandingSource) -> tuple[str, ...]:
-    """JSON lines name their columns in every line; refused is only a file in which no line can be an object."""
-    with _opened(path) as stream:
-        lines = io.TextIOWrapper(stream, encoding="utf-8", errors="replace")
-        starts = [line.lstrip()[:1] for line in islice(lines, _LINES_LOOKED_AT) if line.strip()]
-    if starts and "{" not in starts:
-        msg = f"{path.name} holds no JSON lines; the spec's source.format is {source.format}"
-        raise ValueError(msg)
-    return ()
-
-
-def _csv_columns(path: Path, source: LandingSource) -> tuple[str, ...]:
-    if _head(path).startswith(_PARQUET_MAGIC):
-        msg = f"Parquet data under the name {path.name}; the spec's source.format is {source.format}"
-        raise ValueError(msg)
-    with _opened(path) as stream:
-        lines = io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="")
-        try:
-            return tuple(next(csv.reader(lines, delimiter=source.delimiter), ()))
-        except csv.Error as error:
-            msg = f"{path.name} does not begin with a CSV header ({error}); the spec's source.format is {source.format}"
-            raise ValueError(msg) from error
-
-
-def _parquet_columns(path: Path, source: LandingSource) -> tuple[str, ...]:
-    if not _head(path).startswith(_PARQUET_MAGIC):
-        msg = f"{path.name} is not a Parquet file; the spec's source.format is {source.format}"
-        raise ValueError(msg)
-    try:
-        return tuple(pq.read_schema(path).names)
-    except (ValueError, OSError) as error:  # Arrow raises either, for one footer or the other
-        msg = f"not a sound Parquet file ({str(error).strip()}); have it delivered again"
-        raise ValueError(msg) from error
-
-
-def _head(path: Path) -> bytes:
-    with _opened(path) as stream:
-        return stream.read(4)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    with path.open("rb") as stored, gzip.open(stored) if path.suffix == ".gz" else stored as content:
-        yield cast(BinaryIO, content)
-
-
-_COLUMNS_OF = {"json": _json_columns, "csv": _csv_columns, "parquet": _parquet_columns}

@@ -131,10 +131,14 @@ class Ledger:
         return tuple(_file_fact(row) for row in rows)
 
     def loaded_files(self, table: str, table_id: str) -> dict[str, FileFact]:
-        """path -> file, for every file that a winning attempt loaded into the table."""
+        """path -> file, for every path that a winning attempt loaded into the table; as it was loaded last."""
+        return {file.path: file for file in self.loaded_contents(table, table_id)}
+
+    def loaded_contents(self, table: str, table_id: str) -> list[FileFact]:
+        """Every file that a winning attempt loaded into the table, oldest first; a path once for each content."""
         tokens = self.versions(table, table_id)
         planned = self._files.events(table, table_id=table_id, event=FileEvent.PLANNED)
-        return {row["path"]: _file_fact(row) for row in planned if row["token"] in tokens}
+        return [_file_fact(row) for row in planned if row["token"] in tokens]
 
     def file_events(self, table: str, table_id: str) -> list[dict[str, Any]]:
         """All that `ops.files` says of a table's files, oldest first."""

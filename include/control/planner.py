@@ -11,9 +11,10 @@ from deltalake.exceptions import TableNotFoundError
 
 from include.catalog import Catalog
 from include.contracts.interval import Interval
-from include.contracts.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
+from include.contracts.table_spec import AnySpec, BronzeSpec, GoldSpec, LandingSource, SilverSpec
 from include.control.batch import FileFact, Stream, StreamPosition, Winner
 from include.control.gates import Gates
+from include.control.ingest import split_by_age
 from include.control.landing import list_files, same_listing
 from include.control.ledger import Ledger
 from include.control.resolution import look
@@ -76,7 +77,7 @@ def advise(
     )
     if isinstance(spec, BronzeSpec):
         known = ledger.loaded_files(spec.table, position.table_id) if position else {}
-        return _with_files(base, list_files(spec, settings.landing, interval), known)
+        return _with_files(base, spec.source, list_files(spec, settings.landing, interval), known)
     ranges = changed_ranges(pin_sources(spec, paths, gates, position), paths)
     return replace(
         base,
@@ -86,14 +87,16 @@ def advise(
     )
 
 
-def _with_files(base: Advice, files: tuple[FileFact, ...], known: dict[str, FileFact]) -> Advice:
-    new = tuple(file for file in files if not same_listing(file, known))
+def _with_files(base: Advice, source: LandingSource, files: tuple[FileFact, ...], known: dict[str, FileFact]) -> Advice:
+    new = [file for file in files if not same_listing(file, known)]
+    young, settled = split_by_age(new, source)
+    waiting = f"; {len(young)} of them are younger than min_age and wait" if young else ""
     return replace(
         base,
         nothing_new=base.nothing_new and not new,
-        message=f"{len(new)} new of {len(files)} files" + base.message,
-        files=tuple(file.path for file in new),
-        bytes=sum(file.size for file in new),
+        message=f"{len(new)} new of {len(files)} files" + waiting + base.message,
+        files=tuple(file.path for file in settled),
+        bytes=sum(file.size for file in settled),
     )
 
 

@@ -13,6 +13,7 @@ _FIELDS = {
     "interval_start": datetime(2013, 1, 1, tzinfo=UTC),
     "interval_end": datetime(2013, 1, 2, tzinfo=UTC),
 }
+_BY_INTERVAL = "date={interval_start:%Y-%m-%d}"
 _PATH_FIX = "write it like date={interval_start:%Y-%m-%d}, in quotes"
 
 
@@ -23,6 +24,13 @@ def check_landing(document: Document) -> Iterator[Finding]:
         text = source[key] if isinstance(source, dict) and key in source else ""
         if isinstance(text, str):
             yield from _check_folder(key, text)
+
+
+def is_continuous(document: Document) -> bool:
+    """Whether a bronze table takes whatever is new in one folder, since its `path` names no interval."""
+    source = document.get("source")
+    path = source.get("path", _BY_INTERVAL) if isinstance(source, dict) else _BY_INTERVAL
+    return isinstance(path, str) and not any(field in path for field in _FIELDS)
 
 
 def _check_folder(key: str, text: str) -> Iterator[Finding]:

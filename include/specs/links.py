@@ -9,6 +9,7 @@ from typing import Any
 
 from include.specs.columns import Document, columns_of
 from include.specs.gold import check_gold_columns
+from include.specs.landing import is_continuous
 from include.specs.problem import Finding, KeyPath, did_you_mean
 
 LAYERS = ("bronze", "silver", "gold")
@@ -27,6 +28,7 @@ def check_links(document: Document, documents: Mapping[str, Document]) -> Iterat
             known = [name for name in documents if name.startswith(f"{layer}.")]
             yield Finding(path, "no spec creates this table", table, did_you_mean(table, known))
     yield from _check_silver_columns(document, documents)
+    yield from _check_silver_order(document, documents)
     yield from check_gold_columns(document, documents)
 
 
@@ -74,3 +76,16 @@ def _check_silver_columns(document: Document, documents: Mapping[str, Document])
         if name not in known and not (isinstance(column, dict) and {"from", "expression"} & set(column)):
             fix = f"{did_you_mean(name, known)} Say where it comes from: `from: <SQL>`"
             yield Finding(("columns", name), f"{source} has no column of this name", name, fix)
+
+
+def _check_silver_order(document: Document, documents: Mapping[str, Document]) -> Iterator[Finding]:
+    """Rows can be ordered by their interval only where the interval says when they were delivered."""
+    source = document.get("source")
+    if not isinstance(source, str) or source not in documents or not is_continuous(documents[source]):
+        return
+    if document.get("snapshot"):
+        message = f"{source} takes its files from one folder, so that no interval says which of them are one snapshot"
+        yield Finding(("snapshot",), message, document["snapshot"], "give the source a path with {interval_start}")
+    elif not document.get("sequence_by"):
+        message = f"{source} takes its files from one folder, so that their interval says nothing of their order"
+        yield Finding(("source",), message, source, "say by which columns events are ordered: sequence_by")

@@ -99,6 +99,7 @@ class BatchResult:
         attempts: how often a batch was planned.
         conflicts: the conflicts that were met.
         waited_s: seconds spent waiting for the lease.
+        took_s: seconds from asking for the lease to the batch's close.
     """
 
     winner: Winner | None = None
@@ -109,6 +110,7 @@ class BatchResult:
     attempts: int = 0
     conflicts: list[str] = field(default_factory=list)
     waited_s: float = 0.0
+    took_s: float = 0.0
 
 
 class _PlanAgainError(Exception):
@@ -146,9 +148,12 @@ class BatchWriter:
         Raises:
             ConflictError: other writers won until the budget was spent.
         """
+        started = time.monotonic()
         with leases.stream(self._request.stream.table, self._request.stream.name) as waited_s:
             self._result.waited_s = waited_s
-            return self.run_unleased()
+            result = self.run_unleased()
+        result.took_s = time.monotonic() - started
+        return result
 
     def run_unleased(self) -> BatchResult:
         """Commit the batch without a lease, which is safe: the log fences. It may only throw work away.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache, partial
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -11,7 +12,8 @@ from include.contracts.job_report import FileRows, RowFates
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import BatchSources, FileFact, Intent, StreamPosition, Winner, files_digest
 from include.control.delta_log import Commit, read_commit
-from include.control.ingest import plan_files
+from include.control.ingest import FilePlan, plan_files, require_as_loaded
+from include.control.inspection import inspect
 from include.control.landing import list_files
 from include.errors import BadInputError
 from spark_jobs.delta_io.batches import BatchPlan, Closing
@@ -56,20 +58,18 @@ class BronzeIngest:
     """The `BatchWork` of a bronze table.
 
     Attributes:
-        broken: the interval's files that cannot be loaded, each with its defect; known after the plan.
-        loaded_before: the interval's files that an earlier batch loaded.
-        loaded_now: those that this run loads.
+        files: what the last plan found.
     """
 
     def __init__(self, context: JobContext) -> None:
         self._context = context
         self.spec: BronzeSpec = context.spec  # type: ignore[assignment]
+        self.files = FilePlan()
         self._landing = context.args.landing.resolve()
+        # A file is read through once a run, however many batches it takes.
+        self._inspected = cache(partial(inspect, landing=self._landing, spec=self.spec))
         self._unreadable: dict[str, str] = {}
         self._observed: dict[str, Observation] = {}
-        self.broken: tuple[FileFact, ...] = ()
-        self.loaded_before: tuple[FileFact, ...] = ()
-        self.loaded_now: tuple[FileFact, ...] = ()
 
     def check_delivered(self) -> None:
         """Whether the interval's folder is there at all, before anything is created or started.
@@ -80,14 +80,18 @@ class BronzeIngest:
         list_files(self.spec, self._landing, self._context.args.interval)
 
     def file_statuses(self) -> dict[str, str]:
-        """file -> `loaded`, or `failed: <defect>`."""
-        loaded = {file.path: "loaded" for file in (*self.loaded_before, *self.loaded_now)}
-        return {**loaded, **{file.path: f"failed: {file.defect}" for file in self.broken}}
+        """file -> `loaded`, `unfinished`, or `failed: <defect>`."""
+        files = self.files
+        return {
+            **{file.path: "loaded" for file in (*files.loaded, *files.new)},
+            **{file.path: "unfinished" for file in files.unfinished},
+            **{file.path: f"failed: {file.defect}" for file in files.broken},
+        }
 
     def broken_message(self) -> str:
         """What could not be loaded, for the person on call; the first line says what to do."""
-        count, loaded = len(self.broken), len(self.loaded_before) + len(self.loaded_now)
-        lines = [f"  {file.path}: {file.defect}" for file in self.broken]
+        count, loaded = len(self.files.broken), len(self.files.loaded) + len(self.files.new)
+        lines = [f"  {file.path}: {file.defect}" for file in self.files.broken]
         return "\n".join(
             [
                 f"{self.spec.table}: {count} of {count + loaded} files cannot be loaded, the others are. Have them "
@@ -96,20 +100,31 @@ class BronzeIngest:
             ]
         )
 
-    def plan(self, position: StreamPosition) -> BatchPlan | None:
-        """The interval's files that no batch has loaded yet; broken ones are recorded and left out."""
-        found = plan_files(
-            self.spec, self._landing, self._context.args.interval, self._context.ledger, position.table_id
+    def unfinished_message(self) -> str:
+        """Which files are still being written; the run is tried again."""
+        count, loaded = len(self.files.unfinished), len(self.files.loaded) + len(self.files.new)
+        lines = [f"  {file.path}" for file in self.files.unfinished]
+        return "\n".join(
+            [
+                f"{self.spec.table}: {count} of {count + loaded} files are still being written, the others are loaded. "
+                "The run tries again:",
+                *lines,
+            ]
         )
-        sound = tuple(file for file in found.new if file.path not in self._unreadable)
-        unreadable = (file for file in found.new if file.path in self._unreadable)
-        marked = (file.model_copy(update={"defect": self._unreadable[file.path]}) for file in unreadable)
-        self.broken, self.loaded_before = (*found.broken, *marked), found.loaded
-        self.loaded_now = sound
+
+    def plan(self, position: StreamPosition) -> BatchPlan | None:
+        """The next files of the interval that no batch has loaded yet; broken ones are recorded and left out."""
+        self.files = plan_files(
+            self.spec,
+            self._landing,
+            self._context.args.interval,
+            self._context.ledger,
+            position.table_id,
+            self._look,
+        )
         self._record_broken(position.table_id)
-        if not sound:
-            return None
-        return BatchPlan(BatchSources(files=len(sound), files_digest=files_digest(sound)), sound)
+        new = self.files.new
+        return BatchPlan(BatchSources(files=len(new), files_digest=files_digest(new)), new) if new else None
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
         """Append the accepted records of the plan's files.
@@ -177,6 +192,7 @@ class BronzeIngest:
         """Records read, quarantined and dropped: observed during the write, or counted again after a crash."""
         if winner.token in self._observed:
             return self._observed[winner.token].get
+        require_as_loaded(self.spec, files, self._landing, self._inspected)
         with self._context.open_session({}) as session:
             row = self._judged(session, files).agg(*fate_counts()).first()
         return row.asDict() if row else {}
@@ -193,9 +209,15 @@ class BronzeIngest:
     def _commit(self, winner: Winner) -> Commit:
         return read_commit(self._context.paths.table(self.spec.table), winner.version) or Commit(winner.version)
 
+    def _look(self, file: FileFact) -> FileFact:
+        """The file read through; one that Spark could not read is as broken as any other."""
+        defect = self._unreadable.get(file.path)
+        inspected = self._inspected(file)
+        return inspected.model_copy(update={"defect": defect}) if defect else inspected
+
     def _record_broken(self, table_id: str) -> None:
         known = self._context.ledger.failed_files(self.spec.table, table_id)
-        new = [file for file in self.broken if known.get(file.path) != file]
+        new = [file for file in self.files.broken if known.get(file.path) != file]
         self._context.ledger.record_failed(self.spec.table, table_id, self._context.args.interval_start, new)
 
     def _blame_file(self, error: Exception, plan: BatchPlan) -> None:

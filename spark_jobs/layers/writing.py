@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from include.contracts.job_args import WRITER_OF_LAYER
-from include.contracts.job_report import JobReport, RowFates
+from include.contracts.job_report import JobReport, RowFates, total
 from include.control.batch import Stream
 from include.control.conservation import table_rows
 from include.control.planner import spec_change_note
@@ -16,11 +17,12 @@ from spark_jobs.runtime.context import JobContext
 
 
 def write_batch(context: JobContext, work: BatchWork) -> JobReport:
-    """Commit one batch by the protocol, judge the version it made, and report both.
+    """Commit one batch by the protocol, judge the version it made, and report both."""
+    return judge_and_report(context, [commit_batch(context, work)])
 
-    The gate runs in the same driver, right after the commit: no second start-up, and nothing in between.
-    """
-    started = time.monotonic()
+
+def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
+    """Commit the stream's next batch by the protocol, if there is anything new."""
     request = BatchRequest(
         path=context.paths.table(context.spec.table),
         stream=Stream(context.spec.table),
@@ -28,21 +30,33 @@ def write_batch(context: JobContext, work: BatchWork) -> JobReport:
         run_id=context.args.run_id,
         spec_hash=context.spec.spec_hash,
     )
-    result = BatchWriter(request, work, context.ledger, context.open_session).run(context.leases)
-    written = time.monotonic()
-    gate = run_gate(context, result.winner.version) if result.winner else None
-    timings = {"batch": round(written - started, 3), "gate": round(time.monotonic() - written, 3)}
-    return _report(context, result, gate, timings)
+    return BatchWriter(request, work, context.ledger, context.open_session).run(context.leases)
 
 
-def _report(context: JobContext, result: BatchResult, gate: GateOutcome | None, timings: dict[str, float]) -> JobReport:
-    winner, spec = result.winner, context.spec
-    notes = (*spec_change_note(spec, result.previous), *(gate.warnings if gate else ()))
+def judge_and_report(context: JobContext, results: Sequence[BatchResult]) -> JobReport:
+    """Judge the version that the last of a run's batches made, and report them all.
+
+    The gate runs in the same driver, right after the commit: no second start-up, and nothing in between.
+    """
+    started = time.monotonic()
+    last = results[-1]
+    gate = run_gate(context, last.winner.version) if last.winner else None
+    batch_s, gate_s = sum(result.took_s for result in results), time.monotonic() - started
+    return _report(context, results, gate, {"batch": round(batch_s, 3), "gate": round(gate_s, 3)})
+
+
+def _report(
+    context: JobContext, results: Sequence[BatchResult], gate: GateOutcome | None, timings: dict[str, float]
+) -> JobReport:
+    spec, winner = context.spec, results[-1].winner
+    notes = (*spec_change_note(spec, results[0].previous), *(gate.warnings if gate else ()))
+    did_something = [result for result in results if result.committed or result.finished]
+    rows = total(result.rows for result in did_something)
     return JobReport(
         job=WRITER_OF_LAYER[spec.layer].value,
         table=spec.table,
-        outcome=Outcome.COMMITTED if result.committed else Outcome.NO_OP,
-        message=_message(spec.table, result, gate),
+        outcome=Outcome.COMMITTED if any(result.committed for result in results) else Outcome.NO_OP,
+        message=_message(spec.table, did_something or results, rows, gate),
         interval=context.args.interval,
         run_id=context.args.run_id,
         table_id=winner.intent.table_id if winner else "",
@@ -52,28 +66,29 @@ def _report(context: JobContext, result: BatchResult, gate: GateOutcome | None, 
         version=winner.version if winner else None,
         certified_version=gate.certified if gate else None,
         certified_moved=gate.moved if gate else False,
-        rows=result.rows if result.committed or result.finished else RowFates(),
+        rows=rows,
         table_rows=table_rows(context.paths.table(spec.table), winner.version) if winner else None,
-        attempts=result.attempts,
-        conflicts=tuple(result.conflicts),
-        waited_s=round(result.waited_s, 3),
+        attempts=sum(result.attempts for result in results),
+        conflicts=tuple(conflict for result in results for conflict in result.conflicts),
+        waited_s=round(sum(result.waited_s for result in results), 3),
         checks=gate.result.checks if gate else (),
         notes=notes,
         timings_s=timings,
     )
 
 
-def _message(table: str, result: BatchResult, gate: GateOutcome | None) -> str:
-    if result.winner is None or gate is None:
+def _message(table: str, results: Sequence[BatchResult], rows: RowFates, gate: GateOutcome | None) -> str:
+    last = results[-1]
+    if last.winner is None or gate is None:
         return f"{table}: nothing to load, and nothing was ever loaded"
-    batch = f"batch {result.winner.batch_seq}, version {result.winner.version}"
-    if not result.committed and not result.finished:
-        made_by = f"{result.winner.intent.run_id} for the interval from {result.winner.intent.interval_start:%Y-%m-%d}"
+    batch = f"batch {last.winner.batch_seq}, version {last.winner.version}"
+    if not last.committed and not last.finished:
+        made_by = f"{last.winner.intent.run_id} for the interval from {last.winner.intent.interval_start:%Y-%m-%d}"
         return f"{table}: nothing new since {batch}, made by {made_by}"
-    rows = result.rows
+    earlier = f"{len(results)} batches, the last one " if len(results) > 1 else ""
     verdict = "certified" if gate.result.passed else gate.result.refused
-    dead = "" if result.committed else f" (committed by {result.winner.intent.run_id}, which died)"
+    dead = "" if last.committed else f" (committed by {last.winner.intent.run_id}, which died)"
     return (
-        f"{table}: {batch}{dead}: {rows.read} rows read, {rows.applied} applied, {rows.unchanged} unchanged, "
+        f"{table}: {earlier}{batch}{dead}: {rows.read} rows read, {rows.applied} applied, {rows.unchanged} unchanged, "
         f"{rows.superseded} superseded, {rows.quarantined} quarantined, {rows.dropped} dropped; {verdict}"
     )

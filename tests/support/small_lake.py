@@ -13,7 +13,8 @@ from include.contracts.table_spec import BronzeSpec
 from include.control.batch import BatchSources, FileFact, Intent, Stream, Winner, new_token
 from include.control.delta_log import latest_version
 from include.control.gates import GateResult, Gates
-from include.control.landing import inspect, list_files
+from include.control.inspection import inspect
+from include.control.landing import list_files
 from include.control.ledger import Ledger
 from include.paths import LakehousePaths
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from datetime import date
 
 import pyarrow as pa
@@ -131,6 +132,35 @@ def test_csv_rows_with_too_few_or_too_many_values_are_quarantined(lakehouse: Lak
     assert (report.rows.read, report.rows.applied, report.rows.quarantined) == (3, 1, 2)
     assert lakehouse.rows(ORDERS, "order_id", "amount", "event_seq", "_rescued") == [("o1", 5, 1, '{"colour":"red"}')]
     assert sorted(row["record"] for row in lakehouse.quarantine(ORDERS)) == sorted(lines[1:])
+
+
+def test_a_large_delivery_is_loaded_in_bounded_batches_and_one_report_counts_them_all(lakehouse: Lakehouse) -> None:
+    source = {"landing": "orders", "files": "*.json", "format": "json", "max_files_per_batch": 2}
+    lakehouse.specs(bronze_document(source=source))
+    for number in range(5):
+        lakehouse.deliver(1, f"{number}.json", [order(number, number)])
+    lakehouse.deliver(1, "2 is broken.json", "PAR1")
+    report = lakehouse.run(ORDERS)
+    assert (report.outcome, report.batch_seq, report.certified_version) == (Outcome.BAD_INPUT, 3, report.version)
+    assert (report.rows.read, report.rows.applied, report.table_rows) == (5, 5, 5)
+    files = file_states(Ledger(lakehouse.paths), ORDERS, report.table_id)
+    assert [(file.path.rpartition("/")[2], file.batch_seq) for file in files] == [
+        ("0.json", 1), ("1.json", 1), ("2 is broken.json", None), ("2.json", 2), ("3.json", 2), ("4.json", 3)
+    ]  # fmt: skip
+
+
+def test_a_file_that_is_still_being_written_is_waited_for_and_the_others_load(lakehouse: Lakehouse) -> None:
+    source = {"landing": "orders", "files": "*.json", "format": "json", "min_age": "1 hours"}
+    lakehouse.specs(bronze_document(source=source))
+    os.utime(lakehouse.deliver(1, "a.json", [order(1, 5)]), (0, 0))
+    young = lakehouse.deliver(1, "b.json", [order(2, 7)])
+    report = lakehouse.run(ORDERS)
+    assert (report.outcome, report.exit_code) == (Outcome.NOT_READY, ExitCode.NOT_READY)
+    assert report.message.startswith("bronze.orders: 1 of 2 files are still being written, the others are loaded.")
+    assert (report.rows.read, report.certified_version) == (1, report.version)
+    os.utime(young, (0, 0))
+    assert lakehouse.run(ORDERS).outcome == Outcome.COMMITTED
+    assert len(lakehouse.rows(ORDERS, "order_id")) == 2
 
 
 def test_a_missing_folder_is_not_ready_and_starts_nothing(lakehouse: Lakehouse) -> None:

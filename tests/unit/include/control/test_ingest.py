@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from include.control.batch import FileFact, Stream, Winner
-from include.control.ingest import FilePlan, plan_files
+from include.control.ingest import FilePlan, Look, plan_files, require_as_loaded
+from include.control.inspection import inspect
 from include.control.ledger import Ledger
 from include.errors import BadInputError, ExitCode, NotReadyError
 from include.paths import LakehousePaths
@@ -25,13 +28,15 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(LakehousePaths(tmp_path / "lakehouse"))
 
 
-def plan(landing: Path, ledger: Ledger, number: int = 1, table_id: str = "id") -> FilePlan:
-    return plan_files(SPEC, landing, day(number), ledger, table_id)
+def plan(landing: Path, ledger: Ledger, table_id: str = "id", look: Look | None = None, **source: object) -> FilePlan:
+    """What the next batch of the first day would load; `source` changes the spec's."""
+    spec = bronze_spec(source={**SPEC.source.model_dump(), **source})
+    return plan_files(spec, landing, day(1), ledger, table_id, look or partial(inspect, landing=landing, spec=spec))
 
 
-def load(landing: Path, ledger: Ledger, batch_seq: int = 1) -> tuple[FileFact, ...]:
-    """Load what is new of the first day as one batch."""
-    new = plan(landing, ledger).new
+def load(landing: Path, ledger: Ledger, batch_seq: int = 1, **source: object) -> tuple[FileFact, ...]:
+    """Load the first day's next batch."""
+    new = plan(landing, ledger, **source).new
     intent = intent_of("id", batch_seq, stream=ORDERS)
     ledger.record_intent(intent, new)
     ledger.record_committed([Winner(intent, batch_seq)])
@@ -59,7 +64,7 @@ def test_a_missing_folder_is_not_ready(landing: Path, ledger: Ledger) -> None:
 def test_loaded_files_are_not_new_again_and_late_ones_are(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
     deliver("a.json")
     loaded = load(landing, ledger)
-    assert plan(landing, ledger) == FilePlan((), (), loaded)
+    assert plan(landing, ledger) == FilePlan(loaded=loaded)
     deliver("late.json")
     found = plan(landing, ledger)
     assert (named(found.new), found.loaded) == (["late.json"], loaded)
@@ -110,6 +115,37 @@ def test_the_same_name_with_new_content_is_bad_input_that_names_both(
     assert raised.value.exit_code is ExitCode.BAD_INPUT
 
 
+def test_each_content_of_a_name_is_loaded_once_where_the_spec_appends_new_versions(
+    landing: Path, deliver: Deliver, ledger: Ledger
+) -> None:
+    appends = {"on_changed_file": "append_new_version"}
+    for number, content in enumerate(("{ }", "{  }", "{ }"), start=1):
+        deliver("a.json", content)
+        deliver("b.json")
+        expected = {1: ["a.json", "b.json"], 2: ["a.json"], 3: []}[number]
+        assert named(load(landing, ledger, number, **appends)) == expected
+        assert plan(landing, ledger, **appends).new == ()
+    assert [(file.path[-6:], file.size) for file in ledger.loaded_contents("bronze.orders", "id")] == [
+        ("a.json", 3),
+        ("b.json", 18),
+        ("a.json", 4),
+    ]
+
+
+def test_a_file_that_changed_since_it_was_loaded_cannot_be_counted_again(
+    landing: Path, deliver: Deliver, ledger: Ledger
+) -> None:
+    look = partial(inspect, landing=landing, spec=SPEC)
+    path = deliver("a.json")
+    loaded = load(landing, ledger)
+    os.utime(path, ns=(1, 1))
+    require_as_loaded(SPEC, loaded, landing, look)
+    for change in (lambda: path.write_text("{}"), path.unlink):
+        change()
+        with pytest.raises(BadInputError, match=r"a\.json changed after a batch had loaded it.* \(18 bytes\) back"):
+            require_as_loaded(SPEC, loaded, landing, look)
+
+
 def test_new_content_of_the_same_size_is_seen_too(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
     for name in ("a.json", "b.json"):
         deliver(name, "{}  \n")
@@ -144,7 +180,64 @@ def test_a_loaded_file_that_was_taken_away_is_no_concern(landing: Path, deliver:
     deliver("a.json").with_name("b.json").write_text("{}")
     loaded = load(landing, ledger)
     (landing / loaded[0].path).unlink()
-    assert plan(landing, ledger) == FilePlan((), (), loaded[1:])
+    assert plan(landing, ledger) == FilePlan(loaded=loaded[1:])
+
+
+def test_a_batch_takes_no_more_files_than_the_spec_says_and_looks_at_no_others(
+    landing: Path, deliver: Deliver, ledger: Ledger
+) -> None:
+    for name in ("a.json", "b.json", "c.json", "d.json", "e.json"):
+        deliver(name, "PAR1" if name == "b.json" else "{}")
+    looked_at: list[str] = []
+
+    def look(file: FileFact) -> FileFact:
+        looked_at.append(Path(file.path).name)
+        return inspect(file, landing, SPEC)
+
+    found = plan(landing, ledger, look=look, max_files_per_batch=2)
+    assert (named(found.new), named(found.broken), found.later) == (["a.json", "c.json"], ["b.json"], 2)
+    assert looked_at == ["a.json", "b.json", "c.json"]
+
+
+@pytest.mark.parametrize(
+    ("most", "batches"),
+    [(1, [["a"], ["b"], ["c"], ["d"]]), (4, [["a"], ["b"], ["c", "d"]]), ("5 B", [["a"], ["b"], ["c", "d"]])],
+)
+def test_a_batch_takes_no_more_bytes_than_the_spec_says_but_one_file_at_least(
+    landing: Path, deliver: Deliver, ledger: Ledger, most: int | str, batches: list[list[str]]
+) -> None:
+    for name, content in (("a", "{}  \n"), ("b", "{}  \n"), ("c", "{}"), ("d", "{}")):
+        deliver(f"{name}.json", content)
+    found = [named(load(landing, ledger, number, max_bytes_per_batch=most)) for number in range(1, len(batches) + 2)]
+    assert found == [*([f"{name}.json" for name in batch] for batch in batches), []]
+    assert plan(landing, ledger, max_bytes_per_batch=most).later == 0
+
+
+def test_a_file_younger_than_min_age_waits(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
+    settled, young, ahead = (deliver(f"{name}.json") for name in ("settled", "young", "ahead"))
+    os.utime(settled, (0, time.time() - 61))
+    os.utime(young, (0, time.time() - 30))
+    os.utime(ahead, (0, time.time() + 3600))
+    found = plan(landing, ledger, min_age="1 minutes")
+    assert (named(found.new), named(found.unfinished)) == (["settled.json"], ["ahead.json", "young.json"])
+    assert named(plan(landing, ledger).new) == ["ahead.json", "settled.json", "young.json"]
+
+
+def test_a_file_that_grows_or_goes_while_it_is_read_waits(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
+    files = {name: deliver(name) for name in ("goes.json", "grows.json", "whole.json")}
+
+    def look(file: FileFact) -> FileFact:
+        name = Path(file.path).name
+        if name == "goes.json":
+            files[name].unlink()
+        found = inspect(file, landing, SPEC)
+        if name == "grows.json":
+            files[name].write_text('{"order_id": "1"}\n{"order')
+        return found
+
+    found = plan(landing, ledger, look=look, max_files_per_batch=1)
+    assert (named(found.new), found.broken, found.later) == (["whole.json"], (), 0)
+    assert named(found.unfinished) == ["goes.json", "grows.json"]
 
 
 def test_planning_writes_nothing(landing: Path, deliver: Deliver, ledger: Ledger, tmp_path: Path) -> None:

@@ -91,6 +91,22 @@ def test_only_files_that_the_spec_asks_for_are_listed(landing: Path, deliver: De
     assert names(deliveries_as("json", "*.json*"), landing) == ["a.json", "b.json.gz"]
 
 
+def test_a_glob_with_a_slash_is_one_of_paths(landing: Path, deliver: Deliver) -> None:
+    for name in ("a.json", "north/b.json", "north/2013/c.json", "south/_old/d.json", "south/e.json"):
+        deliver(name)
+    assert names(deliveries_as("json", "north/*.json"), landing) == ["b.json"]
+    assert names(deliveries_as("json", "north/**/*.json"), landing) == ["c.json", "b.json"]
+    assert names(deliveries_as("json", "*/**/*.json"), landing) == ["c.json", "b.json", "e.json"]
+
+
+def test_a_path_without_the_interval_gives_every_run_all_that_lies_there(landing: Path, deliver: Deliver) -> None:
+    deliver("a.json", number=1)
+    deliver("b.json", number=2)
+    (landing / "orders" / "c.json").write_text("{}")
+    everything = deliveries_as("json", path=".")
+    assert names(everything, landing, 1) == names(everything, landing, 9) == ["c.json", "a.json", "b.json"]
+
+
 def test_folders_above_the_interval_may_have_any_name(tmp_path: Path) -> None:
     landing = tmp_path / "_landing.tmp"
     path = landing / ".feeds" / "date=2013-01-01" / "a.json"

@@ -9,7 +9,8 @@ import pytest
 
 from include.contracts.table_spec import AnySpec
 from include.control.batch import FileFact, Stream
-from include.control.landing import inspect, list_files
+from include.control.inspection import inspect
+from include.control.landing import list_files
 from include.control.ledger import Ledger
 from include.control.planner import Advice, advise, spec_change_note, stream_position
 from include.errors import NotReadyError, TornLogError

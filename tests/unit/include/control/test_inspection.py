@@ -14,7 +14,8 @@ import pytest
 
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
-from include.control.landing import inspect, list_files
+from include.control.inspection import inspect
+from include.control.landing import list_files
 from tests.support.deliveries import Deliver, deliveries_as
 from tests.support.delta_tables import contents, day
 

@@ -1,0 +1,36 @@
+"""Specs of two layers that do not agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.refusals import problems_of, the_problem
+from tests.support.specs import bronze_document, silver_document, write_specs
+
+SOURCE = {"landing": "orders", "files": "*.json", "format": "json"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "message", "fix"),
+    [
+        (
+            {"snapshot": "full", "sequence_by": []},
+            "snapshot",
+            "no interval says which of them are one snapshot",
+            "path",
+        ),
+        ({"sequence_by": []}, "source", "their interval says nothing of their order", "sequence_by"),
+    ],
+)
+def test_silver_cannot_go_by_the_interval_of_files_that_lie_in_one_folder(
+    tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
+) -> None:
+    by_interval, in_one_folder = (bronze_document(source={**SOURCE, **path}) for path in ({}, {"path": "."}))
+    assert problems_of(write_specs(tmp_path, by_interval, silver_document(**changes))) == ()
+    problem = the_problem(write_specs(tmp_path, in_one_folder, silver_document(**changes)))
+    assert (problem.file.name, problem.key) == ("orders.yaml", key)
+    assert message in problem.message
+    assert fix in problem.fix
