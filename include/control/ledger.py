@@ -61,6 +61,10 @@ FILES = pa.schema(
 )
 
 
+_FACTS = ("path", "size", "mtime_ns", "checksum", "reason", "columns")
+"""The columns of `ops.files` that say which file it is."""
+
+
 class BatchEvent(StrEnum):
     """What the ledger says of an attempt, in this order."""
 
@@ -137,7 +141,7 @@ class Ledger:
     def loaded_contents(self, table: str, table_id: str) -> list[FileFact]:
         """Every file that a winning attempt loaded into the table, oldest first; a path once for each content."""
         tokens = self.versions(table, table_id)
-        planned = self._files.events(table, table_id=table_id, event=FileEvent.PLANNED)
+        planned = self._files.events(table, ("token", *_FACTS), table_id=table_id, event=FileEvent.PLANNED)
         return [_file_fact(row) for row in planned if row["token"] in tokens]
 
     def file_events(self, table: str, table_id: str) -> list[dict[str, Any]]:
@@ -146,7 +150,8 @@ class Ledger:
 
     def versions(self, table: str, table_id: str) -> dict[str, int]:
         """token -> version, for every attempt that became a batch."""
-        rows = self._batches.events(table, table_id=table_id, event=BatchEvent.COMMITTED)
+        wanted = ("token", "version")
+        rows = self._batches.events(table, wanted, table_id=table_id, event=BatchEvent.COMMITTED)
         return {row["token"]: row["version"] for row in rows}
 
     def compact(self, table: str) -> None:
