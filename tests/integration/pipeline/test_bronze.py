@@ -5,19 +5,32 @@ from __future__ import annotations
 import gzip
 import os
 from datetime import date
+from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from deltalake import DeltaTable
 
 from include.contracts.job_report import FileRows
 from include.control.file_states import file_states
 from include.control.ledger import Ledger
 from include.errors import ExitCode, Outcome
+from spark_jobs.delta_io.batches import BatchResult, BatchWork
+from spark_jobs.jobs import bronze_ingest
+from spark_jobs.runtime.context import JobContext
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.specs import bronze_document, silver_document
 
 ORDERS = "bronze.orders"
+
+
+class Died(BaseException):
+    """The driver ended here."""
+
+
+def die(*_: object) -> NoReturn:
+    raise Died
 
 
 def test_a_file_is_loaded_once_however_often_the_interval_runs(lakehouse: Lakehouse) -> None:
@@ -147,6 +160,29 @@ def test_a_large_delivery_is_loaded_in_bounded_batches_and_one_report_counts_the
     assert [(file.path.rpartition("/")[2], file.batch_seq) for file in files] == [
         ("0.json", 1), ("1.json", 1), ("2 is broken.json", None), ("2.json", 2), ("3.json", 2), ("4.json", 3)
     ]  # fmt: skip
+
+
+def test_a_run_that_dies_between_two_batches_goes_on_where_it_was(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = {"landing": "orders", "files": "*.json", "format": "json", "max_files_per_batch": 1}
+    lakehouse.specs(bronze_document(source=source))
+    for number in range(3):
+        lakehouse.deliver(1, f"{number}.json", [order(number, number)])
+    in_one_batch = bronze_ingest.commit_batch
+
+    def die_after_one(context: JobContext, work: BatchWork) -> BatchResult:
+        monkeypatch.setattr(bronze_ingest, "commit_batch", die)
+        return in_one_batch(context, work)
+
+    monkeypatch.setattr(bronze_ingest, "commit_batch", die_after_one)
+    with pytest.raises(Died):
+        lakehouse.run(ORDERS)
+    monkeypatch.setattr(bronze_ingest, "commit_batch", in_one_batch)
+    report = lakehouse.run(ORDERS)
+    assert (report.outcome, report.rows.read, report.batch_seq) == (Outcome.COMMITTED, 2, 3)
+    assert (report.version, report.certified_version) == (3, 3)
+    assert lakehouse.rows(ORDERS, "order_id", "_batch_seq") == [("o0", 1), ("o1", 2), ("o2", 3)]
 
 
 def test_a_file_that_is_still_being_written_is_waited_for_and_the_others_load(lakehouse: Lakehouse) -> None:
