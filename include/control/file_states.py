@@ -25,7 +25,7 @@ class FileState:
         size: bytes.
         checksum: SHA-256 of the content.
         tries: how often it was planned, or failed in a new way: the same failure again is recorded once.
-        batch_seq: the batch that loaded it.
+        batch_seq: the batch that loaded it; of a file that changed and then failed, the one that loaded it before.
         version: the table version which that batch made.
         rows: what became of its records; None while the batch is not closed.
         reason: why it could not be loaded.
@@ -56,8 +56,10 @@ def file_states(ledger: Ledger, table: str, table_id: str) -> list[FileState]:
 def _state(events: list[dict[str, Any]], versions: Mapping[str, int]) -> FileState:
     """The state of one file, from all that was said of it, oldest first."""
     of_winner = [event for event in events if event["token"] in versions]
-    last = (of_winner or events)[-1]
-    batch = {"batch_seq": last["batch_seq"], "version": versions[last["token"]]} if of_winner else {}
+    settled = [event for event in events if event["token"] in versions or event["event"] == FileEvent.FAILED]
+    last = (settled or events)[-1]
+    loaded = of_winner[-1] if of_winner else None
+    batch = {"batch_seq": loaded["batch_seq"], "version": versions[loaded["token"]]} if loaded else {}
     return FileState(
         path=last["path"],
         status=_status(last, versions),
@@ -66,7 +68,7 @@ def _state(events: list[dict[str, Any]], versions: Mapping[str, int]) -> FileSta
         size=last["size"],
         checksum=last["checksum"],
         tries=sum(event["event"] != FileEvent.LOADED for event in events),
-        rows=_rows(of_winner),
+        rows=_rows(event for event in of_winner if loaded and event["token"] == loaded["token"]),
         reason=last["reason"] or "",
         **batch,
     )

@@ -161,9 +161,14 @@ class Ledger:
 
     def failed_files(self, table: str, table_id: str) -> dict[str, FileFact]:
         """path -> file with its defect, for every file that could not be loaded when last tried."""
-        rows = self._files.events(table, table_id=table_id, event=FileEvent.FAILED)
-        loaded_since = self.loaded_files(table, table_id)
-        return {row["path"]: _file_fact(row) for row in rows if row["path"] not in loaded_since}
+        tokens = self.versions(table, table_id)
+        failed: dict[str, FileFact] = {}
+        for row in self._files.events(table, ("event", "token", *_FACTS), table_id=table_id):
+            if row["event"] == FileEvent.FAILED:
+                failed[row["path"]] = _file_fact(row)
+            elif row["token"] in tokens:
+                failed.pop(row["path"], None)
+        return failed
 
 
 def _batch_event(event: BatchEvent, intent: Intent, version: int | None = None) -> dict[str, Any]:

@@ -75,6 +75,17 @@ def test_a_broken_file_is_failed_with_its_reason_until_it_is_loaded(ledger: Ledg
     assert mended.seen_at == found.seen_at
 
 
+def test_a_loaded_file_whose_new_content_is_broken_is_failed_and_keeps_its_batch(ledger: Ledger) -> None:
+    winner = Winner(attempt(ledger), 2)
+    ledger.record_committed([winner])
+    ledger.record_closed(winner, FATES, {FILE.path: ROWS})
+    broken = FILE.model_copy(update={"defect": "truncated gzip", "checksum": "bad"})
+    ledger.record_failed("bronze.orders", "id", day(1).start, [broken])
+    found = state(ledger)
+    assert (found.status, found.reason, found.checksum) == (FileStatus.FAILED, "truncated gzip", "bad")
+    assert (found.batch_seq, found.version, found.rows) == (1, 2, ROWS)
+
+
 def test_files_come_by_name_and_those_of_another_table_are_left_out(ledger: Ledger) -> None:
     files = [FILE.model_copy(update={"path": name}) for name in ("b.json", "a.json")]
     attempt(ledger, 1, *files)
