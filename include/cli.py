@@ -122,6 +122,24 @@ def files(
 
 
 @app.command()
+def replay(
+    files: Annotated[list[str], typer.Argument(help="Landing files, as `lakehouse files` names them.")],
+) -> None:
+    """Run the intervals of failed landing files again, once they have been mended. No file is ever loaded twice."""
+    from include.cli_output import show
+    from include.cli_replay import replay_views, replays
+    from include.cli_reports import worst
+    from include.cli_run import run_selection
+    from include.settings import Settings
+
+    settings = Settings()
+    wanted = replays(files, settings)
+    show(*replay_views(wanted))
+    codes = [run_selection(one, settings, reprocess=False) for one in wanted.selections]
+    raise typer.Exit(worst(codes))
+
+
+@app.command()
 def schema(
     write: Annotated[bool, typer.Option("--write", help="Write it to the file that editors read.")] = False,
 ) -> None:

@@ -39,7 +39,7 @@ def select_files(
         return []
     found = file_states(Ledger(paths), table, table_id(paths.table(table)))
     starts = {interval.start for interval in intervals}
-    return [file for file in found if status in (None, file.status) and (not starts or file.interval_start in starts)]
+    return [file for file in found if status in (None, file.status) and (not starts or file.interval.start in starts)]
 
 
 def file_table(files: Iterable[FileState]) -> Table:

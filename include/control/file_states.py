@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from include.contracts.file_status import FileStatus
+from include.contracts.interval import Interval
 from include.contracts.job_report import FileRows
 from include.control.ledger import FileEvent, Ledger
 
@@ -21,7 +22,7 @@ class FileState:
         path: relative to the landing root.
         status: where it stands.
         seen_at: when an attempt first met it.
-        interval_start: start of the interval that it was last planned for.
+        interval: the interval that it was last planned for.
         size: bytes.
         checksum: SHA-256 of the content.
         tries: how often it was planned, or failed in a new way: the same failure again is recorded once.
@@ -34,7 +35,7 @@ class FileState:
     path: str
     status: FileStatus
     seen_at: datetime
-    interval_start: datetime | None
+    interval: Interval
     size: int
     checksum: str
     tries: int
@@ -64,7 +65,7 @@ def _state(events: list[dict[str, Any]], versions: Mapping[str, int]) -> FileSta
         path=last["path"],
         status=_status(last, versions),
         seen_at=events[0]["recorded_at"],
-        interval_start=last["interval_start"],
+        interval=Interval(start=last["interval_start"], end=last["interval_end"]),
         size=last["size"],
         checksum=last["checksum"],
         tries=sum(event["event"] != FileEvent.LOADED for event in events),

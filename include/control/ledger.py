@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from include.contracts.interval import Interval
 from include.contracts.job_report import FileRows, RowFates
 from include.control.batch import FileFact, Intent, Winner
 from include.control.ops_table import OpsTable
@@ -55,6 +56,7 @@ FILES = pa.schema(
         ("reason", pa.string()),
         ("columns", pa.list_(pa.string())),
         ("interval_start", _TIME),
+        ("interval_end", _TIME),
         ("version", pa.int64()),
         *((f"rows_{name}", pa.int64()) for name in FileRows.model_fields),
     ]
@@ -111,10 +113,10 @@ class Ledger:
         event = _batch_event(BatchEvent.CLOSED, winner.intent, winner.version)
         self._batches.append([{**event, "rows": rows.model_dump_json()}])
 
-    def record_failed(self, table: str, table_id: str, interval_start: datetime, files: Sequence[FileFact]) -> None:
+    def record_failed(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
         """Write down files of an interval that cannot be loaded, each with its defect."""
         blank = {"table": table, "table_id": table_id, "stream": "", "batch_seq": None, "token": ""}
-        said = {**blank, "interval_start": interval_start}
+        said = {**blank, "interval_start": interval.start, "interval_end": interval.end}
         self._files.append([{**said, **_fact(FileEvent.FAILED, file), "reason": file.defect} for file in files])
 
     def last_committed(self, table: str, table_id: str, stream: str) -> Winner | None:
@@ -186,7 +188,9 @@ def _batch_event(event: BatchEvent, intent: Intent, version: int | None = None) 
 
 
 def _file_event(event: FileEvent, intent: Intent, file: FileFact) -> dict[str, Any]:
-    named = intent.model_dump(include={"table", "table_id", "stream", "batch_seq", "token", "interval_start"})
+    named = intent.model_dump(
+        include={"table", "table_id", "stream", "batch_seq", "token", "interval_start", "interval_end"}
+    )
     return {**named, **_fact(event, file)}
 
 

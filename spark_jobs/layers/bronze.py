@@ -218,7 +218,7 @@ class BronzeIngest:
     def _record_broken(self, table_id: str) -> None:
         known = self._context.ledger.failed_files(self.spec.table, table_id)
         new = [file for file in self.files.broken if known.get(file.path) != file]
-        self._context.ledger.record_failed(self.spec.table, table_id, self._context.args.interval_start, new)
+        self._context.ledger.record_failed(self.spec.table, table_id, self._context.args.interval, new)
 
     def _blame_file(self, error: Exception, plan: BatchPlan) -> None:
         """Remember the file that Spark could not read, so that the next plan leaves it out and loads the others."""

@@ -32,7 +32,7 @@ class TestHelp:
     def test_it_names_every_command_and_the_exit_codes(self, lakehouse: Lakehouse) -> None:
         answer = lakehouse("--help")
         assert answer.exit_code == 0
-        for word in ("check", "plan", "run", "tables", "files", "schema", "LAKEHOUSE_ROOT", "14 gate failed"):
+        for word in ("check", "plan", "run", "tables", "files", "replay", "schema", "LAKEHOUSE_ROOT", "14 gate failed"):
             assert word in answer.stdout
 
     def test_the_command_alone_shows_it_too(self, lakehouse: Lakehouse) -> None:

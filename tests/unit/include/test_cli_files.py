@@ -15,7 +15,7 @@ from include.control.ledger import Ledger
 from include.errors import ExitCode
 from include.paths import LakehousePaths
 from tests.support.cli import Lakehouse
-from tests.support.delta_tables import intent_of
+from tests.support.delta_tables import day, intent_of
 
 
 class TestFiles:
@@ -32,7 +32,7 @@ class TestFiles:
             Winner(intent, 4), RowFates(), {"orders/a.json": FileRows(read=34, written=31, quarantined=3)}
         )
         broken = FileFact(path="orders/b.json", size=7, mtime_ns=1, defect="truncated gzip: [it] ends")
-        ledger.record_failed("bronze.orders", table_id, intent.interval_start, [broken])
+        ledger.record_failed("bronze.orders", table_id, day(), [broken])
         return paths
 
     def test_each_file_has_its_batch_and_the_fates_of_its_rows(

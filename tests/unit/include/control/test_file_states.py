@@ -46,7 +46,7 @@ def test_a_file_of_an_attempt_that_came_to_nothing_is_planned(ledger: Ledger) ->
     attempt(ledger)
     found = state(ledger)
     assert (found.status, found.tries, found.batch_seq, found.version) == (FileStatus.PLANNED, 1, None, None)
-    assert (found.size, found.checksum, found.interval_start) == (9, "aa", day(1).start)
+    assert (found.size, found.checksum, found.interval) == (9, "aa", day(1))
 
 
 def test_a_file_is_loaded_as_soon_as_its_attempt_won_and_its_rows_follow(ledger: Ledger) -> None:
@@ -65,9 +65,9 @@ def test_a_file_is_loaded_as_soon_as_its_attempt_won_and_its_rows_follow(ledger:
 
 def test_a_broken_file_is_failed_with_its_reason_until_it_is_loaded(ledger: Ledger) -> None:
     broken = FILE.model_copy(update={"defect": "truncated gzip", "checksum": "bad"})
-    ledger.record_failed("bronze.orders", "id", day(1).start, [broken])
+    ledger.record_failed("bronze.orders", "id", day(1), [broken])
     found = state(ledger)
-    assert (found.status, found.reason, found.interval_start) == (FileStatus.FAILED, "truncated gzip", day(1).start)
+    assert (found.status, found.reason, found.interval) == (FileStatus.FAILED, "truncated gzip", day(1))
 
     ledger.record_committed([Winner(attempt(ledger), 2)])
     mended = state(ledger)
@@ -80,7 +80,7 @@ def test_a_loaded_file_whose_new_content_is_broken_is_failed_and_keeps_its_batch
     ledger.record_committed([winner])
     ledger.record_closed(winner, FATES, {FILE.path: ROWS})
     broken = FILE.model_copy(update={"defect": "truncated gzip", "checksum": "bad"})
-    ledger.record_failed("bronze.orders", "id", day(1).start, [broken])
+    ledger.record_failed("bronze.orders", "id", day(1), [broken])
     found = state(ledger)
     assert (found.status, found.reason, found.checksum) == (FileStatus.FAILED, "truncated gzip", "bad")
     assert (found.batch_seq, found.version, found.rows) == (1, 2, ROWS)

@@ -169,7 +169,7 @@ def test_broken_files_are_set_apart_and_the_others_are_new(landing: Path, delive
 def test_a_broken_file_that_is_delivered_again_is_new(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
     deliver("a.json", "PAR1")
     broken = plan(landing, ledger).broken
-    ledger.record_failed("bronze.orders", "id", day(1).start, broken)
+    ledger.record_failed("bronze.orders", "id", day(1), broken)
     assert plan(landing, ledger).broken == broken
     deliver("a.json", "{}")
     assert named(load(landing, ledger)) == ["a.json"]

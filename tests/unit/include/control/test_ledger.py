@@ -122,21 +122,21 @@ def test_closing_says_how_many_rows_each_file_gave(ledger: Ledger, tmp_path: Pat
 
 def test_a_failed_file_keeps_its_defect_and_is_not_loaded(ledger: Ledger) -> None:
     broken = file("a.json.gz", checksum="aa", defect="truncated gzip: 'it' ends\nbefore")
-    ledger.record_failed("bronze.orders", "id", day(1).start, [broken])
+    ledger.record_failed("bronze.orders", "id", day(1), [broken])
     assert ledger.failed_files("bronze.orders", "id") == {"a.json.gz": broken}
     assert ledger.loaded_files("bronze.orders", "id") == {}
 
 
 def test_a_file_that_failed_again_is_known_by_its_last_defect(ledger: Ledger) -> None:
     first, again = (file("a.json.gz", checksum=text, defect=f"defect of {text}") for text in ("aa", "bb"))
-    ledger.record_failed("bronze.orders", "id", day(1).start, [first])
-    ledger.record_failed("bronze.orders", "id", day(1).start, [again])
+    ledger.record_failed("bronze.orders", "id", day(1), [first])
+    ledger.record_failed("bronze.orders", "id", day(1), [again])
     assert ledger.failed_files("bronze.orders", "id") == {"a.json.gz": again}
 
 
 def test_a_failed_file_that_was_delivered_again_and_loaded_is_failed_no_more(ledger: Ledger) -> None:
     ledger.record_failed(
-        "bronze.orders", "id", day(1).start, [file("a.json", checksum="aa", defect="broken"), file("b.json")]
+        "bronze.orders", "id", day(1), [file("a.json", checksum="aa", defect="broken"), file("b.json")]
     )
     sound = file("a.json", checksum="bb")
     win(ledger, order_intent(), sound)
@@ -146,7 +146,7 @@ def test_a_failed_file_that_was_delivered_again_and_loaded_is_failed_no_more(led
 
 def test_tables_ids_and_streams_are_kept_apart(ledger: Ledger) -> None:
     win(ledger, order_intent(1), file("a.json"))
-    ledger.record_failed("bronze.orders", "id", day(1).start, [file("x.json", defect="d")])
+    ledger.record_failed("bronze.orders", "id", day(1), [file("x.json", defect="d")])
     for table, table_id in (("bronze.orders", "re-created"), ("silver.orders", "id")):
         assert ledger.last_committed(table, table_id, "main") is None
         assert ledger.loaded_files(table, table_id) == {}
@@ -213,7 +213,7 @@ def test_the_ledger_says_what_a_dictionary_of_attempts_would(
         files = [file(path, checksum=str(version)) for path in attempt["files"]]  # type: ignore[attr-defined]
         if attempt["fate"] == "failed":
             broken = [one.model_copy(update={"defect": "broken"}) for one in files]
-            ledger.record_failed("bronze.orders", table_id, day(1).start, broken)
+            ledger.record_failed("bronze.orders", table_id, day(1), broken)
             failed[table_id].update({one.path: one for one in broken})
             continue
         ledger.record_intent(intent, files)

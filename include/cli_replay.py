@@ -1,0 +1,83 @@
+"""What `lakehouse replay` runs again: the intervals of the landing files that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import typer
+from rich.console import RenderableType
+
+from include.catalog import Catalog, load_catalog
+from include.cli_files import file_table
+from include.cli_selection import Selection
+from include.contracts.file_status import FileStatus
+from include.contracts.interval import Interval
+from include.contracts.table_spec import BronzeSpec
+from include.control.delta_log import latest_version
+from include.control.file_states import FileState, file_states
+from include.control.ledger import Ledger
+from include.control.resolution import table_id
+from include.paths import LakehousePaths
+from include.settings import Settings
+
+
+@dataclass(frozen=True)
+class Replays:
+    """What is to be run again.
+
+    Attributes:
+        files: the files as they stand now.
+        selections: one for each interval of a file that is not loaded: all tables of its domain, so that what the file
+            brings reaches every table below.
+    """
+
+    files: tuple[FileState, ...]
+    selections: tuple[Selection, ...]
+
+
+def replays(names: Sequence[str], settings: Settings) -> Replays:
+    """Find the files in the ledger; those that are loaded are left as they are.
+
+    Raises:
+        SpecError: a spec is wrong.
+        typer.BadParameter: the ledger has no such file.
+    """
+    catalog = load_catalog(settings.tables)
+    known = _known_files(catalog, LakehousePaths(settings.root))
+    found = [one for name in names for one in _named(name, known)]
+    waiting = {(spec.domain, file.interval) for spec, file in found if file.status is not FileStatus.LOADED}
+    in_order = sorted(waiting, key=lambda one: (one[0], one[1].start))
+    return Replays(tuple(file for _, file in found), tuple(_selection(catalog, *one) for one in in_order))
+
+
+def replay_views(wanted: Replays) -> list[RenderableType]:
+    """The files as they stand before anything is run, and what will be."""
+    runs = [f"{one.domain} {one.intervals[0]}" for one in wanted.selections]
+    told = f"To be run again: {', '.join(runs)}" if runs else "All of them are loaded: there is nothing to run."
+    return [file_table(wanted.files), told]
+
+
+def _known_files(catalog: Catalog, paths: LakehousePaths) -> list[tuple[BronzeSpec, FileState]]:
+    """Every file of every bronze table that was built."""
+    ledger = Ledger(paths)
+    built = [
+        spec
+        for spec in catalog.specs.values()
+        if isinstance(spec, BronzeSpec) and latest_version(paths.table(spec.table)) >= 0
+    ]
+    return [
+        (spec, file) for spec in built for file in file_states(ledger, spec.table, table_id(paths.table(spec.table)))
+    ]
+
+
+def _named(name: str, known: Sequence[tuple[BronzeSpec, FileState]]) -> list[tuple[BronzeSpec, FileState]]:
+    found = [(spec, file) for spec, file in known if file.path == name]
+    if not found:
+        msg = f"the ledger knows no landing file {name!r}; `lakehouse files TABLE --status failed` lists what failed"
+        raise typer.BadParameter(msg)
+    return found
+
+
+def _selection(catalog: Catalog, domain: str, interval: Interval) -> Selection:
+    return Selection(catalog, domain, catalog.of_domain(domain), (interval,), names_tables=False)
