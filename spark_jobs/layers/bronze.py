@@ -90,27 +90,17 @@ class BronzeIngest:
 
     def broken_message(self) -> str:
         """What could not be loaded, for the person on call; the first line says what to do."""
-        count, loaded = len(self.files.broken), len(self.files.loaded) + len(self.files.new)
-        lines = [f"  {file.path}: {file.defect}" for file in self.files.broken]
-        return "\n".join(
-            [
-                f"{self.spec.table}: {count} of {count + loaded} files cannot be loaded, the others are. Have them "
-                "delivered again, then clear this task:",
-                *lines,
-            ]
-        )
+        what = "cannot be loaded, the others are. Have them delivered again, then clear this task:"
+        return self._told(self.files.broken, what)
 
     def unfinished_message(self) -> str:
         """Which files are still being written; the run is tried again."""
-        count, loaded = len(self.files.unfinished), len(self.files.loaded) + len(self.files.new)
-        lines = [f"  {file.path}" for file in self.files.unfinished]
-        return "\n".join(
-            [
-                f"{self.spec.table}: {count} of {count + loaded} files are still being written, the others are loaded. "
-                "The run tries again:",
-                *lines,
-            ]
-        )
+        return self._told(self.files.unfinished, "are still being written, the others are loaded. The run tries again:")
+
+    def _told(self, files: tuple[FileFact, ...], what: str) -> str:
+        every = len(files) + len(self.files.loaded) + len(self.files.new)
+        lines = [f"  {file.path}: {file.defect}".removesuffix(": ") for file in files]
+        return "\n".join([f"{self.spec.table}: {len(files)} of {every} files {what}", *lines])
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """The next files of the interval that no batch has loaded yet; broken ones are recorded and left out."""
