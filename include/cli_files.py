@@ -34,12 +34,16 @@ def select_files(
         SpecError: a spec is wrong, or there is no such bronze table.
     """
     _require_bronze(table, settings.tables)
-    paths = LakehousePaths(settings.root)
-    if latest_version(paths.table(table)) < 0:
-        return []
-    found = file_states(Ledger(paths), table, table_id(paths.table(table)))
+    found = files_of(table, LakehousePaths(settings.root))
     starts = {interval.start for interval in intervals}
     return [file for file in found if status in (None, file.status) and (not starts or file.interval.start in starts)]
+
+
+def files_of(table: str, paths: LakehousePaths) -> list[FileState]:
+    """All files of a bronze table; none where it was never built."""
+    if latest_version(paths.table(table)) < 0:
+        return []
+    return file_states(Ledger(paths), table, table_id(paths.table(table)))
 
 
 def file_table(files: Iterable[FileState]) -> Table:

@@ -9,15 +9,12 @@ import typer
 from rich.console import RenderableType
 
 from include.catalog import Catalog, load_catalog
-from include.cli_files import file_table
+from include.cli_files import file_table, files_of
 from include.cli_selection import Selection
 from include.contracts.file_status import FileStatus
 from include.contracts.interval import Interval
 from include.contracts.table_spec import BronzeSpec
-from include.control.delta_log import latest_version
-from include.control.file_states import FileState, file_states
-from include.control.ledger import Ledger
-from include.control.resolution import table_id
+from include.control.file_states import FileState
 from include.paths import LakehousePaths
 from include.settings import Settings
 
@@ -59,16 +56,9 @@ def replay_views(wanted: Replays) -> list[RenderableType]:
 
 
 def _known_files(catalog: Catalog, paths: LakehousePaths) -> list[tuple[BronzeSpec, FileState]]:
-    """Every file of every bronze table that was built."""
-    ledger = Ledger(paths)
-    built = [
-        spec
-        for spec in catalog.specs.values()
-        if isinstance(spec, BronzeSpec) and latest_version(paths.table(spec.table)) >= 0
-    ]
-    return [
-        (spec, file) for spec in built for file in file_states(ledger, spec.table, table_id(paths.table(spec.table)))
-    ]
+    """Every file of every bronze table."""
+    bronze = [spec for spec in catalog.specs.values() if isinstance(spec, BronzeSpec)]
+    return [(spec, file) for spec in bronze for file in files_of(spec.table, paths)]
 
 
 def _named(name: str, known: Sequence[tuple[BronzeSpec, FileState]]) -> list[tuple[BronzeSpec, FileState]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
+from include.contracts.table_spec import LandingSource
 from include.specs.columns import Document
 from include.specs.problem import Finding
 
@@ -13,7 +14,7 @@ _FIELDS = {
     "interval_start": datetime(2013, 1, 1, tzinfo=UTC),
     "interval_end": datetime(2013, 1, 2, tzinfo=UTC),
 }
-_BY_INTERVAL = "date={interval_start:%Y-%m-%d}"
+_BY_INTERVAL = LandingSource.model_fields["path"].default
 _PATH_FIX = "write it like date={interval_start:%Y-%m-%d}, in quotes"
 
 
