@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 # Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
 .NOTPARALLEL:
-.PHONY: help machine setup demo up down test spark e2e unit bench lint s3
+.PHONY: help machine setup demo up down test spark e2e unit bench lint s3 kafka
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,7 +28,7 @@ TWO_WORKERS := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test: spark unit e2e ## all tests; the whole stack comes last, and alone: it keeps two cores busy by itself
 
-spark: setup ## only the tests with Spark or Airflow inside: real Delta, killed drivers
+spark: setup kafka ## only the tests with Spark or Airflow inside: real Delta, killed drivers
 	@$(PYTEST) $(TWO_WORKERS) tests/integration tests/spark tests/dags
 
 unit: setup ## only the tests and examples that need neither: a few minutes
@@ -48,3 +48,6 @@ lint: setup ## ruff, mypy and the import contracts
 
 s3: setup ## the jars that S3-compatible storage needs (645 MB)
 	@$(PYTHON) -m embedded.jars --s3
+
+kafka: setup ## a Kafka broker of our own, for tests and the Kafka demo (43 MB)
+	@$(PYTHON) -m embedded.jars --kafka-broker

@@ -1,7 +1,8 @@
 """The jars of Millrace's Spark sessions, resolved once, so that no run resolves any.
 
-    python -m embedded.jars                # into .jars: Delta's seven jars and millrace-log-store.jar
+    python -m embedded.jars                # into .jars: Delta's jars, Kafka's, and millrace-log-store.jar
     python -m embedded.jars --s3           # into .jars/s3 too: what tables on S3 need, 645 MB
+    python -m embedded.jars --kafka-broker # into .jars/kafka-broker too: a broker of one's own, 43 MB
     python -m embedded.jars --into FOLDER  # for an image or a cluster
 
 It says nothing unless it fails, and takes a moment when all is there.
@@ -30,6 +31,14 @@ _SPARK_HAS_THEM = (
     "org.wildfly.*:*,org.xerial.*:*"
 )
 """Dependencies that come with Spark, mostly newer, or are not used here: the download is 13 MB without them, not 87."""
+_EXCLUDED = {
+    "delta": _SPARK_HAS_THEM,
+    "kafka": f"{_SPARK_HAS_THEM},org.apache.spark:spark-t*,org.lz4:*,org.scala-lang*:*",
+    "kafka-token-provider": f"{_SPARK_HAS_THEM},org.apache.kafka:*,org.scala-lang*:*",
+    "kafka-broker": "",
+    "s3": _SPARK_HAS_THEM,
+}
+"""Group of jars.lock -> the dependencies that its jars are resolved without."""
 _HALF_AN_HOUR = 1800
 
 
@@ -72,13 +81,18 @@ class Jar:
 
 
 def locked_jars(group: str) -> list[Jar]:
-    """The jars of one group of jars.lock: `delta` or `s3`."""
+    """The jars of one group of jars.lock, such as `delta` or `s3`."""
     with _LOCK.open("rb") as lock:
         return [Jar(coordinate, sha256) for coordinate, sha256 in tomllib.load(lock)[group].items()]
 
 
-def install(jars: list[Jar], folder: Path) -> None:
+def install(jars: list[Jar], folder: Path, excluded: str = _SPARK_HAS_THEM) -> None:
     """Make `folder` hold these jars, checked, and no other version of them. Other files in it are left alone.
+
+    Args:
+        jars: the jars.
+        folder: where they go.
+        excluded: dependencies that are not fetched with them, as `group:artifact`, divided by commas.
 
     Raises:
         JarsError: a jar cannot be had, or its checksum differs; `folder` is then as before.
@@ -86,7 +100,7 @@ def install(jars: list[Jar], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if not all(_is_right(jar, folder / jar.file_name) for jar in jars):
         with tempfile.TemporaryDirectory(dir=folder, prefix=".resolving-") as scratch:
-            resolved = _resolve(jars, Path(scratch))
+            resolved = _resolve(jars, Path(scratch), excluded)
             for jar in jars:
                 _check(jar, resolved / jar.resolved_name)
             for jar in jars:
@@ -104,12 +118,17 @@ def spark_home() -> Path:
     return Path(spec.origin).parent
 
 
-def _resolve(jars: list[Jar], scratch: Path) -> Path:
+def _install_group(group: str, folder: Path) -> None:
+    install(locked_jars(group), folder, _EXCLUDED[group])
+
+
+def _resolve(jars: list[Jar], scratch: Path, excluded: str) -> Path:
     """The folder into which spark-submit, which needs only Java, has put the jars."""
     nothing_to_run = scratch / "nothing.py"
     nothing_to_run.touch()
     command = [str(spark_home() / "bin" / "spark-submit"), "--master", "local[1]"]
-    command += ["--conf", f"spark.jars.ivy={scratch}", "--exclude-packages", _SPARK_HAS_THEM]
+    command += ["--conf", f"spark.jars.ivy={scratch}"]
+    command += ["--exclude-packages", excluded] if excluded else []
     command += ["--packages", ",".join(jar.coordinate for jar in jars), str(nothing_to_run)]
     environment = {**os.environ, "SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
     run = subprocess.run(
@@ -152,13 +171,17 @@ def main() -> None:
     """The command line: see above. Exits with 1 and the reason when something cannot be had."""
     parser = argparse.ArgumentParser(prog="python -m embedded.jars", description="Resolves the jars of Spark once.")
     parser.add_argument("--s3", action="store_true", help="also what tables on S3 need: 645 MB, into the folder s3")
+    parser.add_argument("--kafka-broker", action="store_true", help="also a Kafka broker, 43 MB, into kafka-broker")
     parser.add_argument("--into", type=Path, default=PROJECT / ".jars", help="the folder (default: %(default)s)")
     arguments = parser.parse_args()
     try:
-        install(locked_jars("delta"), arguments.into)
+        for group in ("delta", "kafka", "kafka-token-provider"):
+            _install_group(group, arguments.into)
         LogStoreJar(PROJECT / "spark_jobs" / "log_store" / "src", arguments.into, spark_home() / "jars").build()
         if arguments.s3:
-            install(locked_jars("s3"), arguments.into / "s3")
+            _install_group("s3", arguments.into / "s3")
+        if arguments.kafka_broker:
+            _install_group("kafka-broker", arguments.into / "kafka-broker")
     except MillraceError as error:
         raise SystemExit(str(error)) from error
 

@@ -1,0 +1,150 @@
+"""A private Kafka broker on loopback: one JVM that is broker and controller (KRaft), from Kafka's own jars.
+
+For tests, and for trying Kafka-fed tables without a cluster. It keeps one replica of everything, asks nobody who they
+are, and listens on loopback alone.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from embedded.errors import StackError
+from embedded.home import Home
+from embedded.jars import spark_home
+from embedded.processes import end, forget, recorded, spawn
+
+NAME = "kafka"
+_JAVA = ("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_LOGGING = """
+status = error
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d %p %m (%c)%n
+rootLogger.level = warn
+rootLogger.appenderRef.console.ref = console
+"""
+
+
+class KafkaBrokerError(StackError):
+    """Raised when the broker does not come up; the message names its log."""
+
+
+@dataclass(frozen=True)
+class KafkaBroker:
+    """One broker, its topics in a home.
+
+    Attributes:
+        home: where its topics, log and pid are kept.
+        jars: the folder of Kafka's jars.
+        port: the port that clients connect to.
+        controller_port: the port on which it talks to itself.
+    """
+
+    home: Home
+    jars: Path
+    port: int
+    controller_port: int
+
+    @property
+    def address(self) -> str:
+        """What clients call `bootstrap.servers`."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self, env: Mapping[str, str]) -> None:
+        """Start the JVM, with its folder made at the first time; `wait` tells when it answers.
+
+        Raises:
+            KafkaBrokerError: its jars are not there, or its folder could not be made.
+        """
+        if not any(self.jars.glob("kafka_*.jar")):
+            raise KafkaBrokerError(f"There are no Kafka jars in {self.jars}: run `make kafka`.")
+        self._folder.mkdir(parents=True, exist_ok=True)
+        (self._folder / "server.properties").write_text(self._properties())
+        (self._folder / "log4j2.properties").write_text(_LOGGING)
+        if not (self._data / "meta.properties").exists():
+            self._format(env)
+        spawn(self.home, NAME, self._command("kafka.Kafka", self._settings), env, cwd=self._folder)
+
+    def wait(self, patience_s: float = 60) -> None:
+        """Wait until a client's request is answered.
+
+        Raises:
+            KafkaBrokerError: it ended, or did not answer in time.
+        """
+        deadline = time.monotonic() + patience_s
+        while time.monotonic() < deadline and recorded(self.home, NAME) is not None:
+            if self.answers():
+                return
+            time.sleep(0.2)
+        raise KafkaBrokerError(f"The Kafka broker did not come up; its last words are in {self.home.logs / NAME}.log")
+
+    def answers(self) -> bool:
+        """Whether it answers a client."""
+        try:
+            quiet = {"bootstrap.servers": self.address, "log_level": 0}
+            return bool(AdminClient(quiet).list_topics(timeout=2).brokers)
+        except KafkaException:
+            return False
+
+    @property
+    def _folder(self) -> Path:
+        return self.home.path / "kafka"
+
+    @property
+    def _data(self) -> Path:
+        return self._folder / "data"
+
+    @property
+    def _settings(self) -> str:
+        return str(self._folder / "server.properties")
+
+    def _command(self, main: str, *arguments: str) -> list[str]:
+        logging = f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}"
+        # Of Scala itself Spark has a copy, which is why resolving leaves it out.
+        (scala,) = (spark_home() / "jars").glob("scala-library-*.jar")
+        return [*_JAVA, logging, "-cp", f"{self.jars}/*:{scala}", main, *arguments]
+
+    def _format(self, env: Mapping[str, str]) -> None:
+        command = self._command("kafka.tools.StorageTool", "format", "-t", str(uuid4()), "-c", self._settings)
+        run = subprocess.run(command, env=dict(env), capture_output=True, text=True, timeout=60)
+        if run.returncode != 0:
+            raise KafkaBrokerError(f"Kafka could not make its folder {self._data}: {(run.stdout + run.stderr)[-2000:]}")
+
+    def _properties(self) -> str:
+        listeners = f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{self.controller_port}"
+        alone = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "listeners": listeners,
+            "advertised.listeners": f"PLAINTEXT://{self.address}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
+            "log.dirs": str(self._data),
+            "group.initial.rebalance.delay.ms": "0",
+            "offsets.topic.num.partitions": "1",
+            "transaction.state.log.num.partitions": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.num.partitions": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            **{f"{topic}.replication.factor": "1" for topic in alone},
+        }
+        return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+
+def stop_kafka(home: Home, patience_s: float = 15) -> None:
+    """Ask the home's Kafka broker to end, and kill it when it does not in time."""
+    process = recorded(home, NAME)
+    if process is not None:
+        end([process], patience_s)
+    forget(home, NAME)
