@@ -13,6 +13,7 @@ from include.specs.columns import check_columns, check_received, check_snapshot
 from include.specs.expectations import check_expectations
 from include.specs.files import SpecFile, read_spec_file
 from include.specs.gold import check_gold_names
+from include.specs.kafka import check_kafka
 from include.specs.landing import check_landing
 from include.specs.links import LAYERS, check_links, check_place, cycle, stated_sources
 from include.specs.problem import Finding, SpecProblem, SpecsRefusedError, did_you_mean
@@ -26,6 +27,7 @@ _CHECKS = (
     check_expectations,
     check_properties,
     check_landing,
+    check_kafka,
     check_gold_names,
 )
 

@@ -79,3 +79,6 @@ def _require_bronze(table: str, folder: Path) -> None:
     if not isinstance(spec, BronzeSpec):
         msg = f"{table} loads no files, it reads {', '.join(spec.source_tables)}: ask for a bronze table"
         raise SpecError(msg)
+    if spec.reads_kafka:
+        msg = f"{table} loads no files, it reads {spec.source.label}; its batches and their offsets are in ops.batches"
+        raise SpecError(msg)

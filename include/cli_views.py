@@ -117,7 +117,9 @@ def _certification(facts: TableFacts) -> str:
 
 
 def _reads(spec: AnySpec) -> str:
-    return spec.source.landing + "/" if isinstance(spec, BronzeSpec) else ", ".join(spec.source_tables)
+    if isinstance(spec, BronzeSpec):
+        return spec.source.label if spec.reads_kafka else spec.landing_source.landing + "/"
+    return ", ".join(spec.source_tables)
 
 
 def _identity(spec: AnySpec) -> str:

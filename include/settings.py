@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -17,6 +18,8 @@ class Settings(BaseSettings):
         landing: folder into which source systems deliver their files.
         tables: folder of the table specs.
         jars: folder of the jars every Spark session runs with.
+        kafka: Kafka cluster -> its client's settings by librdkafka's names, as JSON:
+            `{"main": {"bootstrap.servers": "broker:9092"}}`. They may hold secrets, so they are never shown.
     """
 
     model_config = SettingsConfigDict(env_prefix="LAKEHOUSE_", frozen=True)
@@ -25,3 +28,4 @@ class Settings(BaseSettings):
     landing: Path = PROJECT / "data" / "landing"
     tables: Path = PROJECT / "include" / "tables"
     jars: Path = PROJECT / ".jars"
+    kafka: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, PlainSerializer, WithJsonSchema
@@ -54,6 +54,19 @@ def _as_a_wait(value: object) -> object:
     raise ValueError(msg)
 
 
+def _as_starting_offsets(value: object) -> object:
+    if value in ("earliest", "latest") or isinstance(value, datetime):
+        return value
+    try:
+        instant = datetime.fromisoformat(str(value))
+    except ValueError:
+        instant = None
+    if instant is None or instant.tzinfo is None:
+        msg = f"{value!r} is no start; write earliest, latest, or an instant with its zone: '2013-01-01T00:00:00Z'"
+        raise ValueError(msg)
+    return instant
+
+
 def _as_property_text(value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()
@@ -75,6 +88,11 @@ Bytes = Annotated[
     WithJsonSchema(
         {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": "^[0-9.]+ ?[A-Za-z]*$"}]}
     ),
+]
+StartingOffsets = Annotated[
+    str | datetime,
+    BeforeValidator(_as_starting_offsets),
+    WithJsonSchema({"anyOf": [{"enum": ["earliest", "latest"]}, {"type": "string", "format": "date-time"}]}),
 ]
 PropertyText = Annotated[
     str, BeforeValidator(_as_property_text), WithJsonSchema({"type": ["string", "boolean", "integer"]})

@@ -8,24 +8,19 @@ a spec has; that the names in it agree, within a spec and between specs, is chec
 from __future__ import annotations
 
 import hashlib
-from datetime import timedelta
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from include.contracts.bronze_sources import BATCH_SIZES, BronzeSource, KafkaSource, LandingSource
 from include.contracts.expectation import Expectation
-from include.contracts.spec_values import NAME, Bytes, ColumnName, ColumnType, PropertyText, Retention, Wait
+from include.contracts.spec_part import SpecPart
+from include.contracts.spec_values import NAME, ColumnName, ColumnType, PropertyText, Retention
 
 _NOT_OF_ROWS: Any = {
     **dict.fromkeys(("description", "owner", "classification", "maintenance"), True),
-    "source": {"min_age", "max_files_per_batch", "max_bytes_per_batch"},
+    "source": BATCH_SIZES,
 }
-
-
-class SpecPart(BaseModel):
-    """The base of every part of a spec: frozen, and unknown keys are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
 class ColumnSpec(SpecPart):
@@ -131,46 +126,45 @@ class TableSpec(SpecPart):
         return _digest("".join(rule.model_dump_json() for rule in self.table_rules))
 
 
-class LandingSource(SpecPart):
-    """Where a source system delivers files, and in which form.
-
-    Attributes:
-        landing: folder under the landing root.
-        path: folder of one interval below it, by Python format fields of `interval_start` and `interval_end`; without
-            such a field every run takes whatever is new in the folder.
-        files: glob of the file names in the folder and below, or with a slash of their paths; others are left alone.
-        format: `json` (one object a line), `csv` (with a header line) or `parquet`; `.gz` files are read as they are.
-        delimiter: of CSV files.
-        on_changed_file: what a loaded name with other content is: `reject` fails the run and names both, and
-            `append_new_version` loads it beside the old one, whose rows stay.
-        min_age: a file that was changed more recently is taken to be unfinished, and waits.
-        max_files_per_batch: a batch loads so many files at most; the run goes on with further batches until all are in.
-        max_bytes_per_batch: a batch loads so many bytes at most, but one file at least; such as `10 GiB`.
-    """
-
-    landing: str
-    path: str = "date={interval_start:%Y-%m-%d}"
-    files: str = "*"
-    format: Literal["json", "csv", "parquet"]
-    delimiter: str = Field(default=",", min_length=1, max_length=1)
-    on_changed_file: Literal["reject", "append_new_version"] = "reject"
-    min_age: Wait = Field(default=timedelta(), json_schema_extra={"default": "0 seconds"})
-    max_files_per_batch: int = Field(default=1000, gt=0)
-    max_bytes_per_batch: Bytes | None = None
-
-
 class BronzeSpec(TableSpec):
     """A bronze table: rows as received, appended once each, with where they came from.
 
     Attributes:
-        source: where its files land.
+        source: where its files land, or the Kafka topics that it reads.
         columns: the fields of a record, each with the type that its values should have; a value that does not fit is
             kept in `_rescued`.
     """
 
     table: str = Field(pattern=rf"^bronze\.{NAME}$")
-    source: LandingSource
+    source: BronzeSource
     columns: dict[ColumnName, ColumnSpec] = Field(min_length=1)
+
+    @property
+    def reads_kafka(self) -> bool:
+        """Whether it reads Kafka topics; else it loads landing files."""
+        return isinstance(self.source, KafkaSource)
+
+    @property
+    def landing_source(self) -> LandingSource:
+        """Its source, of a table that loads landing files.
+
+        Raises:
+            TypeError: it reads Kafka topics.
+        """
+        if not isinstance(self.source, LandingSource):
+            raise TypeError(f"{self.table} loads no landing files, it reads Kafka topics")
+        return self.source
+
+    @property
+    def kafka_source(self) -> KafkaSource:
+        """Its source, of a table that reads Kafka topics.
+
+        Raises:
+            TypeError: it loads landing files.
+        """
+        if not isinstance(self.source, KafkaSource):
+            raise TypeError(f"{self.table} reads no Kafka topics, it loads landing files")
+        return self.source
 
 
 class SilverSpec(TableSpec):

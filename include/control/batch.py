@@ -52,6 +52,10 @@ class FileFact(BaseModel):
     columns: tuple[str, ...] = ()
 
 
+OffsetRanges = dict[str, dict[int, tuple[int, int]]]
+"""topic -> partition -> (first offset, one after the last)."""
+
+
 class BatchSources(BaseModel):
     """What a batch reads, pinned.
 
@@ -60,6 +64,8 @@ class BatchSources(BaseModel):
         source_ids: source table -> Delta's id of it: a table that was built anew begins at version 0 again.
         files: number of source files (the list is in `ops.files`).
         files_digest: digest of their paths and checksums.
+        offsets: the Kafka messages that it reads; the next batch starts where they end.
+        topic_ids: topic -> Kafka's id of it: a topic that was created again begins at offset 0 again.
         snapshot_at: start of the interval whose full snapshot the target now holds.
         reprocess: the interval's rows are read again, whatever was consumed.
     """
@@ -70,6 +76,8 @@ class BatchSources(BaseModel):
     source_ids: dict[str, str] = Field(default_factory=dict)
     files: int = 0
     files_digest: str = ""
+    offsets: OffsetRanges = Field(default_factory=dict)
+    topic_ids: dict[str, str] = Field(default_factory=dict)
     snapshot_at: Instant | None = None
     reprocess: bool = False
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from include.contracts.bronze_sources import LandingSource
 from include.contracts.interval import Interval
-from include.contracts.table_spec import BronzeSpec, LandingSource
+from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
 from include.control.landing import is_as_listed, list_files, same_listing
 from include.control.ledger import Ledger
@@ -51,13 +52,13 @@ def plan_files(
     known, contents = {file.path: file for file in loaded}, {(file.path, file.checksum) for file in loaded}
     listed = list_files(spec, landing, interval)
     unread = [file for file in listed if not same_listing(file, known)]
-    young, settled = split_by_age(unread, spec.source)
+    young, settled = split_by_age(unread, spec.landing_source)
     again = [look(file) for file in settled if file.path in known]
     changed = {file.path: file for file in again if (file.path, file.checksum) not in contents}
-    if changed and spec.source.on_changed_file == "reject":
+    if changed and spec.landing_source.on_changed_file == "reject":
         raise BadInputError(_changed_message(spec, list(changed.values()), known))
     fresh = [file for file in settled if file.path not in known or file.path in changed]
-    whole, growing = _look_at_one_batch(fresh, spec.source, landing, look)
+    whole, growing = _look_at_one_batch(fresh, spec.landing_source, landing, look)
     return FilePlan(
         new=tuple(file for file in whole if not file.defect),
         broken=tuple(file for file in whole if file.defect),

@@ -15,7 +15,8 @@ from typing import BinaryIO, cast
 
 import pyarrow.parquet as pq
 
-from include.contracts.table_spec import BronzeSpec, LandingSource
+from include.contracts.bronze_sources import LandingSource
+from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
 
 _CHUNK = 1 << 20
@@ -41,7 +42,7 @@ def inspect(file: FileFact, landing: Path, spec: BronzeSpec) -> FileFact:
 def _columns(path: Path, spec: BronzeSpec) -> tuple[tuple[str, ...], str]:
     """(the file's own columns, why they do not do)."""
     try:
-        columns = _COLUMNS_OF[spec.source.format](path, spec.source)
+        columns = _COLUMNS_OF[spec.landing_source.format](path, spec.landing_source)
     except ValueError as error:
         return (), str(error).splitlines()[0]
     return columns, _missing_columns(columns, spec)

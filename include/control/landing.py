@@ -8,8 +8,9 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from include.contracts.bronze_sources import LandingSource
 from include.contracts.interval import Interval
-from include.contracts.table_spec import BronzeSpec, LandingSource
+from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
 from include.errors import NotReadyError
 
@@ -28,14 +29,14 @@ def list_files(spec: BronzeSpec, landing: Path, interval: Interval) -> tuple[Fil
     Raises:
         NotReadyError: the interval's folder does not exist (yet).
     """
-    folder = interval_folder(spec.source, landing, interval)
+    folder = interval_folder(spec.landing_source, landing, interval)
     if not folder.is_dir():
         msg = (
             f"{spec.table}: no landing folder {folder} for {interval}: the source has not delivered yet. "
             "The run tries again; if the feed has moved, correct source.landing or source.path of the spec."
         )
         raise NotReadyError(msg)
-    found = (_listed(path, landing) for path in _data_paths(folder, spec.source.files))
+    found = (_listed(path, landing) for path in _data_paths(folder, spec.landing_source.files))
     return tuple(sorted((file for file in found if file), key=lambda file: file.path))
 
 

@@ -6,17 +6,22 @@ No lease is taken, nothing is written, no Spark is started. The driver makes its
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from deltalake.exceptions import TableNotFoundError
 
 from include.catalog import Catalog
+from include.contracts.bronze_sources import LandingSource
 from include.contracts.interval import Interval
-from include.contracts.table_spec import AnySpec, BronzeSpec, GoldSpec, LandingSource, SilverSpec
-from include.control.batch import FileFact, Stream, StreamPosition, Winner
+from include.contracts.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
+from include.control.batch import BatchSources, FileFact, Stream, StreamPosition, Winner
+from include.control.delta_log import read_commit
 from include.control.gates import Gates
 from include.control.ingest import split_by_age
+from include.control.kafka_cluster import KafkaCluster
 from include.control.landing import list_files, same_listing
 from include.control.ledger import Ledger
+from include.control.offsets import count_partitions, plan_offsets, require_nothing_lost, waits_for_more
 from include.control.resolution import look
 from include.control.source_ranges import changed_ranges, pin_sources
 from include.paths import LakehousePaths
@@ -58,7 +63,8 @@ def advise(
     """What a run of `spec` for `interval` would do now.
 
     Raises:
-        NotReadyError: the landing folder is missing, or a source has no certified version yet.
+        NotReadyError: the landing folder is missing, no Kafka broker answers, or a source has no certified version yet.
+        BadInputError: Kafka messages are gone that were never read.
         TornLogError: a log does not continue where it was last resolved.
     """
     paths = LakehousePaths(settings.root)
@@ -75,9 +81,11 @@ def advise(
         certified_version=gates.certified(spec.table),
         notes=spec_change_note(spec, last),
     )
+    if isinstance(spec, BronzeSpec) and spec.reads_kafka:
+        return _with_messages(base, spec, position, settings)
     if isinstance(spec, BronzeSpec):
         known = ledger.loaded_files(spec.table, position.table_id) if position else {}
-        return _with_files(base, spec.source, list_files(spec, settings.landing, interval), known)
+        return _with_files(base, spec.landing_source, list_files(spec, settings.landing, interval), known)
     ranges = changed_ranges(pin_sources(spec, paths, gates, position), paths)
     return replace(
         base,
@@ -97,6 +105,22 @@ def _with_files(base: Advice, source: LandingSource, files: tuple[FileFact, ...]
         message=f"{len(new)} new of {len(files)} files" + waiting + base.message,
         files=tuple(file.path for file in settled),
         bytes=sum(file.size for file in settled),
+    )
+
+
+def _with_messages(base: Advice, spec: BronzeSpec, position: StreamPosition | None, settings: Settings) -> Advice:
+    source = spec.kafka_source
+    held = KafkaCluster.of(source.kafka, settings.kafka).held(source)
+    found = plan_offsets(source, position.last_sources if position else BatchSources(), held)
+    require_nothing_lost(spec, found)
+    commit = read_commit(LakehousePaths(settings.root).table(spec.table), base.version) if base.version else None
+    waits = waits_for_more(source, found, commit, datetime.now(UTC))
+    messages = f"{found.messages + found.later:,} new messages in {count_partitions(found.ranges)} partitions"
+    return replace(
+        base,
+        nothing_new=base.nothing_new and (waits or not found.is_new),
+        message=messages + (", which wait for more (min_bytes_per_file)" if waits else "") + base.message,
+        notes=(*base.notes, *(f"lost: {line}" for line in found.lost)),
     )
 
 

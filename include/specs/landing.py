@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
-from include.contracts.table_spec import LandingSource
+from include.contracts.bronze_sources import LandingSource
 from include.specs.columns import Document
 from include.specs.problem import Finding
 
@@ -28,8 +28,10 @@ def check_landing(document: Document) -> Iterator[Finding]:
 
 
 def is_continuous(document: Document) -> bool:
-    """Whether a bronze table takes whatever is new in one folder, since its `path` names no interval."""
+    """Whether a bronze table takes whatever is new: from Kafka, or from a folder whose `path` names no interval."""
     source = document.get("source")
+    if isinstance(source, dict) and "kafka" in source:
+        return True
     path = source.get("path", _BY_INTERVAL) if isinstance(source, dict) else _BY_INTERVAL
     return isinstance(path, str) and not any(field in path for field in _FIELDS)
 

@@ -84,8 +84,9 @@ def _check_silver_order(document: Document, documents: Mapping[str, Document]) -
     if not isinstance(source, str) or source not in documents or not is_continuous(documents[source]):
         return
     if document.get("snapshot"):
-        message = f"{source} takes its files from one folder, so that no interval says which of them are one snapshot"
-        yield Finding(("snapshot",), message, document["snapshot"], "give the source a path with {interval_start}")
+        message = f"{source} takes whatever is new, so that no interval says which of its rows are one snapshot"
+        fix = "deliver snapshots as files, into a path with {interval_start}"
+        yield Finding(("snapshot",), message, document["snapshot"], fix)
     elif not document.get("sequence_by"):
-        message = f"{source} takes its files from one folder, so that their interval says nothing of their order"
+        message = f"{source} takes whatever is new, so that the interval says nothing of the order of its rows"
         yield Finding(("source",), message, source, "say by which columns events are ordered: sequence_by")

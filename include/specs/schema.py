@@ -10,10 +10,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from include.contracts.bronze_sources import SOURCE_KINDS
 from include.contracts.expectation import ROW_EXPECTATIONS, Action, Expectation
 from include.contracts.expectation_arguments import ARGUMENT_SCHEMAS, ARGUMENTS
+from include.contracts.spec_part import SpecPart
 from include.contracts.spec_values import DECIMAL, SIMPLE_TYPES
-from include.contracts.table_spec import SPEC_OF_LAYER, ColumnSpec, SpecPart
+from include.contracts.table_spec import SPEC_OF_LAYER, BronzeSpec, ColumnSpec
 
 SCHEMA_FILE = Path(__file__).resolve().parent.parent / "table_spec.schema.json"
 """Where the schema is kept; a spec points its editor there by a first line `# yaml-language-server: $schema=...`."""
@@ -30,6 +32,7 @@ def table_spec_schema() -> dict[str, Any]:
     definitions.pop(Action.__name__)
     definitions[Expectation.__name__] = _expectation_schema()
     definitions[ColumnSpec.__name__]["properties"]["type"] = _type_schema(definitions[ColumnSpec.__name__])
+    definitions[BronzeSpec.__name__]["properties"]["source"] = _source_schema(definitions[BronzeSpec.__name__])
     for model in SPEC_OF_LAYER.values():
         definitions[model.__name__]["properties"].pop("domain")
     return {
@@ -52,6 +55,13 @@ def schema_text() -> str:
 def _layer_rule(layer: str, definition: str) -> dict[str, Any]:
     is_of_layer = {"required": ["table"], "properties": {"table": {"pattern": rf"^{layer}\."}}}
     return {"if": is_of_layer, "then": {"$ref": f"#/$defs/{definition}"}}
+
+
+def _source_schema(bronze: dict[str, Any]) -> dict[str, Any]:
+    """Either kind of source, told apart as the models do it: so an editor finds fault with the right one alone."""
+    files, kafka = ({"$ref": f"#/$defs/{SOURCE_KINDS[kind].__name__}"} for kind in ("files", "kafka"))
+    described = {"description": bronze["properties"]["source"]["description"], "type": "object"}
+    return {**described, "if": {"required": ["kafka"]}, "then": kafka, "else": files}
 
 
 def _type_schema(column: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from include.contracts.bronze_sources import SOURCE_KINDS
 from include.contracts.expectation import Expectation
 from include.contracts.spec_values import NAME
 from include.contracts.table_spec import AnySpec
@@ -51,8 +52,13 @@ def _finding(document: Mapping[str, Any], model: type[BaseModel], error: ErrorDe
 
 
 def _path_in_document(document: Mapping[str, Any], loc: tuple[int | str, ...]) -> KeyPath:
-    """The error's place as the YAML writes it: an expectation's `name` and `arguments` are one key there."""
+    """The error's place as the YAML writes it.
+
+    An expectation's `name` and `arguments` are one key there, and the kind of a bronze source is none.
+    """
     path = tuple(part for part in loc if part != "[key]")
+    if path[:1] == ("source",) and path[1:2] and path[1] in SOURCE_KINDS:
+        return (path[0], *path[2:])
     if path[:1] != ("expectations",) or path[2:3] not in (("name",), ("arguments",)):
         return path
     rule = document["expectations"][path[1]]
@@ -74,7 +80,7 @@ def _fix(path: KeyPath, model: type[BaseModel], error: ErrorDetails) -> str:
     value = error["input"]
     match error["type"]:
         case "extra_forbidden":
-            return did_you_mean(path[-1], _known_keys(model, path[:-1]))
+            return did_you_mean(path[-1], _known_keys(model, error["loc"][:-1]))
         case "unknown_word":
             return did_you_mean(context["given"], context["known"])
         case "literal_error" | "enum":
@@ -88,6 +94,8 @@ def _fix(path: KeyPath, model: type[BaseModel], error: ErrorDetails) -> str:
 
 def _known_keys(model: type[BaseModel], path: KeyPath) -> list[str]:
     kind: Any = model
+    if path[:1] == ("source",) and path[1:]:
+        kind, path = SOURCE_KINDS[str(path[1])], path[2:]
     for part in path:
         kind = _inner(kind, part)
     if kind is Expectation:

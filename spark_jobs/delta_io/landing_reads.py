@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
-from spark_jobs.transforms.records import CORRUPT, parse_columns, parse_json_lines
+from spark_jobs.transforms.records import CORRUPT, RECORD, parse_columns, parse_json
 
 SOURCE_FILE = "_source_file"
 """The landing file that a record came from, relative to the landing root."""
@@ -44,14 +44,16 @@ def _read_group(
     # recursiveFileLookup keeps folder names such as date=2013-01-01 from becoming columns.
     reader = session.read.option("recursiveFileLookup", "true")
     origin = _origin(landing, paths)
-    if spec.source.format == "json":
-        return parse_json_lines(reader.text(paths).select("value", *origin), kinds)
-    if spec.source.format == "parquet":
+    if spec.landing_source.format == "json":
+        # Blank lines are no records.
+        lines = reader.text(paths).where(F.trim("value") != "")
+        return parse_json(lines.select(F.col("value").alias(RECORD), *origin), kinds)
+    if spec.landing_source.format == "parquet":
         received = reader.parquet(*paths).withColumn(CORRUPT, F.lit(None).cast("string"))
         return parse_columns(received.select("*", *origin), kinds, (SOURCE_FILE, BLOCK_START))
     schema = ", ".join(f"`{name}` string" for name in columns) + f", {CORRUPT} string"
     csv = reader.schema(schema).option("columnNameOfCorruptRecord", CORRUPT).option("columnPruning", "false")
-    received = csv.option("header", "true").option("sep", spec.source.delimiter).csv(paths)
+    received = csv.option("header", "true").option("sep", spec.landing_source.delimiter).csv(paths)
     return parse_columns(received.select("*", *origin), kinds, (SOURCE_FILE, BLOCK_START))
 
 

@@ -24,8 +24,8 @@ SHAPE = TableShape(
     comments={
         "record": "the refused row as JSON, or the record as text when it could not be parsed",
         "reasons": "why it was refused: `rule: reason`, one for each rule",
-        "source": "the landing file it came from",
-        "position": "its record number in that file, where it could not be parsed",
+        "source": "the landing file it came from, or the Kafka topic and partition",
+        "position": "its record number in that file, where it could not be parsed, or its Kafka offset",
     },
     comment="Rows that a row rule refused",
 )
@@ -37,13 +37,15 @@ def quarantine_of(table: str, paths: LakehousePaths) -> SecondaryTable:
     return SecondaryTable(f"{layer}_quarantine.{name}", paths.quarantine(table), SHAPE)
 
 
-def quarantine_rows(refused: DataFrame, winner: Winner, record: Column, reasons: Column, position: Column) -> DataFrame:
-    """Refused rows in the form of the quarantine table; needs `_source_file` and `_interval_start`."""
+def quarantine_rows(
+    refused: DataFrame, winner: Winner, *, record: Column, reasons: Column, source: Column, position: Column
+) -> DataFrame:
+    """Refused rows, which have an `_interval_start`, in the form of the quarantine table."""
     intent = winner.intent
     return refused.select(
         record.alias("record"),
         reasons.alias("reasons"),
-        F.col("_source_file").alias("source"),
+        source.alias("source"),
         position.cast("bigint").alias("position"),
         "_interval_start",
         F.lit(intent.stream).alias("_stream"),

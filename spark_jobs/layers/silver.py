@@ -173,10 +173,10 @@ class SilverMerge:
     def _quarantine(self, session: SparkSession, winner: Winner) -> None:
         refused = self._judged(session, winner.intent).where(quarantined())
         record = F.to_json(F.struct(*self.spec.columns))
-        append(
-            quarantine_rows(refused, winner, record, reasons(), F.lit(None)),
-            self._context.paths.quarantine(self.spec.table),
+        rows = quarantine_rows(
+            refused, winner, record=record, reasons=reasons(), source=F.col("_source"), position=F.col("_position")
         )
+        append(rows, self._context.paths.quarantine(self.spec.table))
 
     def _bury(self, session: SparkSession, winner: Winner) -> None:
         latest = C.latest_per_key(self._judged(session, winner.intent).where(accepted()), self.spec.keys)

@@ -19,6 +19,7 @@ from include.control.leases import Leases
 from include.control.ledger import Ledger
 from include.control.objects import LocalObjectStore
 from include.paths import LakehousePaths
+from include.settings import Settings
 from spark_jobs.runtime.session import own_session
 
 
@@ -27,6 +28,11 @@ class JobContext:
     """The arguments of a job and what follows from them."""
 
     args: JobArgs
+
+    @cached_property
+    def kafka(self) -> dict[str, dict[str, str]]:
+        """Kafka cluster -> its client's settings, from the environment: they may hold secrets."""
+        return Settings().kafka
 
     @cached_property
     def catalog(self) -> Catalog:

@@ -12,6 +12,9 @@ from pyspark.sql import functions as F
 RESCUED = "_rescued"
 """JSON of the values that fit no declared column; null when everything fitted."""
 
+RECORD = "_record"
+"""A record as text, before it is parsed."""
+
 CORRUPT = "_corrupt_record"
 """The record as text when it cannot be parsed; null for every sound row. Never stored in bronze."""
 
@@ -41,25 +44,28 @@ def rescued(raw: Mapping[str, Column], kinds: Mapping[str, str], unknown: Column
     return F.when(reduce(or_, misfits.values(), has_unknown), F.nullif(F.to_json(everything), F.lit("{}")))
 
 
-def parse_json_lines(df: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
-    """Rows from JSON lines.
+def parse_json(df: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
+    """Rows from JSON objects, one a record.
 
     Args:
-        df: columns `value` (one line) and any others, which are kept.
+        df: columns `_record` (the object as text), declared columns that are not taken from it, and others.
         kinds: declared column -> type.
 
     Returns:
-        The declared columns, `_rescued`, `_corrupt_record`, and the other columns of `df`. Blank lines are no records.
-        Of a field that a line names twice, the last one counts.
+        The declared columns, `_rescued`, `_corrupt_record`, and the other columns of `df`. Of a field that an object
+        names twice, the last one counts.
     """
-    others = [name for name in df.columns if name != "value"]
-    parsed = df.where(F.trim("value") != "").withColumn("_fields", _declared_fields(kinds))
-    raw = {name: _field(name, kind) for name, kind in kinds.items()}
-    names = F.json_object_keys("value")
+    fields = {name: kind for name, kind in kinds.items() if name not in df.columns}
+    others = [name for name in df.columns if name not in {RECORD, *kinds}]
+    parsed = df.withColumn("_fields", _declared_fields(fields))
+    raw = {name: _field(name, kind) if name in fields else F.col(name) for name, kind in kinds.items()}
+    names = F.json_object_keys(RECORD)
     # No names: json_object_keys is stricter than from_json (it refuses single quotes, NaN), so look at the map itself.
-    has_unknown = names.isNull() | (F.size(F.array_except(names, F.array(*map(F.lit, kinds)))) > 0)
+    has_unknown = names.isNull() | (
+        F.size(F.array_except(names, F.array(*map(F.lit, fields)).cast("array<string>"))) > 0
+    )
     # Only a row with a field that nobody declared pays for a map of its line.
-    unknown = F.map_filter(_all_fields(), lambda name, _: ~name.isin(*kinds))
+    unknown = F.map_filter(_all_fields(), lambda name, _: ~name.isin(*fields))
     rescue = rescued(raw, kinds, F.when(has_unknown, unknown), has_unknown)
     return _bronze_columns(parsed, raw, kinds, rescue, F.col(f"_fields.{CORRUPT}"), others)
 
@@ -67,12 +73,12 @@ def parse_json_lines(df: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
 def _declared_fields(kinds: Mapping[str, str]) -> Column:
     """A struct of the declared fields as text, and `_corrupt_record` with the whole line where it cannot be parsed."""
     fields = ", ".join(f"`{name}`: string" for name in (*kinds, CORRUPT))
-    return F.from_json("value", f"struct<{fields}>", {"columnNameOfCorruptRecord": CORRUPT})
+    return F.from_json(RECORD, f"struct<{fields}>", {"columnNameOfCorruptRecord": CORRUPT})
 
 
 def _all_fields() -> Column:
     """A map of the line's fields as text."""
-    fields = F.from_json("value", "map<string,string>")
+    fields = F.from_json(RECORD, "map<string,string>")
     exact = F.map_zip_with(fields, _by_variant("map<string,string>"), lambda _, text, digits: _exact(text, digits))
     return F.coalesce(exact, fields)
 
@@ -84,7 +90,7 @@ def _field(name: str, kind: str) -> Column:
 
 def _by_variant(kind: str) -> Column:
     """The line as a value of `kind`, read as a variant; null where variants are stricter than `from_json`."""
-    return F.try_variant_get(F.try_parse_json("value"), "$", kind)
+    return F.try_variant_get(F.try_parse_json(RECORD), "$", kind)
 
 
 def _exact(text: Column, by_variant: Column) -> Column:

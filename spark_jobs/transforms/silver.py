@@ -11,8 +11,14 @@ from spark_jobs.transforms.changes import row_hash
 from spark_jobs.transforms.judgement import judged, missing_values, no_refusal, refused_when
 from spark_jobs.transforms.records import RESCUED
 
-ORIGIN = ("_source_file", "_interval_start")
-"""What a silver batch keeps of where a row came from, for the quarantine."""
+
+def origin(bronze: DataFrame) -> tuple[Column, Column, Column]:
+    """Where a row came from, as the quarantine tells it: `_source`, `_position` and `_interval_start`."""
+    if "_offset" in bronze.columns:
+        place = F.concat_ws("/", "_topic", "_partition"), F.col("_offset")
+    else:
+        place = F.col("_source_file"), F.lit(None).cast("bigint")
+    return place[0].alias("_source"), place[1].alias("_position"), F.col("_interval_start")
 
 
 def silver_rows(bronze: DataFrame, spec: SilverSpec) -> DataFrame:
@@ -27,7 +33,7 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec) -> DataFrame:
         _is_delete(spec).alias("_is_delete"),
         row_hash(source_columns(bronze)).alias("_source_hash"),
         F.array_compact(F.array(*_unfit(bronze, spec))).alias("_unfit"),
-        *ORIGIN,
+        *origin(bronze),
     )
     ordered = typed.withColumns({"_sequence": sequence(spec), "_content_hash": row_hash(tuple(spec.columns))})
     return judged(ordered, spec.row_rules, *_refusals(spec)).drop("_unfit")

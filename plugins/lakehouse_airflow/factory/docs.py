@@ -26,7 +26,7 @@ def table_doc(spec: AnySpec) -> str:
 
 def _reads(spec: AnySpec) -> str:
     if isinstance(spec, BronzeSpec):
-        return f"landing files `{spec.source.landing}/{spec.source.path}/{spec.source.files}`"
+        return f"{'messages of' if spec.reads_kafka else 'landing files'} `{spec.source.label}`"
     return ", ".join(f"`{table}`" for table in spec.source_tables)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms.records import CORRUPT, RESCUED, parse_json_lines
+from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_json
 
 KINDS = {"name": "string", "amount": "int", "day": "date", "ratio": "double", "price": "decimal(38,9)"}
 PRICE = "12345678901234567890.123456789"
@@ -25,9 +25,9 @@ RECORDS = st.lists(st.dictionaries(FIELDS, VALUES, max_size=5), min_size=1, max_
 
 def parse(spark: SparkSession, *lines: str) -> list[Row]:
     """The bronze rows of these lines, in their order."""
-    frame = spark.createDataFrame([(line,) for line in lines], "value string").coalesce(1)
+    frame = spark.createDataFrame([(line,) for line in lines], f"{RECORD} string").coalesce(1)
     # A day as text: Spark knows days before the year 1, which Python does not.
-    return parse_json_lines(frame, KINDS).withColumn("day", F.col("day").cast("string")).collect()
+    return parse_json(frame, KINDS).withColumn("day", F.col("day").cast("string")).collect()
 
 
 def present(row: Row) -> dict[str, Any]:
@@ -75,10 +75,6 @@ def test_lines_that_are_nearly_json_lose_no_field_either(spark: SparkSession) ->
 def test_a_line_that_is_no_object_is_kept_whole(spark: SparkSession) -> None:
     lines = ['{"name": "a"', "[1, 2]", '[{"name": "a"}]', "5", "null", '"name"', "{name: 1}", "x"]
     assert [present(row) for row in parse(spark, *lines)] == [{CORRUPT: line} for line in lines]
-
-
-def test_blank_lines_are_no_records(spark: SparkSession) -> None:
-    assert len(parse(spark, "", '{"name": "a"}', "   ")) == 1
 
 
 @given(records=RECORDS)

@@ -1,0 +1,138 @@
+"""Asks Kafka brokers, without Spark, which topics there are and which offsets they hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from datetime import datetime
+from typing import Any
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from include.contracts.bronze_sources import KafkaSource
+from include.control.batch import OffsetRanges
+from include.control.offsets import HeldOffsets, Offsets
+from include.errors import BadInputError, NotReadyError, SpecError
+
+_PATIENCE_S = 10.0
+
+# What goes wrong reaches the caller as an exception; the client itself would print a line at each of many tries.
+_QUIET = {"log_level": "0"}
+
+Partitions = Mapping[str, Sequence[int]]
+
+
+class KafkaCluster:
+    """One Kafka cluster.
+
+    Args:
+        name: its name in LAKEHOUSE_KAFKA.
+        conf: the client's settings by librdkafka's names, `bootstrap.servers` at least; they may hold secrets.
+    """
+
+    def __init__(self, name: str, conf: Mapping[str, str]) -> None:
+        self._name = name
+        self.conf = dict(conf)
+
+    @classmethod
+    def of(cls, name: str, clusters: Mapping[str, Mapping[str, str]]) -> KafkaCluster:
+        """The cluster that LAKEHOUSE_KAFKA names so.
+
+        Raises:
+            SpecError: it names no such cluster, or does not say where its brokers are.
+        """
+        if "bootstrap.servers" not in clusters.get(name, {}):
+            known = ", ".join(sorted(clusters)) or "no cluster"
+            example = json.dumps({name: {"bootstrap.servers": "broker:9092"}})
+            msg = f"LAKEHOUSE_KAFKA does not say where the Kafka cluster {name!r} is, it names {known}: add {example}"
+            raise SpecError(msg)
+        return cls(name, clusters[name])
+
+    def held(self, source: KafkaSource) -> HeldOffsets:
+        """What the brokers hold of the source's topics, as far as every transaction there has ended.
+
+        Raises:
+            NotReadyError: no broker answers.
+            BadInputError: one of the topics does not exist.
+        """
+        try:
+            return self._held(source)
+        except KafkaException as error:
+            raise NotReadyError(self._unreachable(error)) from error
+
+    def record_group_offsets(self, group: str, ranges: OffsetRanges) -> None:
+        """Tell the brokers how far a consumer group has read, for their lag monitors; Millrace never reads it back.
+
+        Raises:
+            KafkaException: the brokers do not take it.
+        """
+        reached = [
+            TopicPartition(topic, partition, end)
+            for topic, partitions in ranges.items()
+            for partition, (_, end) in partitions.items()
+        ]
+        consumer = Consumer({**self.conf, **_QUIET, "group.id": group, "enable.auto.commit": False})
+        try:
+            consumer.commit(offsets=reached, asynchronous=False)
+        finally:
+            consumer.close()
+
+    def _held(self, source: KafkaSource) -> HeldOffsets:
+        admin = AdminClient({**self.conf, **_QUIET})
+        known = {name: topic.partitions for name, topic in admin.list_topics(timeout=_PATIENCE_S).topics.items()}
+        partitions = {topic: sorted(known[topic]) for topic in self._wanted(source, known)}
+        first = _offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+        end = _offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+        return HeldOffsets(_topic_ids(admin, partitions), first, end, _start(admin, partitions, source, first, end))
+
+    def _wanted(self, source: KafkaSource, known: Iterable[str]) -> list[str]:
+        if source.topic_pattern:
+            return [topic for topic in known if re.fullmatch(source.topic_pattern, topic)]
+        if missing := [topic for topic in source.topics if topic not in set(known)]:
+            there = ", ".join(sorted(topic for topic in known if not topic.startswith("__"))) or "none"
+            msg = (
+                f"The Kafka cluster {self._name} has no topic {', '.join(missing)}; its topics are {there}. Correct "
+                "source.topics of the spec, or create the topic."
+            )
+            raise BadInputError(msg)
+        return list(source.topics)
+
+    def _unreachable(self, error: KafkaException) -> str:
+        return (
+            f"The Kafka cluster {self._name} at {self.conf['bootstrap.servers']} does not answer "
+            f"({error.args[0].str()}). See that its brokers run and that LAKEHOUSE_KAFKA names them; the run tries "
+            "again."
+        )
+
+
+def _start(admin: AdminClient, partitions: Partitions, source: KafkaSource, first: Offsets, end: Offsets) -> Offsets:
+    """Where `starting_offsets` point; behind the last message where none is as young as the instant."""
+    if not isinstance(source.starting_offsets, datetime):
+        return first if source.starting_offsets == "earliest" else end
+    instant = OffsetSpec.for_timestamp(int(source.starting_offsets.timestamp() * 1000))
+    found = _offsets(admin, partitions, instant)
+    return {
+        topic: {partition: at if at >= 0 else end[topic][partition] for partition, at in offsets.items()}
+        for topic, offsets in found.items()
+    }
+
+
+def _offsets(admin: AdminClient, partitions: Partitions, wanted: OffsetSpec) -> dict[str, dict[int, int]]:
+    asked = {TopicPartition(topic, one): wanted for topic, ones in partitions.items() for one in ones}
+    if not asked:
+        return {}
+    answers: dict[TopicPartition, Future[Any]] = admin.list_offsets(
+        asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_PATIENCE_S
+    )
+    found: dict[str, dict[int, int]] = {topic: {} for topic in partitions}
+    for where, answer in answers.items():
+        found[where.topic][where.partition] = answer.result().offset
+    return found
+
+
+def _topic_ids(admin: AdminClient, topics: Iterable[str]) -> dict[str, str]:
+    described = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_PATIENCE_S) if topics else {}
+    return {topic: str(answer.result().topic_id) for topic, answer in described.items()}

@@ -1,0 +1,78 @@
+"""What a bronze batch needs of its source; landing files and Kafka topics each bring it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from include.contracts.job_report import FileRows, JobReport
+from include.control.batch import StreamPosition, Winner
+from spark_jobs.delta_io.batches import BatchPlan
+
+
+class BronzeRecords(Protocol):
+    """The records that a source delivers."""
+
+    @property
+    def origin(self) -> Mapping[str, str]:
+        """Column -> type, of what bronze keeps of where a row came from."""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the last plan left something for further batches."""
+
+    def check_delivered(self) -> None:
+        """Whether there is a source at all, before anything is created or started.
+
+        Raises:
+            NotReadyError: it has not arrived, or does not answer.
+        """
+
+    def plan(self, position: StreamPosition) -> BatchPlan | None:
+        """What the next batch loads, or None when there is nothing new."""
+
+    def read(self, session: SparkSession, plan: BatchPlan) -> DataFrame:
+        """The records: declared columns, `_rescued`, `_corrupt_record`, the origin, and what `placed` needs."""
+
+    def exempt(self) -> Column:
+        """True for a record that no rule judges."""
+
+    def source(self) -> Column:
+        """Where a record came from, as a person calls it."""
+
+    def placed(self, records: DataFrame) -> DataFrame:
+        """Add `_position`: where in its source a record stands."""
+
+    def require_as_planned(self, plan: BatchPlan) -> None:
+        """Whether the source still holds what a batch has read, so that it can be read once more.
+
+        Raises:
+            BadInputError: it does not.
+        """
+
+    def blame(self, error: Exception, plan: BatchPlan) -> None:
+        """Look for the part of the source that made a read fail.
+
+        Raises:
+            UnreadableFileError: it was found, and the next plan leaves it out.
+        """
+
+    def closed(
+        self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int], dropped: Callable[[], Mapping[str, int]]
+    ) -> Mapping[str, FileRows]:
+        """Do what a closed batch means to the source.
+
+        Args:
+            winner: the batch.
+            plan: what it has read.
+            counts: its records `read`, `quarantined` and `dropped`.
+            dropped: counts the dropped records of each source, by another Spark job.
+
+        Returns:
+            Landing file -> what became of its records.
+        """
+
+    def ended(self, report: JobReport) -> JobReport:
+        """The report with what the source has to say of the run."""

@@ -1,0 +1,161 @@
+"""Landing files as the source of a bronze table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from include.contracts.job_report import FileRows, JobReport
+from include.contracts.table_spec import BronzeSpec
+from include.control.batch import BatchSources, FileFact, StreamPosition, Winner, files_digest
+from include.control.delta_log import read_commit
+from include.control.ingest import FilePlan, plan_files, require_as_loaded
+from include.control.inspection import inspect
+from include.control.landing import list_files
+from include.errors import BadInputError, MillraceError, NotReadyError
+from spark_jobs.delta_io.batches import BatchPlan
+from spark_jobs.delta_io.landing_reads import SOURCE_FILE, read_landing
+from spark_jobs.layers.file_rows import quarantined_of_files, rows_of_files
+from spark_jobs.runtime.context import JobContext
+from spark_jobs.transforms.records import with_line_position
+
+_UNREADABLE = re.compile(r"FAILED_READ_FILE[^]]*\].*?file:/*(/\S+?)\.?\s", re.DOTALL)
+
+
+class UnreadableFileError(BadInputError):
+    """Raised when a file that looked sound could not be read; a new plan leaves it out."""
+
+
+class LandingRecords:
+    """The `BronzeRecords` of landing files.
+
+    Attributes:
+        files: what the last plan found.
+    """
+
+    origin: Mapping[str, str] = {SOURCE_FILE: "string"}
+
+    def __init__(self, context: JobContext, spec: BronzeSpec) -> None:
+        self._context = context
+        self._spec = spec
+        self.files = FilePlan()
+        self._landing = context.args.landing.resolve()
+        # A file is read through once a run, however many batches it takes.
+        self._inspected = cache(partial(inspect, landing=self._landing, spec=spec))
+        self._unreadable: dict[str, str] = {}
+
+    @property
+    def has_more(self) -> bool:
+        """Whether files are left for further batches."""
+        return self.files.later > 0
+
+    def check_delivered(self) -> None:
+        """Whether the interval's folder is there at all.
+
+        Raises:
+            NotReadyError: it is not.
+        """
+        list_files(self._spec, self._landing, self._context.args.interval)
+
+    def plan(self, position: StreamPosition) -> BatchPlan | None:
+        """The next files of the interval that no batch has loaded yet; broken ones are recorded and left out."""
+        self.files = plan_files(
+            self._spec,
+            self._landing,
+            self._context.args.interval,
+            self._context.ledger,
+            position.table_id,
+            self._look,
+        )
+        self._record_broken(position.table_id)
+        new = self.files.new
+        return BatchPlan(BatchSources(files=len(new), files_digest=files_digest(new)), new) if new else None
+
+    def read(self, session: SparkSession, plan: BatchPlan) -> DataFrame:
+        """The records of the plan's files."""
+        return read_landing(session, self._spec, self._landing, plan.files)
+
+    def exempt(self) -> Column:
+        """Every record of a file is judged."""
+        return F.lit(False)
+
+    def source(self) -> Column:
+        """The file."""
+        return F.col(SOURCE_FILE)
+
+    def placed(self, records: DataFrame) -> DataFrame:
+        """Add the record's number in its file as `_position`."""
+        return with_line_position(records)
+
+    def require_as_planned(self, plan: BatchPlan) -> None:
+        """Whether the files still hold what was loaded of them.
+
+        Raises:
+            BadInputError: one has other content, or is gone.
+        """
+        require_as_loaded(self._spec, plan.files, self._landing, self._inspected)
+
+    def blame(self, error: Exception, plan: BatchPlan) -> None:
+        """Remember the file that Spark could not read, so that the next plan leaves it out and loads the others.
+
+        Raises:
+            UnreadableFileError: it is one of the plan's.
+        """
+        found = _UNREADABLE.search(f"{error} ")
+        path = found[1].removeprefix(f"{self._landing}/") if found else ""
+        if path in {file.path for file in plan.files}:
+            self._unreadable[path] = f"Spark cannot read it to its end: {str(error).splitlines()[0][:300]}"
+            raise UnreadableFileError(path) from error
+
+    def closed(
+        self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int], dropped: Callable[[], Mapping[str, int]]
+    ) -> Mapping[str, FileRows]:
+        """What became of the records of each file."""
+        paths, table = self._context.paths, self._spec.table
+        commit = read_commit(paths.table(table), winner.version)
+        added = [paths.table(table) / name for name in commit.added] if commit else []
+        quarantined = quarantined_of_files(paths.quarantine(table), winner) if counts["quarantined"] else {}
+        left_out = dropped() if counts["dropped"] else {}
+        return rows_of_files([file.path for file in plan.files], added, quarantined, left_out)
+
+    def ended(self, report: JobReport) -> JobReport:
+        """The report with each file's status; the run ends as bad input if one was broken, else as not ready if one is
+        unfinished. Its rows and version are those of what was loaded."""
+        told = report.model_copy(update={"files": self._statuses()})
+        if self.files.broken:
+            what = "cannot be loaded, the others are. Have them delivered again, then clear this task:"
+            return self._as(told, BadInputError, self.files.broken, what)
+        if self.files.unfinished:
+            what = "are still being written, the others are loaded. The run tries again:"
+            return self._as(told, NotReadyError, self.files.unfinished, what)
+        return told
+
+    def _as(self, report: JobReport, error: type[MillraceError], files: tuple[FileFact, ...], what: str) -> JobReport:
+        every = len(files) + len(self.files.loaded) + len(self.files.new)
+        lines = [f"  {file.path}: {file.defect}".removesuffix(": ") for file in files]
+        message = "\n".join([f"{self._spec.table}: {len(files)} of {every} files {what}", *lines])
+        return report.model_copy(update={"outcome": error.outcome, "error_class": error.__name__, "message": message})
+
+    def _statuses(self) -> dict[str, str]:
+        """file -> `loaded`, `unfinished`, or `failed: <defect>`."""
+        files = self.files
+        return {
+            **{file.path: "loaded" for file in (*files.loaded, *files.new)},
+            **{file.path: "unfinished" for file in files.unfinished},
+            **{file.path: f"failed: {file.defect}" for file in files.broken},
+        }
+
+    def _look(self, file: FileFact) -> FileFact:
+        """The file read through; one that Spark could not read is as broken as any other."""
+        defect = self._unreadable.get(file.path)
+        inspected = self._inspected(file)
+        return inspected.model_copy(update={"defect": defect}) if defect else inspected
+
+    def _record_broken(self, table_id: str) -> None:
+        known = self._context.ledger.failed_files(self._spec.table, table_id)
+        new = [file for file in self.files.broken if known.get(file.path) != file]
+        self._context.ledger.record_failed(self._spec.table, table_id, self._context.args.interval, new)

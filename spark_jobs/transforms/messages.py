@@ -1,0 +1,115 @@
+"""From Kafka messages to bronze rows: the value parsed as the source says, and where each message stood."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import from_avro
+
+from include.contracts.bronze_sources import KafkaSource
+from include.contracts.table_spec import BronzeSpec
+from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_columns, parse_json
+
+NULL_MESSAGE = "_null_message"
+"""Whether the message has a key and no value, which is how a compacted topic says that a key is deleted."""
+
+ORIGIN = {
+    "_topic": "string",
+    "_partition": "int",
+    "_offset": "bigint",
+    "_timestamp": "timestamp",
+    "_key": "binary",
+    NULL_MESSAGE: "boolean",
+}
+"""What bronze keeps of every message beside its value."""
+
+_VALUE = "_value"
+
+HEADERS = {"_headers": "array<struct<key:string,value:binary>>"}
+"""What it keeps of messages whose source asks for headers."""
+
+
+def origin_columns(source: KafkaSource) -> dict[str, str]:
+    """The columns that say where a message came from, with their types."""
+    return {**ORIGIN, **HEADERS} if source.headers else ORIGIN
+
+
+def message_rows(messages: DataFrame, spec: BronzeSpec) -> DataFrame:
+    """Rows from Kafka messages.
+
+    Args:
+        messages: the columns of Spark's Kafka source.
+        spec: the bronze table; columns that the source's `transforms` do not give are read from the value.
+
+    Returns:
+        The declared columns, `_rescued`, `_corrupt_record` and the origin columns. A value that is no text where it
+        should be stands in base64 in `_corrupt_record`. Of a null message all that comes from the value is null.
+    """
+    source = spec.kafka_source
+    kinds = {name: column.type for name, column in spec.columns.items()}
+    given = (F.expr(sql).alias(name) for name, sql in source.transforms.items())
+    origin = {name: _origin()[name] for name in origin_columns(source)}
+    received = messages.select(
+        F.col("value").alias(_VALUE), *(column.alias(name) for name, column in origin.items()), *given
+    )
+    rows = _PARSE[source.format](received, kinds, source)
+    return rows.select(*kinds, RESCUED, CORRUPT, *origin)
+
+
+def _origin() -> dict[str, Column]:
+    taken = {name: F.col(name.removeprefix("_")) for name in (*ORIGIN, *HEADERS) if name != NULL_MESSAGE}
+    return {**taken, NULL_MESSAGE: F.col("value").isNull()}
+
+
+def _json_rows(received: DataFrame, kinds: Mapping[str, str], _: KafkaSource) -> DataFrame:
+    rows = parse_json(received.withColumn(RECORD, F.col(_VALUE).cast("string")), kinds)
+    return rows.withColumn(CORRUPT, F.coalesce(_unreadable(), CORRUPT))
+
+
+def _csv_rows(received: DataFrame, kinds: Mapping[str, str], source: KafkaSource) -> DataFrame:
+    schema = ", ".join(f"`{name}` string" for name in (*_of_value(kinds, source), CORRUPT))
+    options = {"sep": source.delimiter, "columnNameOfCorruptRecord": CORRUPT}
+    fields = F.from_csv(F.col(_VALUE).cast("string"), F.lit(schema), options)
+    parsed = received.withColumn("_fields", fields).select("*", "_fields.*").drop("_fields")
+    return _rows(parsed.withColumn(CORRUPT, F.coalesce(_unreadable(), CORRUPT)), kinds, source)
+
+
+def _avro_rows(received: DataFrame, kinds: Mapping[str, str], source: KafkaSource) -> DataFrame:
+    # Of bytes that do not fit its schema from_avro makes a record of nulls. As the one field of another record, which
+    # Avro writes as the same bytes, the value itself is null then.
+    inside = {"name": "value", "type": json.loads(str(source.avro_schema))}
+    wrapped = json.dumps({"type": "record", "name": "millrace_message", "fields": [inside]})
+    read = received.withColumn("_fields", from_avro(_VALUE, wrapped, {"mode": "PERMISSIVE"})["value"])
+    broken = F.when(F.col(_VALUE).isNotNull() & F.col("_fields").isNull(), F.base64(_VALUE))
+    parsed = read.select("*", "_fields.*", broken.alias(CORRUPT)).drop("_fields")
+    return _rows(parsed, kinds, source)
+
+
+def _raw_rows(received: DataFrame, kinds: Mapping[str, str], source: KafkaSource) -> DataFrame:
+    parsed = received.withColumns({name: F.col(_VALUE) for name in _of_value(kinds, source)})
+    return _rows(parsed.withColumn(CORRUPT, F.lit(None).cast("string")), kinds, source)
+
+
+def _of_value(kinds: Mapping[str, str], source: KafkaSource) -> list[str]:
+    return [name for name in kinds if name not in source.transforms]
+
+
+def _rows(parsed: DataFrame, kinds: Mapping[str, str], source: KafkaSource) -> DataFrame:
+    return parse_columns(parsed.drop(_VALUE), kinds, tuple(origin_columns(source)))
+
+
+def _unreadable() -> Column:
+    """The value where it is no text at all, which a parser would take for a record without fields."""
+    text = F.col(_VALUE).cast("string")
+    return F.when(~F.is_valid_utf8(text), F.base64(_VALUE)).when(F.trim(text) == "", text)
+
+
+_PARSE: dict[str, Callable[[DataFrame, Mapping[str, str], KafkaSource], DataFrame]] = {
+    "json": _json_rows,
+    "csv": _csv_rows,
+    "avro": _avro_rows,
+    "raw": _raw_rows,
+}

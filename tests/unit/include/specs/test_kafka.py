@@ -1,0 +1,63 @@
+"""Specs of bronze tables that read Kafka: each mistake is named where it stands, with its likely fix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.contracts.table_spec import BronzeSpec
+from tests.support.refusals import problems_of, the_problem
+from tests.support.specs import bronze_document, bronze_spec, write_specs
+
+SOURCE = {"kafka": "main", "topics": ["orders"], "format": "json"}
+RAW = {"value": {"type": "binary"}}
+
+
+def test_a_source_that_names_a_cluster_reads_kafka() -> None:
+    spec = bronze_spec(source=SOURCE)
+    assert spec.reads_kafka
+    assert spec.kafka_source.label == "Kafka main: orders"
+    with pytest.raises(TypeError, match="loads no landing files"):
+        _ = spec.landing_source
+    assert BronzeSpec.model_validate(spec.model_dump(by_alias=True)) == spec
+
+
+def test_how_large_batches_are_does_not_change_what_rows_are() -> None:
+    one, other = (bronze_spec(source={**SOURCE, "max_messages_per_batch": number}) for number in (1, 2))
+    assert one.spec_hash == other.spec_hash != bronze_spec(source={**SOURCE, "topics": ["others"]}).spec_hash
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "message", "fix"),
+    [
+        ({"topcis": ["orders"]}, "source.topcis", "unknown key", "did you mean 'topics'?"),
+        ({"format": "jsn"}, "source.format", "unknown value", "did you mean 'json'?"),
+        ({"topic_pattern": "orders-.*"}, "source", "either topics", ""),
+        ({"topics": []}, "source", "either topics", ""),
+        ({"format": "avro"}, "source", "avro_schema go together", ""),
+        ({"format": "avro", "avro_schema": "{"}, "source.avro_schema", "an Avro schema is JSON", ""),
+        ({"format": "avro", "avro_schema": '"int"'}, "source.avro_schema", "must be a record", ""),
+        ({"starting_offsets": "yesterday"}, "source.starting_offsets", "write earliest, latest, or an instant", ""),
+        ({"starting_offsets": "2013-01-01"}, "source.starting_offsets", "an instant with its zone", ""),
+        ({"transforms": {"ordr_id": "key"}}, "source.transforms.ordr_id", "no such column", "did you mean 'order_id'?"),
+        ({"allowed_latency": "10"}, "source.allowed_latency", "is not a wait", ""),
+    ],
+)
+def test_each_mistake_is_named_with_its_likely_fix(
+    tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
+) -> None:
+    problem = the_problem(write_specs(tmp_path, bronze_document(source={**SOURCE, **changes})))
+    assert (problem.key, problem.line > 1) == (key, True)
+    assert message in problem.message
+    assert problem.fix.startswith(fix)
+
+
+def test_raw_bytes_fill_no_column_but_their_own(tmp_path: Path) -> None:
+    raw = {**SOURCE, "format": "raw"}
+    sized = {**RAW, "size": {"type": "int"}}
+    fine = bronze_document(source={**raw, "transforms": {"size": "length(value)"}}, columns=sized)
+    assert problems_of(write_specs(tmp_path, fine)) == ()
+    problem = the_problem(write_specs(tmp_path, bronze_document(source=raw, columns=sized)))
+    assert (problem.key, problem.message) == ("columns.size", "raw bytes have no fields")
