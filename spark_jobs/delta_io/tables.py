@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from include.contracts.table_spec import TableSpec
 from include.control.retention import retention_of
 from include.errors import BadInputError
-from spark_jobs.delta_io.conflicts import Conflict, conflict_of
+from spark_jobs.delta_io.table_creation import create_table
 
 LOG_RETENTION = timedelta(days=30)
 
@@ -74,7 +74,7 @@ def ensure_table(open_session: OpenSession, path: Path, shape: TableShape) -> No
     """
     if not DeltaTable.is_deltatable(str(path)):
         with open_session({}) as session:
-            _create(session, path, shape)
+            create_table(path, lambda: session.sql(_create_statement(path, shape)))
     _check_columns(path, shape)
     _check_reader_version(path)
     if changed := _changed_properties(path, shape):
@@ -107,15 +107,6 @@ def sql_text(value: str) -> str:
     """
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
-
-
-def _create(spark: SparkSession, path: Path, shape: TableShape) -> None:
-    try:
-        spark.sql(_create_statement(path, shape))
-    except Exception as error:
-        # Two writers that create one table: the other one's is as good, and is checked like any other.
-        if conflict_of(error) not in {Conflict.PROTOCOL_CHANGED, Conflict.METADATA_CHANGED, Conflict.CONCURRENT_WRITE}:
-            raise
 
 
 def _create_statement(path: Path, shape: TableShape) -> str:
