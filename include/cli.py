@@ -78,15 +78,26 @@ def plan(
 
 @app.command()
 def run(
-    interval: Day, to: LastDay = None, domain: Domain = None, table: Tables = None, reprocess: Reprocess = False
+    interval: Day | None = None,
+    to: LastDay = None,
+    domain: Domain = None,
+    table: Tables = None,
+    reprocess: Reprocess = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Instead of an interval: go on with whatever is new, until stopped.")
+    ] = False,
 ) -> None:
-    """Run all layers for an interval in one Spark driver, through the same jobs as Airflow."""
-    from include.cli_run import run_selection
-    from include.cli_selection import select
+    """Run all layers for an interval in one Spark driver, through the same jobs as Airflow; or follow their sources."""
+    from include.cli_run import follow_selection, run_selection
+    from include.cli_selection import select, today
     from include.settings import Settings
 
+    if follow == bool(interval) or (follow and (to or reprocess)):
+        raise typer.BadParameter("say either --interval (with --to or --reprocess), or --follow alone")
     settings = Settings()
-    selection = select(settings.tables, domain, table, interval, to)
+    selection = select(settings.tables, domain, table, interval or today(), to)
+    if follow:
+        raise typer.Exit(follow_selection(selection, settings))
     raise typer.Exit(run_selection(selection, settings, reprocess=reprocess))
 
 

@@ -9,14 +9,15 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 from urllib.parse import urlsplit
 
-from include.contracts.interval_args import APPLICATION, IntervalArgs
+from include.contracts.interval_args import FOLLOW_DOMAIN, RUN_INTERVAL, DomainArgs
 from include.contracts.job_report import JobReport
 from include.errors import SparkUnavailableError
 from include.settings import PROJECT, Settings
@@ -46,12 +47,37 @@ class DriverEnd:
 
 
 class Driver:
-    """One run of the interval driver."""
+    """One run of a driver: of the one for an interval, or of the one that follows the sources of a domain."""
 
-    def __init__(self, settings: Settings, arguments: IntervalArgs) -> None:
+    def __init__(self, settings: Settings, arguments: DomainArgs) -> None:
         self._settings = settings
         self._arguments = arguments
         self._exit_code = 0
+
+    def followed(self) -> Iterator[JobReport]:
+        """Start the driver that follows its sources, and give each report as it appears, until the driver has ended.
+
+        SIGTERM and Ctrl-C tell it to end after the current commit; a second one ends it at once.
+
+        Raises:
+            SparkUnavailableError: there is no Spark to start.
+        """
+        shown: set[Path] = set()
+        self._arguments.reports.mkdir(parents=True, exist_ok=True)
+        with _signals(self._ask_to_stop, signal.SIGTERM, signal.SIGINT), self._process(FOLLOW_DOMAIN) as process:
+            has_ended = False
+            while not has_ended:
+                has_ended = process.poll() is not None
+                for path in sorted(set(self._arguments.reports.glob("*.json")) - shown):
+                    shown.add(path)
+                    yield JobReport.model_validate_json(path.read_text())
+                time.sleep(0 if has_ended else _POLL_S)
+            self._exit_code = process.wait()
+
+    def _ask_to_stop(self, signum: int, frame: FrameType | None) -> None:
+        if self._arguments.stop.exists():
+            _leave(signum, frame)
+        self._arguments.stop.touch()
 
     def reports(self, tables: Iterable[str]) -> Iterator[JobReport]:
         """Start the driver and give each table's report as it appears, until the driver has ended.
@@ -62,7 +88,7 @@ class Driver:
             SparkUnavailableError: there is no Spark to start.
         """
         awaited = list(tables)
-        with self._process() as process:
+        with _signals(_leave, signal.SIGTERM), self._process(RUN_INTERVAL) as process:
             while awaited:
                 has_ended = process.poll() is not None
                 for report in self._arrived(awaited):
@@ -75,23 +101,19 @@ class Driver:
 
     def end(self) -> DriverEnd:
         """How the driver ended, once the reports are through."""
-        lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = self._arguments.log.read_text(encoding="utf-8", errors="replace").splitlines()
         said = [line for line in lines if line.strip() and not line.startswith("\tat ")]
-        return DriverEnd(self._exit_code, self._log, "\n".join(said[-_LAST_LINES:]))
-
-    @property
-    def _log(self) -> Path:
-        return self._arguments.reports / "driver.log"
+        return DriverEnd(self._exit_code, self._arguments.log, "\n".join(said[-_LAST_LINES:]))
 
     def _arrived(self, awaited: Iterable[str]) -> list[JobReport]:
-        found = (JobReport.load(self._arguments.report_of(table)) for table in awaited)
+        found = (JobReport.load(self._arguments.reports / f"{table}.json") for table in awaited)
         return [report for report in found if report]
 
     @contextmanager
-    def _process(self) -> Iterator[subprocess.Popen[bytes]]:
-        command = driver_command(self._settings, self._arguments, os.environ)
-        self._log.parent.mkdir(parents=True, exist_ok=True)
-        with self._log.open("wb") as log, _sigterm_as_exit():
+    def _process(self, application: str) -> Iterator[subprocess.Popen[bytes]]:
+        command = driver_command(self._settings, application, self._arguments, os.environ)
+        self._arguments.reports.mkdir(parents=True, exist_ok=True)
+        with self._arguments.log.open("wb") as log:
             process = subprocess.Popen(
                 command,
                 stdout=log,
@@ -105,22 +127,24 @@ class Driver:
                 _end_tree(process)
 
 
-def driver_command(settings: Settings, arguments: IntervalArgs, environment: Mapping[str, str]) -> list[str]:
+def driver_command(
+    settings: Settings, application: str, arguments: DomainArgs, environment: Mapping[str, str]
+) -> list[str]:
     """The driver's command: plain Python against the Spark Connect server of SPARK_REMOTE, else a local spark-submit.
 
     Raises:
         SparkUnavailableError: the server does not answer, or there are no jars to start Spark with.
     """
-    application = str(PROJECT / APPLICATION)
+    file = str(PROJECT / application)
     if remote := environment.get("SPARK_REMOTE"):
         _require_answer(remote)
-        return [sys.executable, application, *arguments.to_argv()]
+        return [sys.executable, file, *arguments.to_argv()]
     try:
         conf = launch_conf(settings.jars, MASTER)
     except FileNotFoundError as error:
         raise SparkUnavailableError(str(error)) from error
     stated = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
-    return [str(_spark_home() / "bin" / "spark-submit"), "--master", MASTER, *stated, application, *arguments.to_argv()]
+    return [str(_spark_home() / "bin" / "spark-submit"), "--master", MASTER, *stated, file, *arguments.to_argv()]
 
 
 def driver_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -169,15 +193,17 @@ def _end_tree(process: subprocess.Popen[bytes]) -> None:
             continue
 
 
+def _leave(signum: int, _frame: FrameType | None) -> NoReturn:
+    """Turn a signal into an exception, so that the driver is ended too."""
+    raise SystemExit(128 + signum)
+
+
 @contextmanager
-def _sigterm_as_exit() -> Iterator[None]:
-    """Turn SIGTERM into an exception for a while, so that the driver is ended too."""
-
-    def leave(signum: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + signum)
-
-    before = signal.signal(signal.SIGTERM, leave)
+def _signals(handler: Callable[[int, FrameType | None], None], *signals: signal.Signals) -> Iterator[None]:
+    """Let `handler` have these signals for a while."""
+    before = {one: signal.signal(one, handler) for one in signals}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for one, earlier in before.items():
+            signal.signal(one, earlier)

@@ -8,8 +8,7 @@ from include.cli_driver import Driver, DriverEnd
 from include.cli_output import console
 from include.cli_reports import ending, failure_lines, report_line, report_table, worst
 from include.cli_selection import Selection
-from include.contracts.interval import Interval
-from include.contracts.interval_args import IntervalArgs
+from include.contracts.interval_args import DomainArgs, IntervalArgs
 from include.contracts.job_report import JobReport
 from include.errors import ExitCode
 from include.paths import LakehousePaths
@@ -22,31 +21,44 @@ def run_selection(selection: Selection, settings: Settings, *, reprocess: bool) 
     Raises:
         SparkUnavailableError: there is no Spark to start.
     """
-    run_id = f"cli__{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    run_id = _run_id()
     for interval in selection.intervals:
-        code = _run_interval(
-            selection, _arguments(selection, interval, settings, run_id, reprocess=reprocess), settings
-        )
+        common = _arguments(selection, settings, run_id, f"{interval.start:%Y-%m-%dT%H%M%SZ}")
+        code = _run_interval(selection, common.at(interval, reprocess=reprocess), settings)
         if code is not ExitCode.OK:
             return code
     return ExitCode.OK
 
 
-def _arguments(
-    selection: Selection, interval: Interval, settings: Settings, run_id: str, *, reprocess: bool
-) -> IntervalArgs:
+def follow_selection(selection: Selection, settings: Settings) -> ExitCode:
+    """Run the tables whenever their sources have something new, in one driver, until told to stop; show each run.
+
+    Raises:
+        SparkUnavailableError: there is no Spark to start.
+    """
+    driver = Driver(settings, _arguments(selection, settings, _run_id(), "follow"))
+    out, reports = console(), list[JobReport]()
+    out.print(f"Following {selection.domain}: Ctrl-C or SIGTERM ends it after the current commit.")
+    for report in driver.followed():
+        reports = [one for one in reports if one.table != report.table] + [report]
+        out.print(report_line(report))
+    return _conclude(driver.end(), reports, [report.table for report in reports])
+
+
+def _run_id() -> str:
+    return f"cli__{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _arguments(selection: Selection, settings: Settings, run_id: str, folder: str) -> DomainArgs:
     tables = tuple(spec.table for spec in selection.specs)
-    return IntervalArgs(
+    return DomainArgs(
         domain=selection.domain,
-        interval_start=interval.start,
-        interval_end=interval.end,
         run_id=run_id,
         root=settings.root,
         landing=settings.landing,
         tables=settings.tables,
-        reports=LakehousePaths(settings.root).reports / run_id / f"{interval.start:%Y-%m-%dT%H%M%SZ}",
+        reports=LakehousePaths(settings.root).reports / run_id / folder,
         table=tables if selection.names_tables else (),
-        reprocess=reprocess,
     )
 
 

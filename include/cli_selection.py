@@ -56,6 +56,11 @@ def select(folder: Path, domain: str | None, tables: Sequence[str] | None, inter
     return Selection(catalog, name, chosen, intervals, bool(tables))
 
 
+def today() -> str:
+    """The UTC day that it is, as `--interval` takes it."""
+    return f"{datetime.now(UTC):%Y-%m-%d}"
+
+
 def parse_intervals(text: str, to: str | None = None) -> tuple[Interval, ...]:
     """The intervals that `--interval` and `--to` state.
 

@@ -1,4 +1,4 @@
-"""The arguments of the driver that carries the tables of one domain through one interval."""
+"""The arguments of the drivers that carry the tables of one domain: through one interval, or on and on."""
 
 from __future__ import annotations
 
@@ -8,35 +8,61 @@ from include.contracts.command_line import CommandLine
 from include.contracts.interval import Instant, Interval
 from include.contracts.job_args import JobArgs
 
-APPLICATION = "spark_jobs/jobs/run_interval.py"
-"""The driver's file, relative to the project."""
+RUN_INTERVAL = "spark_jobs/jobs/run_interval.py"
+"""The file of the driver that runs one interval, relative to the project."""
+
+FOLLOW_DOMAIN = "spark_jobs/jobs/follow_domain.py"
+"""The file of the driver that goes on until it is told to stop."""
 
 
-class IntervalArgs(CommandLine):
-    """What to run.
+class DomainArgs(CommandLine):
+    """Which tables to run, and where things lie.
 
     Attributes:
         domain: the domain whose tables are run, in build order.
-        interval_start: start of the interval (UTC, inclusive).
-        interval_end: end of the interval (UTC, exclusive).
         run_id: who asked.
         root: the lakehouse root.
         landing: the landing root.
         tables: the folder of the table specs.
-        reports: folder that gets one report a table, `<table>.json`.
+        reports: folder that gets the reports.
         table: only these tables; all of the domain when left out.
-        reprocess: read the interval's bronze rows again, whatever was consumed.
     """
 
     domain: str
-    interval_start: Instant
-    interval_end: Instant
     run_id: str
     root: Path
     landing: Path
     tables: Path
     reports: Path
     table: tuple[str, ...] = ()
+
+    @property
+    def stop(self) -> Path:
+        """The file whose presence tells a driver that follows its sources to end after the current commit."""
+        return self.reports / "stop"
+
+    @property
+    def log(self) -> Path:
+        """The file with all that the driver says."""
+        return self.reports / "driver.log"
+
+    def at(self, interval: Interval, *, reprocess: bool = False) -> IntervalArgs:
+        """The same for one interval."""
+        given = self.model_dump(include=set(DomainArgs.model_fields))
+        return IntervalArgs(**given, interval_start=interval.start, interval_end=interval.end, reprocess=reprocess)
+
+
+class IntervalArgs(DomainArgs):
+    """What to run.
+
+    Attributes:
+        interval_start: start of the interval (UTC, inclusive).
+        interval_end: end of the interval (UTC, exclusive).
+        reprocess: read the interval's bronze rows again, whatever was consumed.
+    """
+
+    interval_start: Instant
+    interval_end: Instant
     reprocess: bool = False
 
     @property

@@ -37,11 +37,11 @@ def run(context: JobContext) -> JobReport:
 
 
 def _batches(context: JobContext, ingest: BronzeIngest) -> list[BatchResult]:
-    """Commit batches until nothing is left that can be loaded."""
+    """Commit batches until nothing is left that can be loaded, or the run is asked to end."""
     # Each unreadable file is left out of the next plan, so this ends after as many rounds as there are such files.
     patient = Retrying(retry=retry_if_exception_type(UnreadableFileError), reraise=True)
     results = [patient(commit_batch, context, ingest)]
-    while ingest.records.has_more:
+    while ingest.records.has_more and not context.is_to_stop():
         log.info("%s: the source holds more than one batch takes; going on", context.spec.table)
         results.append(patient(commit_batch, context, ingest))
     return results

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,9 +26,15 @@ from spark_jobs.runtime.session import own_session
 
 @dataclass(frozen=True)
 class JobContext:
-    """The arguments of a job and what follows from them."""
+    """The arguments of a job and what follows from them.
+
+    Attributes:
+        args: the arguments.
+        is_to_stop: whether the job is asked to end after the current commit, though there is more to do.
+    """
 
     args: JobArgs
+    is_to_stop: Callable[[], bool] = lambda: False
 
     @cached_property
     def kafka(self) -> dict[str, dict[str, str]]:

@@ -1,0 +1,119 @@
+"""Follow the sources of a domain in one driver: run each table whenever there is something new, until told to stop.
+
+Told so by a file (`DomainArgs.stop`), which is looked for between any two commits: a signal to a driver under
+spark-submit would reach Spark's JVM as well, and end it in the middle of one.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from include.catalog import Catalog, load_catalog
+from include.contracts.interval import Interval
+from include.contracts.interval_args import DomainArgs
+from include.contracts.job_args import WRITER_OF_LAYER, JobArgs
+from include.contracts.job_report import JobReport
+from include.contracts.table_spec import AnySpec
+from include.control.planner import advise
+from include.errors import ExitCode, MillraceError, NotReadyError
+from include.settings import Settings
+from spark_jobs.jobs.run_interval import RUN
+from spark_jobs.runtime.context import JobContext
+from spark_jobs.runtime.entrypoint import run_and_report, start_process
+
+log = logging.getLogger(__name__)
+
+PAUSE_S = 5.0
+"""How long to wait after a round in which nothing was new."""
+
+_MENDS_ITSELF = (ExitCode.OK, ExitCode.NOT_READY, ExitCode.CONFLICT, ExitCode.SPARK_UNAVAILABLE)
+
+
+class DomainFollower:
+    """Runs the tables of a domain round by round.
+
+    Args:
+        args: which tables, and where the stop file is.
+        catalog: all specs.
+    """
+
+    def __init__(self, args: DomainArgs, catalog: Catalog) -> None:
+        self._args = args
+        self._catalog = catalog
+        self._settings = Settings(root=args.root, landing=args.landing, tables=args.tables)
+        self._ran = 0
+        self._said: dict[str, str] = {}
+
+    def follow(self) -> ExitCode:
+        """Go on until told to stop, or until a table ends in a way that does not mend itself."""
+        while not self._is_to_stop():
+            reports = list(self._round())
+            for report in reports:
+                if report.exit_code not in _MENDS_ITSELF:
+                    return report.exit_code
+            if not any(report.exit_code is ExitCode.OK for report in reports):
+                self._pause()
+        return ExitCode.OK
+
+    def _round(self) -> Iterator[JobReport]:
+        """Run each table that has something new, in build order, up to the first that does not end well."""
+        for spec in self._catalog.of_domain(self._args.domain):
+            wanted = not self._args.table or spec.table in self._args.table
+            if self._is_to_stop():
+                return
+            if wanted and self._has_news(spec):
+                report = self._run(spec)
+                yield report
+                if report.exit_code is not ExitCode.OK:
+                    return
+
+    def _has_news(self, spec: AnySpec) -> bool:
+        """Whether the planner finds anything to do; asking it starts no Spark."""
+        said = ""
+        try:
+            return not advise(spec, self._catalog, today(), self._settings).nothing_new
+        except NotReadyError as error:
+            said = str(error)
+            return False
+        except MillraceError:
+            # The job itself meets the same, and says so in a report.
+            return True
+        finally:
+            self._say(spec.table, said)
+
+    def _say(self, table: str, what: str) -> None:
+        """Log what a table waits for, once."""
+        if what and self._said.get(table) != what:
+            log.info("%s", what)
+        self._said[table] = what
+
+    def _run(self, spec: AnySpec) -> JobReport:
+        self._ran += 1
+        report = self._args.reports / f"{self._ran:06d}.{spec.table}.json"
+        job_args: JobArgs = self._args.at(today()).for_table(spec.table).model_copy(update={"report": report})
+        job = WRITER_OF_LAYER[spec.layer]
+        return run_and_report(job, RUN[job], job_args, JobContext(job_args, is_to_stop=self._is_to_stop))
+
+    def _is_to_stop(self) -> bool:
+        return self._args.stop.exists()
+
+    def _pause(self) -> None:
+        until = time.monotonic() + PAUSE_S
+        while time.monotonic() < until and not self._is_to_stop():
+            time.sleep(0.2)
+
+
+def today() -> Interval:
+    """The UTC day that it is: the label of batches whose source knows no intervals."""
+    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return Interval(start=midnight, end=midnight + timedelta(days=1))
+
+
+if __name__ == "__main__":
+    start_process()
+    told = DomainArgs.from_argv(sys.argv[1:])
+    sys.exit(DomainFollower(told, load_catalog(told.tables)).follow())

@@ -1,0 +1,137 @@
+"""Drivers that read a real topic are killed, race and are told to stop while messages arrive: each message once."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from embedded.airflow import clean_environment
+from embedded.home import Home, free_port
+from embedded.kafka_broker import KafkaBroker
+from embedded.spark_server import SparkServer, stop_spark
+from include.control.delta_log import commits_after, latest_version
+from include.control.ledger import Ledger
+from include.errors import ExitCode
+from include.settings import PROJECT, Settings
+from tests.support.kafka_topic import KafkaTopic
+from tests.support.killed_drivers.drivers import Drivers
+from tests.support.killed_drivers.places import BEFORE_INTENT
+from tests.support.killed_drivers.steps import steps_of
+from tests.support.lakehouse import Lakehouse, order
+from tests.support.specs import bronze_document
+
+ORDERS = "bronze.orders"
+
+
+@pytest.fixture(scope="module")
+def environment(broker: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """What a driver finds a warm Spark server of this module, and the broker, by."""
+    home = Home(tmp_path_factory.mktemp("spark"))
+    home.prepare()
+    server = SparkServer(home, Settings().jars, free_port())
+    server.start(clean_environment())
+    try:
+        server.wait()
+        kafka = f'{{"main": {{"bootstrap.servers": "{broker.address}"}}}}'
+        yield {**clean_environment(), **server.client_env(), "LAKEHOUSE_KAFKA": kafka}
+    finally:
+        stop_spark(home)
+
+
+@pytest.fixture
+def fed(tmp_path: Path, topic: KafkaTopic) -> Lakehouse:
+    """A lakehouse whose orders come from the topic, three messages a batch."""
+    shop = Lakehouse(tmp_path)
+    source = {"kafka": "main", "topics": [topic.name], "format": "json", "max_messages_per_batch": 3}
+    shop.specs(bronze_document(source=source))
+    return shop
+
+
+def landed(shop: Lakehouse) -> list[int]:
+    """The offset of every message that is in bronze or in its quarantine, as often as it is there."""
+    rows = [offset for (offset,) in shop.rows(ORDERS, "_offset")]
+    return sorted(rows + [row["position"] for row in shop.quarantine(ORDERS)])
+
+
+def lakehouse_run(shop: Lakehouse, environment: dict[str, str], *options: str) -> subprocess.Popen[str]:
+    """Start `lakehouse run` as a person does."""
+    places = {f"LAKEHOUSE_{name.upper()}": str(shop.folder / name) for name in ("landing", "tables")}
+    command = [Path(sys.executable).parent / "lakehouse", "run", *options]
+    known = {**environment, **places, "LAKEHOUSE_ROOT": str(shop.folder / "lake")}
+    return subprocess.Popen(
+        command, env=known, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def test_killed_after_every_step_in_turn_while_messages_arrive_each_is_landed_once(
+    environment: dict[str, str], fed: Lakehouse, topic: KafkaTopic, tmp_path: Path
+) -> None:
+    sent = 0
+    with Drivers(environment, tmp_path / "driver.log") as drivers:
+        for place in (BEFORE_INTENT, *steps_of(ORDERS)):
+            arriving = [order(sent, 1), "{broken"] if sent else [*(order(number, 1) for number in range(3)), "[]", "{"]
+            topic.send(*arriving)
+            sent += len(arriving)
+            ended = drivers.run(fed, ORDERS, 1, dies=place)
+            assert ended.code == -signal.SIGKILL, ended.said
+        ended = drivers.run(fed, ORDERS, 1)
+    assert ended.code == ExitCode.OK, ended.said
+    assert landed(fed) == list(range(sent))
+    assert len(fed.quarantine(ORDERS)) == 1 + len([BEFORE_INTENT, *steps_of(ORDERS)])
+    commits = [commit for commit in commits_after(fed.paths.table(ORDERS), -1) if commit.txns]
+    spans = [commit.metadata["sources"]["offsets"][topic.name]["0"] for commit in commits]
+    assert [start for start, _ in spans[1:]] == [end for _, end in spans[:-1]], "each starts where the last one ended"
+
+
+def test_two_runs_of_one_table_at_once_land_each_message_once(
+    environment: dict[str, str], fed: Lakehouse, topic: KafkaTopic
+) -> None:
+    topic.send(*(order(number, 1) for number in range(11)))
+    racing = [lakehouse_run(fed, environment, "--interval", f"2013-01-0{day}") for day in (1, 2)]
+    with ThreadPoolExecutor() as both:
+        said = list(both.map(lambda run: run.communicate(timeout=200)[0], racing))
+    assert [run.returncode for run in racing] == [ExitCode.OK, ExitCode.OK], said
+    assert landed(fed) == list(range(11))
+
+
+def test_following_goes_on_with_what_is_new_and_ends_after_the_current_commit_when_told_to(
+    environment: dict[str, str], fed: Lakehouse, topic: KafkaTopic
+) -> None:
+    topic.send(order(0, 1))
+    following = lakehouse_run(fed, environment, "--follow")
+    try:
+        _wait_until(lambda: landed_so_far(fed) == 1)
+        topic.send(*(order(number, 1) for number in range(1, 15)))
+        _wait_until(lambda: landed_so_far(fed) > 1)
+        following.send_signal(signal.SIGTERM)
+        said, _ = following.communicate(timeout=60)
+    finally:
+        following.kill()
+    assert following.returncode == ExitCode.OK, said
+    assert said.count("bronze.orders ") == 2, said
+    there = landed(fed)
+    assert 1 < len(there) < 15, "it did not wait for all messages"
+    last = Ledger(fed.paths).last_committed(ORDERS, DeltaTable(str(fed.paths.table(ORDERS))).metadata().id, "main")
+    assert last is not None
+    assert Ledger(fed.paths).closed(last), "the batch that was under way was finished"
+    assert lakehouse_run(fed, environment, "--interval", "2013-01-01").wait(200) == ExitCode.OK
+    assert landed(fed) == list(range(15))
+
+
+def landed_so_far(shop: Lakehouse) -> int:
+    return len(landed(shop)) if latest_version(shop.paths.table(ORDERS)) > 0 else 0
+
+
+def _wait_until(is_true: Callable[[], bool], patience_s: float = 60) -> None:
+    deadline = time.monotonic() + patience_s
+    while not is_true():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.2)
