@@ -3,10 +3,10 @@ PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 # Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
 .NOTPARALLEL:
-.PHONY: help machine setup demo up down test spark e2e unit bench lint s3 kafka
+.PHONY: help machine setup demo demo-kafka up down test spark e2e unit bench lint s3 kafka
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 machine:
 	@sh embedded/check_machine.sh
@@ -16,6 +16,9 @@ setup: machine ## virtual environment from uv.lock, and Spark's jars (done by ev
 
 demo: setup ## three days of real flights through a real Airflow, checked against their source
 	@$(PYTHON) -m demo.run
+
+demo-kafka: setup kafka ## real flights through a real Kafka broker into bronze and silver, checked likewise
+	@$(PYTHON) -m demo.kafka.run
 
 up: setup ## start the local stack and leave it running: Airflow in the browser
 	@$(PYTHON) -m embedded.up

@@ -109,7 +109,7 @@ def explain_failures(api: AirflowApi, days: Sequence[DayOfBackfill], console: Co
 def check(settings: Settings, days: Sequence[DayOfBackfill]) -> list[TableOutcome]:
     """Hold every table against what it must be, worked out from the source by DuckDB alone."""
     oracle = work_out(settings.landing, FIRST, LAST + timedelta(days=1))
-    return outcomes(settings.root, oracle, days)
+    return outcomes(settings.root, oracle, days, oracle.counts())
 
 
 def show_query(settings: Settings, found: Sequence[TableOutcome], console: Console) -> None:

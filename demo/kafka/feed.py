@@ -1,0 +1,62 @@
+"""The flight events of a day as messages of a topic, and the tables that read them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import yaml
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from demo.source_system.landing import day_folder
+
+TOPIC = "flight_events"
+CLUSTER = "demo"
+_PARTITIONS = 2
+
+
+def create_topic(address: str) -> None:
+    """Make the topic on the broker at `address`."""
+    admin = AdminClient({"bootstrap.servers": address})
+    for made in admin.create_topics([NewTopic(TOPIC, num_partitions=_PARTITIONS)]).values():
+        made.result()
+
+
+def send_day(address: str, landing: Path, day: date) -> int:
+    """Send what the source system delivers on a day, in its order, keyed by flight; returns how many messages.
+
+    Raises:
+        RuntimeError: the broker did not take all of them.
+    """
+    producer = Producer({"bootstrap.servers": address, "enable.idempotence": True, "log_level": "0"})
+    lines = list(_lines(day_folder(landing, TOPIC, day)))
+    for line in lines:
+        producer.produce(TOPIC, line, key=json.loads(line)["flight_id"])
+        producer.poll(0)
+    if left := producer.flush(30):
+        raise RuntimeError(f"The broker at {address} did not take {left} of {len(lines)} messages.")
+    return len(lines)
+
+
+def write_specs(of_files: Path, folder: Path) -> None:
+    """Write the specs of flights as a topic feeds them: those of the landing files with another source.
+
+    Args:
+        of_files: the folder of the specs that read landing files.
+        folder: where the specs go.
+    """
+    for table in ("bronze/flights/flight_events.yaml", "silver/flights/flights.yaml"):
+        document = yaml.safe_load((of_files / table).read_text(encoding="utf-8"))
+        if document["table"].startswith("bronze."):
+            document["source"] = {"kafka": CLUSTER, "topics": [TOPIC], "format": "json"}
+        (folder / table).parent.mkdir(parents=True, exist_ok=True)
+        (folder / table).write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+
+
+def _lines(folder: Path) -> Iterator[str]:
+    for file in sorted(folder.glob("*.json.gz")):
+        yield from gzip.decompress(file.read_bytes()).decode().splitlines()

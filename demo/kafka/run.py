@@ -1,0 +1,137 @@
+"""`make demo-kafka`: real flights through a real Kafka broker into bronze and silver, checked against their source."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, timedelta
+from pathlib import Path
+
+from rich.console import Console
+
+from demo.kafka.feed import CLUSTER, create_topic, send_day, write_specs
+from demo.lakehouse import NotTheDemosError, start_empty
+from demo.oracle import work_out
+from demo.outcome import outcome_table, outcomes
+from demo.source_system import lay_out
+from embedded.errors import StackError
+from embedded.home import Home, free_port
+from embedded.kafka_broker import KafkaBroker, stop_kafka
+from include.catalog import load_catalog
+from include.contracts.interval import Interval
+from include.control.planner import advise
+from include.errors import NotReadyError
+from include.settings import PROJECT, Settings
+
+FOLDER = PROJECT / "data" / "kafka-demo"
+DAYS = (date(2013, 1, 1), date(2013, 1, 2))
+TABLES = ("bronze.flight_events", "silver.flights")
+PATIENCE_S = 300
+
+
+def main() -> None:
+    """Run the demo; the exit code is 0 only when every number is right."""
+    console = Console(highlight=False, soft_wrap=True)
+    try:
+        sys.exit(0 if demo(FOLDER, console) else 1)
+    except (StackError, NotTheDemosError) as error:
+        console.print(f"[red]{error}[/red]")
+        sys.exit(1)
+
+
+def demo(folder: Path, console: Console) -> bool:
+    """Send two days of flight events while `lakehouse run --follow` takes them; returns whether all of it is right."""
+    began = time.monotonic()
+    start_empty(folder)
+    landing = folder / "landing"
+    lay_out(landing, DAYS[0], DAYS[-1] + timedelta(days=1))
+    write_specs(Settings().tables, folder / "tables")
+    with running_broker(folder) as broker:
+        settings = _settings(folder, broker)
+        create_topic(broker.address)
+        console.print(f"A Kafka broker runs at {broker.address}.")
+        with following(settings):
+            for day in DAYS:
+                console.print(f"{day}: {send_day(broker.address, landing, day):,} messages sent.")
+                _wait_until_read(settings)
+    oracle = work_out(landing, DAYS[0], DAYS[-1] + timedelta(days=1))
+    found = outcomes(settings.root, oracle, (), TABLES)
+    console.print(outcome_table(found))
+    right = not any(one.wrong for one in found)
+    verdict = "[green]Every number is right" if right else "[red]Not everything is right"
+    console.print(f"{verdict}[/], {time.monotonic() - began:.0f} s. The specs are in {folder / 'tables'}.")
+    return right
+
+
+@contextmanager
+def running_broker(folder: Path) -> Iterator[KafkaBroker]:
+    """A broker whose topics lie below `folder`, for a while.
+
+    Raises:
+        KafkaBrokerError: it does not come up.
+    """
+    home = Home(folder / "home")
+    home.prepare()
+    broker = KafkaBroker(home, Settings().jars / "kafka-broker", free_port(), free_port())
+    broker.start(os.environ)
+    try:
+        broker.wait()
+        yield broker
+    finally:
+        stop_kafka(home)
+
+
+@contextmanager
+def following(settings: Settings) -> Iterator[None]:
+    """`lakehouse run --follow` in a process of its own, which says what it does; told to stop at the end.
+
+    Raises:
+        StackError: it ended badly.
+    """
+    places = {f"LAKEHOUSE_{name.upper()}": str(getattr(settings, name)) for name in ("root", "landing", "tables")}
+    known = {**os.environ, **places, "LAKEHOUSE_KAFKA": json.dumps(settings.kafka)}
+    process = subprocess.Popen([Path(sys.executable).parent / "lakehouse", "run", "--follow"], env=known, cwd=PROJECT)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(PATIENCE_S)
+    if code != 0:
+        raise StackError(f"`lakehouse run --follow` ended with exit code {code}; it says why above.")
+
+
+def _settings(folder: Path, broker: KafkaBroker) -> Settings:
+    kafka = {CLUSTER: {"bootstrap.servers": broker.address}}
+    return Settings(root=folder / "lakehouse", landing=folder / "landing", tables=folder / "tables", kafka=kafka)
+
+
+def _wait_until_read(settings: Settings) -> None:
+    """Wait until the planner finds nothing new for any table.
+
+    Raises:
+        StackError: it takes too long.
+    """
+    catalog = load_catalog(settings.tables)
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        try:
+            if all(advise(spec, catalog, _ANY_DAY, settings).nothing_new for spec in catalog.specs.values()):
+                return
+        except NotReadyError:
+            pass  # silver waits for bronze's first certified version
+        time.sleep(1)
+    raise StackError(f"The messages were not read within {PATIENCE_S} s.")
+
+
+_ANY_DAY = Interval.model_validate({"start": "2013-01-01T00:00:00Z", "end": "2013-01-02T00:00:00Z"})
+"""The planner asks for an interval; topics and the tables above them know none."""
+
+
+if __name__ == "__main__":
+    main()
