@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from datetime import datetime
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from include.contracts.bronze_sources import KafkaSource
@@ -58,10 +58,14 @@ class KafkaCluster:
             NotReadyError: no broker answers.
             BadInputError: one of the topics does not exist.
         """
+        said: list[KafkaError] = []
+        conf: dict[str, Any] = {**self.conf, **_QUIET, "error_cb": said.append}
+        admin = AdminClient(conf)
         try:
-            return self._held(source)
+            return self._held(admin, source)
         except KafkaException as error:
-            raise NotReadyError(self._unreachable(error)) from error
+            admin.poll(0)  # hands over what the client met meanwhile, such as a password that is wrong
+            raise NotReadyError(self._unreachable(said[-1] if said else error.args[0])) from error
 
     def record_group_offsets(self, group: str, ranges: OffsetRanges) -> None:
         """Tell the brokers how far a consumer group has read, for their lag monitors; Millrace never reads it back.
@@ -80,8 +84,7 @@ class KafkaCluster:
         finally:
             consumer.close()
 
-    def _held(self, source: KafkaSource) -> HeldOffsets:
-        admin = AdminClient({**self.conf, **_QUIET})
+    def _held(self, admin: AdminClient, source: KafkaSource) -> HeldOffsets:
         known = {name: topic.partitions for name, topic in admin.list_topics(timeout=_PATIENCE_S).topics.items()}
         partitions = {topic: sorted(known[topic]) for topic in self._wanted(source, known)}
         first = _offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
@@ -100,10 +103,10 @@ class KafkaCluster:
             raise BadInputError(msg)
         return list(source.topics)
 
-    def _unreachable(self, error: KafkaException) -> str:
+    def _unreachable(self, error: KafkaError) -> str:
         return (
             f"The Kafka cluster {self._name} at {self.conf['bootstrap.servers']} does not answer "
-            f"({error.args[0].str()}). See that its brokers run and that LAKEHOUSE_KAFKA names them; the run tries "
+            f"({error.str()}). See that its brokers run and that LAKEHOUSE_KAFKA names them; the run tries "
             "again."
         )
 
