@@ -139,7 +139,7 @@ def replay(
 ) -> None:
     """Run the intervals of failed landing files again, once they have been mended. No file is ever loaded twice."""
     from include.cli_output import show
-    from include.cli_replay import replay_views, replays
+    from include.cli_replay import record_replays, replay_views, replays
     from include.cli_reports import worst
     from include.cli_run import run_selection
     from include.settings import Settings
@@ -147,6 +147,7 @@ def replay(
     settings = Settings()
     wanted = replays(files, settings)
     show(*replay_views(wanted))
+    record_replays(wanted, settings)
     codes = [run_selection(one, settings, reprocess=False) for one in wanted.selections]
     raise typer.Exit(worst(codes))
 

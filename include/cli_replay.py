@@ -14,7 +14,10 @@ from include.cli_selection import Selection
 from include.contracts.file_status import FileStatus
 from include.contracts.interval import Interval
 from include.contracts.table_spec import BronzeSpec
+from include.control.batch import FileFact
 from include.control.file_states import FileState
+from include.control.ledger import Ledger
+from include.control.resolution import table_id
 from include.paths import LakehousePaths
 from include.settings import Settings
 
@@ -25,11 +28,13 @@ class Replays:
 
     Attributes:
         files: the files as they stand now.
+        failed: (table, file) of those that are not loaded.
         selections: one for each interval of a file that is not loaded: all tables of its domain, so that what the file
             brings reaches every table below.
     """
 
     files: tuple[FileState, ...]
+    failed: tuple[tuple[str, FileState], ...]
     selections: tuple[Selection, ...]
 
 
@@ -43,9 +48,22 @@ def replays(names: Sequence[str], settings: Settings) -> Replays:
     catalog = load_catalog(settings.tables)
     known = _known_files(catalog, LakehousePaths(settings.root))
     found = [one for name in names for one in _named(name, known)]
-    waiting = {(spec.domain, file.interval) for spec, file in found if file.status is not FileStatus.LOADED}
+    failed = [(spec, file) for spec, file in found if file.status is not FileStatus.LOADED]
+    waiting = {(spec.domain, file.interval) for spec, file in failed}
     in_order = sorted(waiting, key=lambda one: (one[0], one[1].start))
-    return Replays(tuple(file for _, file in found), tuple(_selection(catalog, *one) for one in in_order))
+    return Replays(
+        files=tuple(file for _, file in found),
+        failed=tuple((spec.table, file) for spec, file in failed),
+        selections=tuple(_selection(catalog, *one) for one in in_order),
+    )
+
+
+def record_replays(wanted: Replays, settings: Settings) -> None:
+    """Let the next runs try the files again, however often they have failed."""
+    paths = LakehousePaths(settings.root)
+    for table, file in wanted.failed:
+        fact = FileFact(path=file.path, size=file.size, mtime_ns=0, checksum=file.checksum)
+        Ledger(paths).record_replayed(table, table_id(paths.table(table)), file.interval, fact)
 
 
 def replay_views(wanted: Replays) -> list[RenderableType]:

@@ -13,6 +13,7 @@ from include.contracts.spec_values import NAME, Bytes, ColumnName, StartingOffse
 
 BATCH_SIZES = {
     "min_age",
+    "max_attempts_per_file",
     "max_files_per_batch",
     "max_bytes_per_batch",
     "max_messages_per_batch",
@@ -36,6 +37,8 @@ class LandingSource(SpecPart):
         on_changed_file: what a loaded name with other content is: `reject` fails the run and names both, and
             `append_new_version` loads it beside the old one, whose rows stay.
         min_age: a file that was changed more recently is taken to be unfinished, and waits.
+        max_attempts_per_file: a file that cannot be loaded fails so many runs; later ones go on without it, until it is
+            delivered again or replayed.
         max_files_per_batch: a batch loads so many files at most; the run goes on with further batches until all are in.
         max_bytes_per_batch: a batch loads so many bytes at most, but one file at least; such as `10 GiB`.
     """
@@ -47,6 +50,7 @@ class LandingSource(SpecPart):
     delimiter: str = Field(default=",", min_length=1, max_length=1)
     on_changed_file: Literal["reject", "append_new_version"] = "reject"
     min_age: Wait = Field(default=timedelta(), json_schema_extra={"default": "0 seconds"})
+    max_attempts_per_file: int = Field(default=3, gt=0)
     max_files_per_batch: int = Field(default=1000, gt=0)
     max_bytes_per_batch: Bytes | None = None
 

@@ -25,7 +25,7 @@ class FileState:
         interval: the interval that it was last planned for.
         size: bytes.
         checksum: SHA-256 of the content.
-        tries: how often it was planned, or failed in a new way: the same failure again is recorded once.
+        tries: how often it was planned, or failed.
         batch_seq: the batch that loaded it; of a file that changed and then failed, the one that loaded it before.
         version: the table version which that batch made.
         rows: what became of its records; None while the batch is not closed.
@@ -68,7 +68,7 @@ def _state(events: list[dict[str, Any]], versions: Mapping[str, int]) -> FileSta
         interval=Interval(start=last["interval_start"], end=last["interval_end"]),
         size=last["size"],
         checksum=last["checksum"],
-        tries=sum(event["event"] != FileEvent.LOADED for event in events),
+        tries=sum(event["event"] in (FileEvent.PLANNED, FileEvent.FAILED) for event in events),
         rows=_rows(event for event in of_winner if loaded and event["token"] == loaded["token"]),
         reason=last["reason"] or "",
         **batch,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from include.contracts.bronze_sources import LandingSource
@@ -13,7 +13,7 @@ from include.contracts.interval import Interval
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
 from include.control.landing import is_as_listed, list_files, same_listing
-from include.control.ledger import Ledger
+from include.control.ledger import Failure
 from include.errors import BadInputError
 
 Look = Callable[[FileFact], FileFact]
@@ -27,6 +27,8 @@ class FilePlan:
     Attributes:
         new: sound files that the next batch loads, within the limits of the spec.
         broken: files that cannot be loaded, each with its defect.
+        given_up: files that have failed as many runs as the spec allows; they were not read again.
+        attempts: path of a broken file -> how many runs its content has failed, this one included.
         unfinished: files that are still being written: too young, or changed while they were read.
         loaded: files that were loaded before.
         later: how many files are left for the batches after the next one; they were not read yet.
@@ -34,24 +36,39 @@ class FilePlan:
 
     new: tuple[FileFact, ...] = ()
     broken: tuple[FileFact, ...] = ()
+    given_up: tuple[FileFact, ...] = ()
+    attempts: Mapping[str, int] = field(default_factory=dict)
     unfinished: tuple[FileFact, ...] = ()
     loaded: tuple[FileFact, ...] = ()
     later: int = 0
 
 
 def plan_files(
-    spec: BronzeSpec, landing: Path, interval: Interval, ledger: Ledger, table_id: str, look: Look
+    spec: BronzeSpec,
+    landing: Path,
+    interval: Interval,
+    loaded: Sequence[FileFact],
+    failures: Mapping[str, Failure],
+    look: Look,
 ) -> FilePlan:
-    """Match the interval's landing files with the ledger; of those it does not know, look at what one batch loads.
+    """Match the interval's landing files with what the ledger knows; of the others, look at what one batch loads.
+
+    Args:
+        spec: the bronze table.
+        landing: the landing root.
+        interval: the interval of the run.
+        loaded: every content that was loaded, oldest first.
+        failures: the files that could not be loaded before this run.
+        look: reads a file through.
 
     Raises:
         NotReadyError: the interval's folder does not exist.
         BadInputError: a file that was loaded before has other content now.
     """
-    loaded = ledger.loaded_contents(spec.table, table_id)
     known, contents = {file.path: file for file in loaded}, {(file.path, file.checksum) for file in loaded}
     listed = list_files(spec, landing, interval)
-    unread = [file for file in listed if not same_listing(file, known)]
+    hopeless = given_up(failures, spec.landing_source)
+    unread = [file for file in listed if not same_listing(file, known) and not same_listing(file, hopeless)]
     young, settled = split_by_age(unread, spec.landing_source)
     again = [look(file) for file in settled if file.path in known]
     changed = {file.path: file for file in again if (file.path, file.checksum) not in contents}
@@ -62,6 +79,8 @@ def plan_files(
     return FilePlan(
         new=tuple(file for file in whole if not file.defect),
         broken=tuple(file for file in whole if file.defect),
+        given_up=tuple(hopeless[file.path] for file in listed if same_listing(file, hopeless)),
+        attempts={file.path: _attempts(file, failures) for file in whole if file.defect},
         unfinished=(*young, *growing),
         loaded=tuple(known[file.path] for file in listed if file.path in known and file.path not in changed),
         later=len(fresh) - len(whole) - len(growing),
@@ -81,6 +100,16 @@ def require_as_loaded(spec: BronzeSpec, files: Iterable[FileFact], landing: Path
                 f"Put the content with sha256 {file.checksum[:12]} ({file.size} bytes) back, then clear this task."
             )
             raise BadInputError(msg)
+
+
+def given_up(failures: Mapping[str, Failure], source: LandingSource) -> dict[str, FileFact]:
+    """path -> file, of those that have failed as many runs as the source allows."""
+    return {path: one.file for path, one in failures.items() if one.attempts >= source.max_attempts_per_file}
+
+
+def _attempts(file: FileFact, failures: Mapping[str, Failure]) -> int:
+    before = failures.get(file.path)
+    return 1 + (before.attempts if before and before.file.checksum == file.checksum else 0)
 
 
 def split_by_age(files: Sequence[FileFact], source: LandingSource) -> tuple[list[FileFact], list[FileFact]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -76,11 +77,28 @@ class BatchEvent(StrEnum):
 
 
 class FileEvent(StrEnum):
-    """What the ledger says of a source file; a planned file is loaded once its token won."""
+    """What the ledger says of a source file; a planned file is loaded once its token won.
+
+    A replayed one is to be tried again, however often it failed.
+    """
 
     PLANNED = "planned"
     LOADED = "loaded"
     FAILED = "failed"
+    REPLAYED = "replayed"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A file that could not be loaded when last tried.
+
+    Attributes:
+        file: the file, with its defect.
+        attempts: how many runs in a row have failed because of this content.
+    """
+
+    file: FileFact
+    attempts: int
 
 
 class Ledger:
@@ -114,10 +132,12 @@ class Ledger:
         self._batches.append([{**event, "rows": rows.model_dump_json()}])
 
     def record_failed(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
-        """Write down files of an interval that cannot be loaded, each with its defect."""
-        blank = {"table": table, "table_id": table_id, "stream": "", "batch_seq": None, "token": ""}
-        said = {**blank, "interval_start": interval.start, "interval_end": interval.end}
-        self._files.append([{**said, **_fact(FileEvent.FAILED, file), "reason": file.defect} for file in files])
+        """Write down files of an interval that cannot be loaded, each with its defect: one more failed attempt."""
+        self._files.append([_batchless_event(FileEvent.FAILED, table, table_id, interval, file) for file in files])
+
+    def record_replayed(self, table: str, table_id: str, interval: Interval, file: FileFact) -> None:
+        """Write down that a person wants a failed file to be tried again."""
+        self._files.append([_batchless_event(FileEvent.REPLAYED, table, table_id, interval, file)])
 
     def last_committed(self, table: str, table_id: str, stream: str) -> Winner | None:
         """The last batch of the stream that was resolved; the log may hold newer ones."""
@@ -161,14 +181,14 @@ class Ledger:
         self._batches.compact(table)
         self._files.compact(table)
 
-    def failed_files(self, table: str, table_id: str) -> dict[str, FileFact]:
-        """path -> file with its defect, for every file that could not be loaded when last tried."""
+    def failures(self, table: str, table_id: str) -> dict[str, Failure]:
+        """path -> failure, for every file that could not be loaded when last tried, and that nobody replayed since."""
         tokens = self.versions(table, table_id)
-        failed: dict[str, FileFact] = {}
+        failed: dict[str, Failure] = {}
         for row in self._files.events(table, ("event", "token", *_FACTS), table_id=table_id):
             if row["event"] == FileEvent.FAILED:
-                failed[row["path"]] = _file_fact(row)
-            elif row["token"] in tokens:
+                failed[row["path"]] = _failed_again(failed.get(row["path"]), _file_fact(row))
+            elif row["token"] in tokens or row["event"] == FileEvent.REPLAYED:
                 failed.pop(row["path"], None)
         return failed
 
@@ -192,6 +212,19 @@ def _file_event(event: FileEvent, intent: Intent, file: FileFact) -> dict[str, A
         include={"table", "table_id", "stream", "batch_seq", "token", "interval_start", "interval_end"}
     )
     return {**named, **_fact(event, file)}
+
+
+def _batchless_event(event: FileEvent, table: str, table_id: str, interval: Interval, file: FileFact) -> dict[str, Any]:
+    """What is said of a file beside any batch."""
+    blank = {"table": table, "table_id": table_id, "stream": "", "batch_seq": None, "token": ""}
+    said = {**blank, "interval_start": interval.start, "interval_end": interval.end}
+    return {**said, **_fact(event, file), "reason": file.defect}
+
+
+def _failed_again(before: Failure | None, file: FileFact) -> Failure:
+    """The failure of a file that has failed once more; other content is counted anew."""
+    is_same = before is not None and before.file.checksum == file.checksum
+    return Failure(file, before.attempts + 1 if before and is_same else 1)
 
 
 def _loaded_event(winner: Winner, file: FileFact, rows: FileRows) -> dict[str, Any]:

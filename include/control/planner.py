@@ -17,7 +17,7 @@ from include.contracts.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSp
 from include.control.batch import BatchSources, FileFact, Stream, StreamPosition, Winner
 from include.control.delta_log import read_commit
 from include.control.gates import Gates
-from include.control.ingest import split_by_age
+from include.control.ingest import given_up, split_by_age
 from include.control.kafka_cluster import KafkaCluster
 from include.control.landing import list_files, same_listing
 from include.control.ledger import Ledger
@@ -84,8 +84,10 @@ def advise(
     if isinstance(spec, BronzeSpec) and spec.reads_kafka:
         return _with_messages(base, spec, position, settings)
     if isinstance(spec, BronzeSpec):
-        known = ledger.loaded_files(spec.table, position.table_id) if position else {}
-        return _with_files(base, spec.landing_source, list_files(spec, settings.landing, interval), known)
+        listed = list_files(spec, settings.landing, interval)
+        source, of_table = spec.landing_source, (spec.table, position.table_id if position else "")
+        known = {**ledger.loaded_files(*of_table), **given_up(ledger.failures(*of_table), source)}
+        return _with_files(base, source, listed, known)
     ranges = changed_ranges(pin_sources(spec, paths, gates, position), paths)
     return replace(
         base,

@@ -47,6 +47,9 @@ class LandingRecords:
         # A file is read through once a run, however many batches it takes.
         self._inspected = cache(partial(inspect, landing=self._landing, spec=spec))
         self._unreadable: dict[str, str] = {}
+        self._recorded: set[FileFact] = set()
+        # As they were before the run: what fails in it counts once, however often it plans.
+        self._failures = cache(partial(context.ledger.failures, spec.table))
 
     @property
     def has_more(self) -> bool:
@@ -67,8 +70,8 @@ class LandingRecords:
             self._spec,
             self._landing,
             self._context.args.interval,
-            self._context.ledger,
-            position.table_id,
+            self._context.ledger.loaded_contents(self._spec.table, position.table_id),
+            self._failures(position.table_id),
             self._look,
         )
         self._record_broken(position.table_id)
@@ -125,7 +128,8 @@ class LandingRecords:
     def ended(self, report: JobReport) -> JobReport:
         """The report with each file's status; the run ends as bad input if one was broken, else as not ready if one is
         unfinished. Its rows and version are those of what was loaded."""
-        told = report.model_copy(update={"files": self._statuses()})
+        notes = (*report.notes, *map(self._given_up_note, self.files.given_up))
+        told = report.model_copy(update={"files": self._statuses(), "notes": notes})
         if self.files.broken:
             what = "cannot be loaded, the others are. Have them delivered again, then clear this task:"
             return self._as(told, BadInputError, self.files.broken, what)
@@ -134,11 +138,20 @@ class LandingRecords:
             return self._as(told, NotReadyError, self.files.unfinished, what)
         return told
 
+    def _given_up_note(self, file: FileFact) -> str:
+        most = self._spec.landing_source.max_attempts_per_file
+        return f"{file.path} was given up after {most} attempts ({file.defect}); `lakehouse replay` tries it again"
+
     def _as(self, report: JobReport, error: type[MillraceError], files: tuple[FileFact, ...], what: str) -> JobReport:
         every = len(files) + len(self.files.loaded) + len(self.files.new)
-        lines = [f"  {file.path}: {file.defect}".removesuffix(": ") for file in files]
+        lines = [f"  {file.path}: {file.defect}{self._attempt(file)}".removesuffix(": ") for file in files]
         message = "\n".join([f"{self._spec.table}: {len(files)} of {every} files {what}", *lines])
         return report.model_copy(update={"outcome": error.outcome, "error_class": error.__name__, "message": message})
+
+    def _attempt(self, file: FileFact) -> str:
+        most = self._spec.landing_source.max_attempts_per_file
+        number = self.files.attempts.get(file.path)
+        return f" (attempt {number} of {most})" if number else ""
 
     def _statuses(self) -> dict[str, str]:
         """file -> `loaded`, `unfinished`, or `failed: <defect>`."""
@@ -146,7 +159,7 @@ class LandingRecords:
         return {
             **{file.path: "loaded" for file in (*files.loaded, *files.new)},
             **{file.path: "unfinished" for file in files.unfinished},
-            **{file.path: f"failed: {file.defect}" for file in files.broken},
+            **{file.path: f"failed: {file.defect}" for file in (*files.broken, *files.given_up)},
         }
 
     def _look(self, file: FileFact) -> FileFact:
@@ -156,6 +169,7 @@ class LandingRecords:
         return inspected.model_copy(update={"defect": defect}) if defect else inspected
 
     def _record_broken(self, table_id: str) -> None:
-        known = self._context.ledger.failed_files(self._spec.table, table_id)
-        new = [file for file in self.files.broken if known.get(file.path) != file]
+        """Each attempt is recorded once, though a run plans several times; `_recorded` holds what this one has said."""
+        new = [file for file in self.files.broken if file not in self._recorded]
+        self._recorded.update(new)
         self._context.ledger.record_failed(self._spec.table, table_id, self._context.args.interval, new)

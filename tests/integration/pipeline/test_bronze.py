@@ -116,6 +116,23 @@ def test_broken_files_fail_the_run_after_all_others_are_loaded(lakehouse: Lakeho
     assert len(lakehouse.rows(ORDERS, "order_id")) == 501
 
 
+def test_a_broken_file_fails_as_many_runs_as_the_spec_allows_and_then_no_more(lakehouse: Lakehouse) -> None:
+    source = {"landing": "orders", "path": ".", "format": "json", "max_files_per_batch": 1, "max_attempts_per_file": 2}
+    lakehouse.specs(bronze_document(source=source))
+    for name in ("a.json", "c.json"):
+        lakehouse.deliver(1, name, [order(1, 5)])
+    lakehouse.deliver(1, "b.json", "PAR1")
+    first, second, third = (lakehouse.run(ORDERS) for _ in range(3))
+    assert [run.outcome for run in (first, second)] == [Outcome.BAD_INPUT, Outcome.BAD_INPUT]
+    assert ("(attempt 1 of 2)" in first.message, "(attempt 2 of 2)" in second.message) == (True, True)
+    assert (third.outcome, third.error_class) == (Outcome.NO_OP, "")
+    assert "b.json was given up after 2 attempts" in third.notes[0]
+    (state,) = file_states(Ledger(lakehouse.paths), ORDERS, first.table_id)[1:2]
+    assert (state.status, state.tries) == ("failed", 2)
+    lakehouse.deliver(1, "b.json", [order(2, 5)])
+    assert lakehouse.run(ORDERS).table_rows == 3
+
+
 def test_a_parquet_file_that_breaks_only_when_read_is_blamed_and_the_others_load(lakehouse: Lakehouse) -> None:
     lakehouse.specs(bronze_document(source={"landing": "orders", "files": "*.parquet", "format": "parquet"}))
     columns = {

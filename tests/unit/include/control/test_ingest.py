@@ -31,7 +31,8 @@ def ledger(tmp_path: Path) -> Ledger:
 def plan(landing: Path, ledger: Ledger, table_id: str = "id", look: Look | None = None, **source: object) -> FilePlan:
     """What the next batch of the first day would load; `source` changes the spec's."""
     spec = bronze_spec(source={**SPEC.source.model_dump(), **source})
-    return plan_files(spec, landing, day(1), ledger, table_id, look or partial(inspect, landing=landing, spec=spec))
+    known = ledger.loaded_contents(spec.table, table_id), ledger.failures(spec.table, table_id)
+    return plan_files(spec, landing, day(1), *known, look or partial(inspect, landing=landing, spec=spec))
 
 
 def load(landing: Path, ledger: Ledger, batch_seq: int = 1, **source: object) -> tuple[FileFact, ...]:
@@ -164,6 +165,27 @@ def test_broken_files_are_set_apart_and_the_others_are_new(landing: Path, delive
     assert [(Path(file.path).name, file.defect[:27]) for file in found.broken] == [
         ("broken.json", "broken.json holds no JSON l")
     ]
+
+
+def test_a_broken_file_is_given_up_after_so_many_attempts_and_its_new_content_or_a_replay_is_tried(
+    landing: Path, deliver: Deliver, ledger: Ledger
+) -> None:
+    deliver("broken.json", "PAR1")
+    for number in (1, 2):
+        found = plan(landing, ledger, max_attempts_per_file=2)
+        assert (found.attempts, found.given_up) == ({found.broken[0].path: number}, ())
+        ledger.record_failed("bronze.orders", "id", day(1), found.broken)
+    assert plan(landing, ledger, max_attempts_per_file=3).attempts == {found.broken[0].path: 3}
+
+    hopeless = plan(landing, ledger, look=lambda file: pytest.fail(f"{file.path} was read"), max_attempts_per_file=2)
+    assert (named(hopeless.given_up), hopeless.broken, hopeless.new) == (["broken.json"], (), ())
+
+    ledger.record_replayed("bronze.orders", "id", day(1), found.broken[0])
+    assert plan(landing, ledger, max_attempts_per_file=2).attempts == {found.broken[0].path: 1}
+    for _ in range(2):
+        ledger.record_failed("bronze.orders", "id", day(1), found.broken)
+    deliver("broken.json", "{}\n")
+    assert named(plan(landing, ledger, max_attempts_per_file=2).new) == ["broken.json"]
 
 
 def test_a_broken_file_that_is_delivered_again_is_new(landing: Path, deliver: Deliver, ledger: Ledger) -> None:

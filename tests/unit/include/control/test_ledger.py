@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from include.contracts.job_report import FileRows, RowFates
 from include.control.batch import BatchSources, FileFact, Intent, Stream, Winner
-from include.control.ledger import Ledger
+from include.control.ledger import Failure, Ledger
 from include.paths import LakehousePaths
 from tests.support.delta_tables import contents, day, intent_of
 from tests.support.ledger_writer import files_of, record_batches
@@ -49,7 +49,7 @@ def test_an_empty_ledger_knows_nothing_and_reading_it_writes_nothing(ledger: Led
     assert ledger.closed(winner) is None
     assert ledger.files_of(winner.intent) == ()
     assert ledger.loaded_files("bronze.orders", "id") == {}
-    assert ledger.failed_files("bronze.orders", "id") == {}
+    assert ledger.failures("bronze.orders", "id") == {}
     assert contents(tmp_path) == {}
 
 
@@ -123,7 +123,7 @@ def test_closing_says_how_many_rows_each_file_gave(ledger: Ledger, tmp_path: Pat
 def test_a_failed_file_keeps_its_defect_and_is_not_loaded(ledger: Ledger) -> None:
     broken = file("a.json.gz", checksum="aa", defect="truncated gzip: 'it' ends\nbefore")
     ledger.record_failed("bronze.orders", "id", day(1), [broken])
-    assert ledger.failed_files("bronze.orders", "id") == {"a.json.gz": broken}
+    assert ledger.failures("bronze.orders", "id") == {"a.json.gz": Failure(broken, attempts=1)}
     assert ledger.loaded_files("bronze.orders", "id") == {}
 
 
@@ -131,7 +131,11 @@ def test_a_file_that_failed_again_is_known_by_its_last_defect(ledger: Ledger) ->
     first, again = (file("a.json.gz", checksum=text, defect=f"defect of {text}") for text in ("aa", "bb"))
     ledger.record_failed("bronze.orders", "id", day(1), [first])
     ledger.record_failed("bronze.orders", "id", day(1), [again])
-    assert ledger.failed_files("bronze.orders", "id") == {"a.json.gz": again}
+    assert ledger.failures("bronze.orders", "id") == {"a.json.gz": Failure(again, attempts=1)}
+    ledger.record_failed("bronze.orders", "id", day(1), [again])
+    assert ledger.failures("bronze.orders", "id") == {"a.json.gz": Failure(again, attempts=2)}
+    ledger.record_replayed("bronze.orders", "id", day(1), again)
+    assert ledger.failures("bronze.orders", "id") == {}
 
 
 def test_a_failed_file_that_was_delivered_again_and_loaded_is_failed_no_more(ledger: Ledger) -> None:
@@ -141,7 +145,7 @@ def test_a_failed_file_that_was_delivered_again_and_loaded_is_failed_no_more(led
     sound = file("a.json", checksum="bb")
     win(ledger, order_intent(), sound)
     assert ledger.loaded_files("bronze.orders", "id") == {"a.json": sound}
-    assert list(ledger.failed_files("bronze.orders", "id")) == ["b.json"]
+    assert list(ledger.failures("bronze.orders", "id")) == ["b.json"]
 
 
 def test_tables_ids_and_streams_are_kept_apart(ledger: Ledger) -> None:
@@ -150,7 +154,7 @@ def test_tables_ids_and_streams_are_kept_apart(ledger: Ledger) -> None:
     for table, table_id in (("bronze.orders", "re-created"), ("silver.orders", "id")):
         assert ledger.last_committed(table, table_id, "main") is None
         assert ledger.loaded_files(table, table_id) == {}
-        assert ledger.failed_files(table, table_id) == {}
+        assert ledger.failures(table, table_id) == {}
     assert ledger.last_committed("bronze.orders", "id", "other") is None
 
 
@@ -231,7 +235,8 @@ def test_the_ledger_says_what_a_dictionary_of_attempts_would(
             ledger.record_closed(winner, closed[winner.token], {one.path: FileRows(read=version) for one in files})
     for table_id in ("old", "new"):
         assert ledger.loaded_files("bronze.orders", table_id) == loaded[table_id]
-        assert ledger.failed_files("bronze.orders", table_id) == failed[table_id]
+        found = ledger.failures("bronze.orders", table_id)
+        assert {path: failure.file for path, failure in found.items()} == failed[table_id]
         for stream_name in ("main", "other"):
             assert ledger.last_committed("bronze.orders", table_id, stream_name) == last.get((table_id, stream_name))
     assert {winner.token: ledger.closed(winner) for winner in winners} == {
