@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from include.contracts.spec_part import SpecPart
-from include.contracts.spec_values import NAME, Bytes, ColumnName, StartingOffsets, Wait
+from include.contracts.spec_values import NAME, Bytes, Character, ColumnName, StartingOffsets, Wait
 
 BATCH_SIZES = {
     "min_age",
@@ -24,6 +24,9 @@ BATCH_SIZES = {
 """The settings that say when a batch is made and how large it is, and nothing about its rows."""
 
 
+_OF_CSV = {"delimiter", "quote", "escape", "header", "multi_line", "encoding"}
+
+
 class LandingSource(SpecPart):
     """Where a source system delivers files, and in which form.
 
@@ -34,6 +37,11 @@ class LandingSource(SpecPart):
         files: glob of the file names in the folder and below, or with a slash of their paths; others are left alone.
         format: `json` (one object a line), `csv` (with a header line) or `parquet`; `.gz` files are read as they are.
         delimiter: of CSV files.
+        quote: of CSV files: what stands around a value that holds a delimiter.
+        escape: of CSV files: what stands before a quote within a value; a doubled quote by default.
+        header: whether a CSV file begins with the names of its columns; else they are those of the spec, in its order.
+        multi_line: of CSV files: whether a quoted value may hold line ends; without, Spark can read a file in parts.
+        encoding: of CSV files; other formats are UTF-8.
         on_changed_file: what a loaded name with other content is: `reject` fails the run and names both, and
             `append_new_version` loads it beside the old one, whose rows stay.
         min_age: a file that was changed more recently is taken to be unfinished, and waits.
@@ -47,12 +55,27 @@ class LandingSource(SpecPart):
     path: str = "date={interval_start:%Y-%m-%d}"
     files: str = "*"
     format: Literal["json", "csv", "parquet"]
-    delimiter: str = Field(default=",", min_length=1, max_length=1)
+    delimiter: Character = ","
+    quote: Character = '"'
+    escape: Character = '"'
+    header: bool = True
+    multi_line: bool = True
+    encoding: Literal["UTF-8", "ISO-8859-1", "US-ASCII", "UTF-16", "UTF-16BE", "UTF-16LE", "UTF-32"] = "UTF-8"
     on_changed_file: Literal["reject", "append_new_version"] = "reject"
     min_age: Wait = Field(default=timedelta(), json_schema_extra={"default": "0 seconds"})
     max_attempts_per_file: int = Field(default=3, gt=0)
     max_files_per_batch: int = Field(default=1000, gt=0)
     max_bytes_per_batch: Bytes | None = None
+
+    @model_validator(mode="after")
+    def _only_csv_is_written_in_many_ways(self) -> Self:
+        if stated := sorted(self.model_fields_set & _OF_CSV if self.format != "csv" else ()):
+            msg = f"only CSV files have {', '.join(stated)}"
+            raise ValueError(msg)
+        if self.encoding.startswith(("UTF-16", "UTF-32")) and not self.multi_line:
+            msg = f"{self.encoding} files are read whole: leave out multi_line"
+            raise ValueError(msg)
+        return self
 
     @property
     def label(self) -> str:
@@ -88,7 +111,7 @@ class KafkaSource(SpecPart):
     topic_pattern: str | None = None
     starting_offsets: StartingOffsets = "earliest"
     format: Literal["json", "csv", "avro", "raw"]
-    delimiter: str = Field(default=",", min_length=1, max_length=1)
+    delimiter: Character = ","
     avro_schema: str | None = None
     transforms: dict[ColumnName, str] = Field(default_factory=dict)
     headers: bool = False

@@ -73,6 +73,7 @@ def _as_property_text(value: object) -> object:
     return str(value) if isinstance(value, int) else value
 
 
+Character = Annotated[str, Field(min_length=1, max_length=1)]
 ColumnName = Annotated[str, Field(pattern=rf"^{NAME}$")]
 ColumnType = Annotated[str, AfterValidator(_is_a_column_type)]
 Retention = Annotated[str, AfterValidator(_is_a_retention)]

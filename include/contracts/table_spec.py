@@ -131,12 +131,15 @@ class BronzeSpec(TableSpec):
 
     Attributes:
         source: where its files land, or the Kafka topics that it reads.
+        on_drift: what becomes of a record with a value that fits no declared column: `rescue` keeps it, with the value
+            in `_rescued`; `fail` does not load its file, and names it.
         columns: the fields of a record, each with the type that its values should have; a value that does not fit is
             kept in `_rescued`.
     """
 
     table: str = Field(pattern=rf"^bronze\.{NAME}$")
     source: BronzeSource
+    on_drift: Literal["rescue", "fail"] = "rescue"
     columns: dict[ColumnName, ColumnSpec] = Field(min_length=1)
 
     @property

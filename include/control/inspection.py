@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import hashlib
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import pyarrow.parquet as pq
 
@@ -45,6 +46,8 @@ def _columns(path: Path, spec: BronzeSpec) -> tuple[tuple[str, ...], str]:
         columns = _COLUMNS_OF[spec.landing_source.format](path, spec.landing_source)
     except ValueError as error:
         return (), str(error).splitlines()[0]
+    if spec.landing_source.format == "csv" and not spec.landing_source.header:
+        return tuple(spec.columns), ""
     return columns, _missing_columns(columns, spec)
 
 
@@ -100,12 +103,37 @@ def _csv_columns(path: Path, source: LandingSource) -> tuple[str, ...]:
     if _head(path).startswith(_PARQUET_MAGIC):
         msg = f"Parquet data under the name {path.name}; the spec's source.format is {source.format}"
         raise ValueError(msg)
+    _require_encoding(path, source)
     with _opened(path) as stream:
-        lines = io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="")
+        lines = io.TextIOWrapper(stream, encoding=source.encoding.replace("UTF-8", "UTF-8-sig"), newline="")
         try:
-            return tuple(next(csv.reader(lines, delimiter=source.delimiter), ()))
+            return tuple(next(csv.reader(lines, **_csv_dialect(source)), ()))
         except csv.Error as error:
             msg = f"{path.name} does not begin with a CSV header ({error}); the spec's source.format is {source.format}"
+            raise ValueError(msg) from error
+
+
+def _csv_dialect(source: LandingSource) -> dict[str, Any]:
+    """The source's way to write CSV, in the words of Python's reader."""
+    doubled = source.escape == source.quote
+    escape = None if doubled else source.escape
+    return {"delimiter": source.delimiter, "quotechar": source.quote, "doublequote": doubled, "escapechar": escape}
+
+
+def _require_encoding(path: Path, source: LandingSource) -> None:
+    """Whether the file is text of the source's encoding to its end: Spark would put a mark for what is not.
+
+    Raises:
+        ValueError: it is not.
+    """
+    decoder = codecs.getincrementaldecoder(source.encoding)()
+    with _opened(path) as stream:
+        try:
+            while chunk := stream.read(_CHUNK):
+                decoder.decode(chunk)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError as error:
+            msg = f"not {source.encoding} text ({error.reason}); correct source.encoding of the spec, or the file"
             raise ValueError(msg) from error
 
 

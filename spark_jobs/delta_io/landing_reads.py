@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from include.contracts.bronze_sources import LandingSource
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
 from spark_jobs.transforms.records import CORRUPT, RECORD, parse_columns, parse_json
@@ -52,9 +53,21 @@ def _read_group(
         received = reader.parquet(*paths).withColumn(CORRUPT, F.lit(None).cast("string"))
         return parse_columns(received.select("*", *origin), kinds, (SOURCE_FILE, BLOCK_START))
     schema = ", ".join(f"`{name}` string" for name in columns) + f", {CORRUPT} string"
-    csv = reader.schema(schema).option("columnNameOfCorruptRecord", CORRUPT).option("columnPruning", "false")
-    received = csv.option("header", "true").option("sep", spec.landing_source.delimiter).csv(paths)
+    received = reader.schema(schema).options(**_csv_options(spec.landing_source)).csv(paths)
     return parse_columns(received.select("*", *origin), kinds, (SOURCE_FILE, BLOCK_START))
+
+
+def _csv_options(source: LandingSource) -> dict[str, str]:
+    return {
+        "columnNameOfCorruptRecord": CORRUPT,
+        "columnPruning": "false",
+        "header": str(source.header),
+        "sep": source.delimiter,
+        "quote": source.quote,
+        "escape": source.escape,
+        "multiLine": str(source.multi_line),
+        "encoding": source.encoding,
+    }
 
 
 def _origin(landing: Path, paths: list[str]) -> tuple[Column, Column]:

@@ -18,6 +18,7 @@ from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.bronze_records import BronzeRecords
 from spark_jobs.quality.row_rules import refusals
 from spark_jobs.runtime.context import JobContext
+from spark_jobs.transforms.drift import refused_drift
 from spark_jobs.transforms.judgement import (
     accepted,
     dropped,
@@ -63,12 +64,15 @@ class BronzeIngest:
         """Append the accepted records of the plan.
 
         Raises:
-            UnreadableFileError: Spark could not read one of its files to the end.
+            UnreadableFileError: Spark could not read one of its files to the end, or it does not fit a strict spec.
+            BadInputError: a Kafka message does not fit a strict spec.
         """
         observation = Observation()
         records = self._judged(session, plan).observe(observation, *fate_counts())
+        drift = refused_drift(self.records.source()) if self.spec.on_drift == "fail" else F.col(RESCUED)
         kept = records.where(accepted()).withColumns(
             {
+                RESCUED: drift,
                 "_interval_start": F.lit(intent.interval_start).cast("timestamp"),
                 "_ingested_at": F.lit(self._context.now()).cast("timestamp"),
             }

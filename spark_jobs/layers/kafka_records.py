@@ -20,6 +20,7 @@ from include.errors import BadInputError
 from spark_jobs.delta_io.batches import BatchPlan
 from spark_jobs.delta_io.kafka_reads import read_messages
 from spark_jobs.runtime.context import JobContext
+from spark_jobs.transforms.drift import drift_of
 from spark_jobs.transforms.messages import NULL_MESSAGE, origin_columns
 
 log = logging.getLogger(__name__)
@@ -120,7 +121,17 @@ class KafkaRecords:
                     raise BadInputError(msg)
 
     def blame(self, error: Exception, plan: BatchPlan) -> None:
-        """No part of a topic is left out: the run fails, and says why."""
+        """No part of a topic is left out: the run fails, and says why.
+
+        Raises:
+            BadInputError: a message does not fit a strict spec.
+        """
+        if drift := drift_of(error):
+            msg = (
+                f"{self._spec.table}: a message of {drift[0]} has values that fit no column: {drift[1][:300]}. Nothing "
+                "was loaded: declare them in the spec, or set on_drift: rescue."
+            )
+            raise BadInputError(msg) from error
 
     def closed(
         self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int], dropped: Callable[[], Mapping[str, int]]

@@ -21,6 +21,7 @@ from spark_jobs.delta_io.batches import BatchPlan
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE, read_landing
 from spark_jobs.layers.file_rows import quarantined_of_files, rows_of_files
 from spark_jobs.runtime.context import JobContext
+from spark_jobs.transforms.drift import drift_of
 from spark_jobs.transforms.records import with_line_position
 
 _UNREADABLE = re.compile(r"FAILED_READ_FILE[^]]*\].*?file:/*(/\S+?)\.?\s", re.DOTALL)
@@ -108,10 +109,17 @@ class LandingRecords:
         Raises:
             UnreadableFileError: it is one of the plan's.
         """
-        found = _UNREADABLE.search(f"{error} ")
-        path = found[1].removeprefix(f"{self._landing}/") if found else ""
+        found, drift = _UNREADABLE.search(f"{error} "), drift_of(error)
+        path, defect = found[1].removeprefix(f"{self._landing}/") if found else "", ""
+        if path:
+            defect = f"Spark cannot read it to its end: {str(error).splitlines()[0][:300]}"
+        elif drift:
+            path, defect = (
+                drift[0],
+                f"values that fit no column: {drift[1][:300]}; declare them, or set on_drift: rescue",
+            )
         if path in {file.path for file in plan.files}:
-            self._unreadable[path] = f"Spark cannot read it to its end: {str(error).splitlines()[0][:300]}"
+            self._unreadable[path] = defect
             raise UnreadableFileError(path) from error
 
     def closed(

@@ -11,7 +11,7 @@ from pyspark.sql.avro.functions import from_avro
 
 from include.contracts.bronze_sources import KafkaSource
 from include.contracts.table_spec import BronzeSpec
-from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_columns, parse_json
+from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_columns, parse_json, unreadable
 
 NULL_MESSAGE = "_null_message"
 """Whether the message has a key and no value, which is how a compacted topic says that a key is deleted."""
@@ -65,16 +65,16 @@ def _origin() -> dict[str, Column]:
 
 
 def _json_rows(received: DataFrame, kinds: Mapping[str, str], _: KafkaSource) -> DataFrame:
-    rows = parse_json(received.withColumn(RECORD, F.col(_VALUE).cast("string")), kinds)
-    return rows.withColumn(CORRUPT, F.coalesce(_unreadable(), CORRUPT))
+    return parse_json(received.withColumn(RECORD, F.col(_VALUE).cast("string")), kinds)
 
 
 def _csv_rows(received: DataFrame, kinds: Mapping[str, str], source: KafkaSource) -> DataFrame:
     schema = ", ".join(f"`{name}` string" for name in (*_of_value(kinds, source), CORRUPT))
     options = {"sep": source.delimiter, "columnNameOfCorruptRecord": CORRUPT}
-    fields = F.from_csv(F.col(_VALUE).cast("string"), F.lit(schema), options)
-    parsed = received.withColumn("_fields", fields).select("*", "_fields.*").drop("_fields")
-    return _rows(parsed.withColumn(CORRUPT, F.coalesce(_unreadable(), CORRUPT)), kinds, source)
+    text = received.withColumn(RECORD, F.col(_VALUE).cast("string"))
+    fields = text.withColumn("_fields", F.from_csv(RECORD, F.lit(schema), options))
+    parsed = fields.select("*", "_fields.*").withColumn(CORRUPT, F.coalesce(unreadable(RECORD), CORRUPT))
+    return _rows(parsed.drop("_fields", RECORD), kinds, source)
 
 
 def _avro_rows(received: DataFrame, kinds: Mapping[str, str], source: KafkaSource) -> DataFrame:
@@ -99,12 +99,6 @@ def _of_value(kinds: Mapping[str, str], source: KafkaSource) -> list[str]:
 
 def _rows(parsed: DataFrame, kinds: Mapping[str, str], source: KafkaSource) -> DataFrame:
     return parse_columns(parsed.drop(_VALUE), kinds, tuple(origin_columns(source)))
-
-
-def _unreadable() -> Column:
-    """The value where it is no text at all, which a parser would take for a record without fields."""
-    text = F.col(_VALUE).cast("string")
-    return F.when(~F.is_valid_utf8(text), F.base64(_VALUE)).when(F.trim(text) == "", text)
 
 
 _PARSE: dict[str, Callable[[DataFrame, Mapping[str, str], KafkaSource], DataFrame]] = {

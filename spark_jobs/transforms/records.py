@@ -67,7 +67,14 @@ def parse_json(df: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
     # Only a row with a field that nobody declared pays for a map of its line.
     unknown = F.map_filter(_all_fields(), lambda name, _: ~name.isin(*fields))
     rescue = rescued(raw, kinds, F.when(has_unknown, unknown), has_unknown)
-    return _bronze_columns(parsed, raw, kinds, rescue, F.col(f"_fields.{CORRUPT}"), others)
+    corrupt = F.coalesce(unreadable(RECORD), F.col(f"_fields.{CORRUPT}"))
+    return _bronze_columns(parsed, raw, kinds, rescue, corrupt, others)
+
+
+def unreadable(text: str) -> Column:
+    """Text in which a parser would see a record without fields: in base64 if it is no UTF-8, as it is if blank."""
+    is_no_text = ~F.is_valid_utf8(text)
+    return F.when(is_no_text, F.base64(F.col(text).cast("binary"))).when(F.trim(text) == "", F.col(text))
 
 
 def _declared_fields(kinds: Mapping[str, str]) -> Column:

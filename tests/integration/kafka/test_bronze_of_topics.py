@@ -251,6 +251,18 @@ def test_raw_values_stay_bytes(shop: Lakehouse, topic: KafkaTopic) -> None:
     assert shop.rows(ORDERS, "value", "size") == [(None, None), (b"\xff\x00", 2)]
 
 
+def test_a_strict_spec_fails_on_a_message_that_does_not_fit_and_loads_it_once_it_may_be_rescued(
+    shop: Lakehouse, topic: KafkaTopic
+) -> None:
+    shop.specs({**fed_by(topic), "on_drift": "fail"})
+    topic.send(order(1, 5), order(2, 6, colour="red"))
+    report = shop.run(ORDERS)
+    assert (report.outcome, report.version) == (Outcome.BAD_INPUT, None)
+    assert f'{topic.name}/0 has values that fit no column: {{"colour":"red"}}' in report.message
+    shop.specs(fed_by(topic))
+    assert shop.run(ORDERS).rows.applied == 2
+
+
 def test_an_unreachable_broker_is_tried_again_and_is_named(
     shop: Lakehouse, topic: KafkaTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import os
 from datetime import date
+from pathlib import Path
 from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from include.contracts.job_report import FileRows
 from include.control.file_states import file_states
@@ -162,6 +164,63 @@ def test_csv_rows_with_too_few_or_too_many_values_are_quarantined(lakehouse: Lak
     assert (report.rows.read, report.rows.applied, report.rows.quarantined) == (3, 1, 2)
     assert lakehouse.rows(ORDERS, "order_id", "amount", "event_seq", "_rescued") == [("o1", 5, 1, '{"colour":"red"}')]
     assert sorted(row["record"] for row in lakehouse.quarantine(ORDERS)) == sorted(lines[1:])
+
+
+CSV = ["order_id,amount,name", '1,5,"a ""b"", c"', '2,6,"two\nlines"', "3,7,Málaga"]
+OF_CSV = {"order_id": {"type": "string"}, "amount": {"type": "int"}, "name": {"type": "string"}}
+CSV_ROWS = [("1", 5, 'a "b", c'), ("2", 6, "two\nlines"), ("3", 7, "Málaga")]
+
+
+@pytest.mark.parametrize(
+    ("source", "content"),
+    [
+        ({}, "\n".join(CSV).encode("utf-8-sig")),
+        ({"header": False}, "\n".join(CSV[1:]).encode()),
+        ({"encoding": "ISO-8859-1"}, "\r\n".join(CSV).encode("latin-1")),
+        ({"encoding": "UTF-16"}, "\n".join(CSV).encode("utf-16")),
+        (
+            {"delimiter": ";", "quote": "'", "escape": "\\"},
+            "order_id;amount;name\n1;5;a \"b\", c\n2;6;'two\nlines'\n3;7;Málaga".encode(),
+        ),
+    ],
+    ids=["doubled quotes and a byte order mark", "no header", "latin", "utf-16", "another dialect"],
+)
+def test_csv_values_are_read_as_their_writer_wrote_them(
+    tmp_path: Path, spark: SparkSession, source: dict[str, object], content: bytes
+) -> None:
+    lakehouse = Lakehouse(tmp_path)
+    stated = {"landing": "orders", "files": "*.csv", "format": "csv", **source}
+    lakehouse.specs(bronze_document(source=stated, columns=OF_CSV))
+    lakehouse.deliver(1, "a.csv", content)
+    report = lakehouse.run(ORDERS)
+    assert report.outcome is Outcome.COMMITTED, report.message
+    assert lakehouse.rows(ORDERS, "order_id", "amount", "name") == CSV_ROWS
+    assert report.rows.quarantined == 0
+
+
+def test_text_of_another_encoding_is_not_loaded_with_marks_in_its_place(tmp_path: Path, spark: SparkSession) -> None:
+    lakehouse = Lakehouse(tmp_path)
+    lakehouse.specs(bronze_document(source={"landing": "orders", "format": "csv"}, columns=OF_CSV))
+    lakehouse.deliver(1, "a.csv", "\n".join(CSV).encode("latin-1"))
+    report = lakehouse.run(ORDERS)
+    assert report.outcome is Outcome.BAD_INPUT
+    assert "not UTF-8 text" in report.message
+    lakehouse.deliver(1, "a.json", b'{"order_id": "o1"}\n{"order_id": "M\xe1laga"}\n')
+    lakehouse.specs(bronze_document(source={"landing": "orders", "files": "*.json", "format": "json"}, columns=OF_CSV))
+    assert lakehouse.run(ORDERS).rows.quarantined == 1
+    assert [row["record"] for row in lakehouse.quarantine(ORDERS)] == ["eyJvcmRlcl9pZCI6ICJN4WxhZ2EifQ=="]
+
+
+def test_a_strict_spec_leaves_out_each_file_with_a_value_that_fits_no_column(lakehouse: Lakehouse) -> None:
+    lakehouse.specs(bronze_document(on_drift="fail"))
+    lakehouse.deliver(1, "a.json", [order(1, 5), order(2, 6, colour="red")])
+    lakehouse.deliver(1, "b.json", [order(3, 7)])
+    lakehouse.deliver(1, "c.json", [order(4, "many")])
+    report = lakehouse.run(ORDERS)
+    assert report.outcome is Outcome.BAD_INPUT
+    assert 'a.json: values that fit no column: {"colour":"red"}; declare them' in report.message
+    assert 'c.json: values that fit no column: {"amount":"many"}' in report.message
+    assert lakehouse.rows(ORDERS, "order_id", "_rescued") == [("o3", None)]
 
 
 def test_a_large_delivery_is_loaded_in_bounded_batches_and_one_report_counts_them_all(lakehouse: Lakehouse) -> None:

@@ -151,7 +151,11 @@ NOT_WHAT_IT_SAYS = [
     ("json", b"\x00\xff" * 999, "a.data holds no JSON lines; the spec's source.format is json"),
     ("csv", PARQUET, "Parquet data under the name a.data; the spec's source.format is csv"),
     ("csv", LINES, "has no column order_id, amount, day, event_at, event_seq; its columns are {"),
-    ("csv", b"\x00\xff" * 99_999, "a.data does not begin with a CSV header (field larger than field limit"),
+    (
+        "csv",
+        b"\x00\xff" * 99_999,
+        "not UTF-8 text (invalid start byte); correct source.encoding",
+    ),
     ("parquet", CSV, "a.data is not a Parquet file; the spec's source.format is parquet"),
     ("parquet", LINES, "a.data is not a Parquet file; the spec's source.format is parquet"),
     ("parquet", b"PA", "a.data is not a Parquet file; the spec's source.format is parquet"),
