@@ -18,7 +18,7 @@ from benchmarks.bench import Bench
 from benchmarks.cost import Cost
 from benchmarks.machine import QUIET, empty_job, load
 from benchmarks.result import Result, result_table
-from benchmarks.series import jvm, merge, nothing_new, start
+from benchmarks.series import jvm, merge, nothing_new, planning, start
 
 
 class Series(StrEnum):
@@ -28,6 +28,7 @@ class Series(StrEnum):
     NOTHING_NEW = "nothing-new"
     MERGE = "merge"
     JVM = "jvm"
+    PLANNING = "planning"
 
 
 RUN: dict[Series, Callable[[Bench], list[Result]]] = {
@@ -35,6 +36,7 @@ RUN: dict[Series, Callable[[Bench], list[Result]]] = {
     Series.NOTHING_NEW: nothing_new.run,
     Series.MERGE: merge.run,
     Series.JVM: jvm.run,
+    Series.PLANNING: planning.run,
 }
 AGAINST_N = [Series.START, Series.NOTHING_NEW, Series.MERGE]
 

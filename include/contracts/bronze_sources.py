@@ -24,7 +24,7 @@ BATCH_SIZES = {
 """The settings that say when a batch is made and how large it is, and nothing about its rows."""
 
 
-_OF_CSV = {"delimiter", "quote", "escape", "header", "multi_line", "encoding"}
+_OF_CSV = ("delimiter", "quote", "escape", "header", "multi_line", "encoding")
 
 
 class LandingSource(SpecPart):
@@ -69,8 +69,9 @@ class LandingSource(SpecPart):
 
     @model_validator(mode="after")
     def _only_csv_is_written_in_many_ways(self) -> Self:
-        if stated := sorted(self.model_fields_set & _OF_CSV if self.format != "csv" else ()):
-            msg = f"only CSV files have {', '.join(stated)}"
+        of_csv = [name for name in _OF_CSV if getattr(self, name) != type(self).model_fields[name].default]
+        if of_csv and self.format != "csv":
+            msg = f"only CSV files have {', '.join(of_csv)}"
             raise ValueError(msg)
         if self.encoding.startswith(("UTF-16", "UTF-32")) and not self.multi_line:
             msg = f"{self.encoding} files are read whole: leave out multi_line"

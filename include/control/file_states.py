@@ -11,7 +11,8 @@ from typing import Any
 from include.contracts.file_status import FileStatus
 from include.contracts.interval import Interval
 from include.contracts.job_report import FileRows
-from include.control.ledger import FileEvent, Ledger
+from include.control.ledger import Ledger
+from include.control.ledger_events import FileEvent
 
 
 @dataclass(frozen=True)

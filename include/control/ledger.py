@@ -6,86 +6,28 @@ tokens with sources; which token won is said by the table's log alone (ADR 0002)
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any
-
-import pyarrow as pa
 
 from include.contracts.interval import Interval
 from include.contracts.job_report import FileRows, RowFates
 from include.control.batch import FileFact, Intent, Winner
+from include.control.ledger_events import (
+    BATCHES,
+    FACTS,
+    FILES,
+    BatchEvent,
+    FileEvent,
+    batch_event,
+    batchless_event,
+    file_event,
+    file_fact,
+    loaded_event,
+    recorded_winner,
+)
 from include.control.ops_table import OpsTable
 from include.paths import LakehousePaths
-
-_TIME = pa.timestamp("us", tz="UTC")
-
-BATCHES = pa.schema(
-    [
-        ("recorded_at", _TIME),
-        ("event", pa.string()),
-        ("table", pa.string()),
-        ("table_id", pa.string()),
-        ("stream", pa.string()),
-        ("batch_seq", pa.int64()),
-        ("token", pa.string()),
-        ("version", pa.int64()),
-        ("interval_start", _TIME),
-        ("interval_end", _TIME),
-        ("run_id", pa.string()),
-        ("intent", pa.string()),
-        ("rows", pa.string()),
-    ]
-)
-
-FILES = pa.schema(
-    [
-        ("recorded_at", _TIME),
-        ("event", pa.string()),
-        ("table", pa.string()),
-        ("table_id", pa.string()),
-        ("stream", pa.string()),
-        ("batch_seq", pa.int64()),
-        ("token", pa.string()),
-        ("path", pa.string()),
-        ("size", pa.int64()),
-        ("mtime_ns", pa.int64()),
-        ("checksum", pa.string()),
-        ("reason", pa.string()),
-        ("columns", pa.list_(pa.string())),
-        ("interval_start", _TIME),
-        ("interval_end", _TIME),
-        ("version", pa.int64()),
-        *((f"rows_{name}", pa.int64()) for name in FileRows.model_fields),
-    ]
-)
-
-
-_FACTS = ("path", "size", "mtime_ns", "checksum", "reason", "columns")
-"""The columns of `ops.files` that say which file it is."""
-
-
-class BatchEvent(StrEnum):
-    """What the ledger says of an attempt, in this order."""
-
-    INTENT = "intent"
-    COMMITTED = "committed"
-    CLOSED = "closed"
-
-
-class FileEvent(StrEnum):
-    """What the ledger says of a source file; a planned file is loaded once its token won.
-
-    A replayed one is to be tried again, however often it failed.
-    """
-
-    PLANNED = "planned"
-    LOADED = "loaded"
-    FAILED = "failed"
-    REPLAYED = "replayed"
 
 
 @dataclass(frozen=True)
@@ -110,12 +52,12 @@ class Ledger:
 
     def record_intent(self, intent: Intent, files: Sequence[FileFact] = ()) -> None:
         """Pair the intent's token with its sources. Files go first: an intent implies that its files are known."""
-        self._files.append([_file_event(FileEvent.PLANNED, intent, file) for file in files])
-        self._batches.append([_batch_event(BatchEvent.INTENT, intent)])
+        self._files.append([file_event(FileEvent.PLANNED, intent, file) for file in files])
+        self._batches.append([batch_event(BatchEvent.INTENT, intent)])
 
     def record_committed(self, winners: Iterable[Winner]) -> None:
         """Write down which attempts the log let win."""
-        events = [_batch_event(BatchEvent.COMMITTED, winner.intent, winner.version) for winner in winners]
+        events = [batch_event(BatchEvent.COMMITTED, winner.intent, winner.version) for winner in winners]
         self._batches.append(events)
 
     def record_closed(self, winner: Winner, rows: RowFates, rows_of_file: Mapping[str, FileRows] = {}) -> None:
@@ -127,23 +69,23 @@ class Ledger:
             rows_of_file: path -> what became of its records; bronze only.
         """
         files = [file for file in self.files_of(winner.intent) if file.path in rows_of_file] if rows_of_file else []
-        self._files.append([_loaded_event(winner, file, rows_of_file[file.path]) for file in files])
-        event = _batch_event(BatchEvent.CLOSED, winner.intent, winner.version)
+        self._files.append([loaded_event(winner, file, rows_of_file[file.path]) for file in files])
+        event = batch_event(BatchEvent.CLOSED, winner.intent, winner.version)
         self._batches.append([{**event, "rows": rows.model_dump_json()}])
 
     def record_failed(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
         """Write down files of an interval that cannot be loaded, each with its defect: one more failed attempt."""
-        self._files.append([_batchless_event(FileEvent.FAILED, table, table_id, interval, file) for file in files])
+        self._files.append([batchless_event(FileEvent.FAILED, table, table_id, interval, file) for file in files])
 
     def record_replayed(self, table: str, table_id: str, interval: Interval, file: FileFact) -> None:
         """Write down that a person wants a failed file to be tried again."""
-        self._files.append([_batchless_event(FileEvent.REPLAYED, table, table_id, interval, file)])
+        self._files.append([batchless_event(FileEvent.REPLAYED, table, table_id, interval, file)])
 
     def last_committed(self, table: str, table_id: str, stream: str) -> Winner | None:
         """The last batch of the stream that was resolved; the log may hold newer ones."""
         rows = self._batches.events(table, table_id=table_id, stream=stream, event=BatchEvent.COMMITTED)
         newest = max(rows, key=lambda row: (row["batch_seq"], row["version"]), default=None)
-        return _winner(newest) if newest else None
+        return recorded_winner(newest) if newest else None
 
     def closed(self, winner: Winner) -> RowFates | None:
         """The row fates of a batch whose secondary writes are done, else None."""
@@ -154,7 +96,7 @@ class Ledger:
     def files_of(self, intent: Intent) -> tuple[FileFact, ...]:
         """The files that an intent was planned to load."""
         rows = self._files.events(intent.table, token=intent.token, event=FileEvent.PLANNED)
-        return tuple(_file_fact(row) for row in rows)
+        return tuple(file_fact(row) for row in rows)
 
     def loaded_files(self, table: str, table_id: str) -> dict[str, FileFact]:
         """path -> file, for every path that a winning attempt loaded into the table; as it was loaded last."""
@@ -163,8 +105,8 @@ class Ledger:
     def loaded_contents(self, table: str, table_id: str) -> list[FileFact]:
         """Every file that a winning attempt loaded into the table, oldest first; a path once for each content."""
         tokens = self.versions(table, table_id)
-        planned = self._files.events(table, ("token", *_FACTS), table_id=table_id, event=FileEvent.PLANNED)
-        return [_file_fact(row) for row in planned if row["token"] in tokens]
+        planned = self._files.events(table, ("token", *FACTS), table_id=table_id, event=FileEvent.PLANNED)
+        return [file_fact(row) for row in planned if row["token"] in tokens]
 
     def file_events(self, table: str, table_id: str) -> list[dict[str, Any]]:
         """All that `ops.files` says of a table's files, oldest first."""
@@ -185,62 +127,15 @@ class Ledger:
         """path -> failure, for every file that could not be loaded when last tried, and that nobody replayed since."""
         tokens = self.versions(table, table_id)
         failed: dict[str, Failure] = {}
-        for row in self._files.events(table, ("event", "token", *_FACTS), table_id=table_id):
+        for row in self._files.events(table, ("event", "token", *FACTS), table_id=table_id):
             if row["event"] == FileEvent.FAILED:
-                failed[row["path"]] = _failed_again(failed.get(row["path"]), _file_fact(row))
+                failed[row["path"]] = _failed_again(failed.get(row["path"]), file_fact(row))
             elif row["token"] in tokens or row["event"] == FileEvent.REPLAYED:
                 failed.pop(row["path"], None)
         return failed
-
-
-def _batch_event(event: BatchEvent, intent: Intent, version: int | None = None) -> dict[str, Any]:
-    named = intent.model_dump(
-        include={"table", "table_id", "stream", "batch_seq", "token", "interval_start", "interval_end", "run_id"}
-    )
-    return {
-        **named,
-        "recorded_at": datetime.now(UTC),
-        "event": event.value,
-        "version": version,
-        "intent": intent.model_dump_json(),
-        "rows": None,
-    }
-
-
-def _file_event(event: FileEvent, intent: Intent, file: FileFact) -> dict[str, Any]:
-    named = intent.model_dump(
-        include={"table", "table_id", "stream", "batch_seq", "token", "interval_start", "interval_end"}
-    )
-    return {**named, **_fact(event, file)}
-
-
-def _batchless_event(event: FileEvent, table: str, table_id: str, interval: Interval, file: FileFact) -> dict[str, Any]:
-    """What is said of a file beside any batch."""
-    blank = {"table": table, "table_id": table_id, "stream": "", "batch_seq": None, "token": ""}
-    said = {**blank, "interval_start": interval.start, "interval_end": interval.end}
-    return {**said, **_fact(event, file), "reason": file.defect}
 
 
 def _failed_again(before: Failure | None, file: FileFact) -> Failure:
     """The failure of a file that has failed once more; other content is counted anew."""
     is_same = before is not None and before.file.checksum == file.checksum
     return Failure(file, before.attempts + 1 if before and is_same else 1)
-
-
-def _loaded_event(winner: Winner, file: FileFact, rows: FileRows) -> dict[str, Any]:
-    fates = {f"rows_{name}": number for name, number in rows}
-    return {**_file_event(FileEvent.LOADED, winner.intent, file), "version": winner.version, **fates}
-
-
-def _fact(event: FileEvent, file: FileFact) -> dict[str, Any]:
-    facts = file.model_dump(include={"path", "size", "mtime_ns", "checksum"})
-    return {**facts, "columns": list(file.columns), "recorded_at": datetime.now(UTC), "event": event.value}
-
-
-def _file_fact(row: dict[str, Any]) -> FileFact:
-    known = {key: row[key] for key in ("path", "size", "mtime_ns", "checksum")}
-    return FileFact(**known, defect=row["reason"] or "", columns=tuple(row["columns"] or ()))
-
-
-def _winner(row: dict[str, Any]) -> Winner:
-    return Winner(Intent.model_validate(json.loads(row["intent"])), row["version"])

@@ -109,18 +109,20 @@ class LandingRecords:
         Raises:
             UnreadableFileError: it is one of the plan's.
         """
-        found, drift = _UNREADABLE.search(f"{error} "), drift_of(error)
-        path, defect = found[1].removeprefix(f"{self._landing}/") if found else "", ""
-        if path:
-            defect = f"Spark cannot read it to its end: {str(error).splitlines()[0][:300]}"
-        elif drift:
-            path, defect = (
-                drift[0],
-                f"values that fit no column: {drift[1][:300]}; declare them, or set on_drift: rescue",
-            )
+        path, defect = self._blamed(error)
         if path in {file.path for file in plan.files}:
             self._unreadable[path] = defect
             raise UnreadableFileError(path) from error
+
+    def _blamed(self, error: Exception) -> tuple[str, str]:
+        """(the file that made a write fail, what is wrong with it); empty where the error names none."""
+        if found := _UNREADABLE.search(f"{error} "):
+            reason = f"Spark cannot read it to its end: {str(error).splitlines()[0][:300]}"
+            return found[1].removeprefix(f"{self._landing}/"), reason
+        if drift := drift_of(error):
+            path, values = drift
+            return path, f"values that fit no column: {values[:300]}; declare them, or set on_drift: rescue"
+        return "", ""
 
     def closed(
         self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int], dropped: Callable[[], Mapping[str, int]]

@@ -9,7 +9,8 @@ from deltalake import DeltaTable
 
 from include.control.delta_log import commits_after
 from include.control.gates import Gates
-from include.control.ledger import FileEvent, Ledger
+from include.control.ledger import Ledger
+from include.control.ledger_events import FileEvent
 from include.paths import LakehousePaths
 from tests.support.killed_drivers.steps import numbers
 

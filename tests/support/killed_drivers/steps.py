@@ -7,7 +7,8 @@ from enum import StrEnum
 from include.catalog import load_catalog
 from include.control.delta_log import Commit, commits_after
 from include.control.gates import Gates
-from include.control.ledger import BatchEvent, Ledger
+from include.control.ledger import Ledger
+from include.control.ledger_events import BatchEvent
 from spark_jobs.delta_io.tables import committed_txn
 from tests.support.lakehouse import Lakehouse
 

@@ -11,7 +11,8 @@ from deltalake import DeltaTable
 from include.contracts.job_report import RowFates
 from include.control.batch import BatchSources, FileFact, Intent, StreamPosition, Winner
 from include.control.delta_log import commits_after
-from include.control.ledger import BatchEvent, Ledger
+from include.control.ledger import Ledger
+from include.control.ledger_events import BatchEvent
 from spark_jobs.delta_io.batches import BatchPlan, BatchWriter, Closing, commit_conf
 from tests.support.protocol_race.delta_writer import TXN, Session, opener, snapshot
 

@@ -1,4 +1,4 @@
-"""Specs of bronze tables that read Kafka: each mistake is named where it stands, with its likely fix."""
+"""Sources of bronze tables: each mistake is named where it stands, with its likely fix."""
 
 from __future__ import annotations
 
@@ -52,6 +52,18 @@ def test_each_mistake_is_named_with_its_likely_fix(
     assert (problem.key, problem.line > 1) == (key, True)
     assert message in problem.message
     assert problem.fix.startswith(fix)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({"format": "json", "encoding": "UTF-16"}, "only CSV files have encoding"),
+        ({"format": "csv", "encoding": "UTF-16", "multi_line": False}, "UTF-16 files are read whole"),
+    ],
+)
+def test_only_csv_is_written_in_many_ways(tmp_path: Path, source: dict[str, Any], message: str) -> None:
+    problem = the_problem(write_specs(tmp_path, bronze_document(source={"landing": "orders", **source})))
+    assert (problem.key, message in problem.message) == ("source", True)
 
 
 def test_raw_bytes_fill_no_column_but_their_own(tmp_path: Path) -> None:
