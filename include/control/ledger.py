@@ -125,9 +125,12 @@ class Ledger:
 
     def failures(self, table: str, table_id: str) -> dict[str, Failure]:
         """path -> failure, for every file that could not be loaded when last tried, and that nobody replayed since."""
-        tokens = self.versions(table, table_id)
+        # Few files ever fail, if any: the events of all others are not gone through one by one.
+        paths = {row["path"] for row in self._files.events(table, ("path",), table_id=table_id, event=FileEvent.FAILED)}
+        events = self._files.events(table, ("event", "token", *FACTS), table_id=table_id) if paths else []
+        tokens = self.versions(table, table_id) if paths else {}
         failed: dict[str, Failure] = {}
-        for row in self._files.events(table, ("event", "token", *FACTS), table_id=table_id):
+        for row in (row for row in events if row["path"] in paths):
             if row["event"] == FileEvent.FAILED:
                 failed[row["path"]] = _failed_again(failed.get(row["path"]), file_fact(row))
             elif row["token"] in tokens or row["event"] == FileEvent.REPLAYED:
