@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from include.contracts.bronze_sources import KafkaSource
 from include.contracts.table_spec import BronzeSpec
@@ -116,15 +116,16 @@ def require_nothing_lost(spec: BronzeSpec, plan: OffsetPlan) -> None:
 
 
 def waits_for_more(source: KafkaSource, plan: OffsetPlan, last: Commit | None, now: datetime) -> bool:
-    """Whether a batch would make a smaller file than `min_bytes_per_file`, and `allowed_latency` is not over.
+    """Whether all that is new would make a smaller file than `min_bytes_per_file`, and `allowed_latency` is not over.
 
     How large a message becomes is judged by those of the last batch.
     """
     rows = int(last.metrics.get("numOutputRows", 0)) if last else 0
     if last is None or not (rows and source.min_bytes_per_file) or plan.lost or plan.pins_start:
         return False
-    expected = plan.messages * int(last.metrics.get("numOutputBytes", 0)) / rows
-    return expected < source.min_bytes_per_file and now - last.at < source.allowed_latency
+    expected = (plan.messages + plan.later) * int(last.metrics.get("numOutputBytes", 0)) / rows
+    # A clock that went back since ends the wait, instead of making it as long as it went.
+    return expected < source.min_bytes_per_file and timedelta() <= now - last.at < source.allowed_latency
 
 
 def _resume(source: KafkaSource, topic: str, partition: int, last: BatchSources, held: HeldOffsets) -> tuple[int, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
 from confluent_kafka import KafkaException
@@ -15,7 +15,7 @@ from include.contracts.table_spec import BronzeSpec
 from include.control.batch import BatchSources, StreamPosition, Winner
 from include.control.delta_log import read_commit
 from include.control.kafka_cluster import KafkaCluster
-from include.control.offsets import HeldOffsets, OffsetPlan, plan_offsets, require_nothing_lost, waits_for_more
+from include.control.offsets import OffsetPlan, Offsets, plan_offsets, require_nothing_lost, waits_for_more
 from include.errors import BadInputError
 from spark_jobs.delta_io.batches import BatchPlan
 from spark_jobs.delta_io.kafka_reads import read_messages
@@ -37,17 +37,13 @@ class KafkaRecords:
         self._context = context
         self._spec = spec
         self.offsets = OffsetPlan()
+        self._until: Offsets = {}
         self._waiting = 0
         self._lost: list[str] = []
 
     @cached_property
     def _cluster(self) -> KafkaCluster:
         return KafkaCluster.of(self._spec.kafka_source.kafka, self._context.kafka)
-
-    @cached_property
-    def _held(self) -> HeldOffsets:
-        """What the brokers held when the run began: it ends there, however fast messages arrive."""
-        return self._cluster.held(self._spec.kafka_source)
 
     @property
     def origin(self) -> Mapping[str, str]:
@@ -56,8 +52,10 @@ class KafkaRecords:
 
     @property
     def has_more(self) -> bool:
-        """Whether messages are left for further batches."""
-        return self.offsets.later > 0
+        """Whether messages are left that were there when the run began: it ends with them, however fast others come."""
+        return not self._waiting and any(
+            end < self._until.get(topic, {}).get(at, 0) for topic, at, end in self._reached()
+        )
 
     def check_delivered(self) -> None:
         """Whether the brokers answer, and have the topics.
@@ -66,7 +64,7 @@ class KafkaRecords:
             NotReadyError: no broker answers.
             BadInputError: a topic does not exist.
         """
-        _ = self._held
+        self._until = self._cluster.held(self._spec.kafka_source).end
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """The next messages that no batch has read yet.
@@ -74,14 +72,16 @@ class KafkaRecords:
         Raises:
             BadInputError: some were deleted before they were read, and the spec forbids to go on without them.
         """
-        source, held = self._spec.kafka_source, self._held
+        source = self._spec.kafka_source
+        # Asked anew, after the position was resolved: another run may have read what came since this one began.
+        held = self._cluster.held(source)
         self.offsets = plan_offsets(source, position.last_sources, held)
         require_nothing_lost(self._spec, self.offsets)
         self._lost += self.offsets.lost
         last = position.last
         commit = read_commit(self._context.paths.table(self._spec.table), last.version) if last else None
         waits = waits_for_more(source, self.offsets, commit, self._context.now())
-        self._waiting = self.offsets.messages if waits else 0
+        self._waiting = self.offsets.messages + self.offsets.later if waits else 0
         if self._waiting or not self.offsets.is_new:
             return None
         return BatchPlan(BatchSources(offsets=self.offsets.ranges, topic_ids=dict(held.topic_ids)))
@@ -148,11 +148,13 @@ class KafkaRecords:
         notes = [f"lost: {line}" for line in self._lost]
         if self._waiting:
             notes.append(f"{self._waiting:,} messages wait for more (min_bytes_per_file, allowed_latency)")
-        reached = {
-            f"{topic}/{partition}": end
-            for topic, partitions in self.offsets.ranges.items()
-            for partition, (_, end) in partitions.items()
-        }
+        reached = {f"{topic}/{partition}": end for topic, partition, end in self._reached()}
         return report.model_copy(
             update={"details": {**report.details, "offsets": reached}, "notes": (*report.notes, *notes)}
         )
+
+    def _reached(self) -> Iterator[tuple[str, int, int]]:
+        """(topic, partition, the offset up to which the last planned batch reads)."""
+        for topic, partitions in self.offsets.ranges.items():
+            for partition, (_, end) in partitions.items():
+                yield topic, partition, end

@@ -12,6 +12,7 @@ from include.control.batch import Winner
 from include.control.delta_log import read_commit
 from include.errors import Outcome
 from spark_jobs.delta_io.batches import Closing
+from spark_jobs.jobs import bronze_ingest
 from spark_jobs.layers.bronze import BronzeIngest
 from tests.support.kafka_topic import KafkaTopic
 from tests.support.lakehouse import Lakehouse, order
@@ -142,6 +143,25 @@ def test_many_messages_are_loaded_in_bounded_batches_and_a_driver_that_died_goes
     assert (report.outcome, report.batch_seq, report.table_rows) == (Outcome.COMMITTED, 3, 9)
 
 
+def test_a_run_that_another_one_has_overtaken_finds_nothing_new_and_nothing_lost(
+    shop: Lakehouse, topic: KafkaTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.specs(fed_by(topic))
+    topic.send(order(1, 1))
+    ensure = bronze_ingest.ensure_table
+
+    def overtaken(*given: Any) -> None:
+        monkeypatch.setattr(bronze_ingest, "ensure_table", ensure)
+        topic.send(order(2, 1))
+        assert shop.run(ORDERS).rows.read == 2
+        ensure(*given)
+
+    monkeypatch.setattr(bronze_ingest, "ensure_table", overtaken)
+    report = shop.run(ORDERS)
+    assert (report.outcome, report.notes) == (Outcome.NO_OP, ())
+    assert placed(shop) == [("o1", 0, 0), ("o2", 0, 1)]
+
+
 def test_a_partition_that_is_added_is_read_from_its_start(shop: Lakehouse, topic: KafkaTopic) -> None:
     shop.specs(fed_by(topic, starting_offsets="latest"))
     topic.send(order(1, 1))
@@ -213,14 +233,15 @@ def test_few_messages_wait_for_more_until_their_latency_is_over(shop: Lakehouse,
     shop.specs(fed_by(topic, min_bytes_per_file="1 MB", allowed_latency="1 hours"))
     topic.send(order(1, 1))
     assert shop.run(ORDERS).outcome is Outcome.COMMITTED, "nothing says yet how large a message becomes"
-    topic.send(order(2, 1))
+    topic.send(order(2, 1), order(3, 1))
+    shop.specs(fed_by(topic, min_bytes_per_file="1 MB", allowed_latency="1 hours", max_messages_per_batch=1))
     waiting = shop.run(ORDERS)
     assert (waiting.outcome, waiting.notes) == (
         Outcome.NO_OP,
-        ("1 messages wait for more (min_bytes_per_file, allowed_latency)",),
+        ("2 messages wait for more (min_bytes_per_file, allowed_latency)",),
     )
     shop.specs(fed_by(topic, min_bytes_per_file="1 MB", allowed_latency="0 seconds"))
-    assert shop.run(ORDERS).rows.read == 1
+    assert shop.run(ORDERS).rows.read == 2
 
 
 def test_csv_values_are_read_by_the_order_of_the_columns(shop: Lakehouse, topic: KafkaTopic) -> None:

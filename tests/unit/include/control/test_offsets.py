@@ -121,8 +121,8 @@ def test_a_topic_that_a_spec_adds_starts_where_the_spec_says_and_one_that_came_t
 
 @pytest.mark.parametrize(
     ("messages", "minutes", "waits"),
-    [(10, 1, True), (10, 10, False), (11_000, 1, False)],
-    ids=["few and soon", "few and late", "enough"],
+    [(10, 1, True), (10, 10, False), (11_000, 1, False), (10, -1, False)],
+    ids=["few and soon", "few and late", "enough", "the clock went back"],
 )
 def test_few_messages_wait_until_the_latency_is_over(messages: int, minutes: int, waits: bool) -> None:
     last = Commit(3, NOW, metrics={"numOutputRows": "1000", "numOutputBytes": "100000"})
