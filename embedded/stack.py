@@ -122,8 +122,7 @@ class Stack(AbstractContextManager["Stack"]):
 
     def environment(self) -> dict[str, str]:
         """The environment of every part: this process's own, cleaned, and the settings of the lakehouse."""
-        lakehouse = {f"LAKEHOUSE_{name.upper()}": str(path.resolve()) for name, path in self.settings}
-        return {**clean_environment(), **lakehouse}
+        return {**clean_environment(), **self.settings.environment()}
 
     def _start_parts(self) -> None:
         environment = self.environment()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from pydantic import Field
@@ -29,3 +30,8 @@ class Settings(BaseSettings):
     tables: Path = PROJECT / "include" / "tables"
     jars: Path = PROJECT / ".jars"
     kafka: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)
+
+    def environment(self) -> dict[str, str]:
+        """The variables by which another process has the same settings."""
+        folders = {f"LAKEHOUSE_{name.upper()}": str(value.resolve()) for name, value in self if isinstance(value, Path)}
+        return {**folders, "LAKEHOUSE_KAFKA": json.dumps(self.kafka)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -94,9 +93,8 @@ def following(settings: Settings) -> Iterator[None]:
     Raises:
         StackError: it ended badly.
     """
-    places = {f"LAKEHOUSE_{name.upper()}": str(getattr(settings, name)) for name in ("root", "landing", "tables")}
-    known = {**os.environ, **places, "LAKEHOUSE_KAFKA": json.dumps(settings.kafka)}
-    process = subprocess.Popen([Path(sys.executable).parent / "lakehouse", "run", "--follow"], env=known, cwd=PROJECT)
+    command = [Path(sys.executable).parent / "lakehouse", "run", "--follow"]
+    process = subprocess.Popen(command, env={**os.environ, **settings.environment()}, cwd=PROJECT)
     try:
         yield
     finally:

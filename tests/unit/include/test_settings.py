@@ -1,0 +1,21 @@
+"""The settings of an installation, as processes hand them on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from include.settings import Settings
+
+
+def test_another_process_has_the_same_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka = {"main": {"bootstrap.servers": "broker:9092", "sasl.password": "s3cret"}}
+    settings = Settings(root=tmp_path / "lake", landing=tmp_path, tables=tmp_path, jars=tmp_path, kafka=kafka)
+    for name, value in settings.environment().items():
+        monkeypatch.setenv(name, value)
+    assert Settings() == settings
+
+
+def test_secrets_are_not_shown() -> None:
+    assert "s3cret" not in repr(Settings(kafka={"main": {"sasl.password": "s3cret"}}))
