@@ -6,9 +6,11 @@ are, and listens on loopback alone.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -17,7 +19,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from embedded.errors import StackError
-from embedded.home import Home
+from embedded.home import Home, free_port
 from embedded.jars import spark_home
 from embedded.processes import end, forget, recorded, spawn
 
@@ -148,3 +150,21 @@ def stop_kafka(home: Home, patience_s: float = 15) -> None:
     if process is not None:
         end([process], patience_s)
     forget(home, NAME)
+
+
+@contextmanager
+def running_broker(home: Path, jars: Path) -> Iterator[KafkaBroker]:
+    """A broker on free ports, its topics below the folder `home`, for a while; `jars` is Spark's folder of jars.
+
+    Raises:
+        KafkaBrokerError: it does not come up.
+    """
+    place = Home(home)
+    place.prepare()
+    broker = KafkaBroker(place, jars / "kafka-broker", free_port(), free_port())
+    try:
+        broker.start(os.environ)
+        broker.wait()
+        yield broker
+    finally:
+        stop_kafka(place)

@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from demo.source_system.landing import day_folder
+from embedded.errors import StackError
 
 TOPIC = "flight_events"
 CLUSTER = "demo"
@@ -30,7 +31,7 @@ def send_day(address: str, landing: Path, day: date) -> int:
     """Send what the source system delivers on a day, in its order, keyed by flight; returns how many messages.
 
     Raises:
-        RuntimeError: the broker did not take all of them.
+        StackError: the broker did not take all of them.
     """
     producer = Producer({"bootstrap.servers": address, "enable.idempotence": True, "log_level": "0"})
     lines = list(_lines(day_folder(landing, TOPIC, day)))
@@ -38,7 +39,7 @@ def send_day(address: str, landing: Path, day: date) -> int:
         producer.produce(TOPIC, line, key=json.loads(line)["flight_id"])
         producer.poll(0)
     if left := producer.flush(30):
-        raise RuntimeError(f"The broker at {address} did not take {left} of {len(lines)} messages.")
+        raise StackError(f"The broker at {address} did not take {left} of {len(lines)} messages.")
     return len(lines)
 
 

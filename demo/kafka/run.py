@@ -13,6 +13,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from rich.console import Console
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from demo.kafka.feed import CLUSTER, create_topic, send_day, write_specs
 from demo.lakehouse import NotTheDemosError, start_empty
@@ -20,8 +21,7 @@ from demo.oracle import work_out
 from demo.outcome import outcome_table, outcomes
 from demo.source_system import lay_out
 from embedded.errors import StackError
-from embedded.home import Home, free_port
-from embedded.kafka_broker import KafkaBroker, stop_kafka
+from embedded.kafka_broker import KafkaBroker, running_broker
 from include.catalog import load_catalog
 from include.contracts.interval import Interval
 from include.control.planner import advise
@@ -51,7 +51,7 @@ def demo(folder: Path, console: Console) -> bool:
     landing = folder / "landing"
     lay_out(landing, DAYS[0], DAYS[-1] + timedelta(days=1))
     write_specs(Settings().tables, folder / "tables")
-    with running_broker(folder) as broker:
+    with running_broker(folder / "home", Settings().jars) as broker:
         settings = _settings(folder, broker)
         create_topic(broker.address)
         console.print(f"A Kafka broker runs at {broker.address}.")
@@ -66,24 +66,6 @@ def demo(folder: Path, console: Console) -> bool:
     verdict = "[green]Every number is right" if right else "[red]Not everything is right"
     console.print(f"{verdict}[/], {time.monotonic() - began:.0f} s. The specs are in {folder / 'tables'}.")
     return right
-
-
-@contextmanager
-def running_broker(folder: Path) -> Iterator[KafkaBroker]:
-    """A broker whose topics lie below `folder`, for a while.
-
-    Raises:
-        KafkaBrokerError: it does not come up.
-    """
-    home = Home(folder / "home")
-    home.prepare()
-    broker = KafkaBroker(home, Settings().jars / "kafka-broker", free_port(), free_port())
-    broker.start(os.environ)
-    try:
-        broker.wait()
-        yield broker
-    finally:
-        stop_kafka(home)
 
 
 @contextmanager
@@ -115,16 +97,25 @@ def _wait_until_read(settings: Settings) -> None:
     Raises:
         StackError: it takes too long.
     """
+    patient = Retrying(stop=stop_after_delay(PATIENCE_S), wait=wait_fixed(1), retry=retry_if_result(bool))
+    try:
+        patient(_waits_for, settings)
+    except RetryError as error:
+        what = error.last_attempt.result()
+        raise StackError(f"The messages were not read within {PATIENCE_S} s; the last word was: {what}") from error
+
+
+def _waits_for(settings: Settings) -> str:
+    """What the first table that is not done waits for, as the planner says; empty when all are done."""
     catalog = load_catalog(settings.tables)
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
+    for spec in catalog.specs.values():
         try:
-            if all(advise(spec, catalog, _ANY_DAY, settings).nothing_new for spec in catalog.specs.values()):
-                return
-        except NotReadyError:
-            pass  # silver waits for bronze's first certified version
-        time.sleep(1)
-    raise StackError(f"The messages were not read within {PATIENCE_S} s.")
+            advice = advise(spec, catalog, _ANY_DAY, settings)
+        except NotReadyError as error:  # at first silver waits for bronze's first certified version
+            return str(error)
+        if not advice.nothing_new:
+            return f"{spec.table}: {advice.message}"
+    return ""
 
 
 _ANY_DAY = Interval.model_validate({"start": "2013-01-01T00:00:00Z", "end": "2013-01-02T00:00:00Z"})

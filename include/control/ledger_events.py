@@ -15,15 +15,20 @@ from include.control.batch import FileFact, Intent, Winner
 
 _TIME = pa.timestamp("us", tz="UTC")
 
+_SAID_OF_ALL = [
+    ("recorded_at", _TIME),
+    ("event", pa.string()),
+    ("table", pa.string()),
+    ("table_id", pa.string()),
+    ("stream", pa.string()),
+    ("batch_seq", pa.int64()),
+    ("token", pa.string()),
+]
+"""What both tables begin with: when, what happened, and to which attempt at which batch."""
+
 BATCHES = pa.schema(
     [
-        ("recorded_at", _TIME),
-        ("event", pa.string()),
-        ("table", pa.string()),
-        ("table_id", pa.string()),
-        ("stream", pa.string()),
-        ("batch_seq", pa.int64()),
-        ("token", pa.string()),
+        *_SAID_OF_ALL,
         ("version", pa.int64()),
         ("interval_start", _TIME),
         ("interval_end", _TIME),
@@ -35,13 +40,7 @@ BATCHES = pa.schema(
 
 FILES = pa.schema(
     [
-        ("recorded_at", _TIME),
-        ("event", pa.string()),
-        ("table", pa.string()),
-        ("table_id", pa.string()),
-        ("stream", pa.string()),
-        ("batch_seq", pa.int64()),
-        ("token", pa.string()),
+        *_SAID_OF_ALL,
         ("path", pa.string()),
         ("size", pa.int64()),
         ("mtime_ns", pa.int64()),

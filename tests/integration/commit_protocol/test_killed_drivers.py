@@ -15,19 +15,18 @@ from typing import Any
 import pytest
 
 from embedded.airflow import clean_environment
-from embedded.home import Home, free_port
 from embedded.processes import recorded
-from embedded.spark_server import NAME, SparkServer, stop_spark
+from embedded.spark_server import NAME, SparkServer
 from include.contracts.job_report import JobReport
 from include.control.delta_log import commits_after, latest_version
 from include.errors import ExitCode, Outcome
-from include.settings import Settings
 from tests.support.killed_drivers.drivers import Drivers, Ended
 from tests.support.killed_drivers.outcome import losers, outcome
 from tests.support.killed_drivers.places import BEFORE_INTENT, IN_THE_WRITE, SLOW_WRITE_S
 from tests.support.killed_drivers.steps import Step, steps_done, steps_of
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.specs import bronze_document, gold_document, silver_document
+from tests.support.warm_server import warm_server
 
 BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 BATCH = {BRONZE: 1, SILVER: 2, GOLD: 2}
@@ -67,15 +66,8 @@ class Clean:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkServer]:
     """A warm Spark server of this module alone."""
-    home = Home(tmp_path_factory.mktemp("spark"))
-    home.prepare()
-    server = SparkServer(home, Settings().jars, free_port())
-    server.start(clean_environment())
-    try:
-        server.wait()
+    with warm_server(tmp_path_factory.mktemp("spark")) as server:
         yield server
-    finally:
-        stop_spark(home)
 
 
 @pytest.fixture(scope="module")

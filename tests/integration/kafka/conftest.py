@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from embedded.home import Home, free_port
-from embedded.kafka_broker import KafkaBroker, stop_kafka
+from embedded.kafka_broker import KafkaBroker, running_broker
 from include.settings import Settings
 from tests.support.kafka_topic import KafkaTopic
 from tests.support.lakehouse import Lakehouse
@@ -19,13 +17,8 @@ from tests.support.lakehouse import Lakehouse
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
-    home = Home(tmp_path_factory.mktemp("kafka"))
-    home.prepare()
-    broker = KafkaBroker(home, Settings().jars / "kafka-broker", free_port(), free_port())
-    broker.start(os.environ)
-    broker.wait()
-    yield broker
-    stop_kafka(home)
+    with running_broker(tmp_path_factory.mktemp("kafka"), Settings().jars) as broker:
+        yield broker
 
 
 @pytest.fixture

@@ -14,19 +14,18 @@ import pytest
 from deltalake import DeltaTable
 
 from embedded.airflow import clean_environment
-from embedded.home import Home, free_port
 from embedded.kafka_broker import KafkaBroker
-from embedded.spark_server import SparkServer, stop_spark
 from include.control.delta_log import commits_after, latest_version
 from include.control.ledger import Ledger
 from include.errors import ExitCode
-from include.settings import PROJECT, Settings
+from include.settings import PROJECT
 from tests.support.kafka_topic import KafkaTopic
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.places import BEFORE_INTENT
 from tests.support.killed_drivers.steps import steps_of
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.specs import bronze_document
+from tests.support.warm_server import warm_server
 
 ORDERS = "bronze.orders"
 
@@ -34,16 +33,9 @@ ORDERS = "bronze.orders"
 @pytest.fixture(scope="module")
 def environment(broker: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """What a driver finds a warm Spark server of this module, and the broker, by."""
-    home = Home(tmp_path_factory.mktemp("spark"))
-    home.prepare()
-    server = SparkServer(home, Settings().jars, free_port())
-    server.start(clean_environment())
-    try:
-        server.wait()
-        kafka = f'{{"main": {{"bootstrap.servers": "{broker.address}"}}}}'
+    kafka = f'{{"main": {{"bootstrap.servers": "{broker.address}"}}}}'
+    with warm_server(tmp_path_factory.mktemp("spark")) as server:
         yield {**clean_environment(), **server.client_env(), "LAKEHOUSE_KAFKA": kafka}
-    finally:
-        stop_spark(home)
 
 
 @pytest.fixture
