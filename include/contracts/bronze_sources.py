@@ -42,8 +42,9 @@ class LandingSource(SpecPart):
         header: whether a CSV file begins with the names of its columns; else they are those of the spec, in its order.
         multi_line: of CSV files: whether a quoted value may hold line ends; without, Spark can read a file in parts.
         encoding: of CSV files; other formats are UTF-8.
-        on_changed_file: what a loaded name with other content is: `reject` fails the run and names both, and
-            `append_new_version` loads it beside the old one, whose rows stay.
+        on_changed_file: what a loaded name with other content is: `reject` fails the run and names both,
+            `append_new_version` loads it beside the old one, whose rows stay, and `replace` puts its rows in the place
+            of the old ones, also in silver and gold.
         min_age: a file that was changed more recently is taken to be unfinished, and waits.
         max_attempts_per_file: a file that cannot be loaded fails so many runs; later ones go on without it, until it is
             delivered again or replayed.
@@ -61,7 +62,7 @@ class LandingSource(SpecPart):
     header: bool = True
     multi_line: bool = True
     encoding: Literal["UTF-8", "ISO-8859-1", "US-ASCII", "UTF-16", "UTF-16BE", "UTF-16LE", "UTF-32"] = "UTF-8"
-    on_changed_file: Literal["reject", "append_new_version"] = "reject"
+    on_changed_file: Literal["reject", "append_new_version", "replace"] = "reject"
     min_age: Wait = Field(default=timedelta(), json_schema_extra={"default": "0 seconds"})
     max_attempts_per_file: int = Field(default=3, gt=0)
     max_files_per_batch: int = Field(default=1000, gt=0)
@@ -77,6 +78,11 @@ class LandingSource(SpecPart):
             msg = f"{self.encoding} files are read whole: leave out multi_line"
             raise ValueError(msg)
         return self
+
+    @property
+    def replaces(self) -> bool:
+        """Whether a loaded name with other content takes the place of what it held."""
+        return self.on_changed_file == "replace"
 
     @property
     def label(self) -> str:

@@ -64,6 +64,7 @@ class BatchSources(BaseModel):
         source_ids: source table -> Delta's id of it: a table that was built anew begins at version 0 again.
         files: number of source files (the list is in `ops.files`).
         files_digest: digest of their paths and checksums.
+        replaces_files: the files take the place of what was loaded before under their names.
         offsets: the Kafka messages that it reads; the next batch starts where they end.
         topic_ids: topic -> Kafka's id of it: a topic that was created again begins at offset 0 again.
         snapshot_at: start of the interval whose full snapshot the target now holds.
@@ -76,6 +77,7 @@ class BatchSources(BaseModel):
     source_ids: dict[str, str] = Field(default_factory=dict)
     files: int = 0
     files_digest: str = ""
+    replaces_files: bool = False
     offsets: OffsetRanges = Field(default_factory=dict)
     topic_ids: dict[str, str] = Field(default_factory=dict)
     snapshot_at: Instant | None = None

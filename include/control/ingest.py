@@ -26,6 +26,7 @@ class FilePlan:
 
     Attributes:
         new: sound files that the next batch loads, within the limits of the spec.
+        replaces: whether their rows take the place of those that were loaded before under their names.
         broken: files that cannot be loaded, each with its defect.
         given_up: files that have failed as many runs as the spec allows; they were not read again.
         attempts: path of a broken file -> how many runs its content has failed, this one included.
@@ -35,6 +36,7 @@ class FilePlan:
     """
 
     new: tuple[FileFact, ...] = ()
+    replaces: bool = False
     broken: tuple[FileFact, ...] = ()
     given_up: tuple[FileFact, ...] = ()
     attempts: Mapping[str, int] = field(default_factory=dict)
@@ -65,25 +67,29 @@ def plan_files(
         NotReadyError: the interval's folder does not exist.
         BadInputError: a file that was loaded before has other content now.
     """
-    known, contents = {file.path: file for file in loaded}, {(file.path, file.checksum) for file in loaded}
+    known = {file.path: file for file in loaded}
     listed = list_files(spec, landing, interval)
     hopeless = given_up(failures, spec.landing_source)
     unread = [file for file in listed if not same_listing(file, known) and not same_listing(file, hopeless)]
     young, settled = split_by_age(unread, spec.landing_source)
     again = [look(file) for file in settled if file.path in known]
-    changed = {file.path: file for file in again if (file.path, file.checksum) not in contents}
+    held = _held_contents(loaded, spec.landing_source)
+    changed = {file.path: file for file in again if (file.path, file.checksum) not in held}
     if changed and spec.landing_source.on_changed_file == "reject":
         raise BadInputError(_changed_message(spec, list(changed.values()), known))
     fresh = [file for file in settled if file.path not in known or file.path in changed]
-    whole, growing = _look_at_one_batch(fresh, spec.landing_source, landing, look)
+    whole, growing = _look_at_one_batch(_replacing_first(fresh, known), spec.landing_source, landing, look)
+    sound = [file for file in whole if not file.defect]
+    replacing = [file for file in sound if file.path in known] if spec.landing_source.replaces else []
     return FilePlan(
-        new=tuple(file for file in whole if not file.defect),
+        new=tuple(replacing or sound),
+        replaces=bool(replacing),
         broken=tuple(file for file in whole if file.defect),
         given_up=tuple(hopeless[file.path] for file in listed if same_listing(file, hopeless)),
         attempts={file.path: _attempts(file, failures) for file in whole if file.defect},
         unfinished=(*young, *growing),
         loaded=tuple(known[file.path] for file in listed if file.path in known and file.path not in changed),
-        later=len(fresh) - len(whole) - len(growing),
+        later=len(fresh) - len(whole) - len(growing) + (len(sound) - len(replacing) if replacing else 0),
     )
 
 
@@ -105,6 +111,17 @@ def require_as_loaded(spec: BronzeSpec, files: Iterable[FileFact], landing: Path
 def given_up(failures: Mapping[str, Failure], source: LandingSource) -> dict[str, FileFact]:
     """path -> file, of those that have failed as many runs as the source allows."""
     return {path: one.file for path, one in failures.items() if one.attempts >= source.max_attempts_per_file}
+
+
+def _held_contents(loaded: Sequence[FileFact], source: LandingSource) -> set[tuple[str, str]]:
+    """(path, checksum) of what the table holds: of a name that was replaced, the last content alone."""
+    held = {file.path: file for file in loaded}.values() if source.replaces else loaded
+    return {(file.path, file.checksum) for file in held}
+
+
+def _replacing_first(files: Sequence[FileFact], known: Mapping[str, FileFact]) -> list[FileFact]:
+    """Names that were loaded before stand first: where they replace rows, they make a batch of their own."""
+    return sorted(files, key=lambda file: file.path not in known)
 
 
 def _attempts(file: FileFact, failures: Mapping[str, Failure]) -> int:
@@ -149,5 +166,5 @@ def _changed_message(spec: BronzeSpec, changed: list[FileFact], known: dict[str,
         f"{spec.table}: {file.path}{more} was loaded before with other content: {before.size} bytes, "
         f"sha256 {before.checksum[:12]}; now {file.size} bytes, sha256 {file.checksum[:12]}. Nothing was loaded. "
         "Have the source deliver corrections under a new name, put the old content back, or set "
-        "source.on_changed_file: append_new_version."
+        "source.on_changed_file to append_new_version (the old rows stay) or replace (they go)."
     )

@@ -118,6 +118,13 @@ class Ledger:
         rows = self._batches.events(table, wanted, table_id=table_id, event=BatchEvent.COMMITTED)
         return {row["token"]: row["version"] for row in rows}
 
+    def replaced_files(self, table: str, table_id: str, after: int, upto: int) -> tuple[str, ...]:
+        """The landing files whose rows were replaced in versions (after, upto] of the table, by path."""
+        rows = self._batches.events(table, ("version", "intent"), table_id=table_id, event=BatchEvent.COMMITTED)
+        winners = [recorded_winner(row) for row in rows if after < row["version"] <= upto]
+        replacing = [winner.intent for winner in winners if winner.intent.sources.replaces_files]
+        return tuple(sorted({file.path for intent in replacing for file in self.files_of(intent)}))
+
     def compact(self, table: str) -> None:
         """Put the many small files that hold the table's events together."""
         self._batches.compact(table)

@@ -47,12 +47,22 @@ def merge_statement(
     )
 
 
-def merge_tombstones(session: SparkSession, path: Path, deletes: DataFrame, keys: Sequence[str]) -> None:
-    """Remember deleted keys; a key that is known keeps its greater (`_sequence`, `_source_hash`)."""
-    deletes.createOrReplaceTempView("deletes")
+def merge_tombstones(session: SparkSession, path: Path, changes: DataFrame, keys: Sequence[str]) -> None:
+    """Remember deleted keys; a key that is known keeps its greater (`_sequence`, `_source_hash`).
+
+    Args:
+        session: the batch's own session.
+        path: the tombstones.
+        changes: their columns, one row a key, and `_anew`, true where what is known of the key does not count; a null
+            `_sequence` forgets the key.
+        keys: the key columns.
+    """
+    changes.createOrReplaceTempView("tombstones")
     same_key = " AND ".join(f"t.`{key}` = s.`{key}`" for key in keys)
     newer = "struct(s._sequence, s._source_hash) > struct(t._sequence, t._source_hash)"
     session.sql(
-        f"MERGE INTO {sql_path(path)} AS t USING deletes AS s ON {same_key} "
-        f"WHEN MATCHED AND {newer} THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        f"MERGE INTO {sql_path(path)} AS t USING tombstones AS s ON {same_key} "
+        f"WHEN MATCHED AND s._sequence IS NULL THEN DELETE "
+        f"WHEN MATCHED AND (s._anew OR {newer}) THEN UPDATE SET * "
+        f"WHEN NOT MATCHED AND s._sequence IS NOT NULL THEN INSERT *"
     ).collect()

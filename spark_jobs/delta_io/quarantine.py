@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from deltalake import DeltaTable
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.control.batch import Winner
 from include.paths import LakehousePaths
-from spark_jobs.delta_io.secondary import SecondaryTable
-from spark_jobs.delta_io.tables import TableShape
+from spark_jobs.delta_io.row_writes import append, one_of, replace_where
+from spark_jobs.delta_io.secondary import SecondaryTable, write_once
+from spark_jobs.delta_io.tables import OpenSession, TableShape
 
 SHAPE = TableShape(
     columns={
@@ -29,6 +34,49 @@ SHAPE = TableShape(
     },
     comment="Rows that a row rule refused",
 )
+
+
+@dataclass(frozen=True)
+class QuarantineWrite:
+    """What a closed batch means to the quarantine of its table.
+
+    Attributes:
+        paths: the lakehouse.
+        winner: the batch.
+        rows: how many of its rows were refused.
+        replaced: landing files whose earlier content it took out of the table; what was refused of it goes as well.
+    """
+
+    paths: LakehousePaths
+    winner: Winner
+    rows: int
+    replaced: Sequence[str] = ()
+
+    def run(self, open_session: OpenSession, refused: Callable[[SparkSession], DataFrame]) -> None:
+        """Make it the quarantine's own commit, once; without a Spark job where there is nothing to do.
+
+        Args:
+            open_session: opens a session of its own.
+            refused: the refused rows in the form of the quarantine table, as frames of the session that it is given.
+        """
+        if self.rows or self._holds_replaced():
+            table = quarantine_of(self.winner.intent.table, self.paths)
+            write_once(open_session, table, self.winner, lambda session: self._write(refused(session)))
+
+    def _write(self, refused: DataFrame) -> None:
+        path = self.paths.quarantine(self.winner.intent.table)
+        if not self.replaced:
+            append(refused, path)
+            return
+        mine = one_of("_batch_token", [self.winner.token])
+        replace_where(refused, path, f"{one_of('source', self.replaced)} OR {mine}")
+
+    def _holds_replaced(self) -> bool:
+        path = self.paths.quarantine(self.winner.intent.table)
+        if not self.replaced or not DeltaTable.is_deltatable(str(path)):
+            return False
+        of_replaced = [("source", "in", list(self.replaced))]
+        return bool(DeltaTable(str(path)).to_pyarrow_table(columns=["source"], filters=of_replaced).num_rows)
 
 
 def quarantine_of(table: str, paths: LakehousePaths) -> SecondaryTable:

@@ -24,7 +24,7 @@ def read_version(spark: SparkSession, path: Path, version: int) -> DataFrame:
 
 
 def read_appended(spark: SparkSession, path: Path, after: int | None, upto: int) -> DataFrame:
-    """The rows that an append-only table gained in versions (after, upto]; all rows up to `upto` for no `after`.
+    """The rows that a table without updates gained in versions (after, upto]; all rows up to `upto` for no `after`.
 
     A range that cannot be read as changes is read as all rows up to `upto`, which a merge by key and sequence takes
     without harm.
@@ -37,6 +37,12 @@ def read_appended(spark: SparkSession, path: Path, after: int | None, upto: int)
     if changes is None:
         return read_version(spark, path, upto)
     return changes.where("_change_type = 'insert'").drop(*CHANGE_COLUMNS)
+
+
+def read_removed(spark: SparkSession, path: Path, after: int, upto: int) -> DataFrame | None:
+    """The rows that a table lost in versions (after, upto]; None when the range cannot be read as changes."""
+    changes = read_changes(spark, path, after, upto)
+    return None if changes is None else changes.where("_change_type = 'delete'").drop(*CHANGE_COLUMNS)
 
 
 def read_changes(spark: SparkSession, path: Path, after: int, upto: int) -> DataFrame | None:

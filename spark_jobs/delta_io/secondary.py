@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from include.control.batch import Winner
 from spark_jobs.delta_io.batches import commit_conf
@@ -50,8 +50,3 @@ def write_once(open_session: OpenSession, table: SecondaryTable, winner: Winner,
             # The same rows under the same number: whoever was first has written them.
             if conflict_of(error) is not Conflict.CONCURRENT_TRANSACTION:
                 raise
-
-
-def append(df: DataFrame, path: Path) -> None:
-    """Append the frame to the table at `path` in one commit."""
-    df.write.format("delta").mode("append").save(str(path))

@@ -10,10 +10,10 @@ from pyspark.sql import functions as F
 from include.contracts.job_report import RowFates
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import Intent, StreamPosition, Winner
-from include.control.delta_log import read_commit
 from spark_jobs.delta_io.batches import BatchPlan, Closing
-from spark_jobs.delta_io.quarantine import quarantine_of, quarantine_rows
-from spark_jobs.delta_io.secondary import append, write_once
+from spark_jobs.delta_io.landing_reads import SOURCE_FILE
+from spark_jobs.delta_io.quarantine import QuarantineWrite, quarantine_rows
+from spark_jobs.delta_io.row_writes import append, one_of, replace_where, replaced_rows
 from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.bronze_records import BronzeRecords
 from spark_jobs.quality.row_rules import refusals
@@ -61,7 +61,7 @@ class BronzeIngest:
         return self.records.plan(position)
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
-        """Append the accepted records of the plan.
+        """Append the accepted records of the plan, or put them in the place of those of the same files.
 
         Raises:
             UnreadableFileError: Spark could not read one of its files to the end, or it does not fit a strict spec.
@@ -78,8 +78,12 @@ class BronzeIngest:
             }
         )
         rows = with_stamp(kept, intent).select(*bronze_shape(self.spec, self.records.origin).columns)
+        path = self._context.paths.table(self.spec.table)
         try:
-            append(rows, self._context.paths.table(self.spec.table))
+            if plan.sources.replaces_files:
+                replace_where(rows, path, one_of(SOURCE_FILE, (file.path for file in plan.files)))
+            else:
+                append(rows, path)
         except Exception as error:
             self.records.blame(error, plan)
             raise
@@ -89,23 +93,21 @@ class BronzeIngest:
         """Quarantine what was refused, and count each record's fate."""
         plan = BatchPlan(winner.intent.sources, self._context.ledger.files_of(winner.intent))
         counts = self._counts(winner, plan)
-        if counts["quarantined"]:
-            table = quarantine_of(self.spec.table, self._context.paths)
-            write_once(
-                self._context.open_session, table, winner, lambda session: self._quarantine(session, winner, plan)
-            )
+        replaced = [file.path for file in plan.files] if plan.sources.replaces_files else []
+        quarantine = QuarantineWrite(self._context.paths, winner, counts["quarantined"], replaced)
+        quarantine.run(self._context.open_session, lambda session: self._refused(session, winner, plan))
         rows_of_file = self.records.closed(winner, plan, counts, lambda: self._dropped_of_sources(plan))
         return Closing(self._fates(winner, counts), rows_of_file)
 
     def _fates(self, winner: Winner, counts: Mapping[str, int]) -> RowFates:
-        commit = read_commit(self._context.paths.table(self.spec.table), winner.version)
-        written = int(commit.metrics.get("numOutputRows", "0")) if commit else 0
+        written, removed = replaced_rows(self._context.paths.table(self.spec.table), winner.version)
         return RowFates(
             read=counts["read"],
             applied=written,
             quarantined=counts["quarantined"],
             dropped=counts["dropped"],
             inserted=written,
+            deleted=removed,
         )
 
     def _dropped_of_sources(self, plan: BatchPlan) -> dict[str, int]:
@@ -132,11 +134,11 @@ class BronzeIngest:
             row = self._judged(session, plan).agg(*fate_counts()).first()
         return row.asDict() if row else {}
 
-    def _quarantine(self, session: SparkSession, winner: Winner, plan: BatchPlan) -> None:
+    def _refused(self, session: SparkSession, winner: Winner, plan: BatchPlan) -> DataFrame:
         started = F.lit(winner.intent.interval_start).cast("timestamp")
         placed = self.records.placed(self._judged(session, plan)).withColumn("_interval_start", started)
         fields = F.to_json(F.struct(*self.spec.columns, RESCUED))
-        rows = quarantine_rows(
+        return quarantine_rows(
             placed.where(quarantined()),
             winner,
             record=F.coalesce(F.col(CORRUPT), fields),
@@ -144,4 +146,3 @@ class BronzeIngest:
             source=self.records.source(),
             position=F.col("_position"),
         )
-        append(rows, self._context.paths.quarantine(self.spec.table))

@@ -12,11 +12,11 @@ from pyspark.sql import functions as F
 from include.contracts.job_report import RowFates
 from include.contracts.table_spec import GoldSpec
 from include.control.batch import BatchSources, Intent, StreamPosition, Winner
-from include.control.delta_log import read_commit
 from include.control.source_ranges import certified_sources, changed_ranges, pin_sources, require_same_sources
 from spark_jobs.delta_io.batches import BatchPlan, Closing
 from spark_jobs.delta_io.reads import read_version, touched_values
-from spark_jobs.delta_io.tables import TableShape, ensure_table, shape_properties, sql_text
+from spark_jobs.delta_io.row_writes import one_of, replace_where, replaced_rows
+from spark_jobs.delta_io.tables import TableShape, ensure_table, shape_properties
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.groups import aggregate
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
@@ -62,16 +62,12 @@ class GoldAggregate:
         ensure_table(self._context.open_session, self._path, self._shape(groups))
         observation = Observation()
         rows = with_stamp(groups, intent).observe(observation, F.count(F.lit(1)).alias("groups"))
-        writer = rows.write.format("delta").mode("overwrite")
-        writer.option("replaceWhere", _predicate(self._spec.refresh_by, touched)).save(str(self._path))
+        replace_where(rows, self._path, _predicate(self._spec.refresh_by, touched))
         self._groups[intent.token] = observation.get["groups"]
 
     def close(self, winner: Winner) -> Closing:
         """Count the groups: those computed from the pinned sources are those that were written."""
-        commit = read_commit(self._path, winner.version)
-        metrics = commit.metrics if commit else {}
-        written = int(metrics.get("numOutputRows", "0")) - int(metrics.get("numCopiedRows", "0"))
-        removed = int(metrics.get("numDeletedRows", "0"))
+        written, removed = replaced_rows(self._path, winner.version)
         read = self._groups.get(winner.token)
         computed = self._count_again(winner) if read is None else read
         return Closing(RowFates(read=computed, applied=written, inserted=written, deleted=removed))
@@ -140,7 +136,7 @@ def _predicate(column: str, touched: list[str | None] | None) -> str:
     """Which rows are replaced: those whose `refresh_by`, as text, is one of the touched values."""
     if touched is None:
         return "true"
-    known = ", ".join(sql_text(value) for value in touched if value is not None)
-    parts = [f"`{column}` IN ({known})"] if known else []
+    known = [value for value in touched if value is not None]
+    parts = [one_of(column, known)] if known else []
     parts += [f"`{column}` IS NULL"] if None in touched else []
     return " OR ".join(parts) or "false"

@@ -76,8 +76,9 @@ class LandingRecords:
             self._look,
         )
         self._record_broken(position.table_id)
-        new = self.files.new
-        return BatchPlan(BatchSources(files=len(new), files_digest=files_digest(new)), new) if new else None
+        new, replaces = self.files.new, self.files.replaces
+        sources = BatchSources(files=len(new), files_digest=files_digest(new), replaces_files=replaces)
+        return BatchPlan(sources, new) if new else None
 
     def read(self, session: SparkSession, plan: BatchPlan) -> DataFrame:
         """The records of the plan's files."""

@@ -13,20 +13,23 @@ from include.contracts.job_report import RowFates
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import BatchSources, Intent, StreamPosition, Winner
 from include.control.delta_log import commits_still_known, read_commit
-from include.control.source_ranges import changed_ranges, pin_sources, require_same_sources
+from include.control.source_ranges import changed_ranges, pin_sources
 from include.errors import ConservationError
 from spark_jobs.delta_io.batches import BatchPlan, Closing
 from spark_jobs.delta_io.merges import merge_changes, merge_tombstones
-from spark_jobs.delta_io.quarantine import quarantine_of, quarantine_rows
-from spark_jobs.delta_io.reads import read_appended, read_version
-from spark_jobs.delta_io.secondary import SecondaryTable, append, write_once
+from spark_jobs.delta_io.quarantine import QuarantineWrite, quarantine_rows
+from spark_jobs.delta_io.reads import read_version
+from spark_jobs.delta_io.row_writes import append
+from spark_jobs.delta_io.secondary import SecondaryTable, write_once
 from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.merge_counts import KeyBounds, MergeCounts, changed_rows, fates_of, one_row
+from spark_jobs.layers.silver_source import SilverSource
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.session import frozen
 from spark_jobs.transforms import changes as C
 from spark_jobs.transforms.judgement import accepted, fate_counts, quarantined, reasons
-from spark_jobs.transforms.silver import sequence_type, silver_rows
+from spark_jobs.transforms.retraction import RECOMPUTED, tombstone_changes
+from spark_jobs.transforms.silver import sequence_type
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
 
 
@@ -50,6 +53,7 @@ class SilverMerge:
         self.spec: SilverSpec = context.spec  # type: ignore[assignment]
         self._path = context.paths.table(self.spec.table)
         self._keys = {key: self.spec.columns[key].type for key in self.spec.keys}
+        self._source = SilverSource(context, self.spec)
         self._counted: dict[str, MergeCounts] = {}
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
@@ -78,13 +82,13 @@ class SilverMerge:
             ConservationError: the commit changed other numbers of rows than were counted.
         """
         counts = self._counted.get(winner.token) or self._count_again(winner)
-        open_session = self._context.open_session
-        if counts.quarantined:
-            table = quarantine_of(self.spec.table, self._context.paths)
-            write_once(open_session, table, winner, lambda session: self._quarantine(session, winner))
-        if counts.deletes:
-            table = tombstones_of(self.spec, self._context.paths.tombstones(self.spec.table))
-            write_once(open_session, table, winner, lambda session: self._bury(session, winner))
+        paths, open_session = self._context.paths, self._context.open_session
+        replaced = self._source.replaced_files(winner.intent.sources)
+        quarantine = QuarantineWrite(paths, winner, counts.quarantined, replaced)
+        quarantine.run(open_session, lambda session: self._refused(session, winner))
+        tombstones = tombstones_of(self.spec, paths.tombstones(self.spec.table))
+        if counts.deletes or (replaced and DeltaTable.is_deltatable(str(tombstones.path))):
+            write_once(open_session, tombstones, winner, lambda session: self._bury(session, winner))
         fates = counts.to_fates()
         self._compare_with_commit(winner, fates)
         return Closing(fates)
@@ -110,20 +114,6 @@ class SilverMerge:
         known = [held] if held and after is not None else []
         return max([*arrived, *known], default=None)
 
-    def _source_rows(self, session: SparkSession, sources: BatchSources, interval_start: datetime) -> DataFrame:
-        after, upto = sources.ranges[self.spec.source]
-        path = self._context.paths.table(self.spec.source)
-        rows = read_appended(session, path, after, upto)
-        again = sources.snapshot_at or (interval_start if sources.reprocess else None)
-        if again is None:
-            return rows
-        in_again = F.col("_interval_start") == F.lit(again).cast("timestamp")
-        return rows.where(~in_again).unionByName(read_version(session, path, upto).where(in_again))
-
-    def _judged(self, session: SparkSession, intent: Intent) -> DataFrame:
-        require_same_sources(intent.sources, self._context.paths)
-        return silver_rows(self._source_rows(session, intent.sources, intent.interval_start), self.spec)
-
     def _classified(
         self, session: SparkSession, intent: Intent, version: int
     ) -> tuple[MergeCounts, DataFrame, KeyBounds]:
@@ -132,15 +122,22 @@ class SilverMerge:
         Frozen, for two reasons: the optimizer would copy the rules' expressions into every filter above them
         (15 s for one day of flights), and Delta's MERGE refuses a source that is cached in any other way.
         """
-        rows = frozen(self._judged(session, intent))
+        retracted = self._source.retracted(session, intent, version)
+        rows = frozen(self._source.judged(session, intent, retracted))
         facts = one_row(rows.agg(*fate_counts(), *C.key_bounds(self._keys, accepted())))
-        # A full snapshot is compared with the whole target: what it lacks may lie beyond its own keys.
-        bounds = {} if self.spec.snapshot else facts
-        classified = frozen(self._with_fates(session, rows, intent, version, bounds))
+        # What a full snapshot lacks, or the source has taken back, may lie beyond the keys of the batch's rows.
+        bounds = {} if self.spec.snapshot or retracted is not None else facts
+        classified = frozen(self._with_fates(session, rows, intent, version, bounds, retracted))
         return MergeCounts.of(facts, fates_of(classified)), classified, bounds
 
     def _with_fates(
-        self, session: SparkSession, rows: DataFrame, intent: Intent, version: int, bounds: KeyBounds
+        self,
+        session: SparkSession,
+        rows: DataFrame,
+        intent: Intent,
+        version: int,
+        bounds: KeyBounds,
+        retracted: DataFrame | None,
     ) -> DataFrame:
         keys = self.spec.keys
         state = [*keys, *C.ORDER, "_content_hash"]
@@ -148,7 +145,12 @@ class SilverMerge:
         if self.spec.snapshot:
             return self._with_snapshot_fates(rows, target, intent)
         latest = C.latest_per_key(rows.where(accepted()), keys)
-        return C.with_fate(latest, target, self._tombstones(session), keys)
+        if retracted is None:
+            return C.with_fate(latest, target, self._tombstones(session), keys)
+        anew = F.coalesce(RECOMPUTED, F.lit(False))
+        fates = C.with_fate(latest, target, self._tombstones(session), keys, anew)
+        gone = C.absent_rows(latest.select(*keys), target.join(retracted, list(keys), "left_semi"), keys)
+        return fates.unionByName(gone, allowMissingColumns=True)
 
     def _with_snapshot_fates(self, rows: DataFrame, target: DataFrame, intent: Intent) -> DataFrame:
         newest = F.col("_interval_start") == F.lit(intent.sources.snapshot_at).cast("timestamp")
@@ -170,19 +172,21 @@ class SilverMerge:
             counts, _, _ = self._classified(session, winner.intent, winner.version - 1)
             return counts
 
-    def _quarantine(self, session: SparkSession, winner: Winner) -> None:
-        refused = self._judged(session, winner.intent).where(quarantined())
+    def _refused(self, session: SparkSession, winner: Winner) -> DataFrame:
+        # Rows that are only read again, because of a retracted key, are accepted ones.
+        refused = self._source.judged(session, winner.intent, None).where(quarantined())
         record = F.to_json(F.struct(*self.spec.columns))
-        rows = quarantine_rows(
+        return quarantine_rows(
             refused, winner, record=record, reasons=reasons(), source=F.col("_source"), position=F.col("_position")
         )
-        append(rows, self._context.paths.quarantine(self.spec.table))
 
     def _bury(self, session: SparkSession, winner: Winner) -> None:
-        latest = C.latest_per_key(self._judged(session, winner.intent).where(accepted()), self.spec.keys)
-        deletes = with_stamp(latest.where("_is_delete"), winner.intent)
+        retracted = self._source.retracted(session, winner.intent, winner.version - 1)
+        rows = self._source.judged(session, winner.intent, retracted)
+        latest = C.latest_per_key(rows.where(accepted()), self.spec.keys)
         table = tombstones_of(self.spec, self._context.paths.tombstones(self.spec.table))
-        merge_tombstones(session, table.path, deletes.select(*table.shape.columns), self.spec.keys)
+        deletes = with_stamp(latest.where("_is_delete"), winner.intent).select(*table.shape.columns)
+        merge_tombstones(session, table.path, tombstone_changes(deletes, retracted, self.spec.keys), self.spec.keys)
 
     def _compare_with_commit(self, winner: Winner, fates: RowFates) -> None:
         commit = read_commit(self._path, winner.version)

@@ -38,7 +38,13 @@ def latest_per_key(df: DataFrame, keys: Sequence[str]) -> DataFrame:
     return df.groupBy(*keys).agg(newest).select("_newest.*")
 
 
-def with_fate(latest: DataFrame, target: DataFrame, tombstones: DataFrame | None, keys: Sequence[str]) -> DataFrame:
+def with_fate(
+    latest: DataFrame,
+    target: DataFrame,
+    tombstones: DataFrame | None,
+    keys: Sequence[str],
+    anew: Column | None = None,
+) -> DataFrame:
     """Add `_fate` to the latest event of each key.
 
     Args:
@@ -46,6 +52,7 @@ def with_fate(latest: DataFrame, target: DataFrame, tombstones: DataFrame | None
         target: the target's keys and their `_sequence`, `_source_hash` and `_content_hash`.
         tombstones: deleted keys with `_sequence` and `_source_hash`; None where the table has no deletes.
         keys: the key columns.
+        anew: true for an event that is not compared with what is known of its key; never null.
     """
     joined = _join_state(latest, target, keys, "_target")
     known = _order_of("_target")
@@ -55,8 +62,9 @@ def with_fate(latest: DataFrame, target: DataFrame, tombstones: DataFrame | None
     mine = F.struct(*ORDER)
     exists, is_delete = F.col("_target").isNotNull(), F.col("_is_delete")
     same = (_order_of("_target") == mine) & (F.col("_target._content_hash") == F.col("_content_hash"))
+    is_late = known > mine if anew is None else ~anew & (known > mine)
     fate = (
-        F.when(known > mine, SUPERSEDED)
+        F.when(is_late, SUPERSEDED)
         .when(is_delete & ~exists, UNCHANGED)
         .when(is_delete, DELETE)
         .when(same, UNCHANGED)

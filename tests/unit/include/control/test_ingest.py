@@ -133,6 +133,24 @@ def test_each_content_of_a_name_is_loaded_once_where_the_spec_appends_new_versio
     ]
 
 
+def test_a_changed_file_makes_a_batch_of_its_own_where_it_replaces_what_it_held(
+    landing: Path, deliver: Deliver, ledger: Ledger
+) -> None:
+    replaces = {"on_changed_file": "replace"}
+    for number, content in enumerate(("{ }", "{  }", "{ }"), start=1):
+        deliver("b.json", content)
+        deliver(f"a{number}.json")
+        found = plan(landing, ledger, **replaces)
+        assert (named(found.new), found.replaces, found.later) == {
+            1: (["a1.json", "b.json"], False, 0),
+            2: (["b.json"], True, 1),
+            3: (["b.json"], True, 1),
+        }[number]
+        load(landing, ledger, 2 * number, **replaces)
+        assert named(load(landing, ledger, 2 * number + 1, **replaces)) == ([f"a{number}.json"] if number > 1 else [])
+        assert plan(landing, ledger, **replaces).new == ()
+
+
 def test_a_file_that_changed_since_it_was_loaded_cannot_be_counted_again(
     landing: Path, deliver: Deliver, ledger: Ledger
 ) -> None:

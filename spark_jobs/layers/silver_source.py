@@ -1,0 +1,92 @@
+"""What a silver batch reads of its bronze table: what is new, and what has to be worked out again."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import and_
+
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from include.contracts.table_spec import SilverSpec
+from include.control.batch import BatchSources, Intent
+from include.control.source_ranges import require_same_sources
+from spark_jobs.delta_io.landing_reads import SOURCE_FILE
+from spark_jobs.delta_io.reads import read_appended, read_removed, read_version
+from spark_jobs.runtime.context import JobContext
+from spark_jobs.runtime.session import frozen
+from spark_jobs.transforms.retraction import recomputed
+from spark_jobs.transforms.silver import silver_rows
+
+
+class SilverSource:
+    """The bronze table of a silver table."""
+
+    def __init__(self, context: JobContext, spec: SilverSpec) -> None:
+        self._context = context
+        self._spec = spec
+        self._path = context.paths.table(spec.source)
+
+    def replaced_files(self, sources: BatchSources) -> tuple[str, ...]:
+        """The landing files whose rows were replaced in the versions that a batch reads."""
+        after, upto = sources.ranges[self._spec.source]
+        if after is None:
+            return ()
+        source = self._spec.source
+        return self._context.ledger.replaced_files(source, sources.source_ids[source], after, upto)
+
+    def retracted(self, session: SparkSession, intent: Intent, target_version: int) -> DataFrame | None:
+        """The keys of rows that were taken out of the source; None when no row was, or a snapshot says all there is.
+
+        Where the source has no changes of the range any more it may be any key of the target, or any deleted one.
+        """
+        after, upto = intent.sources.ranges[self._spec.source]
+        if after is None or self._spec.snapshot or not self.replaced_files(intent.sources):
+            return None
+        removed = read_removed(session, self._path, after, upto)
+        if removed is None:
+            return frozen(self._every_key(session, target_version))
+        keys = silver_rows(removed, self._spec).select(*self._spec.keys)
+        return frozen(keys.where(reduce(and_, (F.col(key).isNotNull() for key in keys.columns))).distinct())
+
+    def _every_key(self, session: SparkSession, target_version: int) -> DataFrame:
+        paths, table = self._context.paths, self._spec.table
+        keys = read_version(session, paths.table(table), target_version).select(*self._spec.keys)
+        tombstones = paths.tombstones(table)
+        if not DeltaTable.is_deltatable(str(tombstones)):
+            return keys
+        deleted = read_version(session, tombstones, DeltaTable(str(tombstones)).version())
+        return keys.union(deleted.select(*self._spec.keys)).distinct()
+
+    def judged(self, session: SparkSession, intent: Intent, retracted: DataFrame | None) -> DataFrame:
+        """The rows of a batch, typed and judged: what is new, and of retracted keys all that the source holds."""
+        require_same_sources(intent.sources, self._context.paths)
+        rows = silver_rows(self._rows(session, intent), self._spec)
+        if retracted is None:
+            return rows
+        _, upto = intent.sources.ranges[self._spec.source]
+        held = silver_rows(read_version(session, self._path, upto), self._spec)
+        return recomputed(rows, held, retracted, self._spec.keys)
+
+    def _rows(self, session: SparkSession, intent: Intent) -> DataFrame:
+        """Bronze rows: what is new, and the interval that is read again, as it is now."""
+        rows = self._new_rows(session, intent.sources)
+        again = intent.sources.snapshot_at or (intent.interval_start if intent.sources.reprocess else None)
+        if again is None:
+            return rows
+        in_again = F.col("_interval_start") == F.lit(again).cast("timestamp")
+        return rows.where(~in_again).unionByName(self._held(session, intent.sources).where(in_again))
+
+    def _new_rows(self, session: SparkSession, sources: BatchSources) -> DataFrame:
+        """The rows that came, of a file that was replaced those it has now: it may have come several times."""
+        after, upto = sources.ranges[self._spec.source]
+        rows = read_appended(session, self._path, after, upto)
+        replaced = self.replaced_files(sources)
+        if not replaced:
+            return rows
+        of_replaced = F.col(SOURCE_FILE).isin(*replaced)
+        return rows.where(~of_replaced).unionByName(self._held(session, sources).where(of_replaced))
+
+    def _held(self, session: SparkSession, sources: BatchSources) -> DataFrame:
+        return read_version(session, self._path, sources.ranges[self._spec.source][1])
