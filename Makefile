@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 # Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
 .NOTPARALLEL:
-.PHONY: help machine setup demo demo-kafka up down test spark e2e unit bench lint s3 kafka
+.PHONY: help machine setup demo demo-kafka up down test spark e2e unit faults bench lint s3 kafka
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,18 +27,21 @@ down: setup ## stop the local stack; nothing is left behind
 	@$(PYTHON) -m embedded.down
 
 PYTEST := $(PYTHON) -m pytest --durations 5
-TWO_WORKERS := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+TWO_WORKERS := --numprocesses 2 --no-loadscope-reorder
 
 test: spark unit e2e ## all tests; the whole stack comes last, and alone: it keeps two cores busy by itself
 
 spark: setup kafka ## only the tests with Spark or Airflow inside: real Delta, killed drivers
-	@$(PYTEST) $(TWO_WORKERS) tests/integration tests/spark tests/dags
+	@$(PYTEST) $(TWO_WORKERS) -m "not faults" tests/integration tests/spark tests/dags
 
 unit: setup ## only the tests and examples that need neither: a few minutes
 	@$(PYTEST) $(TWO_WORKERS) --doctest-modules tests/architecture tests/unit tests/support include spark_jobs plugins
 
 e2e: setup ## only the end-to-end tests: a real Airflow, backfills, kills
 	@$(PYTEST) tests/e2e
+
+faults: setup kafka ## the long proofs: drivers and servers that die in every further way (some minutes)
+	@$(PYTEST) -m faults tests/integration
 
 bench: setup ## Millrace against a plain script: CPU-seconds, wall time, ratios (an hour)
 	@$(PYTHON) -m benchmarks

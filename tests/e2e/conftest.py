@@ -19,17 +19,18 @@ from embedded.home import Home
 from embedded.stack import Stack, left_behind
 from include.settings import PROJECT, Settings
 from tests.e2e import trials
-from tests.e2e.days import FIRST, FOURTH, PATIENCE_S, THIRD, RunDay
+from tests.e2e.days import FIRST, PATIENCE_S, THIRD, RunDay
+from tests.e2e.killing import KilledAndCleared, kill_and_clear
 
 
 @pytest.fixture(scope="session")
 def lakehouse(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    """An empty lakehouse with four days of landing files and the specs of the flights and of the trials."""
+    """An empty lakehouse with three days of landing files and the specs of the flights and of the trials."""
     folder = tmp_path_factory.mktemp("lakehouse")
     settings = Settings(root=folder / "lakehouse", landing=folder / "landing", tables=folder / "tables")
     shutil.copytree(PROJECT / "include" / "tables", settings.tables)
     trials.add_specs(settings.tables)
-    lay_out(settings.landing, FIRST, FOURTH + timedelta(days=1))
+    lay_out(settings.landing, FIRST, THIRD + timedelta(days=1))
     return settings
 
 
@@ -86,7 +87,13 @@ def three_days(api: AirflowApi) -> list[DayOfBackfill]:
 
 
 @pytest.fixture(scope="session")
-def good_run(api: AirflowApi, start_day: RunDay, lakehouse: Settings) -> Run:
-    """The first day of the domain `judged`, whose rules it keeps, to its end."""
+def killed_run(api: AirflowApi, stack: Stack, start_day: RunDay, lakehouse: Settings) -> KilledAndCleared:
+    """The first day of the domain `judged` by hand; its merge into silver is killed half way, and cleared."""
     trials.deliver(lakehouse.landing, "judged", FIRST, [("a", 1), ("b", 2)])
-    return api.wait_for_run(start_day("judged", FIRST), PATIENCE_S)
+    return kill_and_clear(api, stack, lakehouse, start_day("judged", FIRST), "silver.judged_readings")
+
+
+@pytest.fixture(scope="session")
+def good_run(killed_run: KilledAndCleared) -> Run:
+    """That day, whose rows keep the rules, as it ended."""
+    return killed_run.run

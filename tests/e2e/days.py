@@ -10,7 +10,6 @@ from embedded.airflow_api import Run
 FIRST = date(2013, 1, 1)
 SECOND = date(2013, 1, 2)
 THIRD = date(2013, 1, 3)
-FOURTH = date(2013, 1, 4)
 PATIENCE_S = 600
 
 RunDay = Callable[[str, date], Run]

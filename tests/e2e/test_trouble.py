@@ -16,18 +16,30 @@ from include.paths import LakehousePaths
 from include.settings import Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST, PATIENCE_S, SECOND, THIRD, RunDay
+from tests.e2e.killing import KilledAndCleared
 from tests.e2e.waiting import drivers, wait_for
 
 SILVER = "silver.judged_readings"
 
 
-def certified_rows(settings: Settings, table: str) -> list[tuple[str, int]]:
+def certified_rows(settings: Settings, table: str, columns: str = "sensor, value") -> list[tuple[str, int]]:
     """The rows of the certified version, as a reader gets them."""
     version = table_facts(table, settings.root).certified_version
     assert version is not None
     with delta_reader() as reader:
         relation = at_version(LakehousePaths(settings.root).table(table), version)
-        return reader.execute(f"SELECT sensor, value FROM {relation} ORDER BY sensor").fetchall()
+        return reader.execute(f"SELECT {columns} FROM {relation} ORDER BY sensor").fetchall()
+
+
+@pytest.mark.timeout(600)
+def test_a_run_by_hand_whose_task_is_killed_half_way_and_cleared_ends_right(
+    killed_run: KilledAndCleared, lakehouse: Settings
+) -> None:
+    assert (killed_run.killed.state, killed_run.ended.state) == ("running", "failed")
+    assert (killed_run.cleared.state, killed_run.run.state) == ("success", "success")
+    assert killed_run.cleared.try_number > killed_run.killed.try_number
+    assert certified_rows(lakehouse, SILVER) == [("a", 1), ("b", 2)]
+    assert certified_rows(lakehouse, "gold.judged_totals", "sensor, total") == [("a", 1), ("b", 2)]
 
 
 @pytest.fixture(scope="module")

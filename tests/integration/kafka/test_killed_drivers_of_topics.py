@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 
 from embedded.airflow import clean_environment
 from embedded.kafka_broker import KafkaBroker
+from embedded.spark_server import SparkServer
 from include.control.delta_log import commits_after, latest_version
 from include.control.ledger import Ledger
 from include.errors import ExitCode
@@ -25,17 +26,15 @@ from tests.support.killed_drivers.places import BEFORE_INTENT
 from tests.support.killed_drivers.steps import steps_of
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.specs import bronze_document
-from tests.support.warm_server import warm_server
 
 ORDERS = "bronze.orders"
 
 
 @pytest.fixture(scope="module")
-def environment(broker: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """What a driver finds a warm Spark server of this module, and the broker, by."""
+def environment(broker: KafkaBroker, server: SparkServer) -> dict[str, str]:
+    """What a driver finds the warm Spark server and the broker by."""
     kafka = f'{{"main": {{"bootstrap.servers": "{broker.address}"}}}}'
-    with warm_server(tmp_path_factory.mktemp("spark")) as server:
-        yield {**clean_environment(), **server.client_env(), "LAKEHOUSE_KAFKA": kafka}
+    return {**clean_environment(), **server.client_env(), "LAKEHOUSE_KAFKA": kafka}
 
 
 @pytest.fixture
