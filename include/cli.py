@@ -153,6 +153,24 @@ def replay(
 
 
 @app.command()
+def infer(
+    folder: Annotated[str, typer.Argument(help="A feed's folder below the landing root.")],
+    table: Annotated[str | None, typer.Option(help="Name of the table; default bronze.<folder>.")] = None,
+    domain: Domain = None,
+    write: Annotated[bool, typer.Option("--write", help="Write it below LAKEHOUSE_TABLES, into --domain.")] = False,
+) -> None:
+    """Print a first spec for the files that a source has delivered: their columns, with the types that they fit."""
+    from include.cli_infer import inferred_spec, write_spec
+    from include.settings import Settings
+
+    if write and not domain:
+        raise typer.BadParameter("--write needs --domain: the business area that the table belongs to")
+    settings = Settings()
+    name, text = inferred_spec(folder, table, settings)
+    typer.echo(f"wrote {write_spec(settings.tables, domain, name, text)}" if write and domain else text, nl=write)
+
+
+@app.command()
 def schema(
     write: Annotated[bool, typer.Option("--write", help="Write it to the file that editors read.")] = False,
 ) -> None:

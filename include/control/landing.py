@@ -59,14 +59,14 @@ def _data_paths(folder: Path, pattern: str) -> Iterator[str]:
     """The paths below the folder that match, as text: a path object for each of 100,000 files costs seconds."""
     if "/" in pattern:
         found = ((path, path.relative_to(folder).parts) for path in folder.glob(pattern))
-        yield from (str(path) for path, parts in found if not any(map(_is_set_aside, parts)))
+        yield from (str(path) for path, parts in found if not any(map(is_set_aside, parts)))
         return
     for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not _is_set_aside(name)]
-        yield from (f"{parent}/{name}" for name in fnmatch.filter(names, pattern) if not _is_set_aside(name))
+        folders[:] = [name for name in folders if not is_set_aside(name)]
+        yield from (f"{parent}/{name}" for name in fnmatch.filter(names, pattern) if not is_set_aside(name))
 
 
-def _is_set_aside(name: str) -> bool:
+def is_set_aside(name: str) -> bool:
     """Whether a file or folder is hidden or unfinished: Spark's own writers keep theirs in `_temporary`."""
     return name.startswith((".", "_")) or name.endswith(UNFINISHED)
 

@@ -1,0 +1,164 @@
+"""The first spec of a bronze table, from what its source has delivered so far.
+
+A guess is made once, by a person at a desk, and pinned in a YAML file that is read, mended and kept in git; no run ever
+guesses. DuckDB looks at the values; a value that does not fit later is rescued, as with any spec.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import yaml
+
+from include.contracts.spec_values import NAME
+from include.contracts.table_spec import parse_spec
+from include.control.landing import is_set_aside
+from include.errors import BadInputError, NotReadyError
+
+FILES_LOOKED_AT = 20
+"""The last files by name, which are the newest where names hold a date."""
+
+_FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
+_DAY_FOLDER = re.compile(r"date=\d{4}-\d{2}-\d{2}")
+_TYPES = {
+    "BOOLEAN": "boolean",
+    "TINYINT": "tinyint",
+    "SMALLINT": "smallint",
+    "INTEGER": "int",
+    "BIGINT": "bigint",
+    "UTINYINT": "smallint",
+    "USMALLINT": "int",
+    "UINTEGER": "bigint",
+    # DuckDB's words for JSON numbers of which some are negative; one beyond a bigint is rescued.
+    "UBIGINT": "bigint",
+    "HUGEINT": "bigint",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "DATE": "date",
+    "BLOB": "binary",
+}
+_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """The files that a spec is guessed from.
+
+    Attributes:
+        folder: the feed's folder below the landing root.
+        paths: the files, all of one format.
+        format: `csv`, `json` or `parquet`.
+        suffix: how their names end, such as `.csv.gz`.
+        by_day: whether they lie in folders such as `date=2013-01-01`.
+    """
+
+    folder: str
+    paths: tuple[Path, ...]
+    format: str
+    suffix: str
+    by_day: bool
+
+
+def infer_spec(landing: Path, folder: str, table: str) -> str:
+    """The text of a spec of `table` for the files below `<landing>/<folder>`, which `lakehouse check` accepts.
+
+    Raises:
+        NotReadyError: there is no such folder, or no file of a known format in it.
+        BadInputError: the files cannot be read as what their names say they are.
+    """
+    delivered = delivered_files(landing, folder)
+    with duckdb.connect() as reader:
+        try:
+            dialect = _dialect(reader, delivered)
+            found = reader.execute(f"DESCRIBE SELECT * FROM {_relation(delivered)}").fetchall()
+        except duckdb.Error as error:
+            msg = f"the files in {landing / folder} do not read as {delivered.format}: {str(error).splitlines()[0]}"
+            raise BadInputError(msg) from error
+    text = _text(table, delivered, dialect, {str(row[0]): spark_type(str(row[1])) for row in found})
+    parse_spec(yaml.safe_load(text))
+    return text
+
+
+def delivered_files(landing: Path, folder: str) -> Delivered:
+    """The last files below the folder, of the format that most of them have.
+
+    Raises:
+        NotReadyError: there are none.
+    """
+    root = landing / folder
+    known = sorted(path for path in _data_files(root) if _suffix(path))
+    if not known:
+        msg = (
+            f"{root} holds no file that ends in {', '.join(_FORMATS)} (or one of these and .gz): a spec is guessed "
+            "from what was delivered. Name a folder below the landing root (LAKEHOUSE_LANDING)."
+        )
+        raise NotReadyError(msg)
+    ((suffix, _),) = Counter(map(_suffix, known)).most_common(1)
+    paths = [path for path in known if _suffix(path) == suffix][-FILES_LOOKED_AT:]
+    by_day = all(_DAY_FOLDER.fullmatch(path.relative_to(root).parts[0]) for path in paths)
+    return Delivered(folder, tuple(paths), _FORMATS[suffix.removesuffix(".gz")], suffix, by_day)
+
+
+def spark_type(kind: str) -> str:
+    """The column type for a type that DuckDB found; text where a bronze column has nothing better.
+
+    >>> [spark_type(kind) for kind in ("BIGINT", "TIMESTAMP WITH TIME ZONE", "DECIMAL(9,2)", "STRUCT(x BIGINT)")]
+    ['bigint', 'timestamp', 'decimal(9,2)', 'string']
+    """
+    if decimal := _DECIMAL.fullmatch(kind):
+        return f"decimal({decimal[1]},{decimal[2]})"
+    return "timestamp" if kind.startswith("TIMESTAMP") else _TYPES.get(kind, "string")
+
+
+def _data_files(root: Path) -> Iterable[Path]:
+    for parent, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if not is_set_aside(name)]
+        yield from (Path(parent) / name for name in names if not is_set_aside(name))
+
+
+def _suffix(path: Path) -> str:
+    """`.csv` or `.csv.gz` and the like; empty for a file of no known format."""
+    found = re.search(r"(\.[a-z]+?)(\.gz)?$", path.name)
+    return found[0] if found and found[1] in _FORMATS else ""
+
+
+def _relation(delivered: Delivered) -> str:
+    paths = ", ".join("'" + str(path).replace("'", "''") + "'" for path in delivered.paths)
+    more = {"csv": ", sample_size = -1", "json": ", format = 'newline_delimited'", "parquet": ""}[delivered.format]
+    return f"read_{delivered.format}([{paths}], union_by_name = true, hive_partitioning = false{more})"
+
+
+def _dialect(reader: duckdb.DuckDBPyConnection, delivered: Delivered) -> dict[str, object]:
+    """What of the way in which CSV files are written differs from the spec's defaults."""
+    if delivered.format != "csv":
+        return {}
+    query = "SELECT Delimiter, HasHeader FROM sniff_csv(?)"
+    delimiter, header = reader.execute(query, [str(delivered.paths[-1])]).fetchone() or (",", True)
+    return {**({"delimiter": delimiter} if delimiter != "," else {}), **({} if header else {"header": False})}
+
+
+def _text(table: str, delivered: Delivered, dialect: dict[str, object], columns: dict[str, str]) -> str:
+    place = {} if delivered.by_day else {"path": "."}
+    source = {"landing": delivered.folder, **place, "files": f"*{delivered.suffix}", "format": delivered.format}
+    declared = {name: kind for name, kind in columns.items() if re.fullmatch(NAME, name)}
+    others = [f"# no column name, so its values go to _rescued: {name!r}" for name in columns if name not in declared]
+    lines = [
+        "# yaml-language-server: $schema=../../../table_spec.schema.json",
+        f"# guessed from {len(delivered.paths)} files: read it through, above all the types",
+        f"table: {table}",
+        f"source: {_flow({**source, **dialect})}",
+        "columns:",
+        *(f"  {name}: {_flow({'type': kind})}" for name, kind in declared.items()),
+        *others,
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _flow(mapping: dict[str, object]) -> str:
+    return yaml.safe_dump(mapping, default_flow_style=True, sort_keys=False, width=1000).strip()

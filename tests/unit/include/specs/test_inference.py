@@ -1,0 +1,92 @@
+"""`lakehouse infer`: a first spec from what a source has delivered, which the checks accept as it is."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from include.contracts.table_spec import BronzeSpec, parse_spec
+from include.errors import BadInputError, ExitCode, NotReadyError
+from include.specs.inference import FILES_LOOKED_AT, delivered_files, infer_spec
+from tests.support.cli import Lakehouse
+
+
+def inferred(landing: Path, folder: str = "orders") -> BronzeSpec:
+    spec = parse_spec(yaml.safe_load(infer_spec(landing, folder, f"bronze.{folder}")))
+    assert isinstance(spec, BronzeSpec)
+    return spec
+
+
+def kinds(spec: BronzeSpec) -> dict[str, str]:
+    return {name: column.type for name, column in spec.columns.items()}
+
+
+def put(path: Path, content: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_csv_files_give_columns_types_and_the_way_they_are_written(tmp_path: Path) -> None:
+    put(tmp_path / "orders/date=2013-01-01/a.csv", "id;zip;amount;at;is_paid\n1;02134;1;2013-01-01T08:00:00Z;true\n")
+    put(tmp_path / "orders/date=2013-01-02/a.csv", "id;zip;amount;at;is_paid\n2;10001;2.5;2013-01-01T08:00:00Z;\n")
+    spec = inferred(tmp_path)
+    assert kinds(spec) == {
+        "id": "bigint", "zip": "string", "amount": "double", "at": "timestamp", "is_paid": "boolean"
+    }  # fmt: skip
+    source = spec.landing_source
+    assert (source.landing, source.files, source.format, source.delimiter) == ("orders", "*.csv", "csv", ";")
+    assert source.path.startswith("date={interval_start"), "a folder a day"
+
+
+def test_json_lines_give_every_field_of_any_line_and_nested_ones_as_text(tmp_path: Path) -> None:
+    lines = '{"id": 1, "by": {"name": "x"}}\n{"id": -2, "at": "2013-01-01T08:00:00Z", "Odd name": 1}\n'
+    put(tmp_path / "orders/a.json.gz", gzip.compress(lines.encode()))
+    spec = inferred(tmp_path)
+    assert kinds(spec) == {"id": "bigint", "by": "string", "at": "timestamp"}
+    assert (spec.landing_source.files, spec.landing_source.path) == ("*.json.gz", ".")
+    assert "no column name, so its values go to _rescued: 'Odd name'" in infer_spec(tmp_path, "orders", "bronze.orders")
+
+
+def test_parquet_files_give_their_own_types(tmp_path: Path) -> None:
+    file = put(tmp_path / "orders/a.parquet", b"")
+    schema = pa.schema([("n", pa.int32()), ("price", pa.decimal128(9, 2)), ("seen", pa.timestamp("us", tz="UTC"))])
+    pq.write_table(schema.empty_table(), file)
+    assert kinds(inferred(tmp_path)) == {"n": "int", "price": "decimal(9,2)", "seen": "timestamp"}
+
+
+def test_the_newest_files_of_the_commonest_format_are_looked_at_and_unfinished_ones_are_not(tmp_path: Path) -> None:
+    for number in range(FILES_LOOKED_AT + 5):
+        put(tmp_path / f"orders/{number:03d}.csv", "id\n1\n")
+    put(tmp_path / "orders/readme.json", "{}")
+    put(tmp_path / "orders/999.csv.tmp", "no")
+    put(tmp_path / "orders/_temporary/999.csv", "no")
+    found = delivered_files(tmp_path, "orders")
+    assert [path.name for path in found.paths] == [f"{number:03d}.csv" for number in range(5, FILES_LOOKED_AT + 5)]
+
+
+def test_nothing_to_guess_from_is_not_ready_and_unreadable_files_are_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(NotReadyError, match=r"orders holds no file that ends in \.csv"):
+        infer_spec(tmp_path, "orders", "bronze.orders")
+    put(tmp_path / "orders/a.parquet", "id\n1\n")
+    with pytest.raises(BadInputError, match="do not read as parquet"):
+        infer_spec(tmp_path, "orders", "bronze.orders")
+
+
+def test_the_command_prints_a_spec_or_writes_it_once(lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
+    put(Path(place["LAKEHOUSE_LANDING"]) / "Shop Orders/a.csv", "id\n1\n")
+    printed = lakehouse("infer", "Shop Orders")
+    assert (printed.exit_code, "table: bronze.shop_orders\n" in printed.stdout) == (0, True)
+    assert lakehouse("infer", "Shop Orders", "--write").exit_code == 2, "it does not say where"
+    wrote = lakehouse("infer", "Shop Orders", "--domain", "shop", "--write")
+    assert wrote.exit_code == 0, wrote.stderr
+    file = Path(place["LAKEHOUSE_TABLES"]) / "bronze/shop/shop_orders.yaml"
+    assert file.read_text() == printed.stdout
+    again = lakehouse("infer", "Shop Orders", "--domain", "shop", "--write")
+    assert (again.exit_code, "not overwritten" in again.stderr) == (ExitCode.BAD_SPEC, True)
