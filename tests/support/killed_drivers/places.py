@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from include.control.gates import Gates
 from include.control.ledger import Ledger
+from spark_jobs.delta_io import quarantine
 from spark_jobs.layers import bronze, gold, silver
 from tests.support.killed_drivers.steps import Step
 
@@ -62,8 +63,8 @@ def _after_the_write(die: Die) -> None:
 
 def _after_secondary(kind: str) -> Callable[[Die], None]:
     def patch(die: Die) -> None:
-        for layer in (bronze, silver):
-            _after(layer, "write_once", die, lambda _, table, *more: kind in table.name)
+        for module in (quarantine, silver):
+            _after(module, "write_once", die, lambda _, table, *more: kind in table.name)
 
     return patch
 
