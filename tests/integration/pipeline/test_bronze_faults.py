@@ -4,37 +4,17 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
 
 import pytest
 import time_machine
 
 from include.control.file_states import file_states
 from include.control.ledger import Ledger
-from include.control.ops_table import OpsTable
 from include.errors import Outcome
 from tests.support.lakehouse import Lakehouse, order
+from tests.support.ledger_failures import APPENDS_A_RUN, failing_appends
 
 ORDERS = "bronze.orders"
-APPENDS_A_RUN = 6
-"""What a run writes to `ops.*`: files and intent, the winner, rows of files and closing, the gate's result."""
-
-
-@contextmanager
-def full_disk(monkeypatch: pytest.MonkeyPatch, at: int) -> Iterator[None]:
-    """Let the append number `at` to `ops.*` find the disk full, and every later one too."""
-    append, count = OpsTable.append, iter(range(1, 1000))
-
-    def refused(table: OpsTable, events: Sequence[dict[str, Any]]) -> None:
-        if events and next(count) >= at:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        append(table, events)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(OpsTable, "append", refused)
-        yield
 
 
 def test_a_disk_that_is_full_at_any_append_to_the_ledger_loses_and_doubles_nothing(
@@ -42,7 +22,7 @@ def test_a_disk_that_is_full_at_any_append_to_the_ledger_loses_and_doubles_nothi
 ) -> None:
     for number in range(1, APPENDS_A_RUN + 1):
         lakehouse.deliver(1, f"{number}.json", json.dumps(order(number, number)) + "\n{broken\n")
-        with full_disk(monkeypatch, at=number):
+        with failing_appends(monkeypatch, number, errno.ENOSPC):
             failed = lakehouse.run(ORDERS)
         assert (failed.outcome, failed.error_class) == (Outcome.FAILED, "OSError"), number
         assert "No space left on device" in failed.message

@@ -5,8 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,9 @@ from pyspark.sql import SparkSession
 from include.contracts.file_status import FileStatus
 from include.control.file_states import file_states
 from include.control.ledger import Ledger
-from include.control.ops_table import OpsTable
 from include.errors import Outcome
 from tests.support.lakehouse import Lakehouse, order
+from tests.support.ledger_failures import APPENDS_A_RUN, failing_appends
 from tests.support.specs import bronze_document, gold_document, silver_document
 
 BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
@@ -36,7 +35,6 @@ REFUSED_TOO = [order(2, -8, 9), "{also broken"]
 SECOND = [order(2, 8, 6), order(6, 1, 1)]
 AFTER_SECOND = {"o1": 3, "o2": 8, "o4": 9, "o5": 2, "o6": 1}
 """The older event of b.json counts again, o2 has an older one now, and the delete of o4 was never said."""
-STEPS = 6
 
 
 def lines(events: Sequence[dict[str, Any] | str]) -> str:
@@ -134,24 +132,9 @@ def test_runs_that_die_at_each_of_their_records_are_finished_by_the_next_one(
 ) -> None:
     shop.deliver(1, "a.json", lines(SECOND))
     for table in (BRONZE, SILVER):
-        for step in range(1, STEPS + 1):
-            with dying(monkeypatch, step):
+        for step in range(1, APPENDS_A_RUN + 1):
+            with failing_appends(monkeypatch, step, errno.EIO):
                 shop.run(table)
         assert shop.run(table).exit_code == 0
     assert amounts(shop) == AFTER_SECOND
     assert [shop.quarantine(table) for table in (BRONZE, SILVER)] == [[], []]
-
-
-@contextmanager
-def dying(monkeypatch: pytest.MonkeyPatch, step: int) -> Iterator[None]:
-    """Let a run end at its append number `step` to the ledger: intent, winner, files, closing and gate."""
-    append, count = OpsTable.append, iter(range(1, 100))
-
-    def refused(ops: OpsTable, events: Sequence[dict[str, Any]]) -> None:
-        if events and next(count) >= step:
-            raise OSError(errno.EIO, "gone")
-        append(ops, events)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(OpsTable, "append", refused)
-        yield
