@@ -8,13 +8,12 @@ archive makes a start quicker and nothing else. It is Java's own dynamic CDS arc
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from embedded.jars import PROJECT, spark_home
+from embedded.jars import PROJECT, spark_home, submit_environment
 from include.settings import Settings
 from include.spark_conf import class_archive, launch_conf
 
@@ -48,8 +47,7 @@ def _train(jars: Path, archive: Path, lake: Path) -> None:
     conf[java] = f'{conf[java]} "-XX:ArchiveClassesAtExit={archive}"'
     stated = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
     command = [str(spark_home() / "bin" / "spark-submit"), "--master", _MASTER, *stated, str(_TRAINING), str(lake)]
-    environment = {**os.environ, "SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
-    environment |= {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(PROJECT)}
+    environment = {**submit_environment(), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(PROJECT)}
     run = subprocess.run(
         command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TEN_MINUTES
     )

@@ -1,6 +1,6 @@
 """The jars of Millrace's Spark sessions, resolved once, so that no run resolves any.
 
-    python -m embedded.jars                # into .jars: Delta's jars, Kafka's, and millrace-log-store.jar
+    python -m embedded.jars                # into .jars: Delta's jars, Kafka's, and Millrace's own two
     python -m embedded.jars --s3           # into .jars/s3 too: what tables on S3 need, 645 MB
     python -m embedded.jars --kafka-broker # into .jars/kafka-broker too: a broker of one's own, 43 MB
     python -m embedded.jars --into FOLDER  # for an image or a cluster
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from embedded.log_store_jar import LogStoreJar
+from embedded.java_jar import connect_server_jar, log_store_jar
 from include.errors import MillraceError
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -118,8 +118,21 @@ def spark_home() -> Path:
     return Path(spec.origin).parent
 
 
+def submit_environment() -> dict[str, str]:
+    """This process's environment for a spark-submit of its own, whatever server it names for others."""
+    foreign = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
+    own = {name: value for name, value in os.environ.items() if name not in foreign}
+    return {**own, "SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
+
+
 def _install_group(group: str, folder: Path) -> None:
     install(locked_jars(group), folder, _EXCLUDED[group])
+
+
+def _compile_own(folder: Path) -> None:
+    spark_jars = spark_home() / "jars"
+    log_store_jar(PROJECT / "spark_jobs" / "log_store" / "src", folder, spark_jars).build()
+    connect_server_jar(PROJECT / "embedded" / "connect_server", folder, spark_jars).build()
 
 
 def _resolve(jars: list[Jar], scratch: Path, excluded: str) -> Path:
@@ -130,9 +143,13 @@ def _resolve(jars: list[Jar], scratch: Path, excluded: str) -> Path:
     command += ["--conf", f"spark.jars.ivy={scratch}"]
     command += ["--exclude-packages", excluded] if excluded else []
     command += ["--packages", ",".join(jar.coordinate for jar in jars), str(nothing_to_run)]
-    environment = {**os.environ, "SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
     run = subprocess.run(
-        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_HALF_AN_HOUR
+        command,
+        env=submit_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_HALF_AN_HOUR,
     )
     if run.returncode != 0:
         raise JarsError(_why_unresolved(run.stdout + run.stderr))
@@ -177,7 +194,7 @@ def main() -> None:
     try:
         for group in ("delta", "kafka", "kafka-token-provider"):
             _install_group(group, arguments.into)
-        LogStoreJar(PROJECT / "spark_jobs" / "log_store" / "src", arguments.into, spark_home() / "jars").build()
+        _compile_own(arguments.into)
         if arguments.s3:
             _install_group("s3", arguments.into / "s3")
         if arguments.kafka_broker:

@@ -9,7 +9,8 @@ stamp=".venv/set-up"
 # Whatever set-up depends on; the folder's own path too, since a virtual environment cannot be moved.
 fingerprint() {
     pwd
-    cksum uv.lock pyproject.toml embedded/jars.* embedded/log_store_jar.py embedded/class_*.py spark_jobs/log_store/src/io/millrace/logstore/*.java
+    cksum uv.lock pyproject.toml embedded/jars.* embedded/java_jar.py embedded/class_*.py \
+        spark_jobs/log_store/src/io/millrace/logstore/*.java embedded/connect_server/io/millrace/connect/*.java
 }
 
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(fingerprint)" ]; then

@@ -23,7 +23,8 @@ from embedded.spark_probe import answers
 from include.spark_conf import launch_conf
 
 NAME = "spark"
-SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+SERVER_CLASS = "io.millrace.connect.ConnectServer"
+"""Spark's own main class would have every session compile its generated code anew."""
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 
 
@@ -69,6 +70,8 @@ class SparkServer:
             **conf,
             # A heap that ran full leaves a server that answers and does not work; an ended one is started again.
             "spark.driver.extraJavaOptions": f"{conf['spark.driver.extraJavaOptions']} -XX:+ExitOnOutOfMemoryError",
+            # Sessions that share a class loader share the code that is generated for them.
+            "spark.sql.artifact.isolation.enabled": "false",
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(self.port),
             "spark.sql.warehouse.dir": str(self.home.spark / "warehouse"),

@@ -10,7 +10,11 @@ from xdist.scheduler import LoadScopeScheduling
 settings.register_profile("millrace", deadline=None)
 settings.load_profile("millrace")
 
-OF_ONE_SERVER = ("tests/integration/commit_protocol/test_killed", "tests/integration/kafka/test_killed")
+OF_ONE_SERVER = (
+    "tests/integration/commit_protocol/test_killed",
+    "tests/integration/embedded/test_connect_server",
+    "tests/integration/kafka/test_killed",
+)
 
 
 class OneServer(LoadScopeScheduling):

@@ -36,7 +36,7 @@ def list_files(spec: BronzeSpec, landing: Path, interval: Interval) -> tuple[Fil
             "The run tries again; if the feed has moved, correct source.landing or source.path of the spec."
         )
         raise NotReadyError(msg)
-    found = (_listed(path, landing) for path in _data_paths(folder, spec.landing_source.files))
+    found = (_listed(path, landing) for path in data_paths(folder, spec.landing_source.files))
     return tuple(sorted((file for file in found if file), key=lambda file: file.path))
 
 
@@ -55,18 +55,21 @@ def is_as_listed(file: FileFact, landing: Path) -> bool:
     return (found.st_size, found.st_mtime_ns) == (file.size, file.mtime_ns)
 
 
-def _data_paths(folder: Path, pattern: str) -> Iterator[str]:
-    """The paths below the folder that match, as text: a path object for each of 100,000 files costs seconds."""
+def data_paths(folder: Path, pattern: str) -> Iterator[str]:
+    """The paths of the data files below the folder that match, hidden and unfinished ones left out.
+
+    As text: a path object for each of 100,000 files costs seconds.
+    """
     if "/" in pattern:
         found = ((path, path.relative_to(folder).parts) for path in folder.glob(pattern))
-        yield from (str(path) for path, parts in found if not any(map(is_set_aside, parts)))
+        yield from (str(path) for path, parts in found if not any(map(_is_set_aside, parts)))
         return
     for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not is_set_aside(name)]
-        yield from (f"{parent}/{name}" for name in fnmatch.filter(names, pattern) if not is_set_aside(name))
+        folders[:] = [name for name in folders if not _is_set_aside(name)]
+        yield from (f"{parent}/{name}" for name in fnmatch.filter(names, pattern) if not _is_set_aside(name))
 
 
-def is_set_aside(name: str) -> bool:
+def _is_set_aside(name: str) -> bool:
     """Whether a file or folder is hidden or unfinished: Spark's own writers keep theirs in `_temporary`."""
     return name.startswith((".", "_")) or name.endswith(UNFINISHED)
 

@@ -6,10 +6,8 @@ guesses. DuckDB looks at the values; a value that does not fit later is rescued,
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +16,7 @@ import yaml
 
 from include.contracts.spec_values import NAME
 from include.contracts.table_spec import parse_spec
-from include.control.landing import is_set_aside
+from include.control.landing import data_paths
 from include.errors import BadInputError, NotReadyError
 
 FILES_LOOKED_AT = 20
@@ -92,7 +90,7 @@ def delivered_files(landing: Path, folder: str) -> Delivered:
         NotReadyError: there are none.
     """
     root = landing / folder
-    known = sorted(path for path in _data_files(root) if _suffix(path))
+    known = sorted(path for path in map(Path, data_paths(root, "*")) if _suffix(path))
     if not known:
         msg = (
             f"{root} holds no file that ends in {', '.join(_FORMATS)} (or one of these and .gz): a spec is guessed "
@@ -114,12 +112,6 @@ def spark_type(kind: str) -> str:
     if decimal := _DECIMAL.fullmatch(kind):
         return f"decimal({decimal[1]},{decimal[2]})"
     return "timestamp" if kind.startswith("TIMESTAMP") else _TYPES.get(kind, "string")
-
-
-def _data_files(root: Path) -> Iterable[Path]:
-    for parent, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if not is_set_aside(name)]
-        yield from (Path(parent) / name for name in names if not is_set_aside(name))
 
 
 def _suffix(path: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import cache, reduce
 from operator import and_
 
 from deltalake import DeltaTable
@@ -27,14 +27,15 @@ class SilverSource:
         self._context = context
         self._spec = spec
         self._path = context.paths.table(spec.source)
+        # Asked at every step of a batch; what became of certified versions does not change meanwhile.
+        self._replaced_files = cache(context.ledger.replaced_files)
 
     def replaced_files(self, sources: BatchSources) -> tuple[str, ...]:
         """The landing files whose rows were replaced in the versions that a batch reads."""
         after, upto = sources.ranges[self._spec.source]
         if after is None:
             return ()
-        source = self._spec.source
-        return self._context.ledger.replaced_files(source, sources.source_ids[source], after, upto)
+        return self._replaced_files(self._spec.source, sources.source_ids[self._spec.source], after, upto)
 
     def retracted(self, session: SparkSession, intent: Intent, target_version: int) -> DataFrame | None:
         """The keys of rows that were taken out of the source; None when no row was, or a snapshot says all there is.

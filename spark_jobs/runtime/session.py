@@ -6,12 +6,14 @@ The same job file runs under spark-submit (its launch settings come from `includ
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
@@ -25,7 +27,9 @@ from include.spark_conf import LOG_STORES, SESSION
 if "SPARK_REMOTE" in os.environ:
     import delta.connect
     from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+    from pyspark.sql.connect.client import DefaultChannelBuilder
     from pyspark.sql.connect.client.retries import DefaultPolicy
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
 else:
     import delta.exceptions  # noqa: F401
 
@@ -33,6 +37,10 @@ else:
 PATIENT_RETRIES = 5
 """How often a request to the Spark Connect server is tried again: about 17 s. A restarted server knows none of our
 sessions, so the client's own default of ten minutes would only hang."""
+
+RELEASE_ENDS_S = 5
+"""How long the client waits to hear that the server forgets results which were read. Now and then such a request has no
+answer at the end of a session; without a deadline the driver would never end (Spark 4.1.3, like SPARK-55362)."""
 
 _OF_ANOTHER_SERVER = (
     "INVALID_HANDLE.SESSION_CHANGED",
@@ -74,8 +82,7 @@ def own_session(conf: Mapping[str, str]) -> Iterator[SparkSession]:
         raise SparkUnavailableError(_gone_message(error)) from error
     finally:
         if _remote():
-            _open_sessions.remove(session)
-            session.stop()
+            _end(session)
 
 
 def frozen(df: DataFrame) -> DataFrame:
@@ -121,13 +128,35 @@ def _connect(conf: Mapping[str, str]) -> SparkSession:
     _require_listening(remote)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        session: SparkSession = SparkSession.builder.remote(remote).config(map=dict(conf)).create()
+        # As the builder does for an address: functions of pyspark look at it.
+        os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+        session = cast(
+            SparkSession, ConnectSession.builder.channelBuilder(_channel(remote)).config(map={**conf}).create()
+        )
     except PySparkException as error:
         msg = f"Spark Connect at {_without_token(remote)} does not answer: {error}. Start it (`make up`), then retry."
         raise SparkUnavailableError(msg) from error
     session.client.set_retry_policies([DefaultPolicy(max_retries=PATIENT_RETRIES)])  # type: ignore[operator]
     _open_sessions.append(session)
     return session
+
+
+def _channel(remote: str) -> DefaultChannelBuilder:
+    """To the server, with a deadline for releases: gRPC's own setting, since pyspark has none for it."""
+    release = {"service": "spark.connect.SparkConnectService", "method": "ReleaseExecute"}
+    deadlines = {"methodConfig": [{"name": [release], "timeout": f"{RELEASE_ENDS_S}s"}]}
+    return DefaultChannelBuilder(remote, [("grpc.service_config", json.dumps(deadlines))])
+
+
+def _end(session: SparkSession) -> None:
+    """End the session, once and for all.
+
+    When the garbage collector finds it, in whatever thread, pyspark closes its client again, and waits for the
+    requests of all other sessions: a deadlock (SPARK-55362).
+    """
+    _open_sessions.remove(session)
+    session.stop()
+    cast(Any, session).client.close = lambda: None
 
 
 def _require_listening(remote: str) -> None:

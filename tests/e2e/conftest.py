@@ -88,7 +88,7 @@ def three_days(api: AirflowApi) -> list[DayOfBackfill]:
 
 @pytest.fixture(scope="session")
 def killed_run(api: AirflowApi, stack: Stack, start_day: RunDay, lakehouse: Settings) -> KilledAndCleared:
-    """The first day of the domain `judged` by hand; its merge into silver is killed half way, and cleared."""
+    """The first day of the domain `judged` by hand; the task of its silver table is killed half way, and cleared."""
     trials.deliver(lakehouse.landing, "judged", FIRST, [("a", 1), ("b", 2)])
     return kill_and_clear(api, stack, lakehouse, start_day("judged", FIRST), "silver.judged_readings")
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
 from embedded.class_archive import build
-from embedded.jars import spark_home
+from embedded.jars import spark_home, submit_environment
 from include.settings import Settings
 from include.spark_conf import class_archive, launch_conf
 
@@ -26,6 +25,6 @@ def test_a_driver_takes_its_classes_from_the_archive(tmp_path: Path) -> None:
     conf[java] = f"{conf[java]} -Xlog:class+load:file={loaded}"
     stated = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
     command = [str(spark_home() / "bin" / "spark-submit"), *stated, "--version"]
-    subprocess.run(command, env={**os.environ, "SPARK_HOME": str(spark_home())}, capture_output=True, check=True)
+    subprocess.run(command, env=submit_environment(), capture_output=True, check=True)
     archived = [line for line in loaded.read_text().splitlines() if "shared objects file (top)" in line]
     assert sum("org.apache.spark" in line for line in archived) > 100

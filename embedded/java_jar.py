@@ -1,4 +1,4 @@
-"""Compiles the log store, two Java classes, into one jar, when its sources have changed."""
+"""Compiles what Millrace has in Java: each jar when its sources have changed."""
 
 from __future__ import annotations
 
@@ -17,27 +17,22 @@ _TWO_MINUTES = 120
 
 
 class CompileError(MillraceError):
-    """Raised when the log store does not compile; the message holds what javac said."""
+    """Raised when sources do not compile; the message holds what javac said."""
 
 
 @dataclass(frozen=True)
-class LogStoreJar:
-    """The jar of the log store.
+class JavaJar:
+    """A jar of our own.
 
     Attributes:
-        sources: the root of the Java sources.
-        jars: the folder that holds delta-storage and gets the jar.
-        spark_jars: the folder of Spark's own jars, for hadoop-client-api.
+        path: where it is.
+        sources: the root of its Java sources.
+        classpath: the jars that they are compiled against.
     """
 
+    path: Path
     sources: Path
-    jars: Path
-    spark_jars: Path
-
-    @property
-    def path(self) -> Path:
-        """Where the jar is."""
-        return self.jars / "millrace-log-store.jar"
+    classpath: tuple[Path, ...]
 
     def build(self) -> None:
         """Compile, unless the jar was made from these very sources against these very jars.
@@ -48,7 +43,7 @@ class LogStoreJar:
         fingerprint = self._fingerprint()
         if _fingerprint_in(self.path) == fingerprint:
             return
-        with tempfile.TemporaryDirectory(dir=self.jars, prefix=".compiling-") as scratch:
+        with tempfile.TemporaryDirectory(dir=self.path.parent, prefix=".compiling-") as scratch:
             classes = Path(scratch) / "classes"
             self._compile(classes)
             unfinished = Path(scratch) / self.path.name
@@ -58,12 +53,9 @@ class LogStoreJar:
     def _source_files(self) -> list[Path]:
         return sorted(self.sources.rglob("*.java"))
 
-    def _classpath(self) -> list[Path]:
-        return [*self.jars.glob("delta-storage-*.jar"), *self.spark_jars.glob("hadoop-client-api-*.jar")]
-
     def _fingerprint(self) -> str:
         digest = hashlib.sha256()
-        for jar in self._classpath():
+        for jar in self.classpath:
             digest.update(f"{jar.name}\n".encode())
         for source in self._source_files():
             digest.update(f"{source.relative_to(self.sources)} {source.stat().st_size}\n".encode())
@@ -71,14 +63,34 @@ class LogStoreJar:
         return digest.hexdigest()
 
     def _compile(self, classes: Path) -> None:
-        classpath = os.pathsep.join(map(str, self._classpath()))
+        classpath = os.pathsep.join(map(str, self.classpath))
         command = [_javac(), "--release", "17", "-d", str(classes), "-cp", classpath, *map(str, self._source_files())]
         try:
             run = subprocess.run(command, capture_output=True, text=True, timeout=_TWO_MINUTES)
         except FileNotFoundError as error:
             raise CompileError(f"Install a JDK 17, not only a Java runtime: there is no `{command[0]}`.") from error
         if run.returncode != 0:
-            raise CompileError(f"The log store in {self.sources} does not compile (it needs a JDK 17):\n{run.stderr}")
+            raise CompileError(f"The classes in {self.sources} do not compile (it needs a JDK 17):\n{run.stderr}")
+
+
+def log_store_jar(sources: Path, jars: Path, spark_jars: Path) -> JavaJar:
+    """The jar of the log store, in `jars`, which holds delta-storage."""
+    classpath = (*jars.glob("delta-storage-*.jar"), *spark_jars.glob("hadoop-client-api-*.jar"))
+    return JavaJar(jars / "millrace-log-store.jar", sources, classpath)
+
+
+def connect_server_jar(sources: Path, jars: Path, spark_jars: Path) -> JavaJar:
+    """The jar of the Spark Connect server's main class, in `jars`."""
+    needed = (
+        "spark-connect_*",
+        "spark-common-utils_*",
+        "spark-core_*",
+        "spark-sql-api_*",
+        "spark-sql_*",
+        "scala-library-*",
+    )
+    classpath = tuple(jar for name in needed for jar in spark_jars.glob(f"{name}.jar"))
+    return JavaJar(jars / "millrace-connect-server.jar", sources, (*classpath, *spark_jars.glob("scala-library-*.jar")))
 
 
 def _javac() -> str:

@@ -1,4 +1,4 @@
-"""The log store is compiled when its sources have changed, and only then."""
+"""What Millrace has in Java is compiled when its sources have changed, and only then."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pathlib import Path
 import pytest
 
 from embedded.jars import PROJECT, spark_home
-from embedded.log_store_jar import CompileError, LogStoreJar
+from embedded.java_jar import CompileError, JavaJar, log_store_jar
 from include.settings import Settings
 
 CLASSES = {"io/millrace/logstore/ConditionalPutLogStore.class", "io/millrace/logstore/HardLinkLogStore.class"}
 
 
 @pytest.fixture
-def jar(tmp_path: Path) -> LogStoreJar:
+def jar(tmp_path: Path) -> JavaJar:
     """The jar of a copy of the sources."""
     sources, jars = tmp_path / "src", tmp_path / "jars"
     shutil.copytree(PROJECT / "spark_jobs" / "log_store" / "src", sources)
     jars.mkdir()
     (storage,) = Settings().jars.glob("delta-storage-*.jar")
     shutil.copy(storage, jars)
-    return LogStoreJar(sources, jars, spark_home() / "jars")
+    return log_store_jar(sources, jars, spark_home() / "jars")
 
 
-def test_the_log_store_is_compiled_only_after_a_change(jar: LogStoreJar) -> None:
+def test_the_log_store_is_compiled_only_after_a_change(jar: JavaJar) -> None:
     jar.build()
     first = jar.path.stat()
     with zipfile.ZipFile(jar.path) as archive:
@@ -41,22 +41,20 @@ def test_the_log_store_is_compiled_only_after_a_change(jar: LogStoreJar) -> None
     assert jar.path.stat().st_ino != first.st_ino
 
 
-def test_sources_that_do_not_compile_leave_the_jar_as_it_was(jar: LogStoreJar) -> None:
+def test_sources_that_do_not_compile_leave_the_jar_as_it_was(jar: JavaJar) -> None:
     jar.build()
     before = jar.path.read_bytes()
     next(jar.sources.rglob("HardLinkLogStore.java")).write_text("class {")
 
-    with pytest.raises(CompileError, match=r"(?s)does not compile.*HardLinkLogStore\.java:1"):
+    with pytest.raises(CompileError, match=r"(?s)do not compile.*HardLinkLogStore\.java:1"):
         jar.build()
 
     assert jar.path.read_bytes() == before
-    assert [path.name for path in jar.jars.glob(".*")] == []
+    assert [path.name for path in jar.path.parent.glob(".*")] == []
 
 
-def test_a_machine_without_a_compiler_is_told_to_install_a_jdk(
-    jar: LogStoreJar, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(jar.jars))
+def test_a_machine_without_a_compiler_is_told_to_install_a_jdk(jar: JavaJar, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(jar.path.parent))
 
     with pytest.raises(CompileError, match="Install a JDK 17, not only a Java runtime"):
         jar.build()
