@@ -133,6 +133,8 @@ class KafkaBroker:
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
             "log.dirs": str(self._data),
+            # Retention goes by the messages' own time: what happened years ago would be deleted within minutes.
+            "log.retention.ms": "-1",
             "group.initial.rebalance.delay.ms": "0",
             "offsets.topic.num.partitions": "1",
             "transaction.state.log.num.partitions": "1",
