@@ -27,15 +27,16 @@ down: setup ## stop the local stack; nothing is left behind
 	@$(PYTHON) -m embedded.down
 
 PYTEST := $(PYTHON) -m pytest --durations 5
-TWO_WORKERS := --numprocesses 2 --no-loadscope-reorder
+# A file's tests stay together, in one of several workers; Spark's tests wait for their server now and then.
+WORKERS := --dist loadfile --no-loadscope-reorder --numprocesses
 
 test: spark unit e2e ## all tests; the whole stack comes last, and alone: it keeps two cores busy by itself
 
 spark: setup kafka ## only the tests with Spark or Airflow inside: real Delta, killed drivers
-	@$(PYTEST) $(TWO_WORKERS) -m "not faults" tests/integration tests/spark tests/dags
+	@$(PYTEST) $(WORKERS) 3 -m "not faults" tests/integration tests/spark tests/dags
 
 unit: setup ## only the tests and examples that need neither: a few minutes
-	@$(PYTEST) $(TWO_WORKERS) --doctest-modules tests/architecture tests/unit tests/support include spark_jobs plugins
+	@$(PYTEST) $(WORKERS) 2 --doctest-modules tests/architecture tests/unit tests/support include spark_jobs plugins
 
 e2e: setup ## only the end-to-end tests: a real Airflow, backfills, kills
 	@$(PYTEST) tests/e2e

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import psutil
 import pytest
 from deltalake import DeltaTable
 
+from embedded.airflow import clean_environment
 from include.errors import ExitCode
 from include.settings import PROJECT
 from tests.support.specs import bronze_document, gold_document, silver_document, write_specs
@@ -38,13 +38,13 @@ def place(tmp_path: Path) -> dict[str, str]:
     lines = [order(1, 5, "2013-01-01T08:00:00"), order(2, 7, "2013-01-01T08:00:00"), order(1, 6, "2013-01-01T09:00:00")]
     (folder / "orders.json").write_text("\n".join(lines) + "\n")
     folders = {f"LAKEHOUSE_{name.upper()}": str(tmp_path / name) for name in ("root", "landing", "tables")}
-    return {**folders, "LAKEHOUSE_JARS": str(PROJECT / ".jars"), "SPARK_REMOTE": ""}
+    return {**folders, "LAKEHOUSE_JARS": str(PROJECT / ".jars")}
 
 
 def run(place: Mapping[str, str], *command: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     return subprocess.run(
-        command, env={**os.environ, **place}, capture_output=True, text=True, timeout=500, check=False
+        command, env={**clean_environment(), **place}, capture_output=True, text=True, timeout=500, check=False
     )
 
 
@@ -72,7 +72,9 @@ def test_one_command_carries_a_day_to_gold_and_a_second_one_finds_nothing_new(pl
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_a_run_that_is_ended_leaves_no_process(place: dict[str, str], how: signal.Signals) -> None:
-    process = psutil.Popen(RUN, env={**os.environ, **place}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = psutil.Popen(
+        RUN, env={**clean_environment(), **place}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     family = _family_with_a_jvm(process)
     process.send_signal(how)
     assert process.wait(60) not in (0, ExitCode.NOT_READY)

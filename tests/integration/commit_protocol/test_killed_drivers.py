@@ -26,6 +26,7 @@ from tests.support.killed_drivers.places import BEFORE_INTENT, IN_THE_WRITE, SLO
 from tests.support.killed_drivers.steps import Step, steps_done, steps_of
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.specs import bronze_document, gold_document, silver_document
+from tests.support.warm_server import warm_server
 
 BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 BATCH = {BRONZE: 1, SILVER: 2, GOLD: 2}
@@ -67,6 +68,20 @@ def drivers(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> It
     """Runs job drivers against the server."""
     log = tmp_path_factory.mktemp("drivers") / "driver.log"
     with Drivers({**clean_environment(), **server.client_env()}, log) as drivers:
+        yield drivers
+
+
+@pytest.fixture
+def doomed(tmp_path: Path) -> Iterator[SparkServer]:
+    """A server of one test alone."""
+    with warm_server(tmp_path / "spark") as server:
+        yield server
+
+
+@pytest.fixture
+def drivers_of_doomed(doomed: SparkServer, tmp_path: Path) -> Iterator[Drivers]:
+    """Runs job drivers against it."""
+    with Drivers({**clean_environment(), **doomed.client_env()}, tmp_path / "driver.log") as drivers:
         yield drivers
 
 
@@ -227,37 +242,38 @@ def test_a_driver_told_to_end_interrupts_what_the_server_runs_for_it(
     assert_as_clean(shop, BRONZE, rerun(drivers, shop, BRONZE), clean)
 
 
+@pytest.mark.faults
 def test_a_driver_whose_server_dies_says_so_in_time_and_runs_well_on_the_next_one(
-    drivers: Drivers, server: SparkServer, clean: Clean, tmp_path: Path
+    drivers_of_doomed: Drivers, doomed: SparkServer, clean: Clean, tmp_path: Path
 ) -> None:
     shop = copied(clean.before[BRONZE], tmp_path / "shop")
-    ended = drivers.run(shop, BRONZE, 1, dies=IN_THE_WRITE, victim=pid_of(server))
-    assert not server.is_alive(), "the server still lives"
-    assert_server_missed(ended, server)
+    ended = drivers_of_doomed.run(shop, BRONZE, 1, dies=IN_THE_WRITE, victim=pid_of(doomed))
+    assert not doomed.is_alive(), "the server still lives"
+    assert_server_missed(ended, doomed)
     assert steps_done(shop, BRONZE, 1) == [Step.INTENT]
 
-    server.start(clean_environment())
-    server.wait()
-    assert_as_clean(shop, BRONZE, rerun(drivers, shop, BRONZE), clean)
+    doomed.start(clean_environment())
+    doomed.wait()
+    assert_as_clean(shop, BRONZE, rerun(drivers_of_doomed, shop, BRONZE), clean)
 
 
 @pytest.mark.faults
 def test_a_write_is_not_repeated_at_a_server_that_took_the_place_of_a_dead_one(
-    drivers: Drivers, server: SparkServer, clean: Clean, tmp_path: Path
+    drivers_of_doomed: Drivers, doomed: SparkServer, clean: Clean, tmp_path: Path
 ) -> None:
     shop = copied(clean.before[BRONZE], tmp_path / "shop")
-    dead = pid_of(server)
+    dead = pid_of(doomed)
     with ThreadPoolExecutor(1) as pool:
-        ending = pool.submit(drivers.run, shop, BRONZE, 1, IN_THE_WRITE, signal.SIGKILL, dead)
-        wait_for(lambda: not server.is_alive())
-        server.start(clean_environment())
-        server.wait()
+        ending = pool.submit(drivers_of_doomed.run, shop, BRONZE, 1, IN_THE_WRITE, signal.SIGKILL, dead)
+        wait_for(lambda: not doomed.is_alive())
+        doomed.start(clean_environment())
+        doomed.wait()
         ended = ending.result()
-    assert pid_of(server) != dead
-    assert_server_missed(ended, server)
+    assert pid_of(doomed) != dead
+    assert_server_missed(ended, doomed)
     assert steps_done(shop, BRONZE, 1) == [Step.INTENT]
 
-    assert_as_clean(shop, BRONZE, rerun(drivers, shop, BRONZE), clean)
+    assert_as_clean(shop, BRONZE, rerun(drivers_of_doomed, shop, BRONZE), clean)
 
 
 def pid_of(server: SparkServer) -> int:

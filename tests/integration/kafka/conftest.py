@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from embedded.kafka_broker import KafkaBroker, running_broker
+from embedded.spark_server import SparkServer
 from include.settings import Settings
 from tests.support.kafka_topic import KafkaTopic
 from tests.support.lakehouse import Lakehouse
@@ -31,6 +31,6 @@ def topic(broker: KafkaBroker, request: pytest.FixtureRequest, monkeypatch: pyte
 
 
 @pytest.fixture
-def shop(tmp_path: Path, spark: SparkSession) -> Lakehouse:
+def shop(tmp_path: Path, server: SparkServer) -> Lakehouse:
     """An empty lakehouse; its tables are for the test to state."""
     return Lakehouse(tmp_path)

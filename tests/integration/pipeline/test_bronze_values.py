@@ -6,8 +6,8 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
+from embedded.spark_server import SparkServer
 from include.contracts.job_report import FileRows
 from include.control.file_states import file_states
 from include.control.ledger import Ledger
@@ -68,7 +68,7 @@ CSV_ROWS = [("1", 5, 'a "b", c'), ("2", 6, "two\nlines"), ("3", 7, "Málaga")]
     ids=["doubled quotes and a byte order mark", "no header", "latin", "utf-16", "another dialect"],
 )
 def test_csv_values_are_read_as_their_writer_wrote_them(
-    tmp_path: Path, spark: SparkSession, source: dict[str, object], content: bytes
+    tmp_path: Path, server: SparkServer, source: dict[str, object], content: bytes
 ) -> None:
     lakehouse = Lakehouse(tmp_path)
     stated = {"landing": "orders", "files": "*.csv", "format": "csv", **source}
@@ -80,7 +80,7 @@ def test_csv_values_are_read_as_their_writer_wrote_them(
     assert report.rows.quarantined == 0
 
 
-def test_text_of_another_encoding_is_not_loaded_with_marks_in_its_place(tmp_path: Path, spark: SparkSession) -> None:
+def test_text_of_another_encoding_is_not_loaded_with_marks_in_its_place(tmp_path: Path, server: SparkServer) -> None:
     lakehouse = Lakehouse(tmp_path)
     lakehouse.specs(bronze_document(source={"landing": "orders", "format": "csv"}, columns=OF_CSV))
     lakehouse.deliver(1, "a.csv", "\n".join(CSV).encode("latin-1"))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
+from embedded.spark_server import SparkServer
 from include.contracts.job_args import Job
 from include.control.delta_log import latest_version, read_commit
 from include.control.gates import Gates
@@ -27,7 +27,7 @@ DAY_S = 24 * 3600
 
 
 @pytest.fixture(scope="module")
-def traded(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
+def traded(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
     """Two batches through all layers, each with orders of eight days, and an update of the first order."""
     traded = Lakehouse(tmp_path_factory.mktemp("traded"))
     by_day = {"partitioned_by": ["day"]}

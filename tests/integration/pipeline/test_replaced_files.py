@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
+from embedded.spark_server import SparkServer
 from include.contracts.file_status import FileStatus
 from include.control.file_states import file_states
 from include.control.ledger import Ledger
@@ -52,7 +52,7 @@ def run(shop: Lakehouse, *tables: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def delivered(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Lakehouse:
+def delivered(tmp_path_factory: pytest.TempPathFactory, server: SparkServer) -> Lakehouse:
     """Orders of two files, in all three layers; a file that is delivered again replaces what it held."""
     shop = Lakehouse(tmp_path_factory.mktemp("delivered") / "shop")
     shop.specs(bronze(), silver_document(apply_as_deletes="op = 'delete'", expectations=[RULE]), gold_document())

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from include.contracts.expectation import ROW_EXPECTATIONS, Action, Expectation
 from spark_jobs.quality.bounds import value_bound
@@ -67,7 +68,8 @@ def rule(name: str, arguments: dict[str, Any]) -> Expectation:
 
 def frame(spark: SparkSession, rows: list[tuple[Any, ...]]) -> DataFrame:
     named = [dict(zip(SCHEMA.names, row, strict=True)) for row in rows]
-    return spark.createDataFrame(pa.Table.from_pylist(named, schema=SCHEMA))
+    # An empty table carries no type over Connect.
+    return spark.createDataFrame(pa.Table.from_pylist(named, schema=SCHEMA), from_arrow_schema(SCHEMA))
 
 
 def rows() -> st.SearchStrategy[list[tuple[Any, ...]]]:

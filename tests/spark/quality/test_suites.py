@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from include.contracts.expectation import ROW_EXPECTATIONS, TABLE_EXPECTATIONS, Expectation
@@ -173,7 +173,7 @@ def test_a_version_that_spark_cannot_read_blames_no_rule(spark: SparkSession, pl
     assert judge(df, PASSING[1:2])[0].passed
     for data_file in path.glob("*.parquet"):
         data_file.unlink()
-    with pytest.raises(Py4JJavaError, match="FAILED_READ_FILE"):
+    with pytest.raises(PySparkException, match="FAILED_READ_FILE"):
         judge(df, PASSING[1:2])
 
 
