@@ -153,6 +153,20 @@ def replay(
 
 
 @app.command()
+def columns(
+    table: Annotated[str, typer.Argument(help="A bronze table with on_drift: evolve.")],
+    approve: Annotated[list[str] | None, typer.Option(help="Make this new field a column; may be repeated.")] = None,
+    refuse: Annotated[list[str] | None, typer.Option(help="Keep it in _rescued for good; may be repeated.")] = None,
+) -> None:
+    """List the fields that records brought and no column is declared for; approve or refuse them."""
+    from include.cli_columns import column_table, decide_columns
+    from include.cli_output import show
+    from include.settings import Settings
+
+    show(column_table(decide_columns(table, approve or (), refuse or (), Settings())))
+
+
+@app.command()
 def infer(
     folder: Annotated[str, typer.Argument(help="A feed's folder below the landing root.")],
     table: Annotated[str | None, typer.Option(help="Name of the table; default bronze.<folder>.")] = None,

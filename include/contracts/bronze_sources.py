@@ -80,6 +80,11 @@ class LandingSource(SpecPart):
         return self
 
     @property
+    def names_its_fields(self) -> bool:
+        """Whether a field can be told by its name from those that the spec has."""
+        return self.format != "csv" or self.header
+
+    @property
     def replaces(self) -> bool:
         """Whether a loaded name with other content takes the place of what it held."""
         return self.on_changed_file == "replace"
@@ -153,6 +158,11 @@ class KafkaSource(SpecPart):
             msg = "format: avro and avro_schema go together"
             raise ValueError(msg)
         return self
+
+    @property
+    def names_its_fields(self) -> bool:
+        """Whether a field can be told by its name from those that the spec has."""
+        return self.format == "json"
 
     @property
     def label(self) -> str:

@@ -18,7 +18,7 @@ from include.contracts.spec_part import SpecPart
 from include.contracts.spec_values import NAME, ColumnName, ColumnType, PropertyText, Retention
 
 _NOT_OF_ROWS: Any = {
-    **dict.fromkeys(("description", "owner", "classification", "maintenance"), True),
+    **dict.fromkeys(("description", "owner", "classification", "maintenance", "evolve"), True),
     "source": BATCH_SIZES,
 }
 
@@ -132,15 +132,34 @@ class BronzeSpec(TableSpec):
     Attributes:
         source: where its files land, or the Kafka topics that it reads.
         on_drift: what becomes of a record with a value that fits no declared column: `rescue` keeps it, with the value
-            in `_rescued`; `fail` does not load its file, and names it.
+            in `_rescued`; `fail` does not load its file, and names it; `evolve` lets a field that no column is declared
+            for become a column, as text, and keeps a value of another type in `_rescued`.
+        evolve: whether a new field becomes a column at once (`auto`), or when somebody has approved it (`ask`); until
+            then it is kept in `_rescued`.
         columns: the fields of a record, each with the type that its values should have; a value that does not fit is
             kept in `_rescued`.
     """
 
     table: str = Field(pattern=rf"^bronze\.{NAME}$")
     source: BronzeSource
-    on_drift: Literal["rescue", "fail"] = "rescue"
+    on_drift: Literal["rescue", "fail", "evolve"] = "rescue"
+    evolve: Literal["auto", "ask"] = "auto"
     columns: dict[ColumnName, ColumnSpec] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _evolves_by_names(self) -> Self:
+        if self.evolve == "ask" and self.on_drift != "evolve":
+            msg = "evolve: ask is about tables with on_drift: evolve"
+            raise ValueError(msg)
+        if self.on_drift == "evolve" and not self.source.names_its_fields:
+            msg = "on_drift: evolve needs records that name their fields: JSON, Parquet, or CSV files with a header"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def asks_for_columns(self) -> bool:
+        """Whether somebody is asked before a new field becomes a column."""
+        return self.on_drift == "evolve" and self.evolve == "ask"
 
     @property
     def reads_kafka(self) -> bool:

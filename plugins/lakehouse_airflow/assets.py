@@ -1,16 +1,22 @@
-"""The Asset of a table: the name under which other DAGs wait for its certified versions."""
+"""The Assets under which DAGs wait for each other: certified versions of tables, and new columns to decide about."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow.sdk import Asset
+from airflow.sdk import Asset, AssetAlias
 from airflow.sdk.execution_time.context import InletEventsAccessor
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 _LOOK_BACK = 50
+
+PROPOSED_COLUMNS = Asset(name="proposed_columns", uri="millrace://ops/columns", group="ops")
+"""An event of it says that records brought fields about which somebody is to decide."""
+
+MAY_PROPOSE_COLUMNS = AssetAlias(name="proposed_columns", group="ops")
+"""What a task has as outlet that emits `PROPOSED_COLUMNS` only where there are some."""
 
 
 def table_asset(table: str) -> Asset:

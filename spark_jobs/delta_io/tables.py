@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -12,11 +12,14 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from include.contracts.table_spec import TableSpec
 from include.control.retention import retention_of
 from include.errors import BadInputError
+from spark_jobs.delta_io.conflicts import conflict_of
 from spark_jobs.delta_io.table_creation import create_table
 
 LOG_RETENTION = timedelta(days=30)
@@ -64,10 +67,10 @@ def shape_properties(spec: TableSpec) -> dict[str, str]:
     return {"delta.deletedFileRetentionDuration": retain, "delta.enableChangeDataFeed": feed, **log, **spec.delta}
 
 
-def ensure_table(open_session: OpenSession, path: Path, shape: TableShape) -> None:
+def ensure_table(open_session: OpenSession, path: Path, shape: TableShape, addable: Collection[str] = ()) -> None:
     """Create the table if there is none, else check that it is the one the spec describes, and set its properties.
 
-    Spark is started only where something differs.
+    Spark is started only where something differs. Columns that are `addable` are added to a table without them.
 
     Raises:
         BadInputError: the table on disk has other columns or partitions, or needs a newer reader.
@@ -75,6 +78,9 @@ def ensure_table(open_session: OpenSession, path: Path, shape: TableShape) -> No
     if not DeltaTable.is_deltatable(str(path)):
         with open_session({}) as session:
             create_table(path, lambda: session.sql(_create_statement(path, shape)))
+    if missing := {name: shape.columns[name] for name in addable if name not in _columns_on_disk(path)}:
+        with open_session({}) as session:
+            _add_columns(session, path, missing)
     _check_columns(path, shape)
     _check_reader_version(path)
     if changed := _changed_properties(path, shape):
@@ -133,8 +139,8 @@ def _changed_properties(path: Path, shape: TableShape) -> dict[str, str]:
 
 
 def _check_columns(path: Path, shape: TableShape) -> None:
-    delta = DeltaTable(str(path))
-    on_disk = {field["name"]: _type_name(field["type"]) for field in json.loads(delta.schema().to_json())["fields"]}
+    delta = DeltaTable(str(path), without_files=True)
+    on_disk = _columns_on_disk(path)
     wanted = {name: _wanted_type(kind) for name, kind in shape.columns.items()}
     problems = [_column_problem(name, kind, on_disk.get(name)) for name, kind in wanted.items()]
     problems += [f"the table has {name} ({on_disk[name]}), the spec does not" for name in on_disk if name not in wanted]
@@ -149,6 +155,28 @@ def _check_columns(path: Path, shape: TableShape) -> None:
             "change the table with ALTER TABLE, or move the folder away to build the table anew."
         )
         raise BadInputError(msg)
+
+
+@retry(
+    retry=retry_if_exception(lambda error: conflict_of(error) is not None),
+    stop=stop_after_attempt(8),
+    wait=wait_random_exponential(multiplier=0.1, max=2),
+    reraise=True,
+)
+def _add_columns(session: SparkSession, path: Path, columns: Mapping[str, str]) -> None:
+    """Add columns; another driver that adds them at the same time is as good."""
+    listed = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
+    try:
+        session.sql(f"ALTER TABLE {sql_path(path)} ADD COLUMNS ({listed})").collect()
+    except PySparkException:
+        if not columns.keys() <= _columns_on_disk(path).keys():
+            raise
+
+
+def _columns_on_disk(path: Path) -> dict[str, str]:
+    """Column -> type in Delta's words."""
+    schema = DeltaTable(str(path), without_files=True).schema()
+    return {field["name"]: _type_name(field["type"]) for field in json.loads(schema.to_json())["fields"]}
 
 
 def _column_problem(name: str, wanted: str, on_disk: str | None) -> str:

@@ -10,9 +10,9 @@ from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
 from include.contracts.table_spec import BronzeSpec
 from spark_jobs.delta_io.batches import BatchResult
-from spark_jobs.delta_io.tables import ensure_table
-from spark_jobs.layers.bronze import BronzeIngest, bronze_shape
+from spark_jobs.layers.bronze import BronzeIngest
 from spark_jobs.layers.bronze_records import BronzeRecords
+from spark_jobs.layers.column_drift import NewColumnsError
 from spark_jobs.layers.kafka_records import KafkaRecords
 from spark_jobs.layers.landing_records import LandingRecords, UnreadableFileError
 from spark_jobs.layers.writing import commit_batch, judge_and_report
@@ -31,20 +31,25 @@ def run(context: JobContext) -> JobReport:
     spec: BronzeSpec = context.spec  # type: ignore[assignment]
     records: BronzeRecords = (KafkaRecords if spec.reads_kafka else LandingRecords)(context, spec)
     records.check_delivered()
-    ensure_table(context.open_session, context.paths.table(spec.table), bronze_shape(spec, records.origin))
-    report = judge_and_report(context, _batches(context, BronzeIngest(context, records)))
-    return records.ended(report)
+    ingest = BronzeIngest(context, spec, records)
+    report = judge_and_report(context, _batches(context, ingest))
+    return records.ended(ingest.drift.ended(report))
 
 
 def _batches(context: JobContext, ingest: BronzeIngest) -> list[BatchResult]:
     """Commit batches until nothing is left that can be loaded, or the run is asked to end."""
-    # Each unreadable file is left out of the next plan, so this ends after as many rounds as there are such files.
-    patient = Retrying(retry=retry_if_exception_type(UnreadableFileError), reraise=True)
-    results = [patient(commit_batch, context, ingest)]
+    # The next plan leaves out an unreadable file, and counts new fields as columns: each is met once, so this ends.
+    patient = Retrying(retry=retry_if_exception_type((UnreadableFileError, NewColumnsError)), reraise=True)
+    results = [patient(_next_batch, context, ingest)]
     while ingest.records.has_more and not context.is_to_stop():
         log.info("%s: the source holds more than one batch takes; going on", context.spec.table)
-        results.append(patient(commit_batch, context, ingest))
+        results.append(patient(_next_batch, context, ingest))
     return results
+
+
+def _next_batch(context: JobContext, ingest: BronzeIngest) -> BatchResult:
+    ingest.ensure_table()
+    return commit_batch(context, ingest)
 
 
 if __name__ == "__main__":

@@ -14,11 +14,11 @@ from spark_jobs.delta_io.batches import BatchPlan, Closing
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.quarantine import QuarantineWrite, quarantine_rows
 from spark_jobs.delta_io.row_writes import append, one_of, replace_where, replaced_rows
-from spark_jobs.delta_io.tables import TableShape, shape_properties
+from spark_jobs.delta_io.tables import TableShape, ensure_table, shape_properties
 from spark_jobs.layers.bronze_records import BronzeRecords
+from spark_jobs.layers.column_drift import ColumnDrift
 from spark_jobs.quality.row_rules import refusals
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.transforms.drift import refused_drift
 from spark_jobs.transforms.judgement import (
     accepted,
     dropped,
@@ -48,13 +48,30 @@ def bronze_shape(spec: BronzeSpec, origin: Mapping[str, str]) -> TableShape:
 
 
 class BronzeIngest:
-    """The `BatchWork` of a bronze table."""
+    """The `BatchWork` of a bronze table.
 
-    def __init__(self, context: JobContext, records: BronzeRecords) -> None:
+    Attributes:
+        spec: the table's spec, with the columns that drift has brought.
+    """
+
+    def __init__(self, context: JobContext, declared: BronzeSpec, records: BronzeRecords) -> None:
         self._context = context
-        self.spec: BronzeSpec = context.spec  # type: ignore[assignment]
+        self._declared = declared
+        self.spec = declared
         self.records = records
+        self.drift = ColumnDrift(context, declared)
         self._observed: dict[str, Observation] = {}
+
+    def ensure_table(self) -> None:
+        """See to it that there is a table, with every column that drift has brought by now.
+
+        Raises:
+            BadInputError: the table on disk does not fit the spec.
+        """
+        self.spec = self.drift.effective_spec()
+        shape = bronze_shape(self.spec, self.records.origin)
+        brought = self.spec.columns.keys() - self._declared.columns.keys()
+        ensure_table(self._context.open_session, self._context.paths.table(self.spec.table), shape, brought)
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """What of the source no batch has loaded yet."""
@@ -65,14 +82,15 @@ class BronzeIngest:
 
         Raises:
             UnreadableFileError: Spark could not read one of its files to the end, or it does not fit a strict spec.
+            NewColumnsError: records bring fields that become columns first.
             BadInputError: a Kafka message does not fit a strict spec.
         """
         observation = Observation()
-        records = self._judged(session, plan).observe(observation, *fate_counts())
-        drift = refused_drift(self.records.source()) if self.spec.on_drift == "fail" else F.col(RESCUED)
+        judged_records = self._judged(session, plan)
+        records = judged_records.observe(observation, *fate_counts())
         kept = records.where(accepted()).withColumns(
             {
-                RESCUED: drift,
+                RESCUED: self.drift.rescued(self.spec, self.records.source()),
                 "_interval_start": F.lit(intent.interval_start).cast("timestamp"),
                 "_ingested_at": F.lit(self._context.now()).cast("timestamp"),
             }
@@ -85,6 +103,7 @@ class BronzeIngest:
             else:
                 append(rows, path)
         except Exception as error:
+            self.drift.adopt(error, self.spec, judged_records.where(accepted()))
             self.records.blame(error, plan)
             raise
         self._observed[intent.token] = observation
@@ -96,6 +115,7 @@ class BronzeIngest:
         replaced = [file.path for file in plan.files] if plan.sources.replaces_files else []
         quarantine = QuarantineWrite(self._context.paths, winner, counts["quarantined"], replaced)
         quarantine.run(self._context.open_session, lambda session: self._refused(session, winner, plan))
+        self.drift.propose(self.spec, winner)
         rows_of_file = self.records.closed(winner, plan, counts, lambda: self._dropped_of_sources(plan))
         return Closing(self._fates(winner, counts), rows_of_file)
 
@@ -117,7 +137,7 @@ class BronzeIngest:
         return {row["source"]: row["count"] for row in rows}
 
     def _judged(self, session: SparkSession, plan: BatchPlan) -> DataFrame:
-        records = self.records.read(session, plan)
+        records = self.records.read(session, self.spec, plan)
         required = tuple(name for name, column in self.spec.columns.items() if not column.nullable)
         malformed = F.col(CORRUPT).isNotNull()
         unparsed = refused_when(malformed, "malformed record", f"it cannot be parsed as {self.spec.source.format}")

@@ -8,6 +8,7 @@ from typing import Protocol
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from include.contracts.job_report import FileRows, JobReport
+from include.contracts.table_spec import BronzeSpec
 from include.control.batch import StreamPosition, Winner
 from spark_jobs.delta_io.batches import BatchPlan
 
@@ -33,8 +34,14 @@ class BronzeRecords(Protocol):
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """What the next batch loads, or None when there is nothing new."""
 
-    def read(self, session: SparkSession, plan: BatchPlan) -> DataFrame:
-        """The records: declared columns, `_rescued`, `_corrupt_record`, the origin, and what `placed` needs."""
+    def read(self, session: SparkSession, spec: BronzeSpec, plan: BatchPlan) -> DataFrame:
+        """The records: the columns of `spec`, `_rescued`, `_corrupt_record`, the origin, and what `placed` needs.
+
+        Args:
+            session: the batch's own.
+            spec: the table's spec, with the columns that drift has brought.
+            plan: what to read.
+        """
 
     def exempt(self) -> Column:
         """True for a record that no rule judges."""

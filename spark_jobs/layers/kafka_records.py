@@ -86,9 +86,9 @@ class KafkaRecords:
             return None
         return BatchPlan(BatchSources(offsets=self.offsets.ranges, topic_ids=dict(held.topic_ids)))
 
-    def read(self, session: SparkSession, plan: BatchPlan) -> DataFrame:
+    def read(self, session: SparkSession, spec: BronzeSpec, plan: BatchPlan) -> DataFrame:
         """The messages of the plan's offsets."""
-        return read_messages(session, self._spec, self._cluster.conf, plan.sources.offsets)
+        return read_messages(session, spec, self._cluster.conf, plan.sources.offsets)
 
     def exempt(self) -> Column:
         """A null message has no values to judge."""

@@ -80,9 +80,9 @@ class LandingRecords:
         sources = BatchSources(files=len(new), files_digest=files_digest(new), replaces_files=replaces)
         return BatchPlan(sources, new) if new else None
 
-    def read(self, session: SparkSession, plan: BatchPlan) -> DataFrame:
+    def read(self, session: SparkSession, spec: BronzeSpec, plan: BatchPlan) -> DataFrame:
         """The records of the plan's files."""
-        return read_landing(session, self._spec, self._landing, plan.files)
+        return read_landing(session, spec, self._landing, plan.files)
 
     def exempt(self) -> Column:
         """Every record of a file is judged."""

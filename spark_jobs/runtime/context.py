@@ -18,6 +18,7 @@ from include.contracts.table_spec import AnySpec
 from include.control.gates import Gates
 from include.control.leases import Leases
 from include.control.ledger import Ledger
+from include.control.new_columns import NewColumns
 from include.control.objects import LocalObjectStore
 from include.paths import LakehousePaths
 from include.settings import Settings
@@ -65,6 +66,11 @@ class JobContext:
     def gates(self) -> Gates:
         """The lakehouse's gate results."""
         return Gates(self.paths)
+
+    @cached_property
+    def new_columns(self) -> NewColumns:
+        """The columns that drift has brought to the lakehouse's bronze tables."""
+        return NewColumns(self.paths)
 
     @cached_property
     def leases(self) -> Leases:

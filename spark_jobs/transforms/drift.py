@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from include.contracts.spec_values import NAME
 from spark_jobs.transforms.records import RESCUED
 
 _MARK = "schema drift in "
@@ -19,8 +21,26 @@ def refused_drift(source: Column) -> Column:
     Args:
         source: where a record came from.
     """
-    told = F.concat(F.lit(_MARK), source, F.lit(": "), F.col(RESCUED))
-    return F.when(F.col(RESCUED).isNotNull(), F.raise_error(told).cast("string"))
+    return F.when(F.col(RESCUED).isNotNull(), _refusal(source))
+
+
+def refused_fields(source: Column, known: Collection[str]) -> Column:
+    """`_rescued` of a table that takes on new fields as columns: as it is, or an error at the first record with one.
+
+    Args:
+        source: where a record came from.
+        known: the names that are no new fields.
+    """
+    return F.when(F.size(new_fields(known)) > 0, _refusal(source)).otherwise(F.col(RESCUED))
+
+
+def new_fields(known: Collection[str]) -> Column:
+    """The names in `_rescued` that could be columns, and are none of `known`; null for a record without any."""
+    return F.filter(F.json_object_keys(RESCUED), lambda name: name.rlike(f"^{NAME}$") & ~name.isin(*known))
+
+
+def _refusal(source: Column) -> Column:
+    return F.raise_error(F.concat(F.lit(_MARK), source, F.lit(": "), F.col(RESCUED))).cast("string")
 
 
 def drift_of(error: BaseException) -> tuple[str, str] | None:

@@ -109,15 +109,16 @@ def parse_columns(df: DataFrame, kinds: Mapping[str, str], others: Sequence[str]
     """Rows from files that have columns of their own (CSV, Parquet).
 
     Args:
-        df: the files' columns as received, `_corrupt_record`, and `others`.
+        df: the files' columns as received, `_corrupt_record`, and `others`; a declared column that it lacks is null.
         kinds: declared column -> type.
         others: columns of `df` that are kept as they are.
 
     Returns:
         The declared columns, `_rescued`, `_corrupt_record` and `others`.
     """
-    raw = {name: F.col(name) for name in kinds}
-    extra = [name for name in df.columns if name not in {*kinds, *others, CORRUPT}]
+    received = df.columns
+    raw = {name: F.col(name) if name in received else F.lit(None).cast("string") for name in kinds}
+    extra = [name for name in received if name not in {*kinds, *others, CORRUPT}]
     pairs = [part for name in extra for part in (F.lit(name), F.col(name).cast("string"))]
     unknown = F.map_filter(F.create_map(*pairs).cast("map<string,string>"), lambda _, value: value.isNotNull())
     has_unknown = reduce(or_, (F.col(name).isNotNull() for name in extra), F.lit(False))

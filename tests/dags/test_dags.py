@@ -12,12 +12,13 @@ from airflow.sdk import DAG, Asset, CronDataIntervalTimetable
 from include.catalog import load_catalog
 from include.contracts.job_args import WRITER_OF_LAYER, Job
 from include.settings import PROJECT
+from lakehouse_airflow.assets import PROPOSED_COLUMNS
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.retries import TypedRetryPolicy
 
-DAG_IDS = {"flights", "table_maintenance"}
+DAG_IDS = {"column_approvals", "flights", "table_maintenance"}
 TABLES = {
     "bronze": {"flight_events", "weather", "planes"},
     "silver": {"flights", "weather", "planes"},
@@ -70,6 +71,12 @@ def test_each_task_runs_the_job_of_its_layer(dags: dict[str, DAG]) -> None:
             assert (task.job, task.max_active_tis_per_dag, task.outlets) == (WRITER_OF_LAYER[layer], 1, [])
 
 
+def test_people_are_asked_when_a_table_proposes_columns(dags: dict[str, DAG]) -> None:
+    asking = dags["column_approvals"]
+    assert asking.timetable.asset_condition.objects == (PROPOSED_COLUMNS,)
+    assert asking.get_task("approve").upstream_task_ids == {"open_questions"}
+
+
 def test_a_run_covers_whole_utc_days_and_is_not_caught_up(dags: dict[str, DAG]) -> None:
     flights = dags["flights"]
     assert flights.timetable == CronDataIntervalTimetable("0 0 * * *", timezone="UTC")
@@ -77,16 +84,22 @@ def test_a_run_covers_whole_utc_days_and_is_not_caught_up(dags: dict[str, DAG]) 
 
 
 @pytest.mark.parametrize("dag_id", sorted(DAG_IDS))
-def test_every_dag_keeps_the_house_rules(dags: dict[str, DAG], dag_id: str) -> None:
+def test_every_dag_says_what_it_is(dags: dict[str, DAG], dag_id: str) -> None:
     dag = dags[dag_id]
     assert dag.catchup is False
-    assert isinstance(dag.timetable, CronDataIntervalTimetable)
-    assert dag.start_date.tzinfo is not None
     assert dag.doc_md
     assert dag.description
     assert "lakehouse" in dag.tags
     assert dag.dag_display_name != dag.dag_id
     assert len(dag.tasks) > 0
+    assert all(task.owner not in ("", "airflow") for task in dag.tasks)
+
+
+@pytest.mark.parametrize("dag_id", ["flights", "table_maintenance"])
+def test_every_dag_of_spark_jobs_keeps_the_house_rules(dags: dict[str, DAG], dag_id: str) -> None:
+    dag = dags[dag_id]
+    assert isinstance(dag.timetable, CronDataIntervalTimetable)
+    assert dag.start_date.tzinfo is not None
     for task in dag.tasks:
         assert_keeps_the_house_rules(task)
 
@@ -96,7 +109,6 @@ def assert_keeps_the_house_rules(task: Any) -> None:
     assert isinstance(task.retry_policy, TypedRetryPolicy)
     assert task.retries >= 1
     assert timedelta(0) < task.execution_timeout <= timedelta(hours=6)
-    assert task.owner not in ("", "airflow")
     assert task.weight_rule == "absolute"
     assert task.params.dump() == {}, "a task carries the DAG's form, not a copy of its own"
 

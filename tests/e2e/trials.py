@@ -4,6 +4,7 @@
 - `hasty`: a bronze table whose tasks get ten seconds.
 - `revived`: a bronze table to load while the Spark server is dead.
 - `submitted`: bronze and silver whose jobs go through spark-submit instead of the warm server.
+- `asking`: a bronze table whose new fields become columns when somebody has approved them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from tests.support.specs import Document, write_specs
 
@@ -23,6 +25,7 @@ DOMAINS = {
     "hasty": "execution_timeout=timedelta(seconds=10)",
     "revived": "",
     "submitted": f'conn_id="{SUBMIT_CONNECTION}"',
+    "asking": "",
 }
 """Domain -> what its DAG file says beside the common."""
 
@@ -46,6 +49,7 @@ def add_specs(tables: Path) -> None:
     write_specs(tables, _bronze("hasty"), domain="hasty")
     write_specs(tables, _bronze("revived"), domain="revived")
     write_specs(tables, _bronze("submitted"), _silver("submitted"), domain="submitted")
+    write_specs(tables, {**_bronze("asking"), "on_drift": "evolve", "evolve": "ask"}, domain="asking")
 
 
 def add_dags(dags: Path) -> None:
@@ -54,11 +58,13 @@ def add_dags(dags: Path) -> None:
         (dags / f"{domain}.py").write_text(_DAG_FILE.format(domain=domain, more=arguments))
 
 
-def deliver(landing: Path, domain: str, day: date, readings: Iterable[tuple[str, int]]) -> None:
+def deliver(
+    landing: Path, domain: str, day: date, readings: Iterable[tuple[Any, ...]], fields: str = "sensor,value"
+) -> None:
     """Write the landing file of one day of a trial domain."""
     folder = landing / domain / f"date={day}"
     folder.mkdir(parents=True, exist_ok=True)
-    lines = ["sensor,value", *(f"{sensor},{value}" for sensor, value in readings)]
+    lines = [fields, *(",".join(map(str, reading)) for reading in readings)]
     (folder / "readings.csv").write_text("\n".join(lines) + "\n")
 
 

@@ -1,6 +1,7 @@
 """Turns table specs into DAGs: what a DAG file calls, in one line."""
 
+from lakehouse_airflow.factory.columns import build_column_approvals_dag
 from lakehouse_airflow.factory.domain import build_domain_dag
 from lakehouse_airflow.factory.maintenance import build_maintenance_dag
 
-__all__ = ["build_domain_dag", "build_maintenance_dag"]
+__all__ = ["build_column_approvals_dag", "build_domain_dag", "build_maintenance_dag"]

@@ -10,7 +10,7 @@ from airflow.sdk import DAG, ParamsDict, TaskGroup
 
 from include.catalog import load_catalog
 from include.settings import Settings
-from lakehouse_airflow.assets import table_asset
+from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, table_asset
 from lakehouse_airflow.factory.defaults import (
     EXECUTION_TIMEOUT,
     WRITE_PRIORITY,
@@ -92,6 +92,7 @@ def _add_table(
         table=node.table,
         # Waiting is cheaper here than in front of the lease.
         max_active_tis_per_dag=1,
+        outlets=[MAY_PROPOSE_COLUMNS] if node.asks_for_columns else [],
         **own,
     )
     gate = QualityGateOperator(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from include.contracts.job_args import WRITER_OF_LAYER, Job
-from include.contracts.table_spec import AnySpec
+from include.contracts.table_spec import AnySpec, BronzeSpec
 from lakehouse_airflow.factory.docs import table_doc
 
 
@@ -21,6 +21,7 @@ class TableNode:
         after: tables of the same DAG whose gates must pass first.
         owner: who looks after it; empty for the DAG's owner.
         doc: the page that Airflow shows for it.
+        asks_for_columns: whether people are asked before a new field becomes a column.
     """
 
     table: str
@@ -29,6 +30,7 @@ class TableNode:
     after: tuple[str, ...]
     owner: str
     doc: str
+    asks_for_columns: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,4 +59,5 @@ def _node(spec: AnySpec, present: frozenset[str]) -> TableNode:
         after=tuple(dict.fromkeys(table for table in spec.source_tables if table in present)),
         owner=spec.owner,
         doc=table_doc(spec),
+        asks_for_columns=isinstance(spec, BronzeSpec) and spec.asks_for_columns,
     )

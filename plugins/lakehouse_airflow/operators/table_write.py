@@ -8,7 +8,9 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.interval import Interval
 from include.errors import BadInputError, SpecError
+from include.paths import LakehousePaths
 from include.settings import Settings
+from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
 from lakehouse_airflow.operators.job_call import wants_reprocess
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.task_result import TaskResult
@@ -41,7 +43,21 @@ class TableWriteOperator(SparkJobOperator):
             self.log.info("%s: nothing new for %s: %s; no Spark is started", self.table, interval, advice.message)
             return TaskResult.of_advice(advice).to_xcom()
         self.log.info("%s: %s", self.table, advice.message)
-        return TaskResult.of_report(self.run_well(context, interval)).to_xcom()
+        report = self.run_well(context, interval)
+        self._tell_of_new_columns(context)
+        return TaskResult.of_report(report).to_xcom()
+
+    def _tell_of_new_columns(self, context: Context) -> None:
+        """Let the DAG that asks people run, where a field came up that nobody was asked about yet."""
+        # Imported here: parsing a DAG file must not load the Delta reader.
+        from include.control.new_columns import ColumnState, NewColumns
+
+        if MAY_PROPOSE_COLUMNS not in self.outlets:
+            return
+        proposed = NewColumns(LakehousePaths(Settings().root)).of(self.table, ColumnState.PROPOSED)
+        if proposed:
+            told = {"table": self.table, "columns": [column.name for column in proposed]}
+            context["outlet_events"][MAY_PROPOSE_COLUMNS].add(PROPOSED_COLUMNS, extra=told)
 
     def _advice(self, context: Context, interval: Interval) -> Advice:
         # Imported here: parsing a DAG file must not load the Delta reader.

@@ -12,7 +12,6 @@ from include.control.batch import Winner
 from include.control.delta_log import read_commit
 from include.errors import Outcome
 from spark_jobs.delta_io.batches import Closing
-from spark_jobs.jobs import bronze_ingest
 from spark_jobs.layers.bronze import BronzeIngest
 from tests.support.kafka_topic import KafkaTopic
 from tests.support.lakehouse import Lakehouse, order
@@ -148,15 +147,15 @@ def test_a_run_that_another_one_has_overtaken_finds_nothing_new_and_nothing_lost
 ) -> None:
     shop.specs(fed_by(topic))
     topic.send(order(1, 1))
-    ensure = bronze_ingest.ensure_table
+    ensure = BronzeIngest.ensure_table
 
-    def overtaken(*given: Any) -> None:
-        monkeypatch.setattr(bronze_ingest, "ensure_table", ensure)
+    def overtaken(ingest: BronzeIngest) -> None:
+        monkeypatch.setattr(BronzeIngest, "ensure_table", ensure)
         topic.send(order(2, 1))
         assert shop.run(ORDERS).rows.read == 2
-        ensure(*given)
+        ensure(ingest)
 
-    monkeypatch.setattr(bronze_ingest, "ensure_table", overtaken)
+    monkeypatch.setattr(BronzeIngest, "ensure_table", overtaken)
     report = shop.run(ORDERS)
     assert (report.outcome, report.notes) == (Outcome.NO_OP, ())
     assert placed(shop) == [("o1", 0, 0), ("o2", 0, 1)]
@@ -282,6 +281,18 @@ def test_a_strict_spec_fails_on_a_message_that_does_not_fit_and_loads_it_once_it
     assert f'{topic.name}/0 has values that fit no column: {{"colour":"red"}}' in report.message
     shop.specs(fed_by(topic))
     assert shop.run(ORDERS).rows.applied == 2
+
+
+def test_a_new_field_of_messages_becomes_a_column(shop: Lakehouse, topic: KafkaTopic) -> None:
+    shop.specs({**fed_by(topic), "on_drift": "evolve"})
+    topic.send(order(1, 5), order(2, 6, colour="red"), None)
+    report = shop.run(ORDERS)
+    assert report.outcome is Outcome.COMMITTED, report.message
+    assert shop.rows(ORDERS, "_offset", "order_id", "colour", "_rescued") == [
+        (0, "o1", None, None),
+        (1, "o2", "red", None),
+        (2, None, None, None),
+    ]
 
 
 def test_an_unreachable_broker_is_tried_again_and_is_named(

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.contracts.job_args import Job, JobArgs
+from include.control.new_columns import ColumnState, NewColumns
 from include.errors import ConflictError, NotReadyError, SparkUnavailableError
+from include.paths import LakehousePaths
+from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from tests.support.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
@@ -183,3 +187,22 @@ def test_the_constructor_only_stores(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT", raising=False)
     task = writer()
     assert (task.table, task.job, task.durable) == ("bronze.orders", Job.BRONZE_INGEST, False)
+
+
+@pytest.mark.usefixtures("warm_server")
+@pytest.mark.parametrize("state", [ColumnState.PROPOSED, ColumnState.ASKED])
+def test_a_new_field_that_nobody_was_asked_about_is_told_to_the_dag_that_asks(
+    house: House, run_of: MakeRun, state: ColumnState
+) -> None:
+    house.deliver()
+    house.job(COMMITTED)
+    columns = NewColumns(LakehousePaths(house.root))
+    columns.record(state, "bronze.orders", ["colour"], run_id="monday")
+    told: list[tuple[Any, Any]] = []
+    event = SimpleNamespace(add=lambda asset, extra: told.append((asset, extra)))
+    asking = writer(outlets=[MAY_PROPOSE_COLUMNS])
+
+    asking.execute(run_of(events={MAY_PROPOSE_COLUMNS: event}))
+
+    is_new = state is ColumnState.PROPOSED
+    assert told == ([(PROPOSED_COLUMNS, {"table": "bronze.orders", "columns": ["colour"]})] if is_new else [])

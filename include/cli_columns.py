@@ -1,0 +1,72 @@
+"""What `lakehouse columns` shows and decides: the fields that records brought and no column is declared for."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterable, Mapping, Sequence
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from include.catalog import load_catalog
+from include.cli_views import new_table
+from include.contracts.table_spec import BronzeSpec
+from include.control.new_columns import ColumnState, NewColumn, NewColumns
+from include.errors import SpecError
+from include.paths import LakehousePaths
+from include.settings import Settings
+from include.specs.problem import did_you_mean
+
+_BY_HAND = "lakehouse columns"
+_MEANS = {
+    ColumnState.PROPOSED: ("yellow", "kept in _rescued until somebody decides"),
+    ColumnState.ASKED: ("yellow", "kept in _rescued; the DAG column_approvals asks"),
+    ColumnState.APPROVED: ("green", "a column, as text, from the next batch on"),
+    ColumnState.REFUSED: ("red", "kept in _rescued for good"),
+}
+
+
+def decide_columns(table: str, approved: Sequence[str], refused: Sequence[str], settings: Settings) -> list[NewColumn]:
+    """Write down what a person decided, and give all new columns of the table as they stand then.
+
+    Raises:
+        SpecError: a spec is wrong, or there is no such bronze table, or it does not evolve.
+        typer.BadParameter: no record ever brought such a field, or it is a column by now.
+    """
+    _require_evolving(table, settings)
+    columns = NewColumns(LakehousePaths(settings.root))
+    _require_undecided(table, approved, refused, {column.name: column.state for column in columns.of(table)})
+    for state, names in ((ColumnState.APPROVED, approved), (ColumnState.REFUSED, refused)):
+        columns.record(state, table, names, run_id=_BY_HAND, said_by=getpass.getuser())
+    return columns.of(table)
+
+
+def column_table(columns: Iterable[NewColumn]) -> Table:
+    """A row a column: where it stands, since when, and who said so."""
+    table = new_table("column", "state", "since", "said by", "what it means")
+    for column in columns:
+        colour, meaning = _MEANS[column.state]
+        since = f"{column.since:%Y-%m-%d %H:%M:%S}"
+        table.add_row(column.name, Text(column.state, style=colour), since, column.said_by or column.run_id, meaning)
+    return table
+
+
+def _require_undecided(
+    table: str, approved: Sequence[str], refused: Sequence[str], known: Mapping[str, ColumnState]
+) -> None:
+    for name in (*approved, *refused):
+        if name not in known:
+            msg = f"no record of {table} brought a new field {name!r}: {did_you_mean(name, list(known))}"
+            raise typer.BadParameter(msg)
+    for name in refused:
+        if known[name] is ColumnState.APPROVED:
+            msg = f"{name!r} was approved: it is a column of {table}, or becomes one, and no run ever takes one away"
+            raise typer.BadParameter(msg)
+
+
+def _require_evolving(table: str, settings: Settings) -> None:
+    spec = load_catalog(settings.tables).spec(table)
+    if not isinstance(spec, BronzeSpec) or spec.on_drift != "evolve":
+        msg = f"{table} takes on no new columns: that is for bronze tables with on_drift: evolve in their spec"
+        raise SpecError(msg)

@@ -1,0 +1,40 @@
+"""One DAG that asks people whether the new fields of a source become columns."""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG
+
+from lakehouse_airflow.assets import PROPOSED_COLUMNS
+from lakehouse_airflow.factory.defaults import RETRY_DELAY
+from lakehouse_airflow.operators.column_approval import ColumnApprovalOperator, OpenQuestionsOperator
+from lakehouse_airflow.retries import RETRIES
+
+_DOC = """Asks whether a field that a source delivers, and that no column is declared for, becomes a column.
+
+It runs when a bronze table with `evolve: ask` met such a field, and waits for an answer to each under *Required
+Actions*. Until then, and after a *Reject*, the values are kept in `_rescued`. Trigger it by hand to be asked again
+about everything that is still open."""
+
+
+def build_column_approvals_dag(*, owner: str, dag_id: str = "column_approvals") -> DAG:
+    """The DAG that has one question a new field, of all tables that ask.
+
+    Args:
+        owner: who answers.
+        dag_id: the DAG id.
+    """
+    with DAG(
+        dag_id=dag_id,
+        dag_display_name="Column approvals",
+        description="Asks whether new fields of a source become columns",
+        doc_md=_DOC,
+        schedule=[PROPOSED_COLUMNS],
+        catchup=False,
+        tags=["lakehouse", "columns"],
+        default_args={"owner": owner, "retries": RETRIES, "retry_delay": RETRY_DELAY},
+    ) as dag:
+        questions = OpenQuestionsOperator(task_id="open_questions")
+        ColumnApprovalOperator.partial(
+            task_id="approve", map_index_template="{{ task.table }}: {{ task.column }}"
+        ).expand_kwargs(questions.output)
+    return dag

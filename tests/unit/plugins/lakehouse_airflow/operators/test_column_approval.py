@@ -1,0 +1,73 @@
+"""Who is asked about which columns, and how the answers are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from include.control.new_columns import ColumnState, NewColumns
+from include.paths import LakehousePaths
+from lakehouse_airflow.operators.column_approval import ColumnApprovalOperator, OpenQuestionsOperator
+from tests.support.specs import bronze_document, write_specs
+from tests.unit.plugins.lakehouse_airflow.operators.conftest import House
+
+MakeRun = Callable[..., dict[str, Any]]
+ORDERS = "bronze.orders"
+ASKED_RUN, OTHER_RUN = "asset_triggered__1", "asset_triggered__2"
+
+
+@pytest.fixture
+def columns(house: House) -> NewColumns:
+    """Two new fields of a table that asks, and one of a table that does not."""
+    asking = bronze_document(on_drift="evolve", evolve="ask")
+    write_specs(house.folder / "tables", asking, bronze_document("bronze.other", on_drift="evolve"))
+    columns = NewColumns(LakehousePaths(house.root))
+    columns.record(ColumnState.PROPOSED, ORDERS, ["colour", "shop"], run_id="monday")
+    columns.record(ColumnState.PROPOSED, "bronze.other", ["size"], run_id="monday")
+    return columns
+
+
+def asked(run_of: MakeRun, run_id: str, run_type: str = "asset_triggered") -> list[str]:
+    questions = OpenQuestionsOperator(task_id="open").execute(run_of(run_id, run_type=run_type))
+    assert {question["table"] for question in questions} <= {ORDERS}
+    return [question["column"] for question in questions]
+
+
+def response(option: str) -> dict[str, Any]:
+    """What Airflow hands to the task when somebody has answered."""
+    who = {"id": "1", "name": "ann"}
+    said = {"chosen_options": [option], "params_input": {}, "responded_by_user": who}
+    return {**said, "responded_at": datetime(2013, 1, 1, tzinfo=UTC), "timedout": False}
+
+
+def test_each_new_column_is_asked_about_in_one_run(columns: NewColumns, run_of: MakeRun) -> None:
+    assert asked(run_of, ASKED_RUN) == ["colour", "shop"]
+    assert asked(run_of, ASKED_RUN) == ["colour", "shop"], "a task that is tried again asks again"
+    assert asked(run_of, OTHER_RUN) == []
+    assert {column.state for column in columns.of(ORDERS)} == {ColumnState.ASKED}
+
+
+def test_a_run_by_hand_asks_about_all_that_is_open(columns: NewColumns, run_of: MakeRun) -> None:
+    asked(run_of, ASKED_RUN)
+    columns.record(ColumnState.REFUSED, ORDERS, ["shop"], run_id=ASKED_RUN, said_by="ann")
+    assert asked(run_of, "manual__1", "manual") == ["colour"]
+
+
+@pytest.mark.parametrize(("option", "state"), [("Approve", ColumnState.APPROVED), ("Reject", ColumnState.REFUSED)])
+def test_either_answer_is_kept_with_who_gave_it(
+    columns: NewColumns, run_of: MakeRun, option: str, state: ColumnState
+) -> None:
+    task = ColumnApprovalOperator(task_id="approve", table=ORDERS, column="colour")
+    context = {**run_of(ASKED_RUN), "task": task}
+    task.execute_complete(context, response(option))
+    told = next(column for column in columns.of(ORDERS) if column.name == "colour")
+    assert (told.state, told.said_by, told.run_id) == (state, "ann", ASKED_RUN)
+
+
+def test_the_question_names_table_and_column() -> None:
+    task = ColumnApprovalOperator(task_id="approve", table=ORDERS, column="colour")
+    assert task.subject == "Make colour a column of bronze.orders?"
+    assert "Reject" in task.body
