@@ -19,6 +19,7 @@ from benchmarks.cost import Cost
 from benchmarks.machine import QUIET, empty_job, load
 from benchmarks.result import Result, result_table
 from benchmarks.series import jvm, merge, nothing_new, planning, start
+from benchmarks.series import load as load_files
 
 
 class Series(StrEnum):
@@ -29,6 +30,8 @@ class Series(StrEnum):
     MERGE = "merge"
     JVM = "jvm"
     PLANNING = "planning"
+    LOAD = "load"
+    LOAD_LARGE = "load-large"
 
 
 RUN: dict[Series, Callable[[Bench], list[Result]]] = {
@@ -37,6 +40,8 @@ RUN: dict[Series, Callable[[Bench], list[Result]]] = {
     Series.MERGE: merge.run,
     Series.JVM: jvm.run,
     Series.PLANNING: planning.run,
+    Series.LOAD: load_files.run_small,
+    Series.LOAD_LARGE: load_files.run_large,
 }
 AGAINST_N = [Series.START, Series.NOTHING_NEW, Series.MERGE]
 

@@ -73,10 +73,12 @@ class Millrace:
 
     Attributes:
         without: a text to leave out of the JVM's options, to see what it does.
+        tables: the folder of its specs; the project's own when left out.
     """
 
     name: str = "Millrace"
     without: str = ""
+    tables: Path | None = None
     # Version 0 is the empty table: it is created before it is written.
     first_data_version: int = 1
 
@@ -94,7 +96,7 @@ class Millrace:
             run_id="benchmark",
             root=place.lake,
             landing=place.landing,
-            tables=Settings().tables,
+            tables=self.tables or Settings().tables,
             report=LakehousePaths(place.lake).reports / "benchmark" / day / f"{table}.{job}.json",
         )
         return [_SPARK_SUBMIT, "--master", MASTER, *self._conf(), str(PROJECT / job.application), *arguments.to_argv()]

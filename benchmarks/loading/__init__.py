@@ -1,0 +1,1 @@
+"""Loading large files: what is loaded, and the plain ways to load it."""
