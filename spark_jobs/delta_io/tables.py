@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -14,12 +14,11 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tenacity import retry, retry_if_exception, stop_after_attempt, wait_random_exponential
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from include.contracts.table_spec import TableSpec
 from include.control.retention import retention_of
 from include.errors import BadInputError
-from spark_jobs.delta_io.conflicts import conflict_of
 from spark_jobs.delta_io.table_creation import create_table
 
 LOG_RETENTION = timedelta(days=30)
@@ -67,7 +66,7 @@ def shape_properties(spec: TableSpec) -> dict[str, str]:
     return {"delta.deletedFileRetentionDuration": retain, "delta.enableChangeDataFeed": feed, **log, **spec.delta}
 
 
-def ensure_table(open_session: OpenSession, path: Path, shape: TableShape, addable: Collection[str] = ()) -> None:
+def ensure_table(open_session: OpenSession, path: Path, shape: TableShape, addable: Set[str] = frozenset()) -> None:
     """Create the table if there is none, else check that it is the one the spec describes, and set its properties.
 
     Spark is started only where something differs. Columns that are `addable` are added to a table without them.
@@ -78,9 +77,9 @@ def ensure_table(open_session: OpenSession, path: Path, shape: TableShape, addab
     if not DeltaTable.is_deltatable(str(path)):
         with open_session({}) as session:
             create_table(path, lambda: session.sql(_create_statement(path, shape)))
-    if missing := {name: shape.columns[name] for name in addable if name not in _columns_on_disk(path)}:
+    if addable - _columns_on_disk(path).keys():
         with open_session({}) as session:
-            _add_columns(session, path, missing)
+            _add_columns(session, path, {name: shape.columns[name] for name in addable})
     _check_columns(path, shape)
     _check_reader_version(path)
     if changed := _changed_properties(path, shape):
@@ -157,20 +156,18 @@ def _check_columns(path: Path, shape: TableShape) -> None:
         raise BadInputError(msg)
 
 
+# Another driver may add some of them between the look and the statement: then the next look tells.
 @retry(
-    retry=retry_if_exception(lambda error: conflict_of(error) is not None),
+    retry=retry_if_exception_type(PySparkException),
     stop=stop_after_attempt(8),
     wait=wait_random_exponential(multiplier=0.1, max=2),
     reraise=True,
 )
 def _add_columns(session: SparkSession, path: Path, columns: Mapping[str, str]) -> None:
-    """Add columns; another driver that adds them at the same time is as good."""
-    listed = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
-    try:
-        session.sql(f"ALTER TABLE {sql_path(path)} ADD COLUMNS ({listed})").collect()
-    except PySparkException:
-        if not columns.keys() <= _columns_on_disk(path).keys():
-            raise
+    """Add those of the columns that the table lacks."""
+    on_disk = _columns_on_disk(path)
+    if missing := [f"`{name}` {kind}" for name, kind in columns.items() if name not in on_disk]:
+        session.sql(f"ALTER TABLE {sql_path(path)} ADD COLUMNS ({', '.join(missing)})").collect()
 
 
 def _columns_on_disk(path: Path) -> dict[str, str]:

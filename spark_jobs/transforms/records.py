@@ -28,7 +28,7 @@ def rescued(raw: Mapping[str, Column], kinds: Mapping[str, str], unknown: Column
     """JSON of the values that fit no declared column: those of another type, and those of undeclared fields.
 
     Args:
-        raw: declared column -> its value as received.
+        raw: declared column -> its value as received, of the columns whose values may not fit.
         kinds: declared column -> its type.
         unknown: map<string,string> of the fields that no column is declared for.
         has_unknown: false only where that map has no entry; cheap, since it is asked of every row.
@@ -38,7 +38,7 @@ def rescued(raw: Mapping[str, Column], kinds: Mapping[str, str], unknown: Column
     """
     misfits = {name: value.isNotNull() & typed(value, kinds[name]).isNull() for name, value in raw.items()}
     pairs = [part for name, value in raw.items() for part in (F.lit(name), F.when(misfits[name], value.cast("string")))]
-    unfit = F.map_filter(F.create_map(*pairs), lambda _, value: value.isNotNull())
+    unfit = F.map_filter(F.create_map(*pairs).cast("map<string,string>"), lambda _, value: value.isNotNull())
     everything = F.map_concat(unfit, F.coalesce(unknown, F.create_map().cast("map<string,string>")))
     # Most rows fit: they take generated code, and never reach the maps, which are interpreted.
     return F.when(reduce(or_, misfits.values(), has_unknown), F.nullif(F.to_json(everything), F.lit("{}")))
@@ -116,13 +116,15 @@ def parse_columns(df: DataFrame, kinds: Mapping[str, str], others: Sequence[str]
     Returns:
         The declared columns, `_rescued`, `_corrupt_record` and `others`.
     """
-    received = df.columns
+    received = dict(df.dtypes)
     raw = {name: F.col(name) if name in received else F.lit(None).cast("string") for name in kinds}
+    # What has its declared type already (Parquet) need not be looked through, record by record.
+    doubtful = {name: column for name, column in raw.items() if received.get(name, kinds[name]) != kinds[name]}
     extra = [name for name in received if name not in {*kinds, *others, CORRUPT}]
     pairs = [part for name in extra for part in (F.lit(name), F.col(name).cast("string"))]
     unknown = F.map_filter(F.create_map(*pairs).cast("map<string,string>"), lambda _, value: value.isNotNull())
     has_unknown = reduce(or_, (F.col(name).isNotNull() for name in extra), F.lit(False))
-    rescue = rescued(raw, kinds, unknown, has_unknown)
+    rescue = rescued(doubtful, kinds, unknown, has_unknown)
     return _bronze_columns(df, raw, kinds, rescue, F.col(CORRUPT), others)
 
 

@@ -72,14 +72,18 @@ def test_one_command_carries_a_day_to_gold_and_a_second_one_finds_nothing_new(pl
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_a_run_that_is_ended_leaves_no_process(place: dict[str, str], how: signal.Signals) -> None:
-    process = psutil.Popen(
-        RUN, env={**clean_environment(), **place}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    environment, quiet = {**clean_environment(), **place}, subprocess.DEVNULL
+    process = psutil.Popen(RUN, env=environment, stdout=quiet, stderr=quiet, preexec_fn=as_at_a_terminal)
     family = _family_with_a_jvm(process)
     process.send_signal(how)
     assert process.wait(60) not in (0, ExitCode.NOT_READY)
     _, alive = psutil.wait_procs(family, timeout=20)
     assert alive == []
+
+
+def as_at_a_terminal() -> None:
+    """Take notice of Ctrl-C, though these tests may run in the background, where it is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _family_with_a_jvm(process: psutil.Popen) -> list[psutil.Process]:

@@ -10,15 +10,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from deltalake.schema import Field, PrimitiveType
 
 from embedded.spark_server import SparkServer
 from include.control.new_columns import ColumnState, NewColumns
 from include.errors import Outcome
+from spark_jobs.delta_io import tables
 from spark_jobs.layers.column_drift import MOST_NEW_COLUMNS
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.specs import bronze_document, silver_document
 
 ORDERS = "bronze.orders"
+THE_LOOK_BEFORE_THE_STATEMENT = 2
 
 
 def columns(lakehouse: Lakehouse, table: str = ORDERS) -> list[str]:
@@ -101,6 +104,29 @@ def test_a_driver_that_died_before_it_added_the_columns_is_made_up_for(evolving:
     evolving.deliver(1, "b.json", [order(2, 6, colour="red")])
     evolving.run(ORDERS)
     assert evolving.rows(ORDERS, "order_id", "colour") == [("o1", None), ("o2", "red")]
+
+
+def test_a_driver_that_adds_a_column_at_the_same_time_is_made_room_for(
+    evolving: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evolving.deliver(1, "a.json", [order(1, 5)])
+    evolving.run(ORDERS)
+    decide(evolving, ColumnState.APPROVED, "colour", "shop")
+    look = tables._columns_on_disk
+    looks = list[int]()
+
+    def overtaken(path: Path) -> dict[str, str]:
+        found = look(path)
+        looks.append(len(found))
+        if len(looks) == THE_LOOK_BEFORE_THE_STATEMENT:
+            DeltaTable(str(path)).alter.add_columns([Field("colour", PrimitiveType("string"))])
+        return found
+
+    monkeypatch.setattr(tables, "_columns_on_disk", overtaken)
+    evolving.deliver(1, "b.json", [order(2, 6, colour="red", shop=7)])
+    report = evolving.run(ORDERS)
+    assert report.outcome is Outcome.COMMITTED, report.message
+    assert evolving.rows(ORDERS, "order_id", "colour", "shop") == [("o1", None, None), ("o2", "red", "7")]
 
 
 def test_values_in_the_place_of_names_are_refused_and_nothing_is_loaded(evolving: Lakehouse) -> None:

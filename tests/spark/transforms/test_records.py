@@ -6,12 +6,13 @@ import json
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_json
+from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_columns, parse_json
 
 KINDS = {"name": "string", "amount": "int", "day": "date", "ratio": "double", "price": "decimal(38,9)"}
 PRICE = "12345678901234567890.123456789"
@@ -90,3 +91,42 @@ def test_no_value_is_lost(spark: SparkSession, records: list[dict[str, Any]]) ->
             if value is not None and columns.get(field) is None:
                 assert is_kept(value, rescued[field])
         assert set(rescued) <= set(record), "nothing is rescued that was not there"
+
+
+def of_file(spark: SparkSession, rows: str, columns: str) -> list[dict[str, Any]]:
+    """The bronze rows of a file with columns of its own, without what is null."""
+    frame = spark.sql(f"SELECT *, CAST(NULL AS STRING) AS {CORRUPT} FROM VALUES {rows} AS file({columns})")
+    return [present(row) for row in parse_columns(frame, {"name": "string", "amount": "int"}, ()).collect()]
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "expected"),
+    [
+        ("('a', 5), ('b', NULL)", "name, amount", [{"name": "a", "amount": 5}, {"name": "b"}]),
+        ("('a', '5'), ('b', 'x')", "name, amount",
+         [{"name": "a", "amount": 5}, {"name": "b", RESCUED: {"amount": "x"}}]),
+        ("('a', 5L), ('b', 99999999999L)", "name, amount",
+         [{"name": "a", "amount": 5}, {"name": "b", RESCUED: {"amount": "99999999999"}}]),
+        ("('a', 5, 'red'), ('b', 6, NULL)", "name, amount, colour",
+         [{"name": "a", "amount": 5, RESCUED: {"colour": "red"}}, {"name": "b", "amount": 6}]),
+        ("('a')", "name", [{"name": "a"}]),
+    ],
+    ids=["of the declared types", "text", "another type", "one more column", "a column less"],
+)  # fmt: skip
+def test_columns_of_a_file_end_in_theirs_or_in_rescued(
+    spark: SparkSession, rows: str, columns: str, expected: list[dict[str, Any]]
+) -> None:
+    assert of_file(spark, rows, columns) == expected
+
+
+@pytest.mark.parametrize(("kind", "is_looked_through"), [("int", False), ("string", True)])
+def test_only_columns_of_another_type_are_looked_through(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], kind: str, is_looked_through: bool
+) -> None:
+    file = spark.range(3).selectExpr(
+        "cast(id as string) AS name", f"cast(id as {kind}) AS amount", f"cast(null as string) {CORRUPT}"
+    )
+    parse_columns(file, {"name": "string", "amount": "int"}, ()).explain()
+    plan = capsys.readouterr().out
+    assert "Range" in plan
+    assert ("CASE WHEN" in plan) is is_looked_through
