@@ -77,7 +77,7 @@ def ensure_table(open_session: OpenSession, path: Path, shape: TableShape, addab
     if not DeltaTable.is_deltatable(str(path)):
         with open_session({}) as session:
             create_table(path, lambda: session.sql(_create_statement(path, shape)))
-    if addable - _columns_on_disk(path).keys():
+    if addable and addable - _columns_on_disk(path).keys():
         with open_session({}) as session:
             _add_columns(session, path, {name: shape.columns[name] for name in addable})
     _check_columns(path, shape)
