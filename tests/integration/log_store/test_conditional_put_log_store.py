@@ -16,13 +16,9 @@ from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 
 from embedded.home import free_port
-from include.settings import Settings
 from tests.support.log_store_race.log import Log
 from tests.support.log_store_race.race import CONDITIONAL_PUT, Classpath, Race, commit_name, lost
 
-pytestmark = pytest.mark.skipif(
-    not any((Settings().jars / "s3").glob("hadoop-aws-*.jar")), reason="needs the jars for S3 (645 MB): run `make s3`"
-)
 FIRST = commit_name(0)
 FIVE_MB = 5 * 1024 * 1024
 ACCESS = {"fs.s3a.access.key": "testing", "fs.s3a.secret.key": "testing"}
@@ -142,5 +138,5 @@ def test_a_client_without_conditional_puts_is_refused_with_the_way_out(
     off = {"fs.s3a.create.conditional.enabled": "false", "fs.s3a.impl.disable.cache": "true"}
     log = Log(java, CONDITIONAL_PUT, folder, {**settings, **ACCESS, **off})
 
-    with pytest.raises(Py4JJavaError, match=r"Use hadoop-aws 3\.4\.2 or later \(make s3\) and leave fs\.s3a"):
+    with pytest.raises(Py4JJavaError, match=r"Use hadoop-aws 3\.4\.2 or later \(make setup\) and leave fs\.s3a"):
         log.write(FIRST, ["{}"])
