@@ -35,7 +35,7 @@ _EXCLUDED = {
     "kafka": f"{_SPARK_HAS_THEM},org.apache.spark:spark-t*,org.lz4:*,org.scala-lang*:*",
     "kafka-token-provider": f"{_SPARK_HAS_THEM},org.apache.kafka:*,org.scala-lang*:*",
     "kafka-broker": "",
-    "s3": f"{_SPARK_HAS_THEM},io.netty:*,org.apache.httpcomponents:*,software.amazon.awssdk:bundle,software.amazon.s3.*:*",
+    "s3": f"{_SPARK_HAS_THEM},io.netty:*,org.apache.http*:*,software.amazon.awssdk:bundle,software.amazon.s3.*:*",
 }
 """Group of jars.lock -> the dependencies that its jars are resolved without."""
 _HALF_AN_HOUR = 1800

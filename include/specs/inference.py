@@ -7,16 +7,19 @@ guesses. DuckDB looks at the values; a value that does not fit later is rescued,
 from __future__ import annotations
 
 import re
+import shutil
 from collections import Counter
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 
 import duckdb
 import yaml
 
 from include.contracts.spec_values import NAME
 from include.contracts.table_spec import parse_spec
-from include.control.landing import data_paths
+from include.control.landing import Landing, data_files
+from include.control.local_landing import LocalLanding
 from include.errors import BadInputError, NotReadyError
 
 FILES_LOOKED_AT = 20
@@ -50,20 +53,20 @@ class Delivered:
 
     Attributes:
         folder: the feed's folder below the landing root.
-        paths: the files, all of one format.
+        paths: the files, all of one format: as the landing names them, or copies on this machine.
         format: `csv`, `json` or `parquet`.
         suffix: how their names end, such as `.csv.gz`.
         by_day: whether they lie in folders such as `date=2013-01-01`.
     """
 
     folder: str
-    paths: tuple[Path, ...]
+    paths: tuple[str, ...]
     format: str
     suffix: str
     by_day: bool
 
 
-def infer_spec(landing: Path, folder: str, table: str) -> str:
+def infer_spec(landing: Landing, folder: str, table: str) -> str:
     """The text of a spec of `table` for the files below `<landing>/<folder>`, which `lakehouse check` accepts.
 
     Raises:
@@ -71,35 +74,36 @@ def infer_spec(landing: Path, folder: str, table: str) -> str:
         BadInputError: the files cannot be read as what their names say they are.
     """
     delivered = delivered_files(landing, folder)
-    with duckdb.connect() as reader:
+    with TemporaryDirectory() as scratch, duckdb.connect() as reader:
+        delivered = replace(delivered, paths=_on_this_machine(landing, delivered.paths, Path(scratch)))
         try:
             dialect = _dialect(reader, delivered)
             found = reader.execute(f"DESCRIBE SELECT * FROM {_relation(delivered)}").fetchall()
         except duckdb.Error as error:
-            msg = f"the files in {landing / folder} do not read as {delivered.format}: {str(error).splitlines()[0]}"
+            said = str(error).splitlines()[0]
+            msg = f"the files in {landing.place(folder)} do not read as {delivered.format}: {said}"
             raise BadInputError(msg) from error
     text = _text(table, delivered, dialect, {str(row[0]): spark_type(str(row[1])) for row in found})
     parse_spec(yaml.safe_load(text))
     return text
 
 
-def delivered_files(landing: Path, folder: str) -> Delivered:
+def delivered_files(landing: Landing, folder: str) -> Delivered:
     """The last files below the folder, of the format that most of them have.
 
     Raises:
         NotReadyError: there are none.
     """
-    root = landing / folder
-    known = sorted(path for path in map(Path, data_paths(root, "*")) if _suffix(path))
+    known = sorted(file.path for file in landing.files(folder, data_files("*")) or () if _suffix(file.path))
     if not known:
         msg = (
-            f"{root} holds no file that ends in {', '.join(_FORMATS)} (or one of these and .gz): a spec is guessed "
-            "from what was delivered. Name a folder below the landing root (LAKEHOUSE_LANDING)."
+            f"{landing.place(folder)} holds no file that ends in {', '.join(_FORMATS)} (or one of these and .gz): a "
+            "spec is guessed from what was delivered. Name a folder below the landing root (LAKEHOUSE_LANDING)."
         )
         raise NotReadyError(msg)
     ((suffix, _),) = Counter(map(_suffix, known)).most_common(1)
     paths = [path for path in known if _suffix(path) == suffix][-FILES_LOOKED_AT:]
-    by_day = all(_DAY_FOLDER.fullmatch(path.relative_to(root).parts[0]) for path in paths)
+    by_day = all(_DAY_FOLDER.fullmatch(path.removeprefix(f"{folder}/").split("/")[0]) for path in paths)
     return Delivered(folder, tuple(paths), _FORMATS[suffix.removesuffix(".gz")], suffix, by_day)
 
 
@@ -114,14 +118,29 @@ def spark_type(kind: str) -> str:
     return "timestamp" if kind.startswith("TIMESTAMP") else _TYPES.get(kind, "string")
 
 
-def _suffix(path: Path) -> str:
+def _on_this_machine(landing: Landing, paths: tuple[str, ...], scratch: Path) -> tuple[str, ...]:
+    """The files' own paths; of files in a bucket, those of copies in `scratch`."""
+    return tuple(_copied(landing, path, scratch / str(number)) for number, path in enumerate(paths))
+
+
+def _copied(landing: Landing, path: str, folder: Path) -> str:
+    if isinstance(landing, LocalLanding):
+        return landing.place(path)
+    folder.mkdir()
+    copy = folder / PurePosixPath(path).name
+    with landing.open(path) as content, copy.open("wb") as target:
+        shutil.copyfileobj(content, target)
+    return str(copy)
+
+
+def _suffix(path: str) -> str:
     """`.csv` or `.csv.gz` and the like; empty for a file of no known format."""
-    found = re.search(r"(\.[a-z]+?)(\.gz)?$", path.name)
+    found = re.search(r"(\.[a-z]+?)(\.gz)?$", path)
     return found[0] if found and found[1] in _FORMATS else ""
 
 
 def _relation(delivered: Delivered) -> str:
-    paths = ", ".join("'" + str(path).replace("'", "''") + "'" for path in delivered.paths)
+    paths = ", ".join("'" + path.replace("'", "''") + "'" for path in delivered.paths)
     more = {"csv": ", sample_size = -1", "json": ", format = 'newline_delimited'", "parquet": ""}[delivered.format]
     return f"read_{delivered.format}([{paths}], union_by_name = true, hive_partitioning = false{more})"
 
@@ -131,7 +150,7 @@ def _dialect(reader: duckdb.DuckDBPyConnection, delivered: Delivered) -> dict[st
     if delivered.format != "csv":
         return {}
     query = "SELECT Delimiter, HasHeader FROM sniff_csv(?)"
-    delimiter, header = reader.execute(query, [str(delivered.paths[-1])]).fetchone() or (",", True)
+    delimiter, header = reader.execute(query, [delivered.paths[-1]]).fetchone() or (",", True)
     return {**({"delimiter": delimiter} if delimiter != "," else {}), **({} if header else {"header": False})}
 
 
