@@ -74,11 +74,13 @@ class Millrace:
     Attributes:
         without: a text to leave out of the JVM's options, to see what it does.
         tables: the folder of its specs; the project's own when left out.
+        text_bytes: how much it is about to read, as its planner would have said.
     """
 
     name: str = "Millrace"
     without: str = ""
     tables: Path | None = None
+    text_bytes: int = 0
     # Version 0 is the empty table: it is created before it is written.
     first_data_version: int = 1
 
@@ -106,7 +108,7 @@ class Millrace:
         return driver_environment(_without_server())
 
     def _conf(self) -> list[str]:
-        conf = launch_conf(Settings().jars, MASTER)
+        conf = launch_conf(Settings().jars, MASTER, self.text_bytes)
         stated = {key: value.replace(self.without, "") if self.without else value for key, value in conf.items()}
         return [part for key, value in stated.items() for part in ("--conf", f"{key}={value}")]
 

@@ -49,9 +49,10 @@ class DriverEnd:
 class Driver:
     """One run of a driver: of the one for an interval, or of the one that follows the sources of a domain."""
 
-    def __init__(self, settings: Settings, arguments: DomainArgs) -> None:
+    def __init__(self, settings: Settings, arguments: DomainArgs, text_bytes: int = 0) -> None:
         self._settings = settings
         self._arguments = arguments
+        self._text_bytes = text_bytes
         self._exit_code = 0
 
     def followed(self) -> Iterator[JobReport]:
@@ -111,7 +112,7 @@ class Driver:
 
     @contextmanager
     def _process(self, application: str) -> Iterator[subprocess.Popen[bytes]]:
-        command = driver_command(self._settings, application, self._arguments, os.environ)
+        command = driver_command(self._settings, application, self._arguments, os.environ, self._text_bytes)
         self._arguments.reports.mkdir(parents=True, exist_ok=True)
         with self._arguments.log.open("wb") as log:
             process = subprocess.Popen(
@@ -128,7 +129,7 @@ class Driver:
 
 
 def driver_command(
-    settings: Settings, application: str, arguments: DomainArgs, environment: Mapping[str, str]
+    settings: Settings, application: str, arguments: DomainArgs, environment: Mapping[str, str], text_bytes: int = 0
 ) -> list[str]:
     """The driver's command: plain Python against the Spark Connect server of SPARK_REMOTE, else a local spark-submit.
 
@@ -140,7 +141,7 @@ def driver_command(
         _require_answer(remote)
         return [sys.executable, file, *arguments.to_argv()]
     try:
-        conf = launch_conf(settings.jars, MASTER)
+        conf = launch_conf(settings.jars, MASTER, text_bytes)
     except FileNotFoundError as error:
         raise SparkUnavailableError(str(error)) from error
     stated = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from include.cli_driver import Driver, DriverEnd
+from include.cli_outlook import outlook
 from include.cli_output import console
 from include.cli_reports import ending, failure_lines, report_line, report_table, worst
 from include.cli_selection import Selection
@@ -64,8 +65,12 @@ def _arguments(selection: Selection, settings: Settings, run_id: str, folder: st
 
 def _run_interval(selection: Selection, arguments: IntervalArgs, settings: Settings) -> ExitCode:
     tables = [spec.table for spec in selection.specs]
-    driver = Driver(settings, arguments)
-    out = console()
+    ahead, out = outlook(selection, arguments, settings), console()
+    if ahead.idle:
+        out.print(report_table(ahead.idle, tables))
+        out.print(f"{arguments.interval}: nothing is new, so no Spark was started.")
+        return ExitCode.OK
+    driver = Driver(settings, arguments, ahead.text_bytes)
     reports: list[JobReport] = []
     with out.status(f"{arguments.interval}: starting Spark") as status:
         for report in driver.reports(tables):

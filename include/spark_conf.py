@@ -44,17 +44,27 @@ LAUNCH = {
 }
 """What can only be said before a JVM starts."""
 
-SMALL_MACHINE = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC"
-"""How a JVM on one machine spends its time on tables instead of on itself: the second compiler and a parallel garbage
-collector take a third of the CPU of a short run (`benchmarks/README.md`). Compiled code fills the default cache within
-a minute, and then the compiler is switched off: hence its size."""
+ONE_COMPILER = "-XX:TieredStopAtLevel=1"
+"""The JVM's second compiler takes a third of the CPU of a short run, and halves that of a long one."""
+
+SMALL_MACHINE = "-XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC"
+"""How a JVM on one machine spends its time on tables instead of on itself (`benchmarks/README.md`): no parallel garbage
+collector, and room for the compiled code, which fills the default cache within a minute and then ends the compiler."""
+
+LARGE_LOAD = 96 * 1024**2
+"""Bytes of text, about a million records, from which on the second compiler pays (`benchmarks/README.md`)."""
 
 
-def launch_conf(jars: Path, master: str) -> dict[str, str]:
+def launch_conf(jars: Path, master: str, text_bytes: int = 0) -> dict[str, str]:
     """All settings of a new Spark application against `master`.
 
     On `local[...]` the shuffle partitions follow the cores and the jars go on the driver's class path,
     which starts two seconds faster than shipping them; a cluster needs them shipped.
+
+    Args:
+        jars: the folder of the jars.
+        master: a Spark master.
+        text_bytes: how much it will read, as far as known: about so many bytes of text.
 
     Raises:
         FileNotFoundError: `jars` holds no jar; `make setup` fetches them.
@@ -65,7 +75,7 @@ def launch_conf(jars: Path, master: str) -> dict[str, str]:
         raise FileNotFoundError(msg)
     conf = {**LAUNCH, **LOG_STORES, **SESSION}
     if master.startswith("local"):
-        return {**conf, **_local_conf(jars, master)}
+        return {**conf, **_local_conf(jars, master, text_bytes)}
     return {**conf, "spark.jars": ",".join(map(str, files))}
 
 
@@ -74,8 +84,9 @@ def class_archive(jars: Path) -> Path:
     return jars / "spark-classes.jsa"
 
 
-def _local_conf(jars: Path, master: str) -> dict[str, str]:
-    java = f"{LAUNCH['spark.driver.extraJavaOptions']} {SMALL_MACHINE}"
+def _local_conf(jars: Path, master: str, text_bytes: int) -> dict[str, str]:
+    compiler = [] if text_bytes >= LARGE_LOAD else [ONE_COMPILER]
+    java = " ".join((LAUNCH["spark.driver.extraJavaOptions"], SMALL_MACHINE, *compiler))
     archive = class_archive(jars)
     return {
         "spark.driver.extraClassPath": f"{jars}/*",

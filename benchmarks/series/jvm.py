@@ -11,7 +11,7 @@ from benchmarks.deliveries import YEAR, whole_year
 from benchmarks.peers import Millrace, Place
 from benchmarks.result import Result
 from benchmarks.rounds import Side, interleaved
-from include.spark_conf import SMALL_MACHINE
+from include.spark_conf import ONE_COMPILER, SMALL_MACHINE
 
 TABLES = ("bronze.flight_events", "silver.flights")
 
@@ -19,7 +19,7 @@ TABLES = ("bronze.flight_events", "silver.flights")
 def run(bench: Bench) -> list[Result]:
     """Millrace against itself, for each layer."""
     landing = whole_year(bench.folder / "year", bench.folder / "year_source")
-    peers = (Millrace("with the options"), Millrace("without them", without=SMALL_MACHINE))
+    peers = (Millrace("with the options"), Millrace("without them", without=f"{SMALL_MACHINE} {ONE_COMPILER}"))
     places = {peer.name: Place(bench.folder / "jvm" / peer.name.replace(" ", "_"), landing) for peer in peers}
     layers: dict[str, dict[str, list[Cost]]] = {table: {peer.name: [] for peer in peers} for table in TABLES}
     interleaved(

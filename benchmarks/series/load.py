@@ -14,7 +14,10 @@ from benchmarks.peers import Millrace, Place
 from benchmarks.result import Result
 from benchmarks.rounds import interleaved
 from demo.reading import delta_reader
-from include.settings import PROJECT
+from include.catalog import load_catalog
+from include.cli_selection import parse_intervals
+from include.control.planner import advise
+from include.settings import PROJECT, Settings
 
 KINDS = ("parquet", "csv", "json")
 MILLION = 1_000_000
@@ -74,7 +77,11 @@ def _sides(bench: Bench, folder: Path, landing: Path, kind: str) -> Mapping[str,
 
 def _millrace(bench: Bench, folder: Path, landing: Path, number: int) -> Cost:
     bench.fresh(str(folder / "lake"))
-    peer, place = Millrace(tables=folder / "tables"), Place(folder / "lake", landing)
+    place = Place(folder / "lake", landing)
+    catalog = load_catalog(folder / "tables")
+    settings = Settings(root=place.lake, landing=landing, tables=folder / "tables")
+    ahead = advise(catalog.spec(TABLE), catalog, parse_intervals(DAY)[0], settings)
+    peer = Millrace(tables=folder / "tables", text_bytes=ahead.text_bytes)
     log = bench.folder / "logs" / f"load.Millrace.{number}.log"
     return measure(peer.writer(TABLE, place, DAY), peer.environment(), log).whole
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -22,6 +23,11 @@ UNFINISHED = (".tmp", ".partial", ".crc", "._COPYING_", ".inprogress")
 
 _SET_ASIDE = re.compile(rf"(?:^|/)[._]|(?:{'|'.join(map(re.escape, UNFINISHED))})(?:/|$)")
 """A path with a part that is hidden or unfinished: Spark's own writers keep theirs in `_temporary`."""
+
+_TEXT_OF = defaultdict(lambda: 1, {".gz": 8, ".zst": 8})
+_TEXT_OF_COLUMNS = 10
+"""How much text a byte of a compressed file stands for, and one of a file that keeps columns together: rough, and
+enough to tell a large load from a small one."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +148,15 @@ def same_listing(file: FileFact, known: Mapping[str, FileFact]) -> bool:
     if seen is None or seen.size != file.size:
         return False
     return seen.checksum == file.checksum if file.checksum else seen.mtime_ns == file.mtime_ns
+
+
+def text_bytes(file: FileFact, source: LandingSource) -> int:
+    """About how many bytes the records of a file take as text.
+
+    >>> text_bytes(FileFact(path="a.json.gz", size=10, mtime_ns=0), LandingSource(landing="a", format="json"))
+    80
+    """
+    return file.size * (_TEXT_OF_COLUMNS if source.format == "parquet" else _TEXT_OF[PurePosixPath(file.path).suffix])
 
 
 def is_as_listed(file: FileFact, landing: Landing) -> bool:

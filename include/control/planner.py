@@ -19,13 +19,15 @@ from include.control.delta_log import read_commit
 from include.control.gates import Gates
 from include.control.ingest import given_up, split_by_age
 from include.control.kafka_cluster import KafkaCluster
-from include.control.landing import landing_of, list_files, same_listing
+from include.control.landing import landing_of, list_files, same_listing, text_bytes
 from include.control.ledger import Ledger
 from include.control.offsets import count_partitions, plan_offsets, require_nothing_lost, waits_for_more
 from include.control.resolution import look
 from include.control.source_ranges import changed_ranges, pin_sources
 from include.paths import LakehousePaths
 from include.settings import Settings
+
+_BYTES_A_MESSAGE = 100
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Advice:
         certified_version: the version readers may use.
         files: landing files to load, relative to the landing root; bronze only.
         bytes: their size.
+        text_bytes: about how much a bronze batch reads, if it were text and not compressed.
         sources: source table -> (version consumed, version to consume up to); below bronze.
         notes: remarks, such as a spec that changed since the last batch.
     """
@@ -53,6 +56,7 @@ class Advice:
     certified_version: int | None = None
     files: tuple[str, ...] = ()
     bytes: int = 0
+    text_bytes: int = 0
     sources: dict[str, tuple[int | None, int]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -107,6 +111,7 @@ def _with_files(base: Advice, source: LandingSource, files: tuple[FileFact, ...]
         message=f"{len(new)} new of {len(files)} files" + waiting + base.message,
         files=tuple(file.path for file in settled),
         bytes=sum(file.size for file in settled),
+        text_bytes=sum(text_bytes(file, source) for file in settled),
     )
 
 
@@ -117,12 +122,14 @@ def _with_messages(base: Advice, spec: BronzeSpec, position: StreamPosition | No
     require_nothing_lost(spec, found)
     commit = read_commit(LakehousePaths(settings.root).table(spec.table), base.version) if base.version else None
     waits = waits_for_more(source, found, commit, datetime.now(UTC))
-    messages = f"{found.messages + found.later:,} new messages in {count_partitions(found.ranges)} partitions"
+    waiting = found.messages + found.later
+    messages = f"{waiting:,} new messages in {count_partitions(found.ranges)} partitions"
     return replace(
         base,
         nothing_new=base.nothing_new and (waits or not found.is_new),
         message=messages + (", which wait for more (min_bytes_per_file)" if waits else "") + base.message,
         notes=(*base.notes, *(f"lost: {line}" for line in found.lost)),
+        text_bytes=waiting * _BYTES_A_MESSAGE,
     )
 
 

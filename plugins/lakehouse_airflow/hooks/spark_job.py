@@ -32,16 +32,18 @@ class SparkJobHook(SparkSubmitHook):
     Args:
         driver_log: keeps what the driver prints.
         jars_folder: the jars that a submitted application runs with.
+        text_bytes: how much it will read, as far as known: about so many bytes of text.
         arguments: those of the provider's hook.
 
     Raises:
         AirflowFailException: the connection does not exist, or names no master that Spark knows.
     """
 
-    def __init__(self, *, driver_log: DriverLog, jars_folder: Path, **arguments: Any) -> None:
+    def __init__(self, *, driver_log: DriverLog, jars_folder: Path, text_bytes: int = 0, **arguments: Any) -> None:
         self.driver_log = driver_log
         self.was_stopped = False
         self._jars_folder = jars_folder
+        self._text_bytes = text_bytes
         self._token: str | None = None
         super().__init__(**arguments)
 
@@ -113,7 +115,7 @@ class SparkJobHook(SparkSubmitHook):
 
     def _launch_conf(self) -> dict[str, str]:
         try:
-            return launch_conf(self._jars_folder, self.master)
+            return launch_conf(self._jars_folder, self.master, self._text_bytes)
         except FileNotFoundError as missing:
             raise AirflowFailException(str(missing)) from None
 

@@ -61,6 +61,7 @@ class SparkJobOperator(SparkSubmitOperator):
         self.table = table
         self.first_day = first_day
         self.last_day = last_day
+        self._text_bytes = 0
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Run the job where there can be data for the run's interval.
@@ -153,6 +154,7 @@ class SparkJobOperator(SparkSubmitOperator):
         return SparkJobHook(
             driver_log=self._driver_log,
             jars_folder=absolute(Settings()).jars,
+            text_bytes=self._text_bytes,
             conf=self.conf,
             conn_id=self._conn_id,
             files=self.files,

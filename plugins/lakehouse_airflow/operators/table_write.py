@@ -43,6 +43,7 @@ class TableWriteOperator(SparkJobOperator):
             self.log.info("%s: nothing new for %s: %s; no Spark is started", self.table, interval, advice.message)
             return TaskResult.of_advice(advice).to_xcom()
         self.log.info("%s: %s", self.table, advice.message)
+        self._text_bytes = advice.text_bytes
         report = self.run_well(context, interval)
         self._tell_of_new_columns(context)
         return TaskResult.of_report(report).to_xcom()

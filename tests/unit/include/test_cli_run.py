@@ -12,6 +12,10 @@ from pathlib import Path
 import pytest
 
 from include.errors import ExitCode
+from tests.support.deliveries import Deliver
+from tests.support.delta_tables import day
+from tests.support.small_lake import commit_batch, judge
+from tests.support.specs import bronze_spec
 
 
 @pytest.fixture
@@ -25,8 +29,8 @@ class TestRun:
     """The driver is a real process; no Spark is behind the address that it is sent to."""
 
     @staticmethod
-    def run(place: Mapping[str, str], remote: str) -> subprocess.CompletedProcess[str]:
-        command = [Path(sys.executable).parent / "lakehouse", "run", "--interval", "2013-01-01"]
+    def run(place: Mapping[str, str], remote: str, *more: str) -> subprocess.CompletedProcess[str]:
+        command = [Path(sys.executable).parent / "lakehouse", "run", "--interval", "2013-01-01", *more]
         environment = {**os.environ, **place, "SPARK_REMOTE": remote}
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
@@ -42,6 +46,17 @@ class TestRun:
         assert Path(log).exists()
         for table in ("bronze.orders", "silver.orders", "gold.revenue_daily"):
             assert ended.stdout.count(table) == 2
+
+    @pytest.mark.parametrize("passed", [True, False])
+    def test_only_where_all_is_done_and_certified_no_spark_is_started(
+        self, place: Mapping[str, str], passed: bool
+    ) -> None:
+        root, landing, spec = Path(place["LAKEHOUSE_ROOT"]), Path(place["LAKEHOUSE_LANDING"]), bronze_spec()
+        Deliver(landing)("a.json")
+        judge(root, spec, commit_batch(root, landing, spec, day(), "an earlier run"), passed=passed)
+        ended = self.run(place, "sc://127.0.0.1:1", "--table", "bronze.orders")
+        assert ended.returncode == (ExitCode.OK if passed else ExitCode.SPARK_UNAVAILABLE), ended.stdout + ended.stderr
+        assert ("nothing is new, so no Spark was started" in ended.stdout) == passed
 
     def test_a_server_that_is_down_is_said_at_once(self, place: Mapping[str, str]) -> None:
         ended = self.run(place, "sc://127.0.0.1:1")

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from include.spark_conf import LAUNCH, LOG_STORES, SESSION, class_archive, launch_conf
+from include.spark_conf import (
+    LARGE_LOAD,
+    LAUNCH,
+    LOG_STORES,
+    ONE_COMPILER,
+    SESSION,
+    SMALL_MACHINE,
+    class_archive,
+    launch_conf,
+)
 
 CLUSTERS = ["spark://host:7077", "yarn", "k8s://https://host:6443"]
 LOCAL_ONLY = {"spark.driver.extraClassPath", "spark.sql.shuffle.partitions"}
@@ -71,6 +80,13 @@ def test_a_driver_here_is_told_of_the_class_archive_once_it_is_made(jars: Path) 
 def test_a_cluster_driver_keeps_the_compilers_of_its_jvm(jars: Path, master: str) -> None:
     assert "TieredStopAtLevel" in launch_conf(jars, "local[2]")["spark.driver.extraJavaOptions"]
     assert launch_conf(jars, master)["spark.driver.extraJavaOptions"] == LAUNCH["spark.driver.extraJavaOptions"]
+
+
+def test_the_second_compiler_is_for_large_loads_alone(jars: Path) -> None:
+    java = "spark.driver.extraJavaOptions"
+    assert ONE_COMPILER in launch_conf(jars, "local[2]", LARGE_LOAD - 1)[java].split()
+    assert ONE_COMPILER not in launch_conf(jars, "local[2]", LARGE_LOAD)[java].split()
+    assert SMALL_MACHINE in launch_conf(jars, "local[2]", LARGE_LOAD)[java]
 
 
 @pytest.mark.parametrize("master", CLUSTERS)

@@ -91,6 +91,7 @@ def test_a_first_run_would_load_all_files(landing: Path, deliver: Deliver, said:
         message="2 new of 2 files",
         files=(f"{ONE_DAY}/a.json", f"{ONE_DAY}/b.json"),
         bytes=8,
+        text_bytes=8,
     )
 
 

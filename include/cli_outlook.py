@@ -1,0 +1,60 @@
+"""What a run would meet, as far as it can be told before Spark is started: nothing to do needs no Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from include.cli_selection import Selection
+from include.contracts.interval_args import IntervalArgs
+from include.contracts.job_args import WRITER_OF_LAYER
+from include.contracts.job_report import JobReport
+from include.control.planner import Advice, advise
+from include.errors import MillraceError, Outcome
+from include.settings import Settings
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What is ahead of one interval.
+
+    Attributes:
+        idle: a report of each table, where none has anything to do; else empty.
+        text_bytes: about how many bytes of text the bronze tables will read.
+    """
+
+    idle: tuple[JobReport, ...] = ()
+    text_bytes: int = 0
+
+
+def outlook(selection: Selection, arguments: IntervalArgs, settings: Settings) -> Outlook:
+    """Plan every table as a run would find it now; what cannot be planned is for the driver, which says why."""
+    try:
+        advices = [
+            advise(spec, selection.catalog, arguments.interval, settings, reprocess=arguments.reprocess)
+            for spec in selection.specs
+        ]
+    except MillraceError:
+        return Outlook()
+    idle = all(advice.nothing_new and _is_certified(advice) for advice in advices)
+    reports = tuple(_report(advice, arguments) for advice in advices) if idle else ()
+    return Outlook(reports, sum(advice.text_bytes for advice in advices))
+
+
+def _report(advice: Advice, arguments: IntervalArgs) -> JobReport:
+    return JobReport(
+        job=WRITER_OF_LAYER[advice.table.split(".")[0]].value,
+        table=advice.table,
+        outcome=Outcome.NO_OP,
+        message=f"{advice.table}: nothing new: {advice.message}",
+        interval=arguments.interval,
+        run_id=arguments.run_id,
+        batch_seq=advice.batch_seq,
+        version=advice.version,
+        certified_version=advice.certified_version,
+        notes=advice.notes,
+    )
+
+
+def _is_certified(advice: Advice) -> bool:
+    """Whether readers may use the last batch; the driver says anew why a gate refused it."""
+    return advice.version is None or (advice.certified_version or -1) >= advice.version
