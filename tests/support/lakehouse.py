@@ -40,16 +40,24 @@ class Lakehouse:
     def paths(self) -> LakehousePaths:
         return LakehousePaths(self.folder / "lake")
 
+    def environment(self) -> dict[str, str]:
+        """What `lakehouse` finds it by."""
+        folders = {"LAKEHOUSE_ROOT": "lake", "LAKEHOUSE_LANDING": "landing", "LAKEHOUSE_TABLES": "tables"}
+        return {name: str(self.folder / folder) for name, folder in folders.items()}
+
     def specs(self, *documents: Mapping[str, Any]) -> None:
         """State the tables; stating one again changes it."""
         write_specs(self.folder / "tables", *documents)
 
-    def deliver(self, number: int, name: str, content: str | bytes | Sequence[Mapping[str, Any]]) -> Path:
-        """Put a file of orders into the landing folder of day `number`: raw content, or rows as JSON lines."""
+    def deliver(self, number: int, name: str, content: str | bytes | Sequence[Mapping[str, Any] | str]) -> Path:
+        """Put a file of orders into the landing folder of day `number`: raw content, or rows as JSON lines.
+
+        A row that is a text is a line as it stands.
+        """
         path = self.folder / "landing" / "orders" / f"date={day(number).start:%Y-%m-%d}" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if not isinstance(content, str | bytes):
-            content = "".join(json.dumps(row) + "\n" for row in content)
+            content = "".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in content)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return path
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-import json
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +35,6 @@ AFTER_SECOND = {"o1": 3, "o2": 8, "o4": 9, "o5": 2, "o6": 1}
 """The older event of b.json counts again, o2 has an older one now, and the delete of o4 was never said."""
 
 
-def lines(events: Sequence[dict[str, Any] | str]) -> str:
-    return "".join(f"{event if isinstance(event, str) else json.dumps(event)}\n" for event in events)
-
-
 def amounts(shop: Lakehouse) -> dict[str, int]:
     return dict(shop.rows(SILVER, "order_id", "amount"))
 
@@ -56,8 +50,8 @@ def delivered(tmp_path_factory: pytest.TempPathFactory, server: SparkServer) -> 
     """Orders of two files, in all three layers; a file that is delivered again replaces what it held."""
     shop = Lakehouse(tmp_path_factory.mktemp("delivered") / "shop")
     shop.specs(bronze(), silver_document(apply_as_deletes="op = 'delete'", expectations=[RULE]), gold_document())
-    shop.deliver(1, "a.json", lines(FIRST))
-    shop.deliver(1, "b.json", lines(OTHER))
+    shop.deliver(1, "a.json", FIRST)
+    shop.deliver(1, "b.json", OTHER)
     run(shop, *TABLES)
     assert amounts(shop) == {"o1": 5, "o2": 7, "o5": 2}, "o4 is deleted, o3 quarantined"
     assert [len(shop.quarantine(table)) for table in (BRONZE, SILVER)] == [1, 1]
@@ -79,10 +73,10 @@ def bronze(**changes: Any) -> dict[str, Any]:
 
 
 def test_the_rows_of_a_file_give_way_to_its_new_content_in_every_layer(shop: Lakehouse) -> None:
-    shop.deliver(1, "a.json", lines(REFUSED_TOO))
+    shop.deliver(1, "a.json", REFUSED_TOO)
     run(shop, BRONZE)
-    shop.deliver(1, "a.json", lines(SECOND))
-    shop.deliver(1, "new.json", lines([order(7, 4)]))
+    shop.deliver(1, "a.json", SECOND)
+    shop.deliver(1, "new.json", [order(7, 4)])
     run(shop, *TABLES)
     assert amounts(shop) == {**AFTER_SECOND, "o7": 4}
     assert sorted(shop.rows(GOLD, "orders", "revenue")) == [(6, 27)]
@@ -92,7 +86,7 @@ def test_the_rows_of_a_file_give_way_to_its_new_content_in_every_layer(shop: Lak
         ("a.json", FileStatus.LOADED, 2), ("b.json", FileStatus.LOADED, 3), ("w.json", FileStatus.LOADED, 1)
     ]  # fmt: skip
 
-    shop.deliver(1, "late.json", lines([order(4, 10, 8, seq=2)]))
+    shop.deliver(1, "late.json", [order(4, 10, 8, seq=2)])
     run(shop, BRONZE, SILVER)
     assert amounts(shop)["o4"] == 10, "nothing remembers the delete that was taken back"
 
@@ -105,7 +99,7 @@ def test_files_that_are_emptied_take_all_their_rows_away_and_one_that_comes_back
     run(shop, *TABLES)
     assert (amounts(shop), shop.rows(GOLD, "orders")) == ({}, [])
     assert [shop.quarantine(table) for table in (BRONZE, SILVER)] == [[], []]
-    shop.deliver(1, "a.json", lines(FIRST))
+    shop.deliver(1, "a.json", FIRST)
     run(shop, BRONZE, SILVER)
     assert amounts(shop) == {"o1": 5, "o2": 7}
     assert [len(shop.quarantine(table)) for table in (BRONZE, SILVER)] == [1, 1]
@@ -113,7 +107,7 @@ def test_files_that_are_emptied_take_all_their_rows_away_and_one_that_comes_back
 
 def test_new_content_that_cannot_be_loaded_leaves_the_old_rows(shop: Lakehouse) -> None:
     shop.deliver(1, "a.json", "PAR1 is no JSON line\n")
-    shop.deliver(1, "new.json", lines([order(7, 4)]))
+    shop.deliver(1, "new.json", [order(7, 4)])
     report = shop.run(BRONZE)
     assert (report.outcome, report.rows.inserted, report.rows.deleted) == (Outcome.BAD_INPUT, 1, 0)
     run(shop, SILVER)
@@ -122,7 +116,7 @@ def test_new_content_that_cannot_be_loaded_leaves_the_old_rows(shop: Lakehouse) 
 
 def test_without_a_change_feed_of_the_range_every_key_is_worked_out_again(shop: Lakehouse) -> None:
     shop.specs(bronze(maintenance={"change_data_feed": False}))
-    shop.deliver(1, "a.json", lines(SECOND))
+    shop.deliver(1, "a.json", SECOND)
     run(shop, BRONZE, SILVER)
     assert amounts(shop) == AFTER_SECOND
 
@@ -130,7 +124,7 @@ def test_without_a_change_feed_of_the_range_every_key_is_worked_out_again(shop: 
 def test_runs_that_die_at_each_of_their_records_are_finished_by_the_next_one(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop.deliver(1, "a.json", lines(SECOND))
+    shop.deliver(1, "a.json", SECOND)
     for table in (BRONZE, SILVER):
         for step in range(1, APPENDS_A_RUN + 1):
             with failing_appends(monkeypatch, step, errno.EIO):

@@ -1,4 +1,4 @@
-"""Job drivers of a test: what they do, where and by which signal they die, and how they ended."""
+"""Job drivers and commands of a test: what they do, where and by which signal they die, and how they ended."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -72,19 +72,21 @@ class Drivers:
         """Run the table's writer for day `number`; at the place `dies`, `by` is sent to the victim, or to itself."""
         args = lakehouse.args(table, number)
         args.report.unlink(missing_ok=True)
-        self._log.write_text("")
         job = WRITER_OF_LAYER[table.partition(".")[0]]
-        life = {
-            "place": dies,
-            "signum": by,
-            "victim": victim,
-            "job": job,
-            "argv": args.to_argv(),
-            "log": f"{self._log}",
-        }
+        ended = self._live({"place": dies, "signum": by, "victim": victim, "job": job, "argv": args.to_argv()})
+        return replace(ended, report=JobReport.load(args.report))
+
+    def command(self, lakehouse: Lakehouse, *words: str, dies: str = NOWHERE) -> Ended:
+        """Run the command `lakehouse` with these words; at the place `dies` it is killed."""
+        environment = lakehouse.environment()
+        life = {"place": dies, "signum": signal.SIGKILL, "victim": 0, "command": words, "environment": environment}
+        return self._live(life)
+
+    def _live(self, life: dict[str, Any]) -> Ended:
+        self._log.write_text("")
         started = time.monotonic()
-        code = self._ask(life)
-        return Ended(code, JobReport.load(args.report), self._log.read_text(), time.monotonic() - started)
+        code = self._ask({**life, "log": f"{self._log}"})
+        return Ended(code, None, self._log.read_text(), time.monotonic() - started)
 
     def _ask(self, life: dict[str, Any]) -> int:
         assert self._nursery.stdin is not None

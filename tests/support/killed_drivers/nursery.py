@@ -4,7 +4,8 @@ python -m tests.support.killed_drivers.nursery
 
 Each line of stdin is a life: {"place": ..., "signum": 9, "victim": 0, "job": "silver_merge", "argv": [...],
 "log": "<file>"}. At the place, the driver sends the signal to the victim, which is itself for 0. Each life is
-answered by a line with the driver's exit code, negative for the signal that ended it.
+answered by a line with the driver's exit code, negative for the signal that ended it. A life with a "command" and an
+"environment" in place of the job and its argv is one of the command `lakehouse`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import sys
 from typing import Any
 
+from include.cli import app
 from include.contracts.job_args import Job
 from include.control.leases import Leases
 from include.control.objects import LocalObjectStore
@@ -41,12 +43,15 @@ def serve() -> None:
 
 
 def live(life: dict[str, Any]) -> None:
-    """Be a driver, as the job's own module is; ends the process."""
+    """Be a driver, as the job's own module is, or a command; ends the process."""
     log = os.open(life["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for stream in (1, 2):
         os.dup2(log, stream)
     JobContext.leases = property(_leases)
     set_up(life["place"], lambda: os.kill(life["victim"] or os.getpid(), life["signum"]))
+    if "command" in life:
+        os.environ.update(life["environment"])
+        app(life["command"], prog_name="lakehouse")
     job = Job(life["job"])
     main(job, RUN[job], life["argv"])
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
 
 from include.control.delta_log import commits_after
+from include.control.file_states import FileState, file_states
 from include.control.gates import Gates
 from include.control.ledger import Ledger
 from include.control.ledger_events import FileEvent
+from include.control.resolution import table_id
 from include.paths import LakehousePaths
 from tests.support.killed_drivers.steps import numbers
 
@@ -21,13 +24,16 @@ OF_THE_MOMENT = ("_ingested_at", "_batch_token")
 def outcome(paths: LakehousePaths, table: str) -> dict[str, Any]:
     """Rows, commits, ledger and certificates of a table and of the tables beside it, without tokens and times."""
     tokens = _tokens(paths.table(table))
-    beside = {"main": paths.table(table), "quarantine": paths.quarantine(table), "tombstones": paths.tombstones(table)}
+    beside = {"main": paths.table(table), "quarantine": paths.quarantine(table)}
+    if table.startswith("silver."):
+        beside["tombstones"] = paths.tombstones(table)
     beside = {name: path for name, path in beside.items() if DeltaTable.is_deltatable(str(path))}
     return {
         "rows": {name: _rows(path, tokens) for name, path in beside.items()},
         "commits": {name: _commits(path, tokens) for name, path in beside.items()},
         "batches": _batches(paths, table, tokens),
         "files": _files(paths, table, tokens),
+        "states": [replace(state, seen_at=None, tries=0) for state in states(paths, table)],
         "certified": Gates(paths).certified(table),
         "verdicts": sorted((row["version"], row["passed"]) for row in Gates(paths)._of_this_table(table)),
     }
@@ -37,6 +43,11 @@ def losers(paths: LakehousePaths, table: str) -> list[str]:
     """What the ledger says of attempts that did not become a batch: their intents, and nothing more."""
     tokens = _tokens(paths.table(table)).values()
     return [row["event"] for row in Ledger(paths)._batches.events(table) if row["token"] not in tokens]
+
+
+def states(paths: LakehousePaths, table: str) -> list[FileState]:
+    """Each file of a bronze table as `lakehouse files` tells it."""
+    return file_states(Ledger(paths), table, table_id(paths.table(table)))
 
 
 def _tokens(path: Path) -> dict[int, str]:
@@ -74,7 +85,7 @@ def _batches(paths: LakehousePaths, table: str, tokens: dict[int, str]) -> list[
 
 
 def _files(paths: LakehousePaths, table: str, tokens: dict[int, str]) -> list[tuple[Any, ...]]:
-    """The files that the winners loaded, and the rows of each."""
+    """The files that the winners loaded, and the rows of each; who died before the closing said it already."""
     rows = Ledger(paths)._files.events(table, event=FileEvent.LOADED)
     assert {row["token"] for row in rows} <= set(tokens.values())
-    return sorted((row["path"], row["batch_seq"], row["rows_read"], row["rows_written"]) for row in rows)
+    return sorted({(row["path"], row["batch_seq"], row["rows_read"], row["rows_written"]) for row in rows})

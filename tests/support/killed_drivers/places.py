@@ -1,4 +1,4 @@
-"""Where a driver can be made to die: right after each step of the protocol, and while the server still writes.
+"""Where a process can be made to die: right after each step of the protocol, between its records, during a write.
 
 The production code knows nothing of this: a driver that is to die wraps the step's own function before it begins.
 """
@@ -11,40 +11,70 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from include import cli_replay
+from include.contracts.job_report import JobReport
 from include.control.gates import Gates
 from include.control.ledger import Ledger
-from spark_jobs.delta_io import quarantine
+from include.control.ledger_events import FileEvent
+from include.control.new_columns import NewColumns
+from include.control.ops_table import OpsTable
+from spark_jobs.delta_io import quarantine, tables
 from spark_jobs.layers import bronze, gold, silver
-from tests.support.killed_drivers.steps import Step
+from tests.support.killed_drivers.steps import Step, steps_of
 
 NOWHERE = "nowhere"
 BEFORE_INTENT = "before the intent"
+FILES_PLANNED = "between the planned files and the intent"
 IN_THE_WRITE = "while the server writes"
+FILES_LOADED = "between the rows of the files and the closing"
+BEFORE_REPORT = "before the report"
+COLUMNS_RECORDED = "after the record of new columns"
+COLUMNS_ADDED = "after the statement that adds them"
+BEFORE_REPLAY = "before the record of a replay"
+REPLAY_OF_ONE = "after the record of the first replay"
+REPLAYS_RECORDED = "after the record of all replays"
 SLOW_WRITE_S = 4
 """How long the server works on a write during which the driver dies, beyond what it takes anyway."""
 SLOW_ORDER = "o1"
 """The order whose row takes so long."""
+
+OF_FILES = (
+    BEFORE_INTENT,
+    FILES_PLANNED,
+    Step.INTENT,
+    IN_THE_WRITE,
+    Step.COMMIT,
+    Step.RECORDED,
+    Step.QUARANTINE,
+    FILES_LOADED,
+    Step.CLOSED,
+    BEFORE_REPORT,
+)
+"""All places of a bronze batch that loads landing files, in their order."""
 
 Die = Callable[[], object]
 Condition = Callable[..., bool]
 
 
 def set_up(place: str, die: Die) -> None:
-    """See to it that `die` is called when the job comes to `place`."""
-    if place == BEFORE_INTENT:
-        _before(Ledger, "record_intent", die)
-    elif place == IN_THE_WRITE:
-        _slow_down_the_write(die)
-    elif place != NOWHERE:
-        _AFTER[Step(place)](die)
+    """See to it that `die` is called when the process comes to `place`."""
+    if place != NOWHERE:
+        (_AFTER[Step(place)] if place in set(Step) else _AT[place])(die)
 
 
-def _after(owner: Any, name: str, die: Die, when: Condition = lambda *_: True) -> None:
+def steps_behind(place: str, table: str) -> list[Step]:
+    """The steps that a batch of `table` has done when its driver dies at `place`, which comes during a batch."""
+    last = _LAST_STEP.get(place, place)
+    steps = steps_of(table)
+    return steps[: steps.index(Step(last)) + 1] if last else []
+
+
+def _after(owner: Any, name: str, die: Die, when: Condition = lambda *_, **__: True) -> None:
     inner = getattr(owner, name)
 
-    def and_die(*args: Any) -> Any:
-        result = inner(*args)
-        if when(*args):
+    def and_die(*args: Any, **named: Any) -> Any:
+        result = inner(*args, **named)
+        if when(*args, **named):
             die()
         return result
 
@@ -52,7 +82,7 @@ def _after(owner: Any, name: str, die: Die, when: Condition = lambda *_: True) -
 
 
 def _before(owner: Any, name: str, die: Die) -> None:
-    setattr(owner, name, lambda *_: die())
+    setattr(owner, name, lambda *_, **__: die())
 
 
 def _after_the_write(die: Die) -> None:
@@ -70,8 +100,8 @@ def _after_secondary(kind: str) -> Callable[[Die], None]:
 
 
 def _slow_down_the_write(die: Die) -> None:
-    """The frame that is appended or merged takes its time on the server; meanwhile the driver dies."""
-    append, merge = bronze.append, silver.merge_changes
+    """The frame that is written or merged takes its time on the server; meanwhile the driver dies."""
+    append, replace, merge = bronze.append, bronze.replace_where, silver.merge_changes
 
     def slowed(frame: DataFrame) -> DataFrame:
         threading.Timer(SLOW_WRITE_S / 2, die).start()
@@ -79,7 +109,12 @@ def _slow_down_the_write(die: Die) -> None:
         return frame.where(f"CASE WHEN order_id = '{SLOW_ORDER}' THEN {wait} ELSE true END")
 
     bronze.append = lambda rows, path: append(slowed(rows), path)
+    bronze.replace_where = lambda rows, path, predicate: replace(slowed(rows), path, predicate)
     silver.merge_changes = lambda session, path, changes, *more: merge(session, path, slowed(changes), *more)
+
+
+def _of_files(event: FileEvent) -> Condition:
+    return lambda _, events: bool(events) and events[0]["event"] == event
 
 
 _AFTER: dict[Step, Callable[[Die], None]] = {
@@ -91,3 +126,27 @@ _AFTER: dict[Step, Callable[[Die], None]] = {
     Step.CLOSED: lambda die: _after(Ledger, "record_closed", die),
     Step.CERTIFICATE: lambda die: _after(Gates, "record", die),
 }
+
+_AT: dict[str, Callable[[Die], None]] = {
+    BEFORE_INTENT: lambda die: _before(Ledger, "record_intent", die),
+    FILES_PLANNED: lambda die: _after(OpsTable, "append", die, _of_files(FileEvent.PLANNED)),
+    IN_THE_WRITE: _slow_down_the_write,
+    FILES_LOADED: lambda die: _after(OpsTable, "append", die, _of_files(FileEvent.LOADED)),
+    BEFORE_REPORT: lambda die: _before(JobReport, "save", die),
+    COLUMNS_RECORDED: lambda die: _after(NewColumns, "record", die, lambda *args, **_: bool(args[3])),
+    COLUMNS_ADDED: lambda die: _after(tables, "_add_columns", die),
+    BEFORE_REPLAY: lambda die: _before(Ledger, "record_replayed", die),
+    REPLAYS_RECORDED: lambda die: _after(cli_replay, "record_replays", die),
+    REPLAY_OF_ONE: lambda die: _after(Ledger, "record_replayed", die),
+}
+
+_LAST_STEP = {
+    BEFORE_INTENT: "",
+    FILES_PLANNED: "",
+    IN_THE_WRITE: Step.INTENT,
+    COLUMNS_RECORDED: Step.INTENT,
+    COLUMNS_ADDED: Step.INTENT,
+    FILES_LOADED: Step.QUARANTINE,
+    BEFORE_REPORT: Step.CERTIFICATE,
+}
+"""Place -> the last step that is done when it is come to, where it is none itself."""

@@ -1,0 +1,59 @@
+"""What the tests of killed drivers share: a nursery of drivers, and two days of orders that nobody disturbed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from embedded.airflow import clean_environment
+from embedded.spark_server import SparkServer
+from tests.support.killed_drivers.batches import Undisturbed, run_well, undisturbed
+from tests.support.killed_drivers.drivers import Drivers
+from tests.support.lakehouse import Lakehouse, order
+from tests.support.specs import bronze_document, gold_document, silver_document
+
+BRONZE, SILVER, GOLD = ("bronze.orders", "silver.orders", "gold.revenue_daily")
+RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
+TABLE_RULE = {"expect_column_values_to_be_unique": {"column": "day"}, "action": "fail"}
+EVENTS = {
+    (1, "a.json"): [order(1, 5, 8), order(2, 7, 8), "{broken", order(3, -1, 8)],
+    (1, "b.json"): [order(4, 1, 8), "not json either"],
+    (2, "a.json"): [
+        order(1, 6, 9, of_day=2),
+        order(2, None, 9, of_day=2, op="delete"),
+        order(5, 3, 1, of_day=2),
+        order(6, -4, 1, of_day=2),
+        order(4, 1, 8),
+        order(1, 2, 3),
+    ],
+}
+
+
+@pytest.fixture(scope="session")
+def drivers(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
+    """Runs job drivers and commands against the server."""
+    log = tmp_path_factory.mktemp("drivers") / "driver.log"
+    with Drivers({**clean_environment(), **server.client_env()}, log) as drivers:
+        yield drivers
+
+
+@pytest.fixture(scope="session")
+def clean(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Undisturbed]:
+    """Table -> a batch of two days of orders from landing files to gold.
+
+    Bronze's is its first, into a lakehouse without any table; silver's and gold's is the second.
+    """
+    shop = Lakehouse(tmp_path_factory.mktemp("clean") / "shop")
+    columns = {**bronze_document()["columns"], "op": {"type": "string"}}
+    shop.specs(
+        bronze_document(columns=columns),
+        silver_document(apply_as_deletes="op = 'delete'", expectations=[RULE]),
+        gold_document(expectations=[TABLE_RULE]),
+    )
+    for (number, name), events in EVENTS.items():
+        shop.deliver(number, name, events)
+    first = undisturbed(drivers, shop, BRONZE, 1)
+    for table, number in ((SILVER, 1), (GOLD, 1), (BRONZE, 2)):
+        run_well(drivers, shop, table, number)
+    return {BRONZE: first, **{table: undisturbed(drivers, shop, table, 2) for table in (SILVER, GOLD)}}
