@@ -1,0 +1,61 @@
+"""`on_changed_file: replace` below a full snapshot: what the newest interval's file holds now is all there is."""
+
+from __future__ import annotations
+
+import pytest
+
+from include.errors import Outcome
+from tests.support.lakehouse import Lakehouse, order
+from tests.support.specs import bronze_document, gold_document, silver_document
+
+BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
+RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
+
+
+@pytest.fixture
+def shop(lakehouse: Lakehouse) -> Lakehouse:
+    """Two snapshots of the orders in all three layers; a file that is delivered again replaces what it held."""
+    source = {**bronze_document()["source"], "on_changed_file": "replace"}
+    silver = silver_document(snapshot="full", expectations=[RULE])
+    del silver["sequence_by"]
+    lakehouse.specs(bronze_document(source=source), silver, gold_document())
+    lakehouse.deliver(1, "all.json", [order(1, 1), order(2, 2), order(3, 3)])
+    lakehouse.deliver(2, "all.json", [order(1, 10), order(2, 2), order(4, -4)])
+    for number in (1, 2):
+        run(lakehouse, number)
+    assert amounts(lakehouse) == {"o1": 10, "o2": 2}, "o3 is gone, o4 quarantined"
+    assert len(lakehouse.quarantine(SILVER)) == 1
+    return lakehouse
+
+
+def run(shop: Lakehouse, number: int) -> None:
+    for report in shop.run_all(number, *TABLES):
+        assert report.outcome in (Outcome.COMMITTED, Outcome.NO_OP), report.message
+        assert report.rows.are_conserved
+
+
+def amounts(shop: Lakehouse) -> dict[str, int]:
+    return dict(shop.rows(SILVER, "order_id", "amount"))
+
+
+def test_the_newest_snapshot_that_is_replaced_is_all_there_is(shop: Lakehouse) -> None:
+    shop.deliver(2, "all.json", [order(2, 2), order(3, 30), order(4, 4), order(5, -5)])
+    run(shop, 2)
+    assert amounts(shop) == {"o2": 2, "o3": 30, "o4": 4}
+    assert shop.rows(GOLD, "orders", "revenue") == [(3, 36)]
+    assert ["o5" in row["record"] for row in shop.quarantine(SILVER)] == [True], "what was refused before is gone"
+
+
+def test_an_older_snapshot_that_is_replaced_changes_no_newer_one(shop: Lakehouse) -> None:
+    shop.deliver(1, "all.json", [order(1, 100), order(9, 9)])
+    run(shop, 1)
+    assert ("o9", 9) in shop.rows(BRONZE, "order_id", "amount")
+    assert amounts(shop) == {"o1": 10, "o2": 2}
+    assert shop.rows(GOLD, "orders", "revenue") == [(2, 12)]
+    assert len(shop.quarantine(SILVER)) == 1
+
+
+def test_a_newest_snapshot_that_is_emptied_leaves_nothing(shop: Lakehouse) -> None:
+    shop.deliver(2, "all.json", "")
+    run(shop, 2)
+    assert (amounts(shop), shop.rows(GOLD, "orders"), shop.quarantine(SILVER)) == ({}, [], [])
