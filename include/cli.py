@@ -23,7 +23,7 @@ app = typer.Typer(
     epilog="Where things lie is set by LAKEHOUSE_ROOT, LAKEHOUSE_LANDING, LAKEHOUSE_TABLES and LAKEHOUSE_JARS, "
     "Kafka clusters by LAKEHOUSE_KAFKA. "
     "Exit codes: 0 fine, 1 failed, 2 wrong usage, 10 bad spec, 11 bad input, 12 not ready, 13 conflict, "
-    "14 gate failed, 15 no Spark.",
+    "14 gate failed, 15 no Spark, 16 disk full.",
 )
 
 Domain = Annotated[str | None, typer.Option(help="The business area; may be left out where there is just one.")]

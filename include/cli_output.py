@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperGroup
 
+from include.disk_space import disk_full_error
 from include.errors import MillraceError
 
 if TYPE_CHECKING:
@@ -20,12 +21,20 @@ class ErrorsToExitCodes(TyperGroup):
     """The command group that ends a command with the exit code of the error it raised."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; a typed error is shown on stderr without a traceback."""
+        """Run the command; a typed error, and a full disk, are shown on stderr without a traceback."""
         try:
             return super().invoke(ctx)
         except MillraceError as error:
             show_error(error)
             ctx.exit(error.exit_code)
+        except Exception as error:
+            from include.settings import Settings
+
+            full = disk_full_error(error, f"lakehouse {ctx.invoked_subcommand}", [Settings().root])
+            if full is None:
+                raise
+            show_error(full)
+            ctx.exit(full.exit_code)
 
 
 def console(*, stderr: bool = False) -> Console:

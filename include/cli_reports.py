@@ -20,6 +20,7 @@ _BY_SEVERITY = (
     ExitCode.GATE_FAILED,
     ExitCode.BAD_INPUT,
     ExitCode.BAD_SPEC,
+    ExitCode.DISK_FULL,
     ExitCode.FAILED,
 )
 """From the ending that mends itself to the one that a person must look at."""

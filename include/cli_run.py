@@ -11,6 +11,7 @@ from include.cli_reports import ending, failure_lines, report_line, report_table
 from include.cli_selection import Selection
 from include.contracts.interval_args import DomainArgs, IntervalArgs
 from include.contracts.job_report import JobReport
+from include.disk_space import disk_full
 from include.errors import ExitCode
 from include.paths import LakehousePaths
 from include.settings import Settings
@@ -88,6 +89,8 @@ def _conclude(end: DriverEnd, reports: list[JobReport], tables: list[str]) -> Ex
     err = console(stderr=True)
     if code is ExitCode.OK and (end.exit_code != 0 or len(reports) < len(tables)):
         code = _of_process(end.exit_code)
+        if code is ExitCode.DISK_FULL:
+            err.print(str(disk_full("The Spark driver", end.log.parent)), markup=False, soft_wrap=True)
         err.print(f"The Spark driver ended with exit code {end.exit_code}:\n{end.last_words}", markup=False)
     if code is not ExitCode.OK:
         err.print("\n".join((*failure_lines(reports), f"driver log: {end.log}")), markup=False, soft_wrap=True)

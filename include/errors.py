@@ -18,6 +18,7 @@ class Outcome(StrEnum):
     GATE_FAILED = "gate_failed"
     BAD_INPUT = "bad_input"
     SPARK_UNAVAILABLE = "spark_unavailable"
+    DISK_FULL = "disk_full"
     FAILED = "failed"
 
 
@@ -32,6 +33,7 @@ class ExitCode(IntEnum):
     CONFLICT = 13
     GATE_FAILED = 14
     SPARK_UNAVAILABLE = 15
+    DISK_FULL = 16
 
 
 class MillraceError(Exception):
@@ -85,6 +87,13 @@ class SparkUnavailableError(MillraceError):
 
     outcome = Outcome.SPARK_UNAVAILABLE
     exit_code = ExitCode.SPARK_UNAVAILABLE
+
+
+class DiskFullError(MillraceError):
+    """Raised when a disk has no space left for what is written; once there is some, the same run goes on."""
+
+    outcome = Outcome.DISK_FULL
+    exit_code = ExitCode.DISK_FULL
 
 
 class TornLogError(MillraceError):

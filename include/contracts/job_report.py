@@ -172,7 +172,11 @@ class JobReport(BaseModel):
         """Write the report to `path` whole or not at all."""
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
-        partial.write_text(self.model_dump_json(indent=1))
+        try:
+            partial.write_text(self.model_dump_json(indent=1))
+        except OSError:
+            partial.unlink(missing_ok=True)
+            raise
         partial.replace(path)
 
     @classmethod
@@ -189,4 +193,5 @@ _EXIT_CODES = {
     Outcome.GATE_FAILED: ExitCode.GATE_FAILED,
     Outcome.BAD_INPUT: ExitCode.BAD_INPUT,
     Outcome.SPARK_UNAVAILABLE: ExitCode.SPARK_UNAVAILABLE,
+    Outcome.DISK_FULL: ExitCode.DISK_FULL,
 }

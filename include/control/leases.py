@@ -7,6 +7,7 @@ be lost in a race. Correctness never hangs on it: a lost lease can do no harm (A
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 
 from include.control.objects import ObjectStore, StoredObject
 from include.errors import LeaseLostError
+
+log = logging.getLogger(__name__)
 
 WHOLE_TABLE = "table"
 
@@ -138,8 +141,14 @@ class Leases:
             current = self._store.get(key)
             if current is None or LeaseClaim.from_bytes(current.body).nonce != claim.nonce:
                 return  # taken over after a pause: the new holder is right, and the log fences this one
-            renewed = replace(claim, expires_at=time.time() + self._lasts_s)
+            self._renew(key, claim, current)
+
+    def _renew(self, key: str, claim: LeaseClaim, current: StoredObject) -> None:
+        renewed = replace(claim, expires_at=time.time() + self._lasts_s)
+        try:
             self._store.put_if_match(key, renewed.to_bytes(), current.etag)
+        except OSError as error:  # a disk that is full for a while must not end the heartbeat
+            log.warning("the lease %s could not be renewed: %s", key, error)
 
     def _release(self, key: str, nonce: str) -> None:
         current = self._store.get(key)

@@ -100,7 +100,11 @@ class LocalObjectStore:
     def _write_partial(self, key: str, body: bytes) -> Path:
         self._folder.mkdir(parents=True, exist_ok=True)
         partial = self._folder / f".{key}.{uuid4().hex}"
-        partial.write_bytes(body)
+        try:
+            partial.write_bytes(body)
+        except OSError:
+            partial.unlink(missing_ok=True)
+            raise
         return partial
 
     def _locked(self) -> FileLock:

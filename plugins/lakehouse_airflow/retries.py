@@ -10,6 +10,7 @@ from airflow.sdk import RetryDecision, RetryPolicy
 from include.errors import (
     BadInputError,
     ConflictError,
+    DiskFullError,
     GateFailedError,
     MillraceError,
     NotReadyError,
@@ -28,11 +29,12 @@ FIRST_DELAY: tuple[tuple[type[MillraceError], timedelta], ...] = (
     (ConflictError, timedelta(seconds=10)),
     (SparkUnavailableError, timedelta(seconds=15)),
     (NotReadyError, timedelta(minutes=5)),
+    (DiskFullError, timedelta(minutes=5)),
 )
 """Error -> the delay before the second try; each further one waits twice as long.
 
-A conflict has spent its own budget in the driver already, a dead server is restarted within seconds, and a source
-that has not delivered needs minutes.
+A conflict has spent its own budget in the driver already, a dead server is restarted within seconds; a source that has
+not delivered needs minutes, and so does a person who makes room on a full disk.
 """
 
 POINTLESS = (SpecError, BadInputError, GateFailedError, TornLogError)

@@ -7,13 +7,19 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from include.contracts.job_args import Job, JobArgs
 from include.contracts.job_report import JobReport
+from include.disk_space import disk_full_error
 from include.errors import MillraceError, Outcome
+from include.paths import LakehousePaths
 from spark_jobs.runtime.context import JobContext
 
 RunJob = Callable[[JobContext], JobReport]
+
+OPS = ("batches", "files", "gates", "columns")
+"""The tables of the ledger that jobs write to."""
 
 log = logging.getLogger("millrace")
 
@@ -47,11 +53,29 @@ def run_and_report(job: Job, run: RunJob, args: JobArgs, context: JobContext | N
         report = failure_report(job, args, error, error.outcome)
     except Exception as error:
         log.exception("%s failed", job.value)
-        report = failure_report(job, args, error, Outcome.FAILED)
+        full = disk_full_error(error, args.table, _written_to(args))
+        report = failure_report(job, args, full or error, full.outcome if full else Outcome.FAILED)
     timed = {**report.timings_s, "total": round(time.monotonic() - started, 3)}
-    report = report.model_copy(update={"timings_s": timed})
-    report.save(args.report)
+    return _saved(job, args, report.model_copy(update={"timings_s": timed}))
+
+
+def _saved(job: Job, args: JobArgs, report: JobReport) -> JobReport:
+    """Save the report; where the disk is full, the exit code and the log must do."""
+    try:
+        report.save(args.report)
+    except OSError as error:
+        full = disk_full_error(error, args.table, [args.report.parent])
+        if full is None:
+            raise
+        return failure_report(job, args, full, full.outcome)
     return report
+
+
+def _written_to(args: JobArgs) -> list[Path]:
+    """The folders that a job writes to, the lakehouse's own first."""
+    paths, table = LakehousePaths(args.root), args.table
+    beside = [paths.table(table), paths.quarantine(table), paths.tombstones(table)]
+    return [args.root, *beside, *map(paths.ops, OPS), paths.leases, args.report.parent]
 
 
 def failure_report(job: Job, args: JobArgs, error: BaseException, outcome: Outcome) -> JobReport:

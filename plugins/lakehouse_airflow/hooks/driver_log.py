@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 from airflow.sdk.log import redact
 
@@ -38,14 +41,25 @@ class DriverLog:
         return "\n".join(self._tail)
 
     def record(self, lines: Iterable[str]) -> Iterator[str]:
-        """Pass `lines` on, stripped, after writing each to the file."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", buffering=1) as file:
+        """Pass `lines` on, stripped, after writing each to the file; a full disk costs the file lines, nothing else."""
+        file = self._opened()
+        try:
             for raw in lines:
                 line = str(redact(raw.rstrip()))
-                file.write(f"{line}\n")
+                with suppress(OSError):
+                    file.write(f"{line}\n")
                 self._tail.append(line)
                 yield line
+        finally:
+            with suppress(OSError):
+                file.close()
+
+    def _opened(self) -> TextIO:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            return self.path.open("a", buffering=1)
+        except OSError:
+            return Path(os.devnull).open("a")
 
     def record_and_pick(self, lines: Iterable[str]) -> Iterator[tuple[int, str]]:
         """The same, but pass on only what belongs in the task log, each line with its level."""

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.contracts.job_report import JobReport
-from include.errors import ConflictError, NotReadyError, Outcome, SparkUnavailableError
+from include.errors import ConflictError, DiskFullError, NotReadyError, Outcome, SparkUnavailableError
 
 _TRY_AGAIN: dict[Outcome, type[Exception]] = {
     Outcome.CONFLICT: ConflictError,
     Outcome.NOT_READY: NotReadyError,
     Outcome.SPARK_UNAVAILABLE: SparkUnavailableError,
+    Outcome.DISK_FULL: DiskFullError,
 }
 _NEVER_AGAIN = (Outcome.GATE_FAILED, Outcome.BAD_INPUT)
 _WELL = (Outcome.COMMITTED, Outcome.NO_OP)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -12,7 +13,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from include.contracts.interval import Interval
 from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
-from include.errors import Outcome
+from include.disk_space import disk_full
+from include.errors import ExitCode, Outcome
 from include.settings import PROJECT, Settings
 from lakehouse_airflow.hooks.driver_log import DriverLog
 from lakehouse_airflow.hooks.spark_job import SparkJobHook
@@ -103,6 +105,7 @@ class SparkJobOperator(SparkSubmitOperator):
 
         Raises:
             AirflowException: the driver left no report.
+            DiskFullError: it could not, since the disk is full.
             SparkUnavailableError: it could not be started, since the Spark Connect server does not answer.
         """
         settings = absolute(Settings())
@@ -115,7 +118,7 @@ class SparkJobOperator(SparkSubmitOperator):
         failure = self._run_driver(context)
         report = JobReport.load(files.report)
         if report is None:
-            raise self._no_report(failure) from None
+            raise self._no_report(failure, files.report) from None
         for level, line in lines_about(report, failure):
             self.log.log(level, "%s", line)
         if report.outcome is Outcome.FAILED:
@@ -140,11 +143,13 @@ class SparkJobOperator(SparkSubmitOperator):
             return str(failure) if code is None else f"exit code {code}"
         return ""
 
-    def _no_report(self, failure: str) -> AirflowException:
+    def _no_report(self, failure: str, awaited: Path) -> Exception:
         hook = self._hook
         stopped = isinstance(hook, SparkJobHook) and hook.was_stopped
         how = "was stopped" if stopped else "ended and left no report"
         self.log.error("The last lines of the driver:\n%s", self._driver_log.tail)
+        if isinstance(hook, SparkJobHook) and hook.exit_code == ExitCode.DISK_FULL:
+            return disk_full(self.table, awaited.parent)
         return AirflowException(
             f"{self.table}: the driver of {self.job} {how} ({failure or 'exit code 0'}). "
             f"Its whole output: {self._driver_log.path}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from include.control.new_columns import ColumnState, NewColumns
 from include.errors import ExitCode
 from include.paths import LakehousePaths
 from tests.support.cli import Lakehouse
+from tests.support.ledger_failures import failing_appends
 from tests.support.specs import bronze_document, write_specs
 
 ORDERS = "bronze.orders"
@@ -45,6 +47,17 @@ def test_a_person_approves_and_refuses(lakehouse: Lakehouse, columns: NewColumns
     assert states(columns) == {"colour": ColumnState.APPROVED, "shop": ColumnState.REFUSED}
     assert "from the next batch on" in answer.stdout
     assert all(column.said_by for column in columns.of(ORDERS))
+
+
+def test_a_full_disk_is_said_in_one_line(
+    lakehouse: Lakehouse, columns: NewColumns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with failing_appends(monkeypatch, 1, errno.ENOSPC):
+        answer = lakehouse("columns", ORDERS, "--approve", "colour")
+    assert answer.exit_code == ExitCode.DISK_FULL
+    assert answer.stderr.startswith("lakehouse columns: the disk is full: no space left for")
+    assert "Traceback" not in answer.stderr
+    assert states(columns)["colour"] is ColumnState.PROPOSED
 
 
 def test_a_field_that_nobody_brought_is_a_mistake_in_writing(lakehouse: Lakehouse, columns: NewColumns) -> None:

@@ -16,6 +16,7 @@ ENDINGS = {
     "LeaseLostError": (Outcome.CONFLICT, ExitCode.CONFLICT),
     "GateFailedError": (Outcome.GATE_FAILED, ExitCode.GATE_FAILED),
     "SparkUnavailableError": (Outcome.SPARK_UNAVAILABLE, ExitCode.SPARK_UNAVAILABLE),
+    "DiskFullError": (Outcome.DISK_FULL, ExitCode.DISK_FULL),
     "TornLogError": (Outcome.FAILED, ExitCode.FAILED),
     "ConservationError": (Outcome.FAILED, ExitCode.FAILED),
 }

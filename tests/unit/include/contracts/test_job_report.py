@@ -75,6 +75,7 @@ def test_every_outcome_has_its_exit_code() -> None:
         Outcome.GATE_FAILED: ExitCode.GATE_FAILED,
         Outcome.BAD_INPUT: ExitCode.BAD_INPUT,
         Outcome.SPARK_UNAVAILABLE: ExitCode.SPARK_UNAVAILABLE,
+        Outcome.DISK_FULL: ExitCode.DISK_FULL,
         Outcome.FAILED: ExitCode.FAILED,
     }
 

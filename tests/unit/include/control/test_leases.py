@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import threading
 import time
@@ -169,6 +170,22 @@ def test_a_heartbeat_renews_the_lease_and_leaves_it_the_same(store: LocalObjectS
         after = claim_in(store)
     assert (after.holder, after.nonce) == (before.holder, before.nonce)
     assert store.keys("") == []
+
+
+def test_a_heartbeat_outlives_a_disk_that_is_full_for_a_while(folder: Path) -> None:
+    class FullAtFirst(LocalObjectStore):
+        refusals = iter(range(2))
+
+        def put_if_match(self, key: str, body: bytes, etag: str) -> bool:
+            for _ in self.refusals:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().put_if_match(key, body, etag)
+
+    store = FullAtFirst(folder)
+    with Leases(store, "run one", lasts_s=SHORT_S).stream(TABLE, STREAM):
+        before = claim_in(store)
+        wait_until(lambda: claim_in(store).expires_at > before.expires_at, "the lease was renewed in the end")
+        assert not list(store.refusals)
 
 
 def test_the_lease_of_a_killed_holder_expires_by_itself(folder: Path, store: LocalObjectStore) -> None:

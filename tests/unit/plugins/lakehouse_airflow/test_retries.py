@@ -10,6 +10,7 @@ from airflow.sdk import RetryAction
 from include.errors import (
     BadInputError,
     ConflictError,
+    DiskFullError,
     LeaseLostError,
     NotReadyError,
     SparkUnavailableError,
@@ -35,8 +36,9 @@ def test_a_missing_spark_server_is_waited_for_in_seconds() -> None:
     assert delays(SparkUnavailableError("down")) == [timedelta(seconds=seconds) for seconds in (15, 30, 60, 120)]
 
 
-def test_late_data_is_waited_for_in_minutes() -> None:
-    assert delays(NotReadyError("late")) == [timedelta(minutes=minutes) for minutes in (5, 10, 20, 40)]
+@pytest.mark.parametrize("error", [NotReadyError("late"), DiskFullError("no space left")])
+def test_late_data_and_room_on_a_disk_are_waited_for_in_minutes(error: Exception) -> None:
+    assert delays(error) == [timedelta(minutes=minutes) for minutes in (5, 10, 20, 40)]
 
 
 @pytest.mark.parametrize("error", [SpecError("wrong"), BadInputError("broken"), TornLogError("torn")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -80,7 +81,7 @@ def test_a_typed_error_becomes_a_report_that_names_it(
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (OSError(28, "No space left on device"), "silver.flights: OSError: [Errno 28] No space left on device"),
+        (OSError(5, "Input/output error"), "silver.flights: OSError: [Errno 5] Input/output error"),
         (KeyError(), "silver.flights: KeyError: KeyError"),
     ],
 )
@@ -94,6 +95,19 @@ def test_any_other_error_becomes_a_report_that_names_table_and_class(
     assert (report.outcome, report.exit_code) == (Outcome.FAILED, ExitCode.FAILED)
     assert report.message == message
     assert JobReport.load(args.report) == report
+
+
+def test_a_full_disk_becomes_a_report_that_says_what_to_do(args: JobArgs) -> None:
+    def run(_: JobContext) -> JobReport:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    report = run_and_report(Job.SILVER_MERGE, run, args)
+    assert (report.outcome, report.exit_code, report.error_class) == (
+        Outcome.DISK_FULL,
+        ExitCode.DISK_FULL,
+        "DiskFullError",
+    )
+    assert f"no space left for {args.root}" in report.message
 
 
 def test_a_specs_error_is_reported_before_spark_is_touched(args: JobArgs) -> None:

@@ -52,3 +52,18 @@ def test_secrets_that_airflow_knows_reach_neither_file_nor_task_log(tmp_path: Pa
 @pytest.mark.parametrize("line", ["Traceback (most recent call last):", f"{AT} INFO py4j: x", "WARN"])
 def test_other_lines_have_no_level(line: str) -> None:
     assert level_of(line) == 0
+
+
+def test_a_full_disk_costs_the_file_its_lines_and_the_job_nothing() -> None:
+    log = DriverLog(Path("/dev/full"))
+    lines = [*NOISE, *MATTERS]
+    assert list(log.record_and_pick(f"{line}\n" for line in lines)) == [
+        (level, line) for line, level in MATTERS.items()
+    ]
+    assert log.tail.splitlines()[-1] == lines[-1]
+
+
+def test_a_folder_that_cannot_be_made_costs_no_more(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("a file stands in its place")
+    log = DriverLog(tmp_path / "run" / "1.log")
+    assert list(log.record(["the driver speaks\n"])) == ["the driver speaks"]

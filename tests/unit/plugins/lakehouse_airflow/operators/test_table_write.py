@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.contracts.job_args import Job, JobArgs
 from include.control.new_columns import ColumnState, NewColumns
-from include.errors import ConflictError, NotReadyError, SparkUnavailableError
+from include.errors import ConflictError, DiskFullError, NotReadyError, SparkUnavailableError
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
 from lakehouse_airflow.operators.table_write import TableWriteOperator
@@ -100,6 +100,7 @@ def test_a_run_with_nothing_new_starts_no_driver(house: House, run_of: MakeRun) 
         ("CONFLICT", ConflictError),
         ("NOT_READY", NotReadyError),
         ("SPARK_UNAVAILABLE", SparkUnavailableError),
+        ("DISK_FULL", DiskFullError),
         ("GATE_FAILED", AirflowFailException),
         ("BAD_INPUT", AirflowFailException),
         ("FAILED", AirflowException),
@@ -132,6 +133,14 @@ def test_a_driver_without_a_report_names_its_log_and_its_last_lines_are_shown(
     assert "(exit code 9)" in str(raised.value)
     assert driver_log(house) == "about to die\n"
     assert "The last lines of the driver:\nabout to die" in capfd.readouterr().out
+
+
+@pytest.mark.usefixtures("warm_server")
+def test_a_driver_whose_report_found_no_room_says_which_disk_is_full(house: House, run_of: MakeRun) -> None:
+    house.deliver()
+    house.job("sys.exit(16)")
+    with pytest.raises(DiskFullError, match=r"^bronze.orders: the disk is full: no space left for .*_millrace/reports"):
+        writer().execute(run_of())
 
 
 @pytest.mark.usefixtures("warm_server")
