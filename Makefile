@@ -38,7 +38,7 @@ spark: setup kafka ## only the tests with Spark or Airflow inside: real Delta, k
 unit: setup ## only the tests and examples that need neither: a few minutes
 	@$(PYTEST) $(WORKERS) 2 --doctest-modules tests/architecture tests/unit tests/support include spark_jobs plugins
 
-e2e: setup ## only the end-to-end tests: a real Airflow, backfills, kills
+e2e: setup kafka ## only the end-to-end tests: a real Airflow, backfills, kills
 	@$(PYTEST) tests/e2e
 
 faults: setup kafka ## the long proofs: drivers and servers that die in every further way (some minutes)

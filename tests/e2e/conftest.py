@@ -16,6 +16,7 @@ from demo.source_system import lay_out
 from embedded.address import Address
 from embedded.airflow_api import AirflowApi, Run
 from embedded.home import Home
+from embedded.kafka_broker import KafkaBroker, running_broker
 from embedded.stack import Stack, left_behind
 from include.settings import PROJECT, Settings
 from tests.e2e import trials
@@ -24,10 +25,18 @@ from tests.e2e.killing import KilledAndCleared, kill_and_clear
 
 
 @pytest.fixture(scope="session")
-def lakehouse(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A real Kafka broker without topics."""
+    with running_broker(tmp_path_factory.mktemp("kafka"), Settings().jars) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def lakehouse(tmp_path_factory: pytest.TempPathFactory, broker: KafkaBroker) -> Settings:
     """An empty lakehouse with three days of landing files and the specs of the flights and of the trials."""
     folder = tmp_path_factory.mktemp("lakehouse")
-    settings = Settings(root=folder / "lakehouse", landing=folder / "landing", tables=folder / "tables")
+    kafka = {trials.CLUSTER: {"bootstrap.servers": broker.address}}
+    settings = Settings(root=folder / "lakehouse", landing=folder / "landing", tables=folder / "tables", kafka=kafka)
     shutil.copytree(PROJECT / "include" / "tables", settings.tables)
     trials.add_specs(settings.tables)
     lay_out(settings.landing, FIRST, THIRD + timedelta(days=1))

@@ -5,6 +5,7 @@
 - `revived`: a bronze table to load while the Spark server is dead.
 - `submitted`: bronze and silver whose jobs go through spark-submit instead of the warm server.
 - `asking`: a bronze table whose new fields become columns when somebody has approved them.
+- `fed`: bronze reads a Kafka topic, silver stands above; it runs every quarter of a minute.
 """
 
 from __future__ import annotations
@@ -20,14 +21,21 @@ READINGS = {"sensor": {"type": "string"}, "value": {"type": "int"}}
 AT_MOST_THREE = "expect_table_row_count_to_be_between"
 SUBMIT_CONNECTION = "spark_submit_here"
 
+CLUSTER, TOPIC = "main", "readings"
+EVERY_15_S = "* * * * * */15"
+"""Cron's own shortest step, a minute, would make the test wait; the sixth field counts seconds."""
+
 DOMAINS = {
     "judged": "",
     "hasty": "execution_timeout=timedelta(seconds=10)",
     "revived": "",
     "submitted": f'conn_id="{SUBMIT_CONNECTION}"',
     "asking": "",
+    "fed": "",
 }
 """Domain -> what its DAG file says beside the common."""
+
+SCHEDULES = {"fed": EVERY_15_S}
 
 _DAG_FILE = '''"""A trial of the end-to-end tests: an Airflow DAG of the domain {domain}."""
 
@@ -36,7 +44,7 @@ from datetime import UTC, datetime, timedelta
 from lakehouse_airflow.factory import build_domain_dag
 
 dag = build_domain_dag(
-    "{domain}", schedule="0 0 * * *", start_date=datetime(2013, 1, 1, tzinfo=UTC), owner="tests", {more}
+    "{domain}", schedule="{schedule}", start_date=datetime(2013, 1, 1, tzinfo=UTC), owner="tests", {more}
 )
 '''
 
@@ -50,12 +58,16 @@ def add_specs(tables: Path) -> None:
     write_specs(tables, _bronze("revived"), domain="revived")
     write_specs(tables, _bronze("submitted"), _silver("submitted"), domain="submitted")
     write_specs(tables, {**_bronze("asking"), "on_drift": "evolve", "evolve": "ask"}, domain="asking")
+    topic = {"kafka": CLUSTER, "topics": [TOPIC], "format": "json"}
+    by_offset = {"columns": {**READINGS, "sent": {"type": "bigint", "from": "_offset"}}, "sequence_by": ["sent"]}
+    write_specs(tables, {**_bronze("fed"), "source": topic}, {**_silver("fed"), **by_offset}, domain="fed")
 
 
 def add_dags(dags: Path) -> None:
     """Add the DAG files of the trial domains to a folder of DAG files."""
     for domain, arguments in DOMAINS.items():
-        (dags / f"{domain}.py").write_text(_DAG_FILE.format(domain=domain, more=arguments))
+        schedule = SCHEDULES.get(domain, "0 0 * * *")
+        (dags / f"{domain}.py").write_text(_DAG_FILE.format(domain=domain, schedule=schedule, more=arguments))
 
 
 def deliver(
