@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 # Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
 .NOTPARALLEL:
-.PHONY: help machine setup demo demo-kafka up down test spark e2e unit faults bench lint s3 kafka
+.PHONY: help machine setup demo demo-kafka up down test spark e2e unit faults bench lint kafka
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,9 +52,6 @@ lint: setup ## ruff, mypy and the import contracts
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m mypy
 	@.venv/bin/lint-imports
-
-s3: setup ## the jars that S3-compatible storage needs (645 MB)
-	@$(PYTHON) -m embedded.jars --s3
 
 kafka: setup ## a Kafka broker of our own, for tests and the Kafka demo (43 MB)
 	@$(PYTHON) -m embedded.jars --kafka-broker

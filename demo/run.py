@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import date, timedelta
+from pathlib import Path
 
 from rich.console import Console
 
@@ -75,7 +76,7 @@ def prepare(settings: Settings, console: Console) -> None:
     """Start with an empty lakehouse, and lay the days out as the source system would deliver them."""
     if start_empty(settings.root):
         console.print(f"Deleted the tables of the last demo in {settings.root}.")
-    delivery = lay_out(settings.landing, FIRST, LAST + timedelta(days=1))
+    delivery = lay_out(Path(settings.landing), FIRST, LAST + timedelta(days=1))
     events = delivery.rows("flight_events")
     console.print(f"Laid out {FIRST} to {LAST} in {settings.landing}: {events:,} flight events, weather, planes.")
 
@@ -108,7 +109,7 @@ def explain_failures(api: AirflowApi, days: Sequence[DayOfBackfill], console: Co
 
 def check(settings: Settings, days: Sequence[DayOfBackfill]) -> list[TableOutcome]:
     """Hold every table against what it must be, worked out from the source by DuckDB alone."""
-    oracle = work_out(settings.landing, FIRST, LAST + timedelta(days=1))
+    oracle = work_out(Path(settings.landing), FIRST, LAST + timedelta(days=1))
     return outcomes(settings.root, oracle, days, oracle.counts())
 
 

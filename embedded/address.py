@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from embedded.home import Home, free_port
+from include.contracts.landing_root import LandingRoot
 from include.settings import Settings
 
 
@@ -29,7 +30,7 @@ class Address(BaseModel):
     trigger_logs: int
     spark: int
     root: Path
-    landing: Path
+    landing: LandingRoot
 
     @property
     def url(self) -> str:

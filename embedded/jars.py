@@ -1,7 +1,6 @@
 """The jars of Millrace's Spark sessions, resolved once, so that no run resolves any.
 
-    python -m embedded.jars                # into .jars: Delta's jars, Kafka's, and Millrace's own three
-    python -m embedded.jars --s3           # into .jars/s3 too: what tables on S3 need, 645 MB
+    python -m embedded.jars                # into .jars: Delta's jars, Kafka's, S3's, and Millrace's own three
     python -m embedded.jars --kafka-broker # into .jars/kafka-broker too: a broker of one's own, 43 MB
     python -m embedded.jars --into FOLDER  # for an image or a cluster
 
@@ -36,7 +35,7 @@ _EXCLUDED = {
     "kafka": f"{_SPARK_HAS_THEM},org.apache.spark:spark-t*,org.lz4:*,org.scala-lang*:*",
     "kafka-token-provider": f"{_SPARK_HAS_THEM},org.apache.kafka:*,org.scala-lang*:*",
     "kafka-broker": "",
-    "s3": _SPARK_HAS_THEM,
+    "s3": f"{_SPARK_HAS_THEM},io.netty:*,org.apache.http*:*,software.amazon.awssdk:bundle,software.amazon.s3.*:*",
 }
 """Group of jars.lock -> the dependencies that its jars are resolved without."""
 _HALF_AN_HOUR = 1800
@@ -188,16 +187,13 @@ def _sha256(path: Path) -> str:
 def main() -> None:
     """The command line: see above. Exits with 1 and the reason when something cannot be had."""
     parser = argparse.ArgumentParser(prog="python -m embedded.jars", description="Resolves the jars of Spark once.")
-    parser.add_argument("--s3", action="store_true", help="also what tables on S3 need: 645 MB, into the folder s3")
     parser.add_argument("--kafka-broker", action="store_true", help="also a Kafka broker, 43 MB, into kafka-broker")
     parser.add_argument("--into", type=Path, default=PROJECT / ".jars", help="the folder (default: %(default)s)")
     arguments = parser.parse_args()
     try:
-        for group in ("delta", "kafka", "kafka-token-provider"):
+        for group in ("delta", "kafka", "kafka-token-provider", "s3"):
             _install_group(group, arguments.into)
         _compile_own(arguments.into)
-        if arguments.s3:
-            _install_group("s3", arguments.into / "s3")
         if arguments.kafka_broker:
             _install_group("kafka-broker", arguments.into / "kafka-broker")
     except MillraceError as error:

@@ -83,8 +83,8 @@ def _wait(home: Home) -> Address:
     return Address.model_validate_json(home.address.read_text())
 
 
-def _short(path: Path) -> str:
-    return str(path.relative_to(PROJECT)) if path.is_relative_to(PROJECT) else str(path)
+def _short(place: str | Path) -> str:
+    return str(place).removeprefix(f"{PROJECT}/")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from include.contracts.landing_root import S3
 from include.contracts.spec_values import NAME
+from include.control.landing import landing_of
 from include.errors import SpecError
 from include.settings import Settings
 from include.specs.inference import infer_spec
@@ -19,11 +21,11 @@ def inferred_spec(folder: str, table: str | None, settings: Settings) -> tuple[s
         NotReadyError: there is nothing in the folder to guess from.
         BadInputError: its files cannot be read.
     """
-    name = table or f"bronze.{re.sub(r'[^a-z0-9]+', '_', folder.lower()).strip('_')}"
+    name = table or f"bronze.{re.sub(r'[^a-z0-9]+', '_', folder.removeprefix(S3).lower()).strip('_')}"
     if not re.fullmatch(rf"bronze\.{NAME}", name):
         msg = f"{name!r} is no name of a bronze table; write --table bronze.<name> in small letters, digits and _"
         raise SpecError(msg)
-    return name, infer_spec(settings.landing, folder, name)
+    return name, infer_spec(landing_of(folder, settings.landing), folder.strip("/"), name)
 
 
 def write_spec(tables: Path, domain: str, name: str, text: str) -> Path:

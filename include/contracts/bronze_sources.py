@@ -31,7 +31,7 @@ class LandingSource(SpecPart):
     """Where a source system delivers files, and in which form.
 
     Attributes:
-        landing: folder under the landing root.
+        landing: folder under the landing root, or a prefix of a bucket: `s3://bucket/prefix`.
         path: folder of one interval below it, by Python format fields of `interval_start` and `interval_end`; without
             such a field every run takes whatever is new in the folder.
         files: glob of the file names in the folder and below, or with a slash of their paths; others are left alone.

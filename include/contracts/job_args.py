@@ -7,6 +7,7 @@ from pathlib import Path
 
 from include.contracts.command_line import CommandLine
 from include.contracts.interval import Instant, Interval
+from include.contracts.landing_root import LandingRoot
 
 
 class Job(StrEnum):
@@ -50,7 +51,7 @@ class JobArgs(CommandLine):
     interval_end: Instant
     run_id: str
     root: Path
-    landing: Path
+    landing: LandingRoot
     tables: Path
     report: Path
     reprocess: bool = False

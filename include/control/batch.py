@@ -37,7 +37,7 @@ class FileFact(BaseModel):
         path: relative to the landing root.
         size: bytes.
         mtime_ns: modification time, which only saves reading a file again whose identity is known.
-        checksum: SHA-256 of the content.
+        checksum: SHA-256 of the content, or `etag:` and the entity tag of an object in a bucket.
         defect: why the file cannot be loaded; empty for a sound one.
         columns: the file's own columns in order, where its format says them (CSV, Parquet, Avro).
         layout: how its content lies where files of one format differ: `JSON_ARRAY`, or a digest of its columns' types.

@@ -25,7 +25,7 @@ class FileState:
         seen_at: when an attempt first met it.
         interval: the interval that it was last planned for.
         size: bytes.
-        checksum: SHA-256 of the content.
+        checksum: SHA-256 of the content, or the entity tag of an object in a bucket.
         tries: how often it was planned, or failed.
         batch_seq: the batch that loaded it; of a file that changed and then failed, the one that loaded it before.
         version: the table version which that batch made.

@@ -6,13 +6,12 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from include.contracts.bronze_sources import LandingSource
 from include.contracts.interval import Interval
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
-from include.control.landing import is_as_listed, list_files, same_listing
+from include.control.landing import Landing, is_as_listed, list_files, same_listing
 from include.control.ledger import Failure
 from include.errors import BadInputError
 
@@ -47,7 +46,7 @@ class FilePlan:
 
 def plan_files(
     spec: BronzeSpec,
-    landing: Path,
+    landing: Landing,
     interval: Interval,
     loaded: Sequence[FileFact],
     failures: Mapping[str, Failure],
@@ -57,7 +56,7 @@ def plan_files(
 
     Args:
         spec: the bronze table.
-        landing: the landing root.
+        landing: where the files lie.
         interval: the interval of the run.
         loaded: every content that was loaded, oldest first.
         failures: the files that could not be loaded before this run.
@@ -93,14 +92,15 @@ def plan_files(
     )
 
 
-def require_as_loaded(spec: BronzeSpec, files: Iterable[FileFact], landing: Path, look: Look) -> None:
+def require_as_loaded(spec: BronzeSpec, files: Iterable[FileFact], landing: Landing, look: Look) -> None:
     """Whether files still hold what a batch loaded, so that its records can be read once more.
 
     Raises:
         BadInputError: one has other content, or is gone.
     """
     for file in files:
-        if not is_as_listed(file, landing) and look(file).checksum != file.checksum:
+        now = landing.listed(file.path)
+        if now is None or not (same_listing(now, {file.path: file}) or look(now).checksum == file.checksum):
             msg = (
                 f"{spec.table}: {file.path} changed after a batch had loaded it, before its records were counted. "
                 f"Put the content with sha256 {file.checksum[:12]} ({file.size} bytes) back, then clear this task."
@@ -139,7 +139,7 @@ def split_by_age(files: Sequence[FileFact], source: LandingSource) -> tuple[list
 
 
 def _look_at_one_batch(
-    files: Sequence[FileFact], source: LandingSource, landing: Path, look: Look
+    files: Sequence[FileFact], source: LandingSource, landing: Landing, look: Look
 ) -> tuple[list[FileFact], list[FileFact]]:
     """Look at files until those that can be loaded fill a batch: (whole files, those that changed meanwhile)."""
     whole: list[FileFact] = []

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow.parquet as pq
@@ -19,8 +18,9 @@ from include.contracts.bronze_sources import LandingSource
 from include.contracts.table_spec import BronzeSpec
 from include.control.avro_files import MAGIC, read_avro
 from include.control.batch import JSON_ARRAY, FileFact
-from include.control.compression import PackingCheck, unpacked
+from include.control.compression import PackingCheck, packing_of, unpacked
 from include.control.json_arrays import is_array, require_array
+from include.control.landing import LandedFile, Landing
 
 _CHUNK = 1 << 20
 _LINES_LOOKED_AT = 20
@@ -34,21 +34,22 @@ class Content(NamedTuple):
     layout: str = ""
 
 
-def inspect(file: FileFact, landing: Path, spec: BronzeSpec) -> FileFact:
+def inspect(file: FileFact, landing: Landing, spec: BronzeSpec) -> FileFact:
     """The file with its checksum, its columns, and the defect that forbids loading it, if there is one.
 
-    Every byte is read once: that is what tells a truncated file before Spark meets it.
+    Every byte is read once, but those of a bucket that need not be: that is what tells a truncated file before Spark
+    meets it.
     """
-    path = landing / file.path
+    path = LandedFile(landing, file.path)
     try:
-        checksum, defect = _read_through(path)
+        checksum, defect = _read_through(path, file.checksum)
         content, misfit = _content(path, spec) if file.size and not defect else (Content(), "")
     except FileNotFoundError:
         return file.model_copy(update={"checksum": "", "defect": "it went away while it was read"})
     return file.model_copy(update={"checksum": checksum, "defect": defect or misfit, **content._asdict()})
 
 
-def _content(path: Path, spec: BronzeSpec) -> tuple[Content, str]:
+def _content(path: LandedFile, spec: BronzeSpec) -> tuple[Content, str]:
     """(what the file says of itself, why it does not do)."""
     try:
         content = _CONTENT_OF[spec.landing_source.format](path, spec.landing_source)
@@ -59,14 +60,19 @@ def _content(path: Path, spec: BronzeSpec) -> tuple[Content, str]:
     return content, _missing_columns(content.columns, spec)
 
 
-def _read_through(path: Path) -> tuple[str, str]:
-    """(checksum, defect): the digest of the bytes as they lie there, and what is wrong with their compression."""
+def _read_through(path: LandedFile, tag: str) -> tuple[str, str]:
+    """(checksum, defect): the digest of the bytes as they lie there, and what is wrong with their compression.
+
+    Where an entity tag stands for the content, only compressed files are read to their end.
+    """
     digest, packing = hashlib.sha256(), PackingCheck(path.name)
-    with path.open("rb") as stream:
+    with path.open() as stream:
         while chunk := stream.read(_CHUNK):
             digest.update(chunk)
             packing.feed(chunk)
-    return digest.hexdigest(), packing.defect()
+            if tag and not packing_of(path.name):
+                break
+    return tag or digest.hexdigest(), packing.defect()
 
 
 def _missing_columns(columns: tuple[str, ...], spec: BronzeSpec) -> str:
@@ -76,7 +82,7 @@ def _missing_columns(columns: tuple[str, ...], spec: BronzeSpec) -> str:
     return f"has no column {', '.join(missing)}; its columns are {', '.join(columns)}: correct the file or the spec"
 
 
-def _json_content(path: Path, source: LandingSource) -> Content:
+def _json_content(path: LandedFile, source: LandingSource) -> Content:
     """JSON lines name their fields in every line; refused is only a file in which no line can be an object."""
     with _opened(path) as stream:
         if is_array(io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace")):
@@ -90,13 +96,13 @@ def _json_content(path: Path, source: LandingSource) -> Content:
     return Content()
 
 
-def _json_array(path: Path) -> Content:
+def _json_array(path: LandedFile) -> Content:
     with _opened(path) as stream:
         require_array(io.TextIOWrapper(stream, encoding="utf-8-sig"))
     return Content(layout=JSON_ARRAY)
 
 
-def _csv_content(path: Path, source: LandingSource) -> Content:
+def _csv_content(path: LandedFile, source: LandingSource) -> Content:
     if _head(path).startswith(_PARQUET_MAGIC):
         msg = f"Parquet data under the name {path.name}; the spec's source.format is {source.format}"
         raise ValueError(msg)
@@ -117,7 +123,7 @@ def _csv_dialect(source: LandingSource) -> dict[str, Any]:
     return {"delimiter": source.delimiter, "quotechar": source.quote, "doublequote": doubled, "escapechar": escape}
 
 
-def _require_encoding(path: Path, source: LandingSource) -> None:
+def _require_encoding(path: LandedFile, source: LandingSource) -> None:
     """Whether the file is text of the source's encoding to its end: Spark would put a mark for what is not.
 
     Raises:
@@ -134,23 +140,24 @@ def _require_encoding(path: Path, source: LandingSource) -> None:
             raise ValueError(msg) from error
 
 
-def _parquet_content(path: Path, source: LandingSource) -> Content:
+def _parquet_content(path: LandedFile, source: LandingSource) -> Content:
     if not _head(path).startswith(_PARQUET_MAGIC):
         msg = f"{path.name} is not a Parquet file; the spec's source.format is {source.format}"
         raise ValueError(msg)
     try:
-        schema = pq.read_schema(path)
+        with path.open() as content:
+            schema = pq.read_schema(content)
     except (ValueError, OSError) as error:  # Arrow raises either, for one footer or the other
         msg = f"not a sound Parquet file ({str(error).strip()}); have it delivered again"
         raise ValueError(msg) from error
     return Content(tuple(schema.names), _digest([str(kind) for kind in schema.types]))
 
 
-def _avro_content(path: Path, source: LandingSource) -> Content:
+def _avro_content(path: LandedFile, source: LandingSource) -> Content:
     if not _head(path).startswith(MAGIC):
         msg = f"{path.name} is not an Avro file; the spec's source.format is {source.format}"
         raise ValueError(msg)
-    with path.open("rb") as stream:
+    with path.open() as stream:
         fields = read_avro(stream)
     return Content(tuple(field.name for field in fields), _digest([field.kind for field in fields]))
 
@@ -160,14 +167,14 @@ def _digest(kinds: list[Any]) -> str:
     return hashlib.sha256(json.dumps(kinds, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _head(path: Path) -> bytes:
+def _head(path: LandedFile) -> bytes:
     with _opened(path) as stream:
         return stream.read(4)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    with path.open("rb") as stored, unpacked(path.name, stored) as content:
+def _opened(path: LandedFile) -> Iterator[BinaryIO]:
+    with path.open() as stored, unpacked(path.name, stored) as content:
         yield content
 
 

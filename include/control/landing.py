@@ -3,84 +3,176 @@
 from __future__ import annotations
 
 import fnmatch
-import os
-import stat
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import BinaryIO, Protocol
 
 from include.contracts.bronze_sources import LandingSource
 from include.contracts.interval import Interval
+from include.contracts.landing_root import S3
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
+from include.control.local_landing import LocalLanding
 from include.errors import NotReadyError
 
 UNFINISHED = (".tmp", ".partial", ".crc", "._COPYING_", ".inprogress")
 """Endings of files and folders that a source system is still writing, or that are no data."""
 
-
-def interval_folder(source: LandingSource, landing: Path, interval: Interval) -> Path:
-    """The folder into which the source delivers the interval's files."""
-    return landing / source.landing / source.path.format(interval_start=interval.start, interval_end=interval.end)
+_SET_ASIDE = re.compile(rf"(?:^|/)[._]|(?:{'|'.join(map(re.escape, UNFINISHED))})(?:/|$)")
+"""A path with a part that is hidden or unfinished: Spark's own writers keep theirs in `_temporary`."""
 
 
-def list_files(spec: BronzeSpec, landing: Path, interval: Interval) -> tuple[FileFact, ...]:
-    """The interval's files by name, with size and time; nothing is read.
+@dataclass(frozen=True)
+class LandedFile:
+    """The content of one landing file.
+
+    Attributes:
+        landing: where it lies.
+        path: its path, as the ledger has it.
+    """
+
+    landing: Landing
+    path: str
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return PurePosixPath(self.path).name
+
+    @property
+    def suffix(self) -> str:
+        """How its name ends, such as `.gz`."""
+        return PurePosixPath(self.path).suffix
+
+    def open(self) -> BinaryIO:
+        """Its bytes as they lie there.
+
+        Raises:
+            FileNotFoundError: there is none any more.
+        """
+        return self.landing.open(self.path)
+
+
+class Landing(Protocol):
+    """Where files are delivered.
+
+    Attributes:
+        path_root: what the path of each file begins with, empty where paths are relative to the landing root.
+        spark_root: what Spark's address of it begins with instead.
+        spark_options: what Spark's reader must be told to reach it; no secrets.
+    """
+
+    path_root: str
+    spark_root: str
+
+    @property
+    def spark_options(self) -> Mapping[str, str]:
+        """What Spark's reader must be told to reach it; no secrets."""
+
+    def place(self, folder: str) -> str:
+        """The folder as a person finds it."""
+
+    def files(self, folder: str, wanted: Callable[[str], bool]) -> Iterable[FileFact] | None:
+        """The files in the folder and below whose paths below it are wanted; None where there is no such folder."""
+
+    def listed(self, path: str) -> FileFact | None:
+        """A file as a listing shows it now; None where there is none any more."""
+
+    def open(self, path: str) -> BinaryIO:
+        """The content of a file.
+
+        Raises:
+            FileNotFoundError: there is none any more.
+        """
+
+
+def landing_of(feed: str, root: str) -> Landing:
+    """Where a source delivers.
+
+    Args:
+        feed: its folder below the root, or a prefix of a bucket: `s3://bucket/prefix`.
+        root: the landing root.
+    """
+    if any(place.startswith(S3) for place in (feed, root)):
+        # boto3 takes as long to import as all the rest of a command, and most landing roots are folders.
+        from include.control.s3_landing import S3Landing
+
+        return S3Landing("" if feed.startswith(S3) else root)
+    return LocalLanding(root)
+
+
+def interval_folder(source: LandingSource, interval: Interval) -> str:
+    """The folder into which the source delivers the interval's files, relative to the landing root.
+
+    >>> from datetime import UTC, datetime
+    >>> day = Interval(start=datetime(2013, 1, 1, tzinfo=UTC), end=datetime(2013, 1, 2, tzinfo=UTC))
+    >>> interval_folder(LandingSource(landing="s3://lake/flights", path="{interval_start:%Y}/./", format="json"), day)
+    's3://lake/flights/2013'
+    """
+    path = source.path.format(interval_start=interval.start, interval_end=interval.end)
+    scheme, is_url, folder = f"{source.landing}/{path}".rpartition("://")
+    return f"{scheme}{is_url}{PurePosixPath(folder)}"
+
+
+def list_files(spec: BronzeSpec, landing: Landing, interval: Interval) -> tuple[FileFact, ...]:
+    """The interval's files by name, with what identifies each; nothing is read.
 
     Raises:
         NotReadyError: the interval's folder does not exist (yet).
     """
-    folder = interval_folder(spec.landing_source, landing, interval)
-    if not folder.is_dir():
+    folder = interval_folder(spec.landing_source, interval)
+    found = landing.files(folder, data_files(spec.landing_source.files))
+    if found is None:
         msg = (
-            f"{spec.table}: no landing folder {folder} for {interval}: the source has not delivered yet. "
-            "The run tries again; if the feed has moved, correct source.landing or source.path of the spec."
+            f"{spec.table}: no landing folder {landing.place(folder)} for {interval}: the source has not delivered "
+            "yet. The run tries again; if the feed has moved, correct source.landing or source.path of the spec."
         )
         raise NotReadyError(msg)
-    found = (_listed(path, landing) for path in data_paths(folder, spec.landing_source.files))
-    return tuple(sorted((file for file in found if file), key=lambda file: file.path))
+    return tuple(sorted(found, key=lambda file: file.path))
 
 
 def same_listing(file: FileFact, known: Mapping[str, FileFact]) -> bool:
-    """Whether the ledger knows a file of this path, size and time, so that it need not be read again."""
-    seen = known.get(file.path)
-    return seen is not None and (seen.size, seen.mtime_ns) == (file.size, file.mtime_ns)
+    """Whether the ledger knows a file of this path and size, and of this time or entity tag: it need not be read again.
 
-
-def is_as_listed(file: FileFact, landing: Path) -> bool:
-    """Whether a file still has the size and the time that it was listed with; not so while it is being written."""
-    try:
-        found = (landing / file.path).stat()
-    except FileNotFoundError:
-        return False
-    return (found.st_size, found.st_mtime_ns) == (file.size, file.mtime_ns)
-
-
-def data_paths(folder: Path, pattern: str) -> Iterator[str]:
-    """The paths of the data files below the folder that match, hidden and unfinished ones left out.
-
-    As text: a path object for each of 100,000 files costs seconds.
+    A bucket's listing brings the tag; a local folder's, which has none, brings the time.
     """
-    if "/" in pattern:
-        found = ((path, path.relative_to(folder).parts) for path in folder.glob(pattern))
-        yield from (str(path) for path, parts in found if not any(map(_is_set_aside, parts)))
-        return
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not _is_set_aside(name)]
-        yield from (f"{parent}/{name}" for name in fnmatch.filter(names, pattern) if not _is_set_aside(name))
+    seen = known.get(file.path)
+    if seen is None or seen.size != file.size:
+        return False
+    return seen.checksum == file.checksum if file.checksum else seen.mtime_ns == file.mtime_ns
 
 
-def _is_set_aside(name: str) -> bool:
-    """Whether a file or folder is hidden or unfinished: Spark's own writers keep theirs in `_temporary`."""
-    return name.startswith((".", "_")) or name.endswith(UNFINISHED)
+def is_as_listed(file: FileFact, landing: Landing) -> bool:
+    """Whether a file is still the one that was listed; not so while it is being written."""
+    now = landing.listed(file.path)
+    return now is not None and same_listing(now, {file.path: file})
 
 
-def _listed(path: str, landing: Path) -> FileFact | None:
-    """A file with its size and time; None where there is none any more, or it is no file."""
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return None
-    if not stat.S_ISREG(found.st_mode):
-        return None
-    relative = path.removeprefix(f"{landing}/")
-    return FileFact(path=relative, size=found.st_size, mtime_ns=found.st_mtime_ns)
+def data_files(pattern: str) -> Callable[[str], bool]:
+    """Whether the path of a file below its folder matches, and is neither hidden nor unfinished.
+
+    A pattern without a slash is that of the name, in whatever folder below.
+
+    >>> is_wanted = data_files("eu/**/*.csv")
+    >>> [is_wanted(path) for path in ("eu/a.csv", "eu/x/y/a.csv", "us/a.csv", "eu/_temporary/a.csv", "eu/a.csv.tmp")]
+    [True, True, False, False, False]
+    """
+    matches = re.compile(_as_regex(pattern if "/" in pattern else f"**/{pattern}")).fullmatch
+    return lambda path: matches(path) is not None and not is_set_aside(path)
+
+
+def is_set_aside(path: str) -> bool:
+    """Whether a part of the path is hidden or unfinished."""
+    return _SET_ASIDE.search(path) is not None
+
+
+def _as_regex(pattern: str) -> str:
+    """A glob of paths, in which `**` is any number of folders, as a regular expression."""
+    parts = [r"(?:[^/]+/)*" if part == "**" else f"{_as_name_regex(part)}/" for part in pattern.split("/")]
+    return "".join(parts).removesuffix("/")
+
+
+def _as_name_regex(part: str) -> str:
+    return fnmatch.translate(part).removeprefix("(?s:").removesuffix(r")\Z").replace(".*", "[^/]*")

@@ -19,7 +19,7 @@ from include.control.delta_log import read_commit
 from include.control.gates import Gates
 from include.control.ingest import given_up, split_by_age
 from include.control.kafka_cluster import KafkaCluster
-from include.control.landing import list_files, same_listing
+from include.control.landing import landing_of, list_files, same_listing
 from include.control.ledger import Ledger
 from include.control.offsets import count_partitions, plan_offsets, require_nothing_lost, waits_for_more
 from include.control.resolution import look
@@ -84,8 +84,8 @@ def advise(
     if isinstance(spec, BronzeSpec) and spec.reads_kafka:
         return _with_messages(base, spec, position, settings)
     if isinstance(spec, BronzeSpec):
-        listed = list_files(spec, settings.landing, interval)
         source, of_table = spec.landing_source, (spec.table, position.table_id if position else "")
+        listed = list_files(spec, landing_of(source.landing, settings.landing), interval)
         known = {**ledger.loaded_files(*of_table), **given_up(ledger.failures(*of_table), source)}
         return _with_files(base, source, listed, known)
     ranges = changed_ranges(pin_sources(spec, paths, gates, position), paths)

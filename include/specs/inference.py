@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 from collections import Counter
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 
 import duckdb
 import yaml
@@ -21,7 +23,8 @@ from include.control.avro_files import avro_fields
 from include.control.avro_schema import column_type
 from include.control.compression import unpacked
 from include.control.json_arrays import is_array
-from include.control.landing import data_paths
+from include.control.landing import Landing, data_files
+from include.control.local_landing import LocalLanding
 from include.errors import BadInputError, NotReadyError
 
 FILES_LOOKED_AT = 20
@@ -62,20 +65,20 @@ class Delivered:
 
     Attributes:
         folder: the feed's folder below the landing root.
-        paths: the files, all of one format.
+        paths: the files, all of one format: as the landing names them, or copies on this machine.
         format: `csv`, `json`, `parquet` or `avro`.
         suffix: how their names end, such as `.csv.gz`.
         by_day: whether they lie in folders such as `date=2013-01-01`.
     """
 
     folder: str
-    paths: tuple[Path, ...]
+    paths: tuple[str, ...]
     format: str
     suffix: str
     by_day: bool
 
 
-def infer_spec(landing: Path, folder: str, table: str) -> str:
+def infer_spec(landing: Landing, folder: str, table: str) -> str:
     """The text of a spec of `table` for the files below `<landing>/<folder>`, which `lakehouse check` accepts.
 
     Raises:
@@ -83,11 +86,14 @@ def infer_spec(landing: Path, folder: str, table: str) -> str:
         BadInputError: the files cannot be read as what their names say they are.
     """
     delivered = delivered_files(landing, folder)
-    try:
-        dialect, columns = _avro_columns(delivered) if delivered.format == "avro" else _columns(delivered)
-    except (duckdb.Error, ValueError) as error:
-        msg = f"the files in {landing / folder} do not read as {delivered.format}: {str(error).splitlines()[0]}"
-        raise BadInputError(msg) from error
+    with TemporaryDirectory() as scratch:
+        delivered = replace(delivered, paths=_on_this_machine(landing, delivered.paths, Path(scratch)))
+        try:
+            dialect, columns = _avro_columns(delivered) if delivered.format == "avro" else _columns(delivered)
+        except (duckdb.Error, ValueError) as error:
+            said = str(error).splitlines()[0]
+            msg = f"the files in {landing.place(folder)} do not read as {delivered.format}: {said}"
+            raise BadInputError(msg) from error
     text = _text(table, delivered, dialect, columns)
     parse_spec(yaml.safe_load(text))
     return text
@@ -105,28 +111,28 @@ def _avro_columns(delivered: Delivered) -> tuple[dict[str, object], dict[str, st
     """(nothing, column -> type) by the files' own schemas, which DuckDB cannot read; the newest file's word counts."""
     found: dict[str, str] = {}
     for path in delivered.paths:
-        with path.open("rb") as stream:
+        with Path(path).open("rb") as stream:
             found |= {field.name: column_type(field.kind) for field in avro_fields(stream)}
     return {}, found
 
 
-def delivered_files(landing: Path, folder: str) -> Delivered:
+def delivered_files(landing: Landing, folder: str) -> Delivered:
     """The last files below the folder, of the format that most of them have.
 
     Raises:
         NotReadyError: there are none.
     """
-    root = landing / folder
-    known = sorted(path for path in map(Path, data_paths(root, "*")) if _suffix(path))
+    known = sorted(file.path for file in landing.files(folder, data_files("*")) or () if _suffix(file.path))
     if not known:
         msg = (
-            f"{root} holds no file that ends in {', '.join(_FORMATS)} (CSV and JSON also with .gz or .zst): a spec is "
-            "guessed from what was delivered. Name a folder below the landing root (LAKEHOUSE_LANDING)."
+            f"{landing.place(folder)} holds no file that ends in {', '.join(_FORMATS)} (CSV and JSON also with .gz or "
+            ".zst): a spec is guessed from what was delivered. Name a folder below the landing root "
+            "(LAKEHOUSE_LANDING)."
         )
         raise NotReadyError(msg)
     ((suffix, _),) = Counter(map(_suffix, known)).most_common(1)
     paths = [path for path in known if _suffix(path) == suffix][-FILES_LOOKED_AT:]
-    by_day = all(_DAY_FOLDER.fullmatch(path.relative_to(root).parts[0]) for path in paths)
+    by_day = all(_DAY_FOLDER.fullmatch(path.removeprefix(f"{folder}/").split("/")[0]) for path in paths)
     return Delivered(folder, tuple(paths), _FORMATS[f".{suffix.split('.')[1]}"], suffix, by_day)
 
 
@@ -141,21 +147,36 @@ def spark_type(kind: str) -> str:
     return "timestamp" if kind.startswith("TIMESTAMP") else _TYPES.get(kind, "string")
 
 
-def _suffix(path: Path) -> str:
+def _on_this_machine(landing: Landing, paths: tuple[str, ...], scratch: Path) -> tuple[str, ...]:
+    """The files' own paths; of files in a bucket, those of copies in `scratch`."""
+    return tuple(_copied(landing, path, scratch / str(number)) for number, path in enumerate(paths))
+
+
+def _copied(landing: Landing, path: str, folder: Path) -> str:
+    if isinstance(landing, LocalLanding):
+        return landing.place(path)
+    folder.mkdir()
+    copy = folder / PurePosixPath(path).name
+    with landing.open(path) as content, copy.open("wb") as target:
+        shutil.copyfileobj(content, target)
+    return str(copy)
+
+
+def _suffix(path: str) -> str:
     """`.csv` or `.csv.gz` and the like; empty for a file of no known format."""
-    found = re.search(r"(\.[a-z]+?)(\.gz|\.zst)?$", path.name)
+    found = re.search(r"(\.[a-z]+?)(\.gz|\.zst)?$", path)
     return found[0] if found and found[1] in _FORMATS else ""
 
 
 def _relation(delivered: Delivered) -> str:
-    paths = ", ".join("'" + str(path).replace("'", "''") + "'" for path in delivered.paths)
+    paths = ", ".join("'" + path.replace("'", "''") + "'" for path in delivered.paths)
     lines = "auto" if delivered.format == "json" and any(map(_is_array, delivered.paths)) else "newline_delimited"
     more = {"csv": ", sample_size = -1", "json": f", format = '{lines}'", "parquet": ""}[delivered.format]
     return f"read_{delivered.format}([{paths}], union_by_name = true, hive_partitioning = false{more})"
 
 
-def _is_array(path: Path) -> bool:
-    with path.open("rb") as stored, unpacked(path.name, stored) as content:
+def _is_array(path: str) -> bool:
+    with Path(path).open("rb") as stored, unpacked(path, stored) as content:
         return is_array(io.TextIOWrapper(content, encoding="utf-8-sig", errors="replace"))
 
 
@@ -164,7 +185,7 @@ def _dialect(reader: duckdb.DuckDBPyConnection, delivered: Delivered) -> dict[st
     if delivered.format != "csv":
         return {}
     query = "SELECT Delimiter, HasHeader FROM sniff_csv(?)"
-    delimiter, header = reader.execute(query, [str(delivered.paths[-1])]).fetchone() or (",", True)
+    delimiter, header = reader.execute(query, [delivered.paths[-1]]).fetchone() or (",", True)
     return {**({"delimiter": delimiter} if delimiter != "," else {}), **({} if header else {"header": False})}
 
 

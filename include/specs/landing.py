@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 from include.contracts.bronze_sources import LandingSource
+from include.contracts.landing_root import S3
 from include.specs.columns import Document
 from include.specs.problem import Finding
 
@@ -37,7 +38,15 @@ def is_continuous(document: Document) -> bool:
 
 
 def _check_folder(key: str, text: str) -> Iterator[Finding]:
-    folder = PurePosixPath(text)
+    scheme, is_url, rest = text.rpartition("://")
+    if is_url and (key == "path" or f"{scheme}://" != S3):
+        yield Finding(
+            ("source", key),
+            "only landing may be an address, and only of a bucket",
+            text,
+            "write landing: s3://bucket/prefix",
+        )
+    folder = PurePosixPath(rest)
     if folder.is_absolute() or ".." in folder.parts:
         yield Finding(
             ("source", key), "the folder must lie below the landing root", text, "write it as a relative path"

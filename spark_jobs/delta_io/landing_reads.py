@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from functools import reduce
-from pathlib import Path
+from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from include.contracts.bronze_sources import LandingSource
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import JSON_ARRAY, FileFact
+from include.control.landing import Landing
 from spark_jobs.delta_io.json_arrays import json_elements
 from spark_jobs.transforms.records import CORRUPT, RECORD, nested_as_json, parse_columns, parse_json
 
@@ -22,11 +23,13 @@ SOURCE_FILE = "_source_file"
 BLOCK_START = "_block_start"
 """Where the split that held the record starts in its file, in bytes."""
 
-_PLAIN = re.compile(r"[A-Za-z0-9_./=-]+")
+_PLAIN = re.compile(r"[A-Za-z0-9_./=:-]+")
 """A path that is written the same in a URI, so that no row has to be decoded."""
 
+_OF_GLOBS = re.compile(r"[\\*?\[\]{}]")
 
-def read_landing(session: SparkSession, spec: BronzeSpec, landing: Path, files: tuple[FileFact, ...]) -> DataFrame:
+
+def read_landing(session: SparkSession, spec: BronzeSpec, landing: Landing, files: tuple[FileFact, ...]) -> DataFrame:
     """The records of `files`: declared columns, `_rescued`, `_corrupt_record`, `_source_file`, `_block_start`.
 
     Files whose own columns (CSV, Parquet, Avro) or layouts differ are read apart and put together by name.
@@ -34,17 +37,27 @@ def read_landing(session: SparkSession, spec: BronzeSpec, landing: Path, files: 
     groups: dict[tuple[tuple[str, ...], str], list[str]] = defaultdict(list)
     for file in files:
         if file.size:
-            groups[file.columns, file.layout].append(str(landing / file.path))
+            groups[file.columns, file.layout].append(spark_path(landing, file.path))
     frames = [_read_group(session, spec, landing, *alike, paths) for alike, paths in sorted(groups.items())]
     return reduce(DataFrame.unionByName, frames) if frames else _no_records(session, spec)
 
 
+def spark_path(landing: Landing, path: str) -> str:
+    """Where Spark finds a file. One called a*.json is that one: as a glob, it would bring the rows of others too."""
+    return _OF_GLOBS.sub(r"\\\g<0>", landing.spark_root + path.removeprefix(landing.path_root))
+
+
+def source_path(landing: Landing, found: str) -> str:
+    """The file that Spark names in an error, by its path as the ledger has it."""
+    return landing.path_root + unquote(found).removeprefix(landing.spark_root)
+
+
 def _read_group(
-    session: SparkSession, spec: BronzeSpec, landing: Path, columns: tuple[str, ...], layout: str, paths: list[str]
+    session: SparkSession, spec: BronzeSpec, landing: Landing, columns: tuple[str, ...], layout: str, paths: list[str]
 ) -> DataFrame:
     kinds = {name: column.type for name, column in spec.columns.items()}
     # recursiveFileLookup keeps folder names such as date=2013-01-01 from becoming columns.
-    reader = session.read.option("recursiveFileLookup", "true")
+    reader = session.read.options(recursiveFileLookup="true", **landing.spark_options)
     origin = _origin(landing, paths)
     if layout == JSON_ARRAY:
         whole = reader.text(paths, wholetext=True).select("value", *origin)
@@ -75,13 +88,13 @@ def _csv_options(source: LandingSource) -> dict[str, str]:
     }
 
 
-def _origin(landing: Path, paths: list[str]) -> tuple[Column, Column]:
+def _origin(landing: Landing, paths: list[str]) -> tuple[Column, Column]:
     path = F.col("_metadata.file_path")  # a URI, with one slash after file: or three
     if not all(_PLAIN.fullmatch(one) for one in paths):
         # url_decode alone would turn a plus in a name into a blank.
         path = F.url_decode(F.replace(path, F.lit("+"), F.lit("%2B")))
-    begin = F.instr(path, str(landing)) + len(str(landing)) + 1
-    file = F.substring(path, begin, F.length(path))
+    begin = F.instr(path, landing.spark_root) + len(landing.spark_root)
+    file = F.concat(F.lit(landing.path_root), F.substring(path, begin, F.length(path)))
     return file.alias(SOURCE_FILE), F.col("_metadata.file_block_start").alias(BLOCK_START)
 
 

@@ -15,17 +15,17 @@ from include.control.batch import BatchSources, FileFact, StreamPosition, Winner
 from include.control.delta_log import read_commit
 from include.control.ingest import FilePlan, plan_files, require_as_loaded
 from include.control.inspection import inspect
-from include.control.landing import list_files
+from include.control.landing import landing_of, list_files
 from include.errors import BadInputError, MillraceError, NotReadyError
 from spark_jobs.delta_io.batches import BatchPlan
 from spark_jobs.delta_io.json_arrays import no_array_in
-from spark_jobs.delta_io.landing_reads import SOURCE_FILE, read_landing
+from spark_jobs.delta_io.landing_reads import SOURCE_FILE, read_landing, source_path
 from spark_jobs.layers.file_rows import quarantined_of_files, rows_of_files
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.drift import drift_of
 from spark_jobs.transforms.records import with_line_position
 
-_UNREADABLE = re.compile(r"FAILED_READ_FILE[^]]*\].*?file:/*(/\S+?)\.?\s", re.DOTALL)
+_UNREADABLE = re.compile(r"FAILED_READ_FILE[^]]*\].*?(?:file:/*(?=/)|(?=s3a:))(\S+?)\.?\s", re.DOTALL)
 
 
 class UnreadableFileError(BadInputError):
@@ -45,7 +45,7 @@ class LandingRecords:
         self._context = context
         self._spec = spec
         self.files = FilePlan()
-        self._landing = context.args.landing.resolve()
+        self._landing = landing_of(spec.landing_source.landing, context.args.landing)
         # A file is read through once a run, however many batches it takes.
         self._inspected = cache(partial(inspect, landing=self._landing, spec=spec))
         self._unreadable: dict[str, str] = {}
@@ -120,7 +120,7 @@ class LandingRecords:
         """(the file that made a write fail, what is wrong with it); empty where the error names none."""
         if found := _UNREADABLE.search(f"{error} "):
             reason = f"Spark cannot read it to its end: {str(error).splitlines()[0][:300]}"
-            return found[1].removeprefix(f"{self._landing}/"), reason
+            return source_path(self._landing, found[1]), reason
         if drift := drift_of(error):
             path, values = drift
             return path, f"values that fit no column: {values[:300]}; declare them, or set on_drift: rescue"

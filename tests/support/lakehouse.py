@@ -30,10 +30,11 @@ RUN: dict[Job, RunJob] = {
 
 @dataclass
 class Lakehouse:
-    """One lakehouse below `folder`; needs a running Spark session."""
+    """One lakehouse below `folder`, whose files land there too if not in a bucket; needs a running Spark session."""
 
     folder: Path
     reports: list[JobReport] = field(default_factory=list)
+    landing: str = ""
 
     @property
     def paths(self) -> LakehousePaths:
@@ -60,7 +61,7 @@ class Lakehouse:
             interval_end=day(number).end,
             run_id=f"test of day {number}",
             root=self.folder / "lake",
-            landing=self.folder / "landing",
+            landing=self.landing or self.folder / "landing",
             tables=self.folder / "tables",
             report=self.folder / "reports" / f"{table}.{len(self.reports)}.json",
             **more,

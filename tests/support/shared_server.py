@@ -15,6 +15,7 @@ from embedded.airflow import clean_environment
 from embedded.home import Home, free_port
 from embedded.spark_server import SparkServer, stop_spark
 from include.settings import Settings
+from tests.support.s3 import CREDENTIALS
 
 HOME = "MILLRACE_TEST_SPARK_HOME"
 
@@ -41,7 +42,7 @@ def shared_server() -> SparkServer:
     server = SparkServer(home, Settings().jars, port, memory="3g")
     with FileLock(home.path / "start.lock"):
         if not server.is_alive():
-            server.start(clean_environment())
+            server.start({**clean_environment(), **CREDENTIALS})
             server.wait()
     return server
 

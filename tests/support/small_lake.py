@@ -16,6 +16,7 @@ from include.control.gates import GateResult, Gates
 from include.control.inspection import inspect
 from include.control.landing import list_files
 from include.control.ledger import Ledger
+from include.control.local_landing import LocalLanding
 from include.paths import LakehousePaths
 
 ROW = FileRows(read=1, written=1)
@@ -29,7 +30,8 @@ def commit_batch(root: Path, landing: Path, spec: BronzeSpec, interval: Interval
     if latest_version(table) < 0:
         DeltaTable.create(str(table), COLUMNS)
     delta = DeltaTable(str(table))
-    files = tuple(inspect(file, landing, spec) for file in list_files(spec, landing, interval))
+    place = LocalLanding(str(landing))
+    files = tuple(inspect(file, place, spec) for file in list_files(spec, place, interval))
     intent = Intent(
         table=spec.table,
         table_id=str(delta.metadata().id),

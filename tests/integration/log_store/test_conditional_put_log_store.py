@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import boto3
 import pytest
-from botocore.config import Config
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 
-from embedded.home import free_port
-from include.settings import Settings
 from tests.support.log_store_race.log import Log
 from tests.support.log_store_race.race import CONDITIONAL_PUT, Classpath, Race, commit_name, lost
+from tests.support.s3 import s3_bucket
 
-pytestmark = pytest.mark.skipif(
-    not any((Settings().jars / "s3").glob("hadoop-aws-*.jar")), reason="needs the jars for S3 (645 MB): run `make s3`"
-)
 FIRST = commit_name(0)
 FIVE_MB = 5 * 1024 * 1024
 ACCESS = {"fs.s3a.access.key": "testing", "fs.s3a.secret.key": "testing"}
@@ -32,31 +24,8 @@ ACCESS_BY_ENVIRONMENT = (("AWS_ACCESS_KEY_ID", "testing"), ("AWS_SECRET_ACCESS_K
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
     """An S3 server with the bucket `lake`."""
-    port = free_port()
-    server = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.log_store_race.s3_server", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        endpoint = f"http://127.0.0.1:{port}"
-        client(endpoint).create_bucket(Bucket="lake")
-        yield endpoint
-    finally:
-        server.terminate()
-        server.wait(timeout=20)
-
-
-def client(endpoint: str) -> Any:
-    """A client that keeps trying while the server starts."""
-    return boto3.client(
-        "s3",
-        endpoint_url=endpoint,
-        region_name="us-east-1",
-        aws_access_key_id="testing",
-        aws_secret_access_key="testing",
-        config=Config(retries={"max_attempts": 12}),
-    )
+    with s3_bucket("lake") as bucket:
+        yield bucket.endpoint
 
 
 @pytest.fixture
@@ -142,5 +111,5 @@ def test_a_client_without_conditional_puts_is_refused_with_the_way_out(
     off = {"fs.s3a.create.conditional.enabled": "false", "fs.s3a.impl.disable.cache": "true"}
     log = Log(java, CONDITIONAL_PUT, folder, {**settings, **ACCESS, **off})
 
-    with pytest.raises(Py4JJavaError, match=r"Use hadoop-aws 3\.4\.2 or later \(make s3\) and leave fs\.s3a"):
+    with pytest.raises(Py4JJavaError, match=r"Use hadoop-aws 3\.4\.2 or later \(make setup\) and leave fs\.s3a"):
         log.write(FIRST, ["{}"])

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from include.control.batch import JSON_ARRAY, FileFact
 from include.control.inspection import inspect
+from include.control.local_landing import LocalLanding
 from spark_jobs.delta_io.json_arrays import no_array_in
 from spark_jobs.delta_io.landing_reads import BLOCK_START, SOURCE_FILE, read_landing
 from spark_jobs.transforms.records import with_line_position
@@ -57,12 +58,12 @@ RECORDS = st.lists(objects(VALUES) | SCALARS, min_size=1, max_size=30)
 
 def rows_of(spark: SparkSession, landing: Path, name: str, text: str) -> list[dict[str, Any]]:
     """The bronze rows of one file, in their order, with their place in it."""
-    path = landing / name
+    path, place = landing / name, LocalLanding(str(landing))
     path.write_text(text)
-    file = inspect(FileFact(path=name, size=path.stat().st_size, mtime_ns=1), landing, SPEC)
+    file = inspect(FileFact(path=name, size=path.stat().st_size, mtime_ns=1), place, SPEC)
     assert file.defect == ""
     assert (file.layout == JSON_ARRAY) == name.startswith("array")
-    records = with_line_position(read_landing(spark, SPEC, landing, (file,)))
+    records = with_line_position(read_landing(spark, SPEC, place, (file,)))
     # A day as text: Spark knows days before the year 1, which Python does not. NaN is not equal to itself.
     shown = records.withColumns({"day": F.col("day").cast("string"), "ratio": F.col("ratio").cast("string")})
     return [row.asDict() for row in shown.drop(SOURCE_FILE, BLOCK_START).orderBy("_position").collect()]
@@ -95,7 +96,7 @@ def test_an_array_that_breaks_after_it_was_looked_at_stops_the_read_and_is_named
     (tmp_path / "array.json").write_text('[{"amount": 1},')
     file = FileFact(path="array.json", size=15, mtime_ns=1, layout=JSON_ARRAY)
     with pytest.raises(Exception, match=r"not one sound JSON array: array\.json") as failed:
-        read_landing(spark, SPEC, tmp_path, (file,)).collect()
+        read_landing(spark, SPEC, LocalLanding(str(tmp_path)), (file,)).collect()
     assert no_array_in(failed.value) == "array.json"
 
 

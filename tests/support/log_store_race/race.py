@@ -28,7 +28,7 @@ class Classpath:
 
     def __str__(self) -> str:
         jars = Settings().jars
-        return os.pathsep.join([str(self.classes), f"{jars}/*", f"{jars}/s3/*", f"{spark_home()}/jars/*"])
+        return os.pathsep.join([str(self.classes), f"{jars}/*", f"{spark_home()}/jars/*"])
 
     def compile(self) -> None:
         """Compile the Java files beside this one."""

@@ -19,3 +19,16 @@ def test_another_process_has_the_same_settings(tmp_path: Path, monkeypatch: pyte
 
 def test_secrets_are_not_shown() -> None:
     assert "s3cret" not in repr(Settings(kafka={"main": {"sasl.password": "s3cret"}}))
+
+
+def test_the_landing_root_is_an_absolute_folder_or_a_prefix_of_a_bucket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for given, meant in {"feeds": f"{tmp_path}/feeds", "s3a://lake/feeds/": "s3://lake/feeds"}.items():
+        monkeypatch.setenv("LAKEHOUSE_LANDING", given)
+        assert Settings().landing == meant
+        assert Settings(**Settings().model_dump()) == Settings()
+    monkeypatch.setenv("LAKEHOUSE_LANDING", "hdfs://lake/feeds")
+    with pytest.raises(ValueError, match="hdfs://lake/feeds is no landing root: write a folder, or s3://bucket/prefix"):
+        Settings()

@@ -14,6 +14,7 @@ import pytest
 from include.control.batch import FileFact
 from include.control.inspection import inspect
 from include.control.landing import list_files
+from include.control.local_landing import LocalLanding
 from tests.support.deliveries import Deliver, deliveries_as
 from tests.support.delta_tables import day
 
@@ -31,11 +32,12 @@ def avro(kinds: dict[str, Any] = KINDS, rows: list[dict[str, Any]] = ROWS, codec
     return stored.getvalue()
 
 
-def looked_at(landing: Path, deliver: Deliver, content: bytes) -> FileFact:
+def looked_at(landing: Path, deliver: Deliver, content: bytes, name: str = "a.avro") -> FileFact:
     """A delivered Avro file, looked at."""
-    deliver("a.avro", content)
-    (file,) = list_files(deliveries_as("avro"), landing, day())
-    return inspect(file, landing, deliveries_as("avro"))
+    deliver(name, content)
+    place = LocalLanding(str(landing))
+    (file,) = list_files(deliveries_as("avro"), place, day())
+    return inspect(file, place, deliveries_as("avro"))
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz"])
@@ -62,9 +64,7 @@ def test_a_damaged_block_is_seen(landing: Path, deliver: Deliver, codec: str, pl
 
 
 def test_a_file_that_is_compressed_as_a_whole_is_refused(landing: Path, deliver: Deliver) -> None:
-    deliver("a.avro.gz", gzip.compress(avro()))
-    (file,) = list_files(deliveries_as("avro"), landing, day())
-    found = inspect(file, landing, deliveries_as("avro"))
+    found = looked_at(landing, deliver, gzip.compress(avro()), "a.avro.gz")
     assert found.defect.startswith("not an Avro file, or one that is compressed as a whole")
 
 

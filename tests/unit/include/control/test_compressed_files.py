@@ -12,6 +12,7 @@ import zstandard
 
 from include.control.inspection import inspect
 from include.control.landing import list_files
+from include.control.local_landing import LocalLanding
 from tests.support.deliveries import Deliver, deliveries_as
 from tests.support.delta_tables import day
 
@@ -30,9 +31,9 @@ every_packing = pytest.mark.parametrize(("packing", "suffix", "compress"), PACKI
 
 def defect_of(landing: Path, file_format: str = "json") -> str:
     """What forbids loading the only file of the first day."""
-    spec = deliveries_as(file_format)
-    (file,) = list_files(spec, landing, day())
-    found = inspect(file, landing, spec)
+    spec, place = deliveries_as(file_format), LocalLanding(str(landing))
+    (file,) = list_files(spec, place, day())
+    found = inspect(file, place, spec)
     assert found.checksum == hashlib.sha256((landing / file.path).read_bytes()).hexdigest()
     return found.defect
 

@@ -13,6 +13,7 @@ from include.control.batch import FileFact, Stream, Winner
 from include.control.ingest import FilePlan, Look, plan_files, require_as_loaded
 from include.control.inspection import inspect
 from include.control.ledger import Ledger
+from include.control.local_landing import LocalLanding
 from include.errors import BadInputError, ExitCode, NotReadyError
 from include.paths import LakehousePaths
 from tests.support.deliveries import Deliver
@@ -32,7 +33,8 @@ def plan(landing: Path, ledger: Ledger, table_id: str = "id", look: Look | None 
     """What the next batch of the first day would load; `source` changes the spec's."""
     spec = bronze_spec(source={**SPEC.source.model_dump(), **source})
     known = ledger.loaded_contents(spec.table, table_id), ledger.failures(spec.table, table_id)
-    return plan_files(spec, landing, day(1), *known, look or partial(inspect, landing=landing, spec=spec))
+    place = LocalLanding(str(landing))
+    return plan_files(spec, place, day(1), *known, look or partial(inspect, landing=place, spec=spec))
 
 
 def load(landing: Path, ledger: Ledger, batch_seq: int = 1, **source: object) -> tuple[FileFact, ...]:
@@ -154,15 +156,15 @@ def test_a_changed_file_makes_a_batch_of_its_own_where_it_replaces_what_it_held(
 def test_a_file_that_changed_since_it_was_loaded_cannot_be_counted_again(
     landing: Path, deliver: Deliver, ledger: Ledger
 ) -> None:
-    look = partial(inspect, landing=landing, spec=SPEC)
+    look = partial(inspect, landing=LocalLanding(str(landing)), spec=SPEC)
     path = deliver("a.json")
     loaded = load(landing, ledger)
     os.utime(path, ns=(1, 1))
-    require_as_loaded(SPEC, loaded, landing, look)
+    require_as_loaded(SPEC, loaded, LocalLanding(str(landing)), look)
     for change in (lambda: path.write_text("{}"), path.unlink):
         change()
         with pytest.raises(BadInputError, match=r"a\.json changed after a batch had loaded it.* \(18 bytes\) back"):
-            require_as_loaded(SPEC, loaded, landing, look)
+            require_as_loaded(SPEC, loaded, LocalLanding(str(landing)), look)
 
 
 def test_new_content_of_the_same_size_is_seen_too(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
@@ -232,7 +234,7 @@ def test_a_batch_takes_no_more_files_than_the_spec_says_and_looks_at_no_others(
 
     def look(file: FileFact) -> FileFact:
         looked_at.append(Path(file.path).name)
-        return inspect(file, landing, SPEC)
+        return inspect(file, LocalLanding(str(landing)), SPEC)
 
     found = plan(landing, ledger, look=look, max_files_per_batch=2)
     assert (named(found.new), named(found.broken), found.later) == (["a.json", "c.json"], ["b.json"], 2)
@@ -270,7 +272,7 @@ def test_a_file_that_grows_or_goes_while_it_is_read_waits(landing: Path, deliver
         name = Path(file.path).name
         if name == "goes.json":
             files[name].unlink()
-        found = inspect(file, landing, SPEC)
+        found = inspect(file, LocalLanding(str(landing)), SPEC)
         if name == "grows.json":
             files[name].write_text('{"order_id": "1"}\n{"order')
         return found

@@ -16,6 +16,7 @@ from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
 from include.control.inspection import inspect
 from include.control.landing import list_files
+from include.control.local_landing import LocalLanding
 from tests.support.deliveries import Deliver, deliveries_as
 from tests.support.delta_tables import contents, day
 
@@ -26,8 +27,9 @@ MEBIBYTE = 1 << 20
 
 def looked_at(spec: BronzeSpec, landing: Path) -> FileFact:
     """The only file of the first day, looked at."""
-    (file,) = list_files(spec, landing, day())
-    return inspect(file, landing, spec)
+    place = LocalLanding(str(landing))
+    (file,) = list_files(spec, place, day())
+    return inspect(file, place, spec)
 
 
 def parquet(**columns: list[object]) -> bytes:

@@ -15,6 +15,7 @@ from include.control.batch import JSON_ARRAY
 from include.control.inspection import inspect
 from include.control.json_arrays import LARGEST, is_array, require_array
 from include.control.landing import list_files
+from include.control.local_landing import LocalLanding
 from tests.support.deliveries import Deliver, deliveries_as
 from tests.support.delta_tables import day
 
@@ -117,8 +118,9 @@ def test_a_file_is_an_array_by_its_first_character(
     landing: Path, deliver: Deliver, content: bytes, layout: str, defect: str
 ) -> None:
     deliver("a.json", content)
-    (file,) = list_files(deliveries_as("json"), landing, day())
-    found = inspect(file, landing, deliveries_as("json"))
+    place = LocalLanding(str(landing))
+    (file,) = list_files(deliveries_as("json"), place, day())
+    found = inspect(file, place, deliveries_as("json"))
     assert found.layout == layout
     assert found.defect.startswith(defect)
     assert bool(found.defect) == bool(defect)

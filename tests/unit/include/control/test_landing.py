@@ -10,6 +10,7 @@ import pytest
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
 from include.control.landing import interval_folder, list_files, same_listing
+from include.control.local_landing import LocalLanding
 from include.errors import ExitCode, NotReadyError
 from tests.support.deliveries import Deliver, deliveries_as
 from tests.support.delta_tables import day
@@ -17,13 +18,13 @@ from tests.support.specs import bronze_spec
 
 
 def names(spec: BronzeSpec, landing: Path, number: int = 1) -> list[str]:
-    return [Path(file.path).name for file in list_files(spec, landing, day(number))]
+    return [Path(file.path).name for file in list_files(spec, LocalLanding(str(landing)), day(number))]
 
 
 def test_a_missing_folder_is_not_ready_and_the_message_says_what_to_do(landing: Path, deliver: Deliver) -> None:
     deliver("a.json", number=2)
     with pytest.raises(NotReadyError) as raised:
-        list_files(bronze_spec(), landing, day(1))
+        list_files(bronze_spec(), LocalLanding(str(landing)), day(1))
     said = str(raised.value)
     assert said.startswith(
         f"bronze.orders: no landing folder {landing}/orders/date=2013-01-01 for [2013-01-01T00:00:00Z"
@@ -36,24 +37,24 @@ def test_a_file_in_the_folders_place_is_not_ready_either(landing: Path) -> None:
     (landing / "orders").mkdir(parents=True)
     (landing / "orders" / "date=2013-01-01").write_text("")
     with pytest.raises(NotReadyError):
-        list_files(bronze_spec(), landing, day())
+        list_files(bronze_spec(), LocalLanding(str(landing)), day())
 
 
 def test_an_empty_folder_is_a_delivery_of_nothing(landing: Path, deliver: Deliver) -> None:
     deliver("a.json").unlink()
-    assert list_files(bronze_spec(), landing, day()) == ()
+    assert list_files(bronze_spec(), LocalLanding(str(landing)), day()) == ()
 
 
 def test_the_folder_of_an_interval_follows_the_specs_path(landing: Path) -> None:
     spec = deliveries_as("json", path="{interval_start:%Y/%j}/to-{interval_end:%d}")
-    assert interval_folder(spec.source, landing, day(2)) == landing / "orders/2013/002/to-03"
+    assert interval_folder(spec.landing_source, day(2)) == "orders/2013/002/to-03"
 
 
 def test_files_are_listed_by_name_with_path_size_and_time_and_nothing_is_read(landing: Path, deliver: Deliver) -> None:
     for name in ("b.json", "part/c.json", "a.json"):
         deliver(name, "12345")
         os.utime(deliver(name, "12345"), ns=(1, 1_357_000_000_123_456_789))
-    found = list_files(bronze_spec(), landing, day())
+    found = list_files(bronze_spec(), LocalLanding(str(landing)), day())
     assert [file.path for file in found] == [
         f"orders/date=2013-01-01/{name}" for name in ("a.json", "b.json", "part/c.json")
     ]

@@ -12,6 +12,7 @@ from include.control.batch import FileFact, Stream
 from include.control.inspection import inspect
 from include.control.landing import list_files
 from include.control.ledger import Ledger
+from include.control.local_landing import LocalLanding
 from include.control.planner import Advice, advise, spec_change_note, stream_position
 from include.errors import NotReadyError, TornLogError
 from include.paths import LakehousePaths
@@ -64,7 +65,8 @@ class Said:
 
 
 def loaded(landing: Path) -> tuple[FileFact, ...]:
-    return tuple(inspect(file, landing, BRONZE) for file in list_files(BRONZE, landing, day()))
+    place = LocalLanding(str(landing))
+    return tuple(inspect(file, place, BRONZE) for file in list_files(BRONZE, place, day()))
 
 
 def certify_bronze(root: Path, rows: int = 1) -> int:

@@ -14,13 +14,14 @@ import yaml
 import zstandard
 
 from include.contracts.table_spec import BronzeSpec, parse_spec
+from include.control.local_landing import LocalLanding
 from include.errors import BadInputError, ExitCode, NotReadyError
 from include.specs.inference import FILES_LOOKED_AT, delivered_files, infer_spec
 from tests.support.cli import Lakehouse
 
 
 def inferred(landing: Path, folder: str = "orders") -> BronzeSpec:
-    spec = parse_spec(yaml.safe_load(infer_spec(landing, folder, f"bronze.{folder}")))
+    spec = parse_spec(yaml.safe_load(infer_spec(LocalLanding(str(landing)), folder, f"bronze.{folder}")))
     assert isinstance(spec, BronzeSpec)
     return spec
 
@@ -53,7 +54,8 @@ def test_json_lines_give_every_field_of_any_line_and_nested_ones_as_text(tmp_pat
     spec = inferred(tmp_path)
     assert kinds(spec) == {"id": "bigint", "by": "string", "at": "timestamp"}
     assert (spec.landing_source.files, spec.landing_source.path) == ("*.json.gz", ".")
-    assert "no column name, so its values go to _rescued: 'Odd name'" in infer_spec(tmp_path, "orders", "bronze.orders")
+    text = infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+    assert "no column name, so its values go to _rescued: 'Odd name'" in text
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.zst", "a.ndjson.gz"])
@@ -100,19 +102,21 @@ def test_the_newest_files_of_the_commonest_format_are_looked_at_and_unfinished_o
     put(tmp_path / "orders/readme.json", "{}")
     put(tmp_path / "orders/999.csv.tmp", "no")
     put(tmp_path / "orders/_temporary/999.csv", "no")
-    found = delivered_files(tmp_path, "orders")
-    assert [path.name for path in found.paths] == [f"{number:03d}.csv" for number in range(5, FILES_LOOKED_AT + 5)]
+    found = delivered_files(LocalLanding(str(tmp_path)), "orders")
+    assert [Path(path).name for path in found.paths] == [
+        f"{number:03d}.csv" for number in range(5, FILES_LOOKED_AT + 5)
+    ]
 
 
 def test_nothing_to_guess_from_is_not_ready_and_unreadable_files_are_bad_input(tmp_path: Path) -> None:
     with pytest.raises(NotReadyError, match=r"orders holds no file that ends in \.csv"):
-        infer_spec(tmp_path, "orders", "bronze.orders")
+        infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
     put(tmp_path / "visits/a.avro", "id\n1\n")
     with pytest.raises(BadInputError, match="do not read as avro: not an Avro file"):
-        infer_spec(tmp_path, "visits", "bronze.visits")
+        infer_spec(LocalLanding(str(tmp_path)), "visits", "bronze.visits")
     put(tmp_path / "orders/a.parquet", "id\n1\n")
     with pytest.raises(BadInputError, match="do not read as parquet"):
-        infer_spec(tmp_path, "orders", "bronze.orders")
+        infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
 
 
 def test_the_command_prints_a_spec_or_writes_it_once(lakehouse: Lakehouse, place: Mapping[str, str]) -> None:

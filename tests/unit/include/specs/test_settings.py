@@ -91,6 +91,8 @@ class TestKeysAndValues:
             ({"path": "{start:%Y}"}, "source.path", "write it like date={interval_start:%Y-%m-%d}"),
             ({"path": "{interval_start"}, "source.path", "write it like"),
             ({"path": "../other"}, "source.path", "write it as a relative path"),
+            ({"landing": "hdfs://lake/orders"}, "source.landing", "write landing: s3://bucket/prefix"),
+            ({"path": "s3://lake/orders"}, "source.path", "write landing: s3://bucket/prefix"),
             ({"landing": "/etc"}, "source.landing", "write it as a relative path"),
             ({"delimiter": ""}, "source.delimiter", ""),
         ],

@@ -1,0 +1,132 @@
+"""Bronze from a bucket, on real Delta and a real S3 server: every object once, by its entity tag."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from include.control.file_states import file_states
+from include.control.ledger import Ledger
+from include.errors import Outcome
+from tests.support.lakehouse import Lakehouse, order
+from tests.support.s3 import Bucket, s3_bucket
+from tests.support.specs import bronze_document
+
+ORDERS = "bronze.orders"
+DAY = "landing/orders/date=2013-01-01"
+ODD = "a b+c[1]{2}%2B*.json"
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Bucket]:
+    with s3_bucket("first") as bucket:
+        yield bucket
+
+
+@pytest.fixture
+def bucket(store: Bucket, lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    """The bucket that the lakehouse's files land in."""
+    bucket = Bucket(store.endpoint, f"lake-{uuid4().hex[:8]}")
+    bucket.client.create_bucket(Bucket=bucket.name)
+    for name, value in bucket.environment.items():
+        monkeypatch.setenv(name, value)
+    lakehouse.landing = f"s3a://{bucket.name}/landing"
+    return bucket
+
+
+def lines(*rows: dict[str, Any]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def test_every_object_is_loaded_once_and_named_by_its_path_below_the_root(lakehouse: Lakehouse, bucket: Bucket) -> None:
+    bucket.put(f"{DAY}/{ODD}", lines(order(1, 5), order(2, "?")))
+    bucket.put(f"{DAY}/eu/d.json", lines(order(3, 7)) + "no record\n")
+    first, again = lakehouse.run(ORDERS), lakehouse.run(ORDERS)
+    assert (first.outcome, first.rows.read, first.rows.quarantined) == (Outcome.COMMITTED, 4, 1)
+    assert (again.outcome, again.version) == (Outcome.NO_OP, first.version)
+    bucket.put(f"{DAY}/late.json", lines(order(4, 9)))
+    assert lakehouse.run(ORDERS).rows.read == 1
+    assert lakehouse.rows(ORDERS, "order_id", "_source_file", "_batch_seq") == [
+        ("o1", f"orders/date=2013-01-01/{ODD}", 1),
+        ("o2", f"orders/date=2013-01-01/{ODD}", 1),
+        ("o3", "orders/date=2013-01-01/eu/d.json", 1),
+        ("o4", "orders/date=2013-01-01/late.json", 2),
+    ]
+    (refused,) = lakehouse.quarantine(ORDERS)
+    assert (refused["source"], refused["position"]) == ("orders/date=2013-01-01/eu/d.json", 2)
+
+
+def test_the_ledger_knows_each_object_by_its_entity_tag(lakehouse: Lakehouse, bucket: Bucket) -> None:
+    bucket.put(f"{DAY}/a.json", lines(order(1, 5)))
+    tag = bucket.client.head_object(Bucket=bucket.name, Key=f"{DAY}/a.json")["ETag"].strip('"')
+    lakehouse.run(ORDERS)
+    ledger = Ledger(lakehouse.paths)
+    (event,) = ledger._files.events(ORDERS, event="loaded")
+    (state,) = file_states(ledger, ORDERS, event["table_id"])
+    assert (state.checksum, state.rows and state.rows.written) == (f"etag:{tag}", 1)
+
+
+def test_other_content_under_a_loaded_name_is_refused_or_takes_the_place_of_the_old(
+    lakehouse: Lakehouse, bucket: Bucket
+) -> None:
+    bucket.put(f"{DAY}/a.json", lines(order(1, 5), order(2, 5)))
+    lakehouse.run(ORDERS)
+    bucket.put(f"{DAY}/a.json", lines(order(1, 6)))
+    refused = lakehouse.run(ORDERS)
+    assert refused.outcome is Outcome.BAD_INPUT
+    assert "a.json was loaded before with other content" in refused.message
+    source = {**bronze_document()["source"], "on_changed_file": "replace"}
+    lakehouse.specs(bronze_document(source=source))
+    assert lakehouse.run(ORDERS).outcome is Outcome.COMMITTED
+    assert lakehouse.rows(ORDERS, "order_id", "amount") == [("o1", 6)]
+
+
+def test_a_broken_object_is_named_and_the_others_are_loaded(lakehouse: Lakehouse, bucket: Bucket) -> None:
+    lakehouse.specs(bronze_document(source={**bronze_document()["source"], "files": "*.json*"}))
+    bucket.put(f"{DAY}/a.json.gz", gzip.compress(lines(order(1, 5)).encode()))
+    bucket.put(f"{DAY}/b.json.gz", gzip.compress(lines(order(2, 5)).encode())[:-9])
+    report = lakehouse.run(ORDERS)
+    assert report.outcome is Outcome.BAD_INPUT
+    assert "b.json.gz: truncated gzip" in report.message
+    assert lakehouse.rows(ORDERS, "order_id") == [("o1",)]
+
+
+def test_an_object_that_only_spark_finds_broken_is_named_and_the_others_are_loaded(
+    lakehouse: Lakehouse, bucket: Bucket
+) -> None:
+    lakehouse.specs(bronze_document(source={"landing": "orders", "files": "*.parquet", "format": "parquet"}))
+    content = io.BytesIO()
+    rows = [{name: str(value) for name, value in order(number, number).items()} for number in range(20_000)]
+    pq.write_table(pa.Table.from_pylist(rows), content, compression="none")
+    sound = content.getvalue()
+    bucket.put(f"{DAY}/a.parquet", sound)
+    bucket.put(f"{DAY}/b c.parquet", sound[:100] + b"\xff" * 2000 + sound[2100:])
+    report = lakehouse.run(ORDERS)
+    assert report.outcome is Outcome.BAD_INPUT
+    assert "b c.parquet: Spark cannot read it to its end" in report.message
+    assert len(lakehouse.rows(ORDERS, "order_id")) == 20_000
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_source_with_a_bucket_of_its_own_gives_whole_addresses(
+    lakehouse: Lakehouse, bucket: Bucket, form: str
+) -> None:
+    lakehouse.landing = ""
+    feed = f"s3://{bucket.name}/elsewhere"
+    lakehouse.specs(bronze_document(source={"landing": feed, "files": f"*.{form}", "format": form}))
+    row = {name: str(value) for name, value in order(1, 5).items()}
+    content = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist([row]), content)
+    csv = f"{','.join(row)}\n{','.join(row.values())}\n".encode()
+    bucket.put(f"elsewhere/date=2013-01-01/a.{form}", {"csv": csv, "parquet": content.getvalue()}[form])
+    assert lakehouse.run(ORDERS).outcome is Outcome.COMMITTED
+    path = f"{feed}/date=2013-01-01/a.{form}"
+    assert lakehouse.rows(ORDERS, "order_id", "amount", "_source_file") == [("o1", 5, path)]
