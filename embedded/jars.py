@@ -1,6 +1,6 @@
 """The jars of Millrace's Spark sessions, resolved once, so that no run resolves any.
 
-    python -m embedded.jars                # into .jars: Delta's jars, Kafka's, S3's, and Millrace's own two
+    python -m embedded.jars                # into .jars: Delta's jars, Kafka's, S3's, and Millrace's own three
     python -m embedded.jars --kafka-broker # into .jars/kafka-broker too: a broker of one's own, 43 MB
     python -m embedded.jars --into FOLDER  # for an image or a cluster
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from embedded.java_jar import connect_server_jar, log_store_jar
+from embedded.java_jar import connect_server_jar, formats_jar, log_store_jar
 from include.errors import MillraceError
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -131,6 +131,7 @@ def _install_group(group: str, folder: Path) -> None:
 def _compile_own(folder: Path) -> None:
     spark_jars = spark_home() / "jars"
     log_store_jar(PROJECT / "spark_jobs" / "log_store" / "src", folder, spark_jars).build()
+    formats_jar(PROJECT / "spark_jobs" / "formats" / "src", folder, spark_jars).build()
     connect_server_jar(PROJECT / "embedded" / "connect_server", folder, spark_jars).build()
 
 

@@ -79,6 +79,13 @@ def log_store_jar(sources: Path, jars: Path, spark_jars: Path) -> JavaJar:
     return JavaJar(jars / "millrace-log-store.jar", sources, classpath)
 
 
+def formats_jar(sources: Path, jars: Path, spark_jars: Path) -> JavaJar:
+    """The jar of what Spark cannot read by itself, in `jars`."""
+    needed = ("hadoop-client-api-*", "jackson-core-2*", "spark-sql-api_*", "zstd-jni-*")
+    classpath = tuple(jar for name in needed for jar in spark_jars.glob(f"{name}.jar"))
+    return JavaJar(jars / "millrace-formats.jar", sources, classpath)
+
+
 def connect_server_jar(sources: Path, jars: Path, spark_jars: Path) -> JavaJar:
     """The jar of the Spark Connect server's main class, in `jars`."""
     needed = (

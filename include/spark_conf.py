@@ -36,6 +36,8 @@ LAUNCH = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -Dderby.system.home=/tmp",
     "spark.executorEnv.TZ": "UTC",
+    # Hadoop finds its other codecs by itself; its own for .zst needs a native library that pip's pyspark does not have.
+    "spark.hadoop.io.compression.codecs": "io.millrace.formats.ZstdCodec",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",

@@ -35,7 +35,8 @@ class LandingSource(SpecPart):
         path: folder of one interval below it, by Python format fields of `interval_start` and `interval_end`; without
             such a field every run takes whatever is new in the folder.
         files: glob of the file names in the folder and below, or with a slash of their paths; others are left alone.
-        format: `json` (one object a line), `csv` (with a header line) or `parquet`; `.gz` files are read as they are.
+        format: `json` (one object a line, or one array of objects), `csv` (with a header line), `parquet` or `avro`;
+            JSON and CSV files whose names end in `.gz` or `.zst` are unpacked.
         delimiter: of CSV files.
         quote: of CSV files: what stands around a value that holds a delimiter.
         escape: of CSV files: what stands before a quote within a value; a doubled quote by default.
@@ -55,7 +56,7 @@ class LandingSource(SpecPart):
     landing: str
     path: str = "date={interval_start:%Y-%m-%d}"
     files: str = "*"
-    format: Literal["json", "csv", "parquet"]
+    format: Literal["json", "csv", "parquet", "avro"]
     delimiter: Character = ","
     quote: Character = '"'
     escape: Character = '"'

@@ -39,7 +39,8 @@ class FileFact(BaseModel):
         mtime_ns: modification time, which only saves reading a file again whose identity is known.
         checksum: SHA-256 of the content, or `etag:` and the entity tag of an object in a bucket.
         defect: why the file cannot be loaded; empty for a sound one.
-        columns: the file's own columns in order, where its format says them (CSV, Parquet).
+        columns: the file's own columns in order, where its format says them (CSV, Parquet, Avro).
+        layout: how its content lies where files of one format differ: `JSON_ARRAY`, or a digest of its columns' types.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -50,6 +51,11 @@ class FileFact(BaseModel):
     checksum: str = ""
     defect: str = ""
     columns: tuple[str, ...] = ()
+    layout: str = ""
+
+
+JSON_ARRAY = "array"
+"""The layout of a JSON file that is one array; JSON lines have none to name."""
 
 
 OffsetRanges = dict[str, dict[int, tuple[int, int]]]

@@ -4,52 +4,60 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import hashlib
 import io
-import zlib
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow.parquet as pq
 
 from include.contracts.bronze_sources import LandingSource
 from include.contracts.table_spec import BronzeSpec
-from include.control.batch import FileFact
+from include.control.avro_files import MAGIC, read_avro
+from include.control.batch import JSON_ARRAY, FileFact
+from include.control.compression import PackingCheck, packing_of, unpacked
+from include.control.json_arrays import is_array, require_array
 from include.control.landing import LandedFile, Landing
 
 _CHUNK = 1 << 20
 _LINES_LOOKED_AT = 20
-_GZIP_MAGIC = b"\x1f\x8b"
 _PARQUET_MAGIC = b"PAR1"
+
+
+class Content(NamedTuple):
+    """What a file's content says of itself, as `FileFact` keeps it."""
+
+    columns: tuple[str, ...] = ()
+    layout: str = ""
 
 
 def inspect(file: FileFact, landing: Landing, spec: BronzeSpec) -> FileFact:
     """The file with its checksum, its columns, and the defect that forbids loading it, if there is one.
 
-    Every byte is read once, but those of a bucket that need not be: that is what tells a truncated gzip before Spark
+    Every byte is read once, but those of a bucket that need not be: that is what tells a truncated file before Spark
     meets it.
     """
     path = LandedFile(landing, file.path)
     try:
         checksum, defect = _read_through(path, file.checksum)
-        columns, misfit = _columns(path, spec) if file.size and not defect else ((), "")
+        content, misfit = _content(path, spec) if file.size and not defect else (Content(), "")
     except FileNotFoundError:
         return file.model_copy(update={"checksum": "", "defect": "it went away while it was read"})
-    return file.model_copy(update={"checksum": checksum, "defect": defect or misfit, "columns": columns})
+    return file.model_copy(update={"checksum": checksum, "defect": defect or misfit, **content._asdict()})
 
 
-def _columns(path: LandedFile, spec: BronzeSpec) -> tuple[tuple[str, ...], str]:
-    """(the file's own columns, why they do not do)."""
+def _content(path: LandedFile, spec: BronzeSpec) -> tuple[Content, str]:
+    """(what the file says of itself, why it does not do)."""
     try:
-        columns = _COLUMNS_OF[spec.landing_source.format](path, spec.landing_source)
+        content = _CONTENT_OF[spec.landing_source.format](path, spec.landing_source)
     except ValueError as error:
-        return (), str(error).splitlines()[0]
+        return Content(), str(error).splitlines()[0]
     if spec.landing_source.format == "csv" and not spec.landing_source.header:
-        return tuple(spec.columns), ""
-    return columns, _missing_columns(columns, spec)
+        return Content(tuple(spec.columns)), ""
+    return content, _missing_columns(content.columns, spec)
 
 
 def _read_through(path: LandedFile, tag: str) -> tuple[str, str]:
@@ -57,34 +65,14 @@ def _read_through(path: LandedFile, tag: str) -> tuple[str, str]:
 
     Where an entity tag stands for the content, only compressed files are read to their end.
     """
-    digest, inflate = hashlib.sha256(), zlib.decompressobj(wbits=31)
-    head, defect = b"", ""
+    digest, packing = hashlib.sha256(), PackingCheck(path.name)
     with path.open() as stream:
         while chunk := stream.read(_CHUNK):
-            head = head or chunk[:4]
             digest.update(chunk)
-            if path.suffix == ".gz" and not defect:
-                inflate, defect = _inflate(inflate, chunk)
-            if tag and path.suffix != ".gz":
+            packing.feed(chunk)
+            if tag and not packing_of(path.name):
                 break
-    if path.suffix == ".gz" and head and not defect and not inflate.eof:
-        defect = "truncated gzip: the file ends before its data does; have it delivered again"
-    if path.suffix != ".gz" and head.startswith(_GZIP_MAGIC):
-        defect = f"gzip data under the name {path.name}; it must end in .gz"
-    return tag or digest.hexdigest(), defect
-
-
-def _inflate(inflate: zlib._Decompress, chunk: bytes) -> tuple[zlib._Decompress, str]:
-    """Go through one chunk of gzip data, which may hold the end of one member and the start of the next."""
-    try:
-        inflate.decompress(chunk)
-        while inflate.eof and inflate.unused_data:
-            rest = inflate.unused_data
-            inflate = zlib.decompressobj(wbits=31)
-            inflate.decompress(rest)
-    except zlib.error as error:
-        return inflate, f"not a sound gzip file ({error}); have it delivered again"
-    return inflate, ""
+    return tag or digest.hexdigest(), packing.defect()
 
 
 def _missing_columns(columns: tuple[str, ...], spec: BronzeSpec) -> str:
@@ -94,18 +82,27 @@ def _missing_columns(columns: tuple[str, ...], spec: BronzeSpec) -> str:
     return f"has no column {', '.join(missing)}; its columns are {', '.join(columns)}: correct the file or the spec"
 
 
-def _json_columns(path: LandedFile, source: LandingSource) -> tuple[str, ...]:
-    """JSON lines name their columns in every line; refused is only a file in which no line can be an object."""
+def _json_content(path: LandedFile, source: LandingSource) -> Content:
+    """JSON lines name their fields in every line; refused is only a file in which no line can be an object."""
     with _opened(path) as stream:
-        lines = io.TextIOWrapper(stream, encoding="utf-8", errors="replace")
+        if is_array(io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace")):
+            return _json_array(path)
+    with _opened(path) as stream:
+        lines = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace")
         starts = [line.lstrip()[:1] for line in islice(lines, _LINES_LOOKED_AT) if line.strip()]
     if starts and "{" not in starts:
-        msg = f"{path.name} holds no JSON lines; the spec's source.format is {source.format}"
+        msg = f"{path.name} holds neither JSON lines nor an array; the spec's source.format is {source.format}"
         raise ValueError(msg)
-    return ()
+    return Content()
 
 
-def _csv_columns(path: LandedFile, source: LandingSource) -> tuple[str, ...]:
+def _json_array(path: LandedFile) -> Content:
+    with _opened(path) as stream:
+        require_array(io.TextIOWrapper(stream, encoding="utf-8-sig"))
+    return Content(layout=JSON_ARRAY)
+
+
+def _csv_content(path: LandedFile, source: LandingSource) -> Content:
     if _head(path).startswith(_PARQUET_MAGIC):
         msg = f"Parquet data under the name {path.name}; the spec's source.format is {source.format}"
         raise ValueError(msg)
@@ -113,7 +110,7 @@ def _csv_columns(path: LandedFile, source: LandingSource) -> tuple[str, ...]:
     with _opened(path) as stream:
         lines = io.TextIOWrapper(stream, encoding=source.encoding.replace("UTF-8", "UTF-8-sig"), newline="")
         try:
-            return tuple(next(csv.reader(lines, **_csv_dialect(source)), ()))
+            return Content(tuple(next(csv.reader(lines, **_csv_dialect(source)), ())))
         except csv.Error as error:
             msg = f"{path.name} does not begin with a CSV header ({error}); the spec's source.format is {source.format}"
             raise ValueError(msg) from error
@@ -143,16 +140,31 @@ def _require_encoding(path: LandedFile, source: LandingSource) -> None:
             raise ValueError(msg) from error
 
 
-def _parquet_columns(path: LandedFile, source: LandingSource) -> tuple[str, ...]:
+def _parquet_content(path: LandedFile, source: LandingSource) -> Content:
     if not _head(path).startswith(_PARQUET_MAGIC):
         msg = f"{path.name} is not a Parquet file; the spec's source.format is {source.format}"
         raise ValueError(msg)
     try:
         with path.open() as content:
-            return tuple(pq.read_schema(content).names)
+            schema = pq.read_schema(content)
     except (ValueError, OSError) as error:  # Arrow raises either, for one footer or the other
         msg = f"not a sound Parquet file ({str(error).strip()}); have it delivered again"
         raise ValueError(msg) from error
+    return Content(tuple(schema.names), _digest([str(kind) for kind in schema.types]))
+
+
+def _avro_content(path: LandedFile, source: LandingSource) -> Content:
+    if not _head(path).startswith(MAGIC):
+        msg = f"{path.name} is not an Avro file; the spec's source.format is {source.format}"
+        raise ValueError(msg)
+    with path.open() as stream:
+        fields = read_avro(stream)
+    return Content(tuple(field.name for field in fields), _digest([field.kind for field in fields]))
+
+
+def _digest(kinds: list[Any]) -> str:
+    """Tells apart files whose columns have the same names and other types, which Spark does not read as one."""
+    return hashlib.sha256(json.dumps(kinds, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _head(path: LandedFile) -> bytes:
@@ -162,8 +174,8 @@ def _head(path: LandedFile) -> bytes:
 
 @contextmanager
 def _opened(path: LandedFile) -> Iterator[BinaryIO]:
-    with path.open() as stored, gzip.open(stored) if path.suffix == ".gz" else stored as content:
-        yield cast(BinaryIO, content)
+    with path.open() as stored, unpacked(path.name, stored) as content:
+        yield content
 
 
-_COLUMNS_OF = {"json": _json_columns, "csv": _csv_columns, "parquet": _parquet_columns}
+_CONTENT_OF = {"json": _json_content, "csv": _csv_content, "parquet": _parquet_content, "avro": _avro_content}

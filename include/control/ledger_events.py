@@ -47,6 +47,7 @@ FILES = pa.schema(
         ("checksum", pa.string()),
         ("reason", pa.string()),
         ("columns", pa.list_(pa.string())),
+        ("layout", pa.string()),
         ("interval_start", _TIME),
         ("interval_end", _TIME),
         ("version", pa.int64()),
@@ -55,7 +56,7 @@ FILES = pa.schema(
 )
 
 
-FACTS = ("path", "size", "mtime_ns", "checksum", "reason", "columns")
+FACTS = ("path", "size", "mtime_ns", "checksum", "reason", "columns", "layout")
 """The columns of `ops.files` that say which file it is."""
 
 
@@ -116,14 +117,15 @@ def loaded_event(winner: Winner, file: FileFact, rows: FileRows) -> dict[str, An
 
 
 def _fact(event: FileEvent, file: FileFact) -> dict[str, Any]:
-    facts = file.model_dump(include={"path", "size", "mtime_ns", "checksum"})
+    facts = file.model_dump(include={"path", "size", "mtime_ns", "checksum", "layout"})
     return {**facts, "columns": list(file.columns), "recorded_at": datetime.now(UTC), "event": event.value}
 
 
 def file_fact(row: dict[str, Any]) -> FileFact:
     """The file that an event is about."""
     known = {key: row[key] for key in ("path", "size", "mtime_ns", "checksum")}
-    return FileFact(**known, defect=row["reason"] or "", columns=tuple(row["columns"] or ()))
+    columns, layout = tuple(row["columns"] or ()), row["layout"] or ""
+    return FileFact(**known, defect=row["reason"] or "", columns=columns, layout=layout)
 
 
 def recorded_winner(row: dict[str, Any]) -> Winner:

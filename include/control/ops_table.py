@@ -45,7 +45,8 @@ class OpsTable:
         if not events:
             return
         rows = pa.Table.from_pylist(list(events), schema=self._schema)
-        write_deltalake(self._target(), rows, mode="append", partition_by=["table"])
+        # Merged: a ledger of an earlier version takes on the columns that came since.
+        write_deltalake(self._target(), rows, mode="append", schema_mode="merge", partition_by=["table"])
 
     def events(self, table: str, columns: Sequence[str] = (), **equals: str) -> list[dict[str, Any]]:
         """The events about `table` whose columns equal `equals`, oldest first.

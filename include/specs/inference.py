@@ -6,6 +6,7 @@ guesses. DuckDB looks at the values; a value that does not fit later is rescued,
 
 from __future__ import annotations
 
+import io
 import re
 import shutil
 from collections import Counter
@@ -18,6 +19,10 @@ import yaml
 
 from include.contracts.spec_values import NAME
 from include.contracts.table_spec import parse_spec
+from include.control.avro_files import avro_fields
+from include.control.avro_schema import column_type
+from include.control.compression import unpacked
+from include.control.json_arrays import is_array
 from include.control.landing import Landing, data_files
 from include.control.local_landing import LocalLanding
 from include.errors import BadInputError, NotReadyError
@@ -25,7 +30,14 @@ from include.errors import BadInputError, NotReadyError
 FILES_LOOKED_AT = 20
 """The last files by name, which are the newest where names hold a date."""
 
-_FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
+_FORMATS = {
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+    ".avro": "avro",
+}
 _DAY_FOLDER = re.compile(r"date=\d{4}-\d{2}-\d{2}")
 _TYPES = {
     "BOOLEAN": "boolean",
@@ -54,7 +66,7 @@ class Delivered:
     Attributes:
         folder: the feed's folder below the landing root.
         paths: the files, all of one format: as the landing names them, or copies on this machine.
-        format: `csv`, `json` or `parquet`.
+        format: `csv`, `json`, `parquet` or `avro`.
         suffix: how their names end, such as `.csv.gz`.
         by_day: whether they lie in folders such as `date=2013-01-01`.
     """
@@ -74,18 +86,34 @@ def infer_spec(landing: Landing, folder: str, table: str) -> str:
         BadInputError: the files cannot be read as what their names say they are.
     """
     delivered = delivered_files(landing, folder)
-    with TemporaryDirectory() as scratch, duckdb.connect() as reader:
+    with TemporaryDirectory() as scratch:
         delivered = replace(delivered, paths=_on_this_machine(landing, delivered.paths, Path(scratch)))
         try:
-            dialect = _dialect(reader, delivered)
-            found = reader.execute(f"DESCRIBE SELECT * FROM {_relation(delivered)}").fetchall()
-        except duckdb.Error as error:
+            dialect, columns = _avro_columns(delivered) if delivered.format == "avro" else _columns(delivered)
+        except (duckdb.Error, ValueError) as error:
             said = str(error).splitlines()[0]
             msg = f"the files in {landing.place(folder)} do not read as {delivered.format}: {said}"
             raise BadInputError(msg) from error
-    text = _text(table, delivered, dialect, {str(row[0]): spark_type(str(row[1])) for row in found})
+    text = _text(table, delivered, dialect, columns)
     parse_spec(yaml.safe_load(text))
     return text
+
+
+def _columns(delivered: Delivered) -> tuple[dict[str, object], dict[str, str]]:
+    """(how CSV files are written, column -> type), as DuckDB sees them."""
+    with duckdb.connect() as reader:
+        dialect = _dialect(reader, delivered)
+        found = reader.execute(f"DESCRIBE SELECT * FROM {_relation(delivered)}").fetchall()
+    return dialect, {str(row[0]): spark_type(str(row[1])) for row in found}
+
+
+def _avro_columns(delivered: Delivered) -> tuple[dict[str, object], dict[str, str]]:
+    """(nothing, column -> type) by the files' own schemas, which DuckDB cannot read; the newest file's word counts."""
+    found: dict[str, str] = {}
+    for path in delivered.paths:
+        with Path(path).open("rb") as stream:
+            found |= {field.name: column_type(field.kind) for field in avro_fields(stream)}
+    return {}, found
 
 
 def delivered_files(landing: Landing, folder: str) -> Delivered:
@@ -97,14 +125,15 @@ def delivered_files(landing: Landing, folder: str) -> Delivered:
     known = sorted(file.path for file in landing.files(folder, data_files("*")) or () if _suffix(file.path))
     if not known:
         msg = (
-            f"{landing.place(folder)} holds no file that ends in {', '.join(_FORMATS)} (or one of these and .gz): a "
-            "spec is guessed from what was delivered. Name a folder below the landing root (LAKEHOUSE_LANDING)."
+            f"{landing.place(folder)} holds no file that ends in {', '.join(_FORMATS)} (CSV and JSON also with .gz or "
+            ".zst): a spec is guessed from what was delivered. Name a folder below the landing root "
+            "(LAKEHOUSE_LANDING)."
         )
         raise NotReadyError(msg)
     ((suffix, _),) = Counter(map(_suffix, known)).most_common(1)
     paths = [path for path in known if _suffix(path) == suffix][-FILES_LOOKED_AT:]
     by_day = all(_DAY_FOLDER.fullmatch(path.removeprefix(f"{folder}/").split("/")[0]) for path in paths)
-    return Delivered(folder, tuple(paths), _FORMATS[suffix.removesuffix(".gz")], suffix, by_day)
+    return Delivered(folder, tuple(paths), _FORMATS[f".{suffix.split('.')[1]}"], suffix, by_day)
 
 
 def spark_type(kind: str) -> str:
@@ -135,14 +164,20 @@ def _copied(landing: Landing, path: str, folder: Path) -> str:
 
 def _suffix(path: str) -> str:
     """`.csv` or `.csv.gz` and the like; empty for a file of no known format."""
-    found = re.search(r"(\.[a-z]+?)(\.gz)?$", path)
+    found = re.search(r"(\.[a-z]+?)(\.gz|\.zst)?$", path)
     return found[0] if found and found[1] in _FORMATS else ""
 
 
 def _relation(delivered: Delivered) -> str:
     paths = ", ".join("'" + path.replace("'", "''") + "'" for path in delivered.paths)
-    more = {"csv": ", sample_size = -1", "json": ", format = 'newline_delimited'", "parquet": ""}[delivered.format]
+    lines = "auto" if delivered.format == "json" and any(map(_is_array, delivered.paths)) else "newline_delimited"
+    more = {"csv": ", sample_size = -1", "json": f", format = '{lines}'", "parquet": ""}[delivered.format]
     return f"read_{delivered.format}([{paths}], union_by_name = true, hive_partitioning = false{more})"
+
+
+def _is_array(path: str) -> bool:
+    with Path(path).open("rb") as stored, unpacked(path, stored) as content:
+        return is_array(io.TextIOWrapper(content, encoding="utf-8-sig", errors="replace"))
 
 
 def _dialect(reader: duckdb.DuckDBPyConnection, delivered: Delivered) -> dict[str, object]:

@@ -12,9 +12,10 @@ from pyspark.sql import functions as F
 
 from include.contracts.bronze_sources import LandingSource
 from include.contracts.table_spec import BronzeSpec
-from include.control.batch import FileFact
+from include.control.batch import JSON_ARRAY, FileFact
 from include.control.landing import Landing
-from spark_jobs.transforms.records import CORRUPT, RECORD, parse_columns, parse_json
+from spark_jobs.delta_io.json_arrays import json_elements
+from spark_jobs.transforms.records import CORRUPT, RECORD, nested_as_json, parse_columns, parse_json
 
 SOURCE_FILE = "_source_file"
 """The landing file that a record came from, relative to the landing root."""
@@ -31,13 +32,13 @@ _OF_GLOBS = re.compile(r"[\\*?\[\]{}]")
 def read_landing(session: SparkSession, spec: BronzeSpec, landing: Landing, files: tuple[FileFact, ...]) -> DataFrame:
     """The records of `files`: declared columns, `_rescued`, `_corrupt_record`, `_source_file`, `_block_start`.
 
-    Files whose own columns differ (CSV, Parquet) are read apart and put together by name.
+    Files whose own columns (CSV, Parquet, Avro) or layouts differ are read apart and put together by name.
     """
-    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    groups: dict[tuple[tuple[str, ...], str], list[str]] = defaultdict(list)
     for file in files:
         if file.size:
-            groups[file.columns].append(spark_path(landing, file.path))
-    frames = [_read_group(session, spec, landing, columns, paths) for columns, paths in sorted(groups.items())]
+            groups[file.columns, file.layout].append(spark_path(landing, file.path))
+    frames = [_read_group(session, spec, landing, *alike, paths) for alike, paths in sorted(groups.items())]
     return reduce(DataFrame.unionByName, frames) if frames else _no_records(session, spec)
 
 
@@ -52,18 +53,22 @@ def source_path(landing: Landing, found: str) -> str:
 
 
 def _read_group(
-    session: SparkSession, spec: BronzeSpec, landing: Landing, columns: tuple[str, ...], paths: list[str]
+    session: SparkSession, spec: BronzeSpec, landing: Landing, columns: tuple[str, ...], layout: str, paths: list[str]
 ) -> DataFrame:
     kinds = {name: column.type for name, column in spec.columns.items()}
     # recursiveFileLookup keeps folder names such as date=2013-01-01 from becoming columns.
     reader = session.read.options(recursiveFileLookup="true", **landing.spark_options)
     origin = _origin(landing, paths)
+    if layout == JSON_ARRAY:
+        whole = reader.text(paths, wholetext=True).select("value", *origin)
+        return parse_json(json_elements(session, whole, SOURCE_FILE), kinds)
     if spec.landing_source.format == "json":
         # Blank lines are no records.
         lines = reader.text(paths).where(F.trim("value") != "")
         return parse_json(lines.select(F.col("value").alias(RECORD), *origin), kinds)
-    if spec.landing_source.format == "parquet":
-        received = reader.parquet(*paths).withColumn(CORRUPT, F.lit(None).cast("string"))
+    if spec.landing_source.format in ("parquet", "avro"):
+        received = nested_as_json(reader.format(spec.landing_source.format).load(paths))
+        received = received.withColumn(CORRUPT, F.lit(None).cast("string"))
         return parse_columns(received.select("*", *origin), kinds, (SOURCE_FILE, BLOCK_START))
     schema = ", ".join(f"`{name}` string" for name in columns) + f", {CORRUPT} string"
     received = reader.schema(schema).options(**_csv_options(spec.landing_source)).csv(paths)

@@ -18,6 +18,7 @@ from include.control.inspection import inspect
 from include.control.landing import landing_of, list_files
 from include.errors import BadInputError, MillraceError, NotReadyError
 from spark_jobs.delta_io.batches import BatchPlan
+from spark_jobs.delta_io.json_arrays import no_array_in
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE, read_landing, source_path
 from spark_jobs.layers.file_rows import quarantined_of_files, rows_of_files
 from spark_jobs.runtime.context import JobContext
@@ -123,7 +124,7 @@ class LandingRecords:
         if drift := drift_of(error):
             path, values = drift
             return path, f"values that fit no column: {values[:300]}; declare them, or set on_drift: rescue"
-        return "", ""
+        return no_array_in(error), "it is not one sound JSON array; have it delivered again"
 
     def closed(
         self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int], dropped: Callable[[], Mapping[str, int]]

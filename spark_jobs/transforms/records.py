@@ -105,8 +105,18 @@ def _exact(text: Column, by_variant: Column) -> Column:
     return F.when(text.rlike("[.eE]"), F.coalesce(by_variant, text)).otherwise(text)
 
 
+def nested_as_json(df: DataFrame) -> DataFrame:
+    """The frame with its structs, arrays and maps as JSON: what a nested field of a JSON record is in bronze, too."""
+    columns = []
+    for name, kind in df.dtypes:
+        value = F.col(f"`{name}`")
+        is_nested = kind.startswith(("struct<", "array<", "map<"))
+        columns.append(F.to_json(value, {"ignoreNullFields": "false"}).alias(name) if is_nested else value)
+    return df.select(*columns)
+
+
 def parse_columns(df: DataFrame, kinds: Mapping[str, str], others: Sequence[str]) -> DataFrame:
-    """Rows from files that have columns of their own (CSV, Parquet).
+    """Rows from files that have columns of their own (CSV, Parquet, Avro).
 
     Args:
         df: the files' columns as received, `_corrupt_record`, and `others`; a declared column that it lacks is null.
@@ -117,7 +127,10 @@ def parse_columns(df: DataFrame, kinds: Mapping[str, str], others: Sequence[str]
         The declared columns, `_rescued`, `_corrupt_record` and `others`.
     """
     received = dict(df.dtypes)
-    raw = {name: F.col(name) if name in received else F.lit(None).cast("string") for name in kinds}
+    raw = {
+        name: _castable(F.col(name), received[name], kind) if name in received else F.lit(None).cast("string")
+        for name, kind in kinds.items()
+    }
     # What has its declared type already (Parquet) need not be looked through, record by record.
     doubtful = {name: column for name, column in raw.items() if received.get(name, kinds[name]) != kinds[name]}
     extra = [name for name in received if name not in {*kinds, *others, CORRUPT}]
@@ -126,6 +139,22 @@ def parse_columns(df: DataFrame, kinds: Mapping[str, str], others: Sequence[str]
     has_unknown = reduce(or_, (F.col(name).isNotNull() for name in extra), F.lit(False))
     rescue = rescued(doubtful, kinds, unknown, has_unknown)
     return _bronze_columns(df, raw, kinds, rescue, F.col(CORRUPT), others)
+
+
+def _castable(value: Column, received: str, kind: str) -> Column:
+    """A value as it is where Spark has a cast between the two types, else as text, which every type is tried of."""
+    bases = {_base(received), _base(kind)}
+    has_cast = len(bases) == 1 or "string" in bases or any(bases <= types for types in _CASTABLE)
+    return value if has_cast else value.cast("string")
+
+
+def _base(kind: str) -> str:
+    return kind.partition("(")[0]
+
+
+_NUMBERS = {"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"}
+_CASTABLE = ({*_NUMBERS, "boolean"}, {*_NUMBERS, "timestamp"}, {"date", "timestamp", "timestamp_ntz"})
+"""Between any two types of one set Spark has a cast; between others it refuses the whole query."""
 
 
 def with_line_position(df: DataFrame) -> DataFrame:

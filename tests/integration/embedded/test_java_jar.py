@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from embedded.jars import PROJECT, spark_home
-from embedded.java_jar import CompileError, JavaJar, log_store_jar
+from embedded.java_jar import CompileError, JavaJar, formats_jar, log_store_jar
 from include.settings import Settings
 
 CLASSES = {"io/millrace/logstore/ConditionalPutLogStore.class", "io/millrace/logstore/HardLinkLogStore.class"}
@@ -39,6 +39,15 @@ def test_the_log_store_is_compiled_only_after_a_change(jar: JavaJar) -> None:
     source.write_text(source.read_text() + "\n")
     jar.build()
     assert jar.path.stat().st_ino != first.st_ino
+
+
+def test_the_formats_compile_against_nothing_but_spark_s_own_jars(tmp_path: Path) -> None:
+    jar = formats_jar(PROJECT / "spark_jobs" / "formats" / "src", tmp_path, spark_home() / "jars")
+    jar.build()
+    with zipfile.ZipFile(jar.path) as archive:
+        assert {"io/millrace/formats/ZstdCodec.class", "io/millrace/formats/JsonElements.class"} <= set(
+            archive.namelist()
+        )
 
 
 def test_sources_that_do_not_compile_leave_the_jar_as_it_was(jar: JavaJar) -> None:

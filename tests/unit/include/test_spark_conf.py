@@ -58,6 +58,12 @@ def test_every_log_store_that_is_named_is_a_class_that_set_up_compiles() -> None
     assert set(LOG_STORES.values()) <= classes
 
 
+def test_the_codec_that_is_named_is_a_class_that_set_up_compiles() -> None:
+    sources = Path(__file__).parents[3] / "spark_jobs" / "formats" / "src"
+    codec = LAUNCH["spark.hadoop.io.compression.codecs"]
+    assert (sources / f"{codec.replace('.', '/')}.java").is_file()
+
+
 @pytest.mark.parametrize(
     ("master", "partitions"),
     [("local[2]", "2"), ("local[7]", "7"), ("local[3,4]", "3"), ("local[*]", str(os.cpu_count()))],

@@ -183,7 +183,7 @@ def test_broken_files_are_set_apart_and_the_others_are_new(landing: Path, delive
     found = plan(landing, ledger)
     assert named(found.new) == ["a.json", "c.json", "empty.json"]
     assert [(Path(file.path).name, file.defect[:27]) for file in found.broken] == [
-        ("broken.json", "broken.json holds no JSON l")
+        ("broken.json", "broken.json holds neither J")
     ]
 
 

@@ -6,10 +6,12 @@ import gzip
 from collections.abc import Mapping
 from pathlib import Path
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+import zstandard
 
 from include.contracts.table_spec import BronzeSpec, parse_spec
 from include.control.local_landing import LocalLanding
@@ -56,6 +58,37 @@ def test_json_lines_give_every_field_of_any_line_and_nested_ones_as_text(tmp_pat
     assert "no column name, so its values go to _rescued: 'Odd name'" in text
 
 
+@pytest.mark.parametrize("name", ["a.json", "a.json.zst", "a.ndjson.gz"])
+def test_json_arrays_give_what_their_elements_would_as_lines(tmp_path: Path, name: str) -> None:
+    text = b'[\n {"id": 1, "by": {"name": "x"}},\n {"id": -2, "at": "2013-01-01T08:00:00Z"}\n]'
+    packings = {"zst": zstandard.compress, "gz": gzip.compress}
+    put(tmp_path / "orders" / name, packings.get(name.rpartition(".")[2], bytes)(text))
+    spec = inferred(tmp_path)
+    assert kinds(spec) == {"id": "bigint", "by": "string", "at": "timestamp"}
+    assert (spec.landing_source.format, spec.landing_source.files) == ("json", f"*{name[1:]}")
+
+
+def test_csv_files_are_looked_at_within_zstd(tmp_path: Path) -> None:
+    put(tmp_path / "orders/a.csv.zst", zstandard.compress(b"id;x\n1;2\n"))
+    spec = inferred(tmp_path)
+    assert kinds(spec) == {"id": "bigint", "x": "bigint"}
+    assert (spec.landing_source.delimiter, spec.landing_source.files) == (";", "*.csv.zst")
+
+
+def test_avro_files_give_the_types_of_their_schemas(tmp_path: Path) -> None:
+    fields = {
+        "id": "long", "name": ["null", "string"], "tags": {"type": "array", "items": "string"},
+        "day": {"type": "int", "logicalType": "date"}, "at": {"type": "long", "logicalType": "timestamp-micros"},
+        "price": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+    }  # fmt: skip
+    schema = {"type": "record", "name": "o", "fields": [{"name": name, "type": kind} for name, kind in fields.items()]}
+    with put(tmp_path / "orders/a.avro", b"").open("wb") as file:
+        fastavro.writer(file, schema, [])
+    assert kinds(inferred(tmp_path)) == {
+        "id": "bigint", "name": "string", "tags": "string", "day": "date", "at": "timestamp", "price": "decimal(9,2)"
+    }  # fmt: skip
+
+
 def test_parquet_files_give_their_own_types(tmp_path: Path) -> None:
     file = put(tmp_path / "orders/a.parquet", b"")
     schema = pa.schema([("n", pa.int32()), ("price", pa.decimal128(9, 2)), ("seen", pa.timestamp("us", tz="UTC"))])
@@ -78,6 +111,9 @@ def test_the_newest_files_of_the_commonest_format_are_looked_at_and_unfinished_o
 def test_nothing_to_guess_from_is_not_ready_and_unreadable_files_are_bad_input(tmp_path: Path) -> None:
     with pytest.raises(NotReadyError, match=r"orders holds no file that ends in \.csv"):
         infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+    put(tmp_path / "visits/a.avro", "id\n1\n")
+    with pytest.raises(BadInputError, match="do not read as avro: not an Avro file"):
+        infer_spec(LocalLanding(str(tmp_path)), "visits", "bronze.visits")
     put(tmp_path / "orders/a.parquet", "id\n1\n")
     with pytest.raises(BadInputError, match="do not read as parquet"):
         infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
