@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from include.control.batch import BatchSources, FileFact, Intent, Stream, Winner
 from include.control.delta_log import latest_version
 from include.control.landing import list_files
 from include.control.ledger import Ledger
+from include.control.local_landing import LocalLanding
 from include.paths import LakehousePaths
 
 TABLE = "bronze.files"
@@ -49,11 +51,11 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def _load(folder: Path, spec: BronzeSpec) -> None:
-    files = list_files(spec, folder / "landing", DAY)
+    files = list_files(spec, LocalLanding(str(folder / "landing")), DAY)
     table = LakehousePaths(folder / "lake").table(TABLE)
     DeltaTable.create(str(table), _ROWS.schema)
     for seq, first in enumerate(range(0, len(files), _A_BATCH), start=1):
-        facts = [file.model_copy(update={"checksum": "ab" * 32}) for file in files[first : first + _A_BATCH]]
+        facts = [replace(file, checksum="ab" * 32) for file in files[first : first + _A_BATCH]]
         _commit(folder, table, spec, seq, facts)
 
 

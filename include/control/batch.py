@@ -30,7 +30,8 @@ class Stream:
         return f"millrace/{self.table}/{self.name}"
 
 
-class FileFact(BaseModel):
+@dataclass(frozen=True, slots=True)
+class FileFact:
     """What identifies one source file: path, size and checksum; never its time alone.
 
     Attributes:
@@ -42,8 +43,6 @@ class FileFact(BaseModel):
         columns: the file's own columns in order, where its format says them (CSV, Parquet, Avro).
         layout: how its content lies where files of one format differ: `JSON_ARRAY`, or a digest of its columns' types.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     size: int

@@ -9,6 +9,7 @@ import io
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
@@ -45,8 +46,8 @@ def inspect(file: FileFact, landing: Landing, spec: BronzeSpec) -> FileFact:
         checksum, defect = _read_through(path, file.checksum)
         content, misfit = _content(path, spec) if file.size and not defect else (Content(), "")
     except FileNotFoundError:
-        return file.model_copy(update={"checksum": "", "defect": "it went away while it was read"})
-    return file.model_copy(update={"checksum": checksum, "defect": defect or misfit, **content._asdict()})
+        return replace(file, checksum="", defect="it went away while it was read")
+    return replace(file, checksum=checksum, defect=defect or misfit, **content._asdict())
 
 
 def _content(path: LandedFile, spec: BronzeSpec) -> tuple[Content, str]:

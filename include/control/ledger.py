@@ -105,7 +105,7 @@ class Ledger:
     def loaded_contents(self, table: str, table_id: str) -> list[FileFact]:
         """Every file that a winning attempt loaded into the table, oldest first; a path once for each content."""
         tokens = self.versions(table, table_id)
-        planned = self._files.events(table, ("token", *FACTS), table_id=table_id, event=FileEvent.PLANNED)
+        planned = self._files.each_event(table, ("token", *FACTS), table_id=table_id, event=FileEvent.PLANNED)
         return [file_fact(row) for row in planned if row["token"] in tokens]
 
     def file_events(self, table: str, table_id: str) -> list[dict[str, Any]]:

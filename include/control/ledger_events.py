@@ -117,7 +117,7 @@ def loaded_event(winner: Winner, file: FileFact, rows: FileRows) -> dict[str, An
 
 
 def _fact(event: FileEvent, file: FileFact) -> dict[str, Any]:
-    facts = file.model_dump(include={"path", "size", "mtime_ns", "checksum", "layout"})
+    facts = {name: getattr(file, name) for name in ("path", "size", "mtime_ns", "checksum", "layout")}
     return {**facts, "columns": list(file.columns), "recorded_at": datetime.now(UTC), "event": event.value}
 
 

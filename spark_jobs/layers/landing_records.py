@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache, partial
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -178,7 +179,7 @@ class LandingRecords:
         """The file read through; one that Spark could not read is as broken as any other."""
         defect = self._unreadable.get(file.path)
         inspected = self._inspected(file)
-        return inspected.model_copy(update={"defect": defect}) if defect else inspected
+        return replace(inspected, defect=defect) if defect else inspected
 
     def _record_broken(self, table_id: str) -> None:
         """Each attempt is recorded once, though a run plans several times; `_recorded` holds what this one has said."""

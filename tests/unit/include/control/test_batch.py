@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -107,13 +108,13 @@ def test_two_tokens_are_never_the_same() -> None:
     seed=st.integers(),
 )
 def test_the_digest_of_files_does_not_depend_on_their_order_or_times(files: list[FileFact], seed: int) -> None:
-    other = [file.model_copy(update={"mtime_ns": file.mtime_ns + 1}) for file in files]
+    other = [replace(file, mtime_ns=file.mtime_ns + 1) for file in files]
     random.Random(seed).shuffle(other)
     assert files_digest(tuple(files)) == files_digest(tuple(other))
 
 
 def test_the_digest_of_files_changes_with_a_name_and_with_a_content() -> None:
     file = FileFact(path="a.json", size=1, mtime_ns=1, checksum="aa")
-    others = [file.model_copy(update=change) for change in ({"path": "b.json"}, {"checksum": "bb"})]
+    others = [replace(file, **change) for change in ({"path": "b.json"}, {"checksum": "bb"})]
     digests = {files_digest(files) for files in [(), (file,), *((other,) for other in others), (file, *others)]}
     assert len(digests) == 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ def test_a_file_is_loaded_as_soon_as_its_attempt_won_and_its_rows_follow(ledger:
 
 
 def test_a_broken_file_is_failed_with_its_reason_until_it_is_loaded(ledger: Ledger) -> None:
-    broken = FILE.model_copy(update={"defect": "truncated gzip", "checksum": "bad"})
+    broken = replace(FILE, defect="truncated gzip", checksum="bad")
     ledger.record_failed("bronze.orders", "id", day(1), [broken])
     found = state(ledger)
     assert (found.status, found.reason, found.interval) == (FileStatus.FAILED, "truncated gzip", day(1))
@@ -79,7 +80,7 @@ def test_a_loaded_file_whose_new_content_is_broken_is_failed_and_keeps_its_batch
     winner = Winner(attempt(ledger), 2)
     ledger.record_committed([winner])
     ledger.record_closed(winner, FATES, {FILE.path: ROWS})
-    broken = FILE.model_copy(update={"defect": "truncated gzip", "checksum": "bad"})
+    broken = replace(FILE, defect="truncated gzip", checksum="bad")
     ledger.record_failed("bronze.orders", "id", day(1), [broken])
     found = state(ledger)
     assert (found.status, found.reason, found.checksum) == (FileStatus.FAILED, "truncated gzip", "bad")
@@ -87,7 +88,7 @@ def test_a_loaded_file_whose_new_content_is_broken_is_failed_and_keeps_its_batch
 
 
 def test_files_come_by_name_and_those_of_another_table_are_left_out(ledger: Ledger) -> None:
-    files = [FILE.model_copy(update={"path": name}) for name in ("b.json", "a.json")]
+    files = [replace(FILE, path=name) for name in ("b.json", "a.json")]
     attempt(ledger, 1, *files)
     ledger.record_intent(intent_of("other id", 1, stream=ORDERS), [FILE])
     assert [found.path for found in file_states(ledger, "bronze.orders", "id")] == ["a.json", "b.json"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -118,7 +119,7 @@ def test_folders_above_the_interval_may_have_any_name(tmp_path: Path) -> None:
 
 def test_a_file_is_known_again_by_path_size_and_time() -> None:
     file = FileFact(path="a.json", size=1, mtime_ns=2)
-    assert same_listing(file, {"a.json": file.model_copy(update={"checksum": "c"})})
+    assert same_listing(file, {"a.json": replace(file, checksum="c")})
     assert not same_listing(file, {})
     for change in ({"size": 3}, {"mtime_ns": 3}):
-        assert not same_listing(file, {"a.json": file.model_copy(update=change)})
+        assert not same_listing(file, {"a.json": replace(file, **change)})

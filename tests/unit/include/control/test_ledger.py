@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,7 +34,7 @@ def order_intent(batch_seq: int = 1, table_id: str = "id", **more: object) -> In
 
 
 def file(path: str, **facts: object) -> FileFact:
-    return FileFact.model_validate({"path": path, "size": 9, "mtime_ns": 1_357_000_000_123_456_789, **facts})
+    return FileFact(**{"path": path, "size": 9, "mtime_ns": 1_357_000_000_123_456_789, **facts})
 
 
 def win(ledger: Ledger, intent: Intent, *files: FileFact, version: int | None = None) -> Winner:
@@ -216,7 +217,7 @@ def test_the_ledger_says_what_a_dictionary_of_attempts_would(
         intent = intent_of(table_id, before.batch_seq + 1 if before else 1, stream=stream)
         files = [file(path, checksum=str(version)) for path in attempt["files"]]  # type: ignore[attr-defined]
         if attempt["fate"] == "failed":
-            broken = [one.model_copy(update={"defect": "broken"}) for one in files]
+            broken = [replace(one, defect="broken") for one in files]
             ledger.record_failed("bronze.orders", table_id, day(1), broken)
             failed[table_id].update({one.path: one for one in broken})
             continue

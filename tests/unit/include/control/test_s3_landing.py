@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import PurePosixPath
 from uuid import uuid4
 
@@ -46,7 +47,7 @@ def landing(bucket: Bucket) -> Landing:
 
 
 def spec_of(form: str = "json", **source: object) -> BronzeSpec:
-    return deliveries_as(form, **{"landing": "orders", **source})
+    return deliveries_as(form, **({"landing": "orders"} | source))
 
 
 def listed(landing: Landing, spec: BronzeSpec | None = None) -> tuple[FileFact, ...]:
@@ -92,7 +93,7 @@ def test_a_source_may_have_a_bucket_of_its_own_whatever_the_root(bucket: Bucket)
 def test_the_tag_tells_another_content_and_the_time_alone_does_not(bucket: Bucket, landing: Landing) -> None:
     bucket.put(f"{DAY}/a.json", '{"a": 1}')
     (first,) = listed(landing)
-    known = {first.path: first.model_copy(update={"mtime_ns": 0})}
+    known = {first.path: replace(first, mtime_ns=0)}
     assert same_listing(first, known)
     assert is_as_listed(first, landing)
     bucket.put(f"{DAY}/a.json", '{"a": 2}')
