@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from include.contracts.file_status import FileStatus
 from include.errors import Outcome
-from tests.support.killed_drivers.batches import Undisturbed, copied, run_well, undisturbed, wait_for_the_server
+from tests.support.killed_drivers.batches import Undisturbed, copied, run_well, tries, undisturbed, wait_for_the_server
 from tests.support.killed_drivers.drivers import Drivers
+from tests.support.killed_drivers.outcome import states
 from tests.support.killed_drivers.places import BEFORE_INTENT, BEFORE_REPORT, IN_THE_WRITE, OF_FILES, steps_behind
 from tests.support.killed_drivers.steps import Step, steps_done, steps_of
 from tests.support.lakehouse import Lakehouse, order
@@ -103,6 +105,25 @@ def test_the_keys_of_replaced_rows_are_worked_out_once_more_wherever_the_driver_
         wait_for_the_server(shop, SILVER, report)
     batch.assert_same(shop, report)
     replaced[GOLD].assert_same(shop, replaced[GOLD].run(drivers, shop))
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("place", [Step.COMMIT, Step.CLOSED])
+def test_a_run_that_dies_between_the_batch_of_a_replaced_file_and_that_of_a_new_one_loses_neither(
+    drivers: Drivers, replaced: dict[str, Undisturbed], tmp_path: Path, place: str
+) -> None:
+    shop = copied(replaced[BRONZE].before, tmp_path / "shop")
+    shop.deliver(1, "new.json", [order(8, 8)])
+    replaced[BRONZE].kill(drivers, shop, place)
+    assert "new.json" not in str(tries(shop, BRONZE))
+
+    assert run_well(drivers, shop, BRONZE).outcome == Outcome.COMMITTED
+
+    batches = {state.path[-8:]: (state.status, state.batch_seq) for state in states(shop.paths, BRONZE)}
+    loaded = FileStatus.LOADED
+    assert batches == {"1/a.json": (loaded, 2), "1/b.json": (loaded, 1), "new.json": (loaded, 3)}
+    assert shop.rows(BRONZE, "order_id") == [(f"o{number}",) for number in (1, 1, 2, 4, 5, 5, 6, 7, 8)]
+    assert len(shop.quarantine(BRONZE)) == 1
 
 
 def assert_ends_as_undisturbed(drivers: Drivers, batch: Undisturbed, shop: Lakehouse, place: str) -> None:
