@@ -130,7 +130,7 @@ class JobReport(BaseModel):
         conflicts: the classes of the conflicts that were met on the way.
         waited_s: seconds spent waiting for the lease.
         checks: what the gate's rules said.
-        files: path -> status of the source files, bronze only.
+        files: path -> status of the source files that this run loaded or left out, bronze only.
         details: figures of one job alone, such as files removed by OPTIMIZE.
         notes: remarks for a person, such as a spec that changed since the last batch.
         timings_s: phase -> seconds.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,8 +10,10 @@ from include.contracts.bronze_sources import LandingSource
 from include.contracts.interval import Interval
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
-from include.control.landing import Landing, is_as_listed, list_files, same_listing
+from include.control.landing import Landing, files_by_the_thousand, is_as_listed, same_listing
 from include.control.ledger import Failure
+from include.control.loaded_files import LoadedFiles
+from include.control.matching import given_up, match, split_by_age
 from include.errors import BadInputError
 
 Look = Callable[[FileFact], FileFact]
@@ -30,7 +31,7 @@ class FilePlan:
         given_up: files that have failed as many runs as the spec allows; they were not read again.
         attempts: path of a broken file -> how many runs its content has failed, this one included.
         unfinished: files that are still being written: too young, or changed while they were read.
-        loaded: files that were loaded before.
+        loaded: how many files were loaded before.
         later: how many files are left for the batches after the next one; they were not read yet.
     """
 
@@ -40,7 +41,7 @@ class FilePlan:
     given_up: tuple[FileFact, ...] = ()
     attempts: Mapping[str, int] = field(default_factory=dict)
     unfinished: tuple[FileFact, ...] = ()
-    loaded: tuple[FileFact, ...] = ()
+    loaded: int = 0
     later: int = 0
 
 
@@ -48,7 +49,7 @@ def plan_files(
     spec: BronzeSpec,
     landing: Landing,
     interval: Interval,
-    loaded: Sequence[FileFact],
+    loaded: LoadedFiles,
     failures: Mapping[str, Failure],
     look: Look,
 ) -> FilePlan:
@@ -58,7 +59,7 @@ def plan_files(
         spec: the bronze table.
         landing: where the files lie.
         interval: the interval of the run.
-        loaded: every content that was loaded, oldest first.
+        loaded: every content that was loaded.
         failures: the files that could not be loaded before this run.
         look: reads a file through.
 
@@ -66,13 +67,13 @@ def plan_files(
         NotReadyError: the interval's folder does not exist.
         BadInputError: a file that was loaded before has other content now.
     """
-    known = {file.path: file for file in loaded}
-    listed = list_files(spec, landing, interval)
     hopeless = given_up(failures, spec.landing_source)
-    unread = [file for file in listed if not same_listing(file, known) and not same_listing(file, hopeless)]
-    young, settled = split_by_age(unread, spec.landing_source)
+    found = match(files_by_the_thousand(spec, landing, interval), loaded, hopeless)
+    young, settled = split_by_age(found.unread, spec.landing_source)
+    earlier = loaded.of([file.path for file in settled])
+    known = {file.path: file for file in earlier}
     again = [look(file) for file in settled if file.path in known]
-    held = _held_contents(loaded, spec.landing_source)
+    held = _held_contents(earlier, spec.landing_source)
     changed = {file.path: file for file in again if (file.path, file.checksum) not in held}
     if changed and spec.landing_source.on_changed_file == "reject":
         raise BadInputError(_changed_message(spec, list(changed.values()), known))
@@ -84,10 +85,10 @@ def plan_files(
         new=tuple(replacing or sound),
         replaces=bool(replacing),
         broken=tuple(file for file in whole if file.defect),
-        given_up=tuple(hopeless[file.path] for file in listed if same_listing(file, hopeless)),
+        given_up=found.given_up,
         attempts={file.path: _attempts(file, failures) for file in whole if file.defect},
         unfinished=(*young, *growing),
-        loaded=tuple(known[file.path] for file in listed if file.path in known and file.path not in changed),
+        loaded=found.loaded + len(again) - len(changed),
         later=len(fresh) - len(whole) - len(growing) + (len(sound) - len(replacing) if replacing else 0),
     )
 
@@ -108,11 +109,6 @@ def require_as_loaded(spec: BronzeSpec, files: Iterable[FileFact], landing: Land
             raise BadInputError(msg)
 
 
-def given_up(failures: Mapping[str, Failure], source: LandingSource) -> dict[str, FileFact]:
-    """path -> file, of those that have failed as many runs as the source allows."""
-    return {path: one.file for path, one in failures.items() if one.attempts >= source.max_attempts_per_file}
-
-
 def _held_contents(loaded: Sequence[FileFact], source: LandingSource) -> set[tuple[str, str]]:
     """(path, checksum) of what the table holds: of a name that was replaced, the last content alone."""
     held = {file.path: file for file in loaded}.values() if source.replaces else loaded
@@ -127,15 +123,6 @@ def _replacing_first(files: Sequence[FileFact], known: Mapping[str, FileFact]) -
 def _attempts(file: FileFact, failures: Mapping[str, Failure]) -> int:
     before = failures.get(file.path)
     return 1 + (before.attempts if before and before.file.checksum == file.checksum else 0)
-
-
-def split_by_age(files: Sequence[FileFact], source: LandingSource) -> tuple[list[FileFact], list[FileFact]]:
-    """(files younger than the source's `min_age`, the others). Without a `min_age` no clock is asked."""
-    if not source.min_age:
-        return [], list(files)
-    newest_ns = time.time_ns() - int(source.min_age.total_seconds() * 1e9)
-    young = [file for file in files if file.mtime_ns > newest_ns]
-    return young, [file for file in files if file.mtime_ns <= newest_ns]
 
 
 def _look_at_one_batch(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import BinaryIO, Protocol
 
@@ -23,6 +24,8 @@ UNFINISHED = (".tmp", ".partial", ".crc", "._COPYING_", ".inprogress")
 
 _SET_ASIDE = re.compile(rf"(?:^|/)[._]|(?:{'|'.join(map(re.escape, UNFINISHED))})(?:/|$)")
 """A path with a part that is hidden or unfinished: Spark's own writers keep theirs in `_temporary`."""
+
+_AT_A_TIME = 5_000
 
 _TEXT_OF = defaultdict(lambda: 1, {".gz": 8, ".zst": 8})
 _TEXT_OF_COLUMNS = 10
@@ -123,7 +126,18 @@ def interval_folder(source: LandingSource, interval: Interval) -> str:
 
 
 def list_files(spec: BronzeSpec, landing: Landing, interval: Interval) -> tuple[FileFact, ...]:
-    """The interval's files by name, with what identifies each; nothing is read.
+    """The interval's files by name: all of `each_file`."""
+    return tuple(sorted(each_file(spec, landing, interval), key=lambda file: file.path))
+
+
+def files_by_the_thousand(spec: BronzeSpec, landing: Landing, interval: Interval) -> Iterator[list[FileFact]]:
+    """All of `each_file`, in no order, so many at a time that looking them up is quick and takes little memory."""
+    found = iter(each_file(spec, landing, interval))
+    return iter(lambda: list(islice(found, _AT_A_TIME)), [])
+
+
+def each_file(spec: BronzeSpec, landing: Landing, interval: Interval) -> Iterable[FileFact]:
+    """The interval's files with what identifies each; nothing is read.
 
     Raises:
         NotReadyError: the interval's folder does not exist (yet).
@@ -136,7 +150,7 @@ def list_files(spec: BronzeSpec, landing: Landing, interval: Interval) -> tuple[
             "yet. The run tries again; if the feed has moved, correct source.landing or source.path of the spec."
         )
         raise NotReadyError(msg)
-    return tuple(sorted(found, key=lambda file: file.path))
+    return found
 
 
 def same_listing(file: FileFact, known: Mapping[str, FileFact]) -> bool:

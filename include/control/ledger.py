@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from include.contracts.interval import Interval
 from include.contracts.job_report import FileRows, RowFates
 from include.control.batch import FileFact, Intent, Winner
@@ -26,6 +29,7 @@ from include.control.ledger_events import (
     loaded_event,
     recorded_winner,
 )
+from include.control.loaded_files import LoadedFiles
 from include.control.ops_table import OpsTable
 from include.paths import LakehousePaths
 
@@ -98,15 +102,11 @@ class Ledger:
         rows = self._files.events(intent.table, token=intent.token, event=FileEvent.PLANNED)
         return tuple(file_fact(row) for row in rows)
 
-    def loaded_files(self, table: str, table_id: str) -> dict[str, FileFact]:
-        """path -> file, for every path that a winning attempt loaded into the table; as it was loaded last."""
-        return {file.path: file for file in self.loaded_contents(table, table_id)}
-
-    def loaded_contents(self, table: str, table_id: str) -> list[FileFact]:
+    def loaded_files(self, table: str, table_id: str) -> LoadedFiles:
         """Every file that a winning attempt loaded into the table, oldest first; a path once for each content."""
-        tokens = self.versions(table, table_id)
-        planned = self._files.each_event(table, ("token", *FACTS), table_id=table_id, event=FileEvent.PLANNED)
-        return [file_fact(row) for row in planned if row["token"] in tokens]
+        tokens = pa.array(self.versions(table, table_id), pa.string())
+        planned = self._files.event_columns(table, ("token", *FACTS), table_id=table_id, event=FileEvent.PLANNED)
+        return LoadedFiles(planned.filter(pc.is_in(planned["token"], tokens)).select(FACTS))
 
     def file_events(self, table: str, table_id: str) -> list[dict[str, Any]]:
         """All that `ops.files` says of a table's files, oldest first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -16,8 +16,6 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 
 FILES_WORTH_COMPACTING = 50
 """Each append is a file; from so many on they are put together."""
-
-_AT_A_TIME = 5_000
 
 # delta-rs rebases appends by itself; what is left is the race of two writers that create the table.
 _when_another_writer_won = retry(
@@ -51,11 +49,12 @@ class OpsTable:
         write_deltalake(self._target(), rows, mode="append", schema_mode="merge", partition_by=["table"])
 
     def events(self, table: str, columns: Sequence[str] = (), **equals: str) -> list[dict[str, Any]]:
-        """All of `each_event`."""
-        return list(self.each_event(table, columns, **equals))
+        """As `event_columns`, one dictionary an event."""
+        found: list[dict[str, Any]] = self.event_columns(table, columns, **equals).to_pylist()
+        return found
 
-    def each_event(self, table: str, columns: Sequence[str] = (), **equals: str) -> Iterator[dict[str, Any]]:
-        """The events about `table` whose columns equal `equals`, oldest first; few of them in memory at a time.
+    def event_columns(self, table: str, columns: Sequence[str] = (), **equals: str) -> pa.Table:
+        """The events about `table` whose columns equal `equals`, oldest first.
 
         Args:
             table: the table that the events are about.
@@ -68,9 +67,7 @@ class OpsTable:
         rows = rows.select(sorted({*(columns or rows.column_names), *equals, "recorded_at"}))
         for column, value in equals.items():
             rows = rows.filter(pc.equal(rows[column], pa.scalar(str(value))))
-        found = rows.sort_by("recorded_at").select(columns or self._schema.names)
-        for batch in found.to_batches(max_chunksize=_AT_A_TIME):
-            yield from batch.to_pylist()
+        return rows.sort_by("recorded_at").select(columns or self._schema.names)
 
     @_when_another_writer_won
     def compact(self, table: str) -> None:

@@ -14,13 +14,13 @@ from include.catalog import Catalog
 from include.contracts.bronze_sources import LandingSource
 from include.contracts.interval import Interval
 from include.contracts.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
-from include.control.batch import BatchSources, FileFact, Stream, StreamPosition, Winner
+from include.control.batch import BatchSources, Stream, StreamPosition, Winner
 from include.control.delta_log import read_commit
 from include.control.gates import Gates
-from include.control.ingest import given_up, split_by_age
 from include.control.kafka_cluster import KafkaCluster
-from include.control.landing import landing_of, list_files, same_listing, text_bytes
+from include.control.landing import files_by_the_thousand, landing_of, text_bytes
 from include.control.ledger import Ledger
+from include.control.matching import Matched, given_up, match, split_by_age
 from include.control.offsets import count_partitions, plan_offsets, require_nothing_lost, waits_for_more
 from include.control.resolution import look
 from include.control.source_ranges import changed_ranges, pin_sources
@@ -89,9 +89,9 @@ def advise(
         return _with_messages(base, spec, position, settings)
     if isinstance(spec, BronzeSpec):
         source, of_table = spec.landing_source, (spec.table, position.table_id if position else "")
-        listed = list_files(spec, landing_of(source.landing, settings.landing), interval)
-        known = {**ledger.loaded_files(*of_table), **given_up(ledger.failures(*of_table), source)}
-        return _with_files(base, source, listed, known)
+        listed = files_by_the_thousand(spec, landing_of(source.landing, settings.landing), interval)
+        hopeless = given_up(ledger.failures(*of_table), source)
+        return _with_files(base, source, match(listed, ledger.loaded_files(*of_table), hopeless))
     ranges = changed_ranges(pin_sources(spec, paths, gates, position), paths)
     return replace(
         base,
@@ -101,14 +101,14 @@ def advise(
     )
 
 
-def _with_files(base: Advice, source: LandingSource, files: tuple[FileFact, ...], known: dict[str, FileFact]) -> Advice:
-    new = [file for file in files if not same_listing(file, known)]
+def _with_files(base: Advice, source: LandingSource, found: Matched) -> Advice:
+    new = found.unread
     young, settled = split_by_age(new, source)
     waiting = f"; {len(young)} of them are younger than min_age and wait" if young else ""
     return replace(
         base,
         nothing_new=base.nothing_new and not new,
-        message=f"{len(new)} new of {len(files)} files" + waiting + base.message,
+        message=f"{len(new)} new of {found.listed} files" + waiting + base.message,
         files=tuple(file.path for file in settled),
         bytes=sum(file.size for file in settled),
         text_bytes=sum(text_bytes(file, source) for file in settled),

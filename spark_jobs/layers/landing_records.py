@@ -73,7 +73,7 @@ class LandingRecords:
             self._spec,
             self._landing,
             self._context.args.interval,
-            self._context.ledger.loaded_contents(self._spec.table, position.table_id),
+            self._context.ledger.loaded_files(self._spec.table, position.table_id),
             self._failures(position.table_id),
             self._look,
         )
@@ -156,7 +156,7 @@ class LandingRecords:
         return f"{file.path} was given up after {most} attempts ({file.defect}); `lakehouse replay` tries it again"
 
     def _as(self, report: JobReport, error: type[MillraceError], files: tuple[FileFact, ...], what: str) -> JobReport:
-        every = len(files) + len(self.files.loaded) + len(self.files.new)
+        every = len(files) + self.files.loaded + len(self.files.new)
         lines = [f"  {file.path}: {file.defect}{self._attempt(file)}".removesuffix(": ") for file in files]
         message = "\n".join([f"{self._spec.table}: {len(files)} of {every} files {what}", *lines])
         return report.model_copy(update={"outcome": error.outcome, "error_class": error.__name__, "message": message})
@@ -167,10 +167,10 @@ class LandingRecords:
         return f" (attempt {number} of {most})" if number else ""
 
     def _statuses(self) -> dict[str, str]:
-        """file -> `loaded`, `unfinished`, or `failed: <defect>`."""
+        """file -> `loaded`, `unfinished`, or `failed: <defect>`; those of earlier runs are in the ledger."""
         files = self.files
         return {
-            **{file.path: "loaded" for file in (*files.loaded, *files.new)},
+            **{file.path: "loaded" for file in files.new},
             **{file.path: "unfinished" for file in files.unfinished},
             **{file.path: f"failed: {file.defect}" for file in (*files.broken, *files.given_up)},
         }

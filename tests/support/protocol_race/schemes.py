@@ -14,6 +14,7 @@ from include.control.delta_log import commits_after
 from include.control.ledger import Ledger
 from include.control.ledger_events import BatchEvent
 from spark_jobs.delta_io.batches import BatchPlan, BatchWriter, Closing, commit_conf
+from tests.support.ledger_reading import loaded_by_path
 from tests.support.protocol_race.delta_writer import TXN, Session, opener, snapshot
 
 
@@ -25,7 +26,7 @@ class LoadFiles:
         self.ledger, self.chance, self.pause, self.files = ledger, chance, pause, files
 
     def done(self, position: StreamPosition) -> set[str]:
-        return set(self.ledger.loaded_files("bronze.orders", position.table_id))
+        return set(loaded_by_path(self.ledger, "bronze.orders", position.table_id))
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         self.pause("resolved")

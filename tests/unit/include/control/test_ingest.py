@@ -32,7 +32,7 @@ def ledger(tmp_path: Path) -> Ledger:
 def plan(landing: Path, ledger: Ledger, table_id: str = "id", look: Look | None = None, **source: object) -> FilePlan:
     """What the next batch of the first day would load; `source` changes the spec's."""
     spec = bronze_spec(source={**SPEC.source.model_dump(), **source})
-    known = ledger.loaded_contents(spec.table, table_id), ledger.failures(spec.table, table_id)
+    known = ledger.loaded_files(spec.table, table_id), ledger.failures(spec.table, table_id)
     place = LocalLanding(str(landing))
     return plan_files(spec, place, day(1), *known, look or partial(inspect, landing=place, spec=spec))
 
@@ -55,7 +55,7 @@ def test_all_files_of_a_first_delivery_are_new(landing: Path, deliver: Deliver, 
     deliver("b.json", '{"order_id": "2"}')
     deliver("other day.json", number=2)
     found = plan(landing, ledger)
-    assert (named(found.new), found.broken, found.loaded) == (["a.json", "b.json"], (), ())
+    assert (named(found.new), found.broken, found.loaded) == (["a.json", "b.json"], (), 0)
     assert all(len(file.checksum) == 64 for file in found.new)
 
 
@@ -67,10 +67,10 @@ def test_a_missing_folder_is_not_ready(landing: Path, ledger: Ledger) -> None:
 def test_loaded_files_are_not_new_again_and_late_ones_are(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
     deliver("a.json")
     loaded = load(landing, ledger)
-    assert plan(landing, ledger) == FilePlan(loaded=loaded)
+    assert plan(landing, ledger) == FilePlan(loaded=len(loaded))
     deliver("late.json")
     found = plan(landing, ledger)
-    assert (named(found.new), found.loaded) == (["late.json"], loaded)
+    assert (named(found.new), found.loaded) == (["late.json"], len(loaded))
 
 
 def test_files_of_an_attempt_that_lost_are_still_new(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
@@ -91,7 +91,7 @@ def test_a_touched_file_was_loaded_before_all_the_same(landing: Path, deliver: D
     loaded = load(landing, ledger)
     os.utime(path, ns=(1, 1))
     found = plan(landing, ledger)
-    assert (named(found.new), found.loaded) == ([], loaded)
+    assert (named(found.new), found.loaded) == ([], len(loaded))
 
 
 def test_the_same_content_under_a_new_name_is_a_new_file(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
@@ -128,7 +128,7 @@ def test_each_content_of_a_name_is_loaded_once_where_the_spec_appends_new_versio
         expected = {1: ["a.json", "b.json"], 2: ["a.json"], 3: []}[number]
         assert named(load(landing, ledger, number, **appends)) == expected
         assert plan(landing, ledger, **appends).new == ()
-    assert [(file.path[-6:], file.size) for file in ledger.loaded_contents("bronze.orders", "id")] == [
+    assert [(file.path[-6:], file.size) for file in ledger.loaded_files("bronze.orders", "id")] == [
         ("a.json", 3),
         ("b.json", 18),
         ("a.json", 4),
@@ -222,7 +222,7 @@ def test_a_loaded_file_that_was_taken_away_is_no_concern(landing: Path, deliver:
     deliver("a.json").with_name("b.json").write_text("{}")
     loaded = load(landing, ledger)
     (landing / loaded[0].path).unlink()
-    assert plan(landing, ledger) == FilePlan(loaded=loaded[1:])
+    assert plan(landing, ledger) == FilePlan(loaded=len(loaded) - 1)
 
 
 def test_a_batch_takes_no_more_files_than_the_spec_says_and_looks_at_no_others(

@@ -16,6 +16,7 @@ from include.control.batch import BatchSources, FileFact, Intent, Stream, Winner
 from include.control.ledger import Failure, Ledger
 from include.paths import LakehousePaths
 from tests.support.delta_tables import contents, day, intent_of
+from tests.support.ledger_reading import loaded_by_path
 from tests.support.ledger_writer import files_of, record_batches
 from tests.support.processes import together
 
@@ -49,7 +50,7 @@ def test_an_empty_ledger_knows_nothing_and_reading_it_writes_nothing(ledger: Led
     assert ledger.last_committed("bronze.orders", "id", "main") is None
     assert ledger.closed(winner) is None
     assert ledger.files_of(winner.intent) == ()
-    assert ledger.loaded_files("bronze.orders", "id") == {}
+    assert loaded_by_path(ledger, "bronze.orders", "id") == {}
     assert ledger.failures("bronze.orders", "id") == {}
     assert contents(tmp_path) == {}
 
@@ -59,14 +60,14 @@ def test_an_intent_is_no_batch(ledger: Ledger) -> None:
     ledger.record_intent(intent, [file("a.json"), file("b.json")])
     assert [found.path for found in ledger.files_of(intent)] == ["a.json", "b.json"]
     assert ledger.last_committed("bronze.orders", "id", "main") is None
-    assert ledger.loaded_files("bronze.orders", "id") == {}
+    assert loaded_by_path(ledger, "bronze.orders", "id") == {}
 
 
 def test_a_file_comes_back_with_all_its_facts(ledger: Ledger) -> None:
     given_file = file("date=2013-01-01/é b+c%20.json.gz", checksum="ab12", columns=("tail num", "y"), size=2**40)
     winner = win(ledger, order_intent(), given_file)
     assert ledger.files_of(winner.intent) == (given_file,)
-    assert ledger.loaded_files("bronze.orders", "id") == {given_file.path: given_file}
+    assert loaded_by_path(ledger, "bronze.orders", "id") == {given_file.path: given_file}
 
 
 def test_a_winner_comes_back_with_all_that_its_intent_said(ledger: Ledger) -> None:
@@ -82,7 +83,7 @@ def test_several_attempts_may_claim_one_number_and_only_the_winners_files_are_lo
     ledger.record_intent(second, [file("b.json"), file("c.json")])
     ledger.record_intent(third, [file("d.json")])
     ledger.record_committed([Winner(second, 1)])
-    assert sorted(ledger.loaded_files("bronze.orders", "id")) == ["b.json", "c.json"]
+    assert sorted(loaded_by_path(ledger, "bronze.orders", "id")) == ["b.json", "c.json"]
     last = ledger.last_committed("bronze.orders", "id", "main")
     assert last is not None
     assert last.token == second.token
@@ -92,7 +93,7 @@ def test_a_batch_that_is_found_in_the_log_again_is_recorded_twice_without_harm(l
     winner = win(ledger, order_intent(), file("a.json"))
     ledger.record_committed([winner])
     assert ledger.last_committed("bronze.orders", "id", "main") == winner
-    assert list(ledger.loaded_files("bronze.orders", "id")) == ["a.json"]
+    assert list(loaded_by_path(ledger, "bronze.orders", "id")) == ["a.json"]
 
 
 def test_the_last_batch_is_the_one_with_the_greatest_number_whatever_was_recorded_last(ledger: Ledger) -> None:
@@ -125,7 +126,7 @@ def test_a_failed_file_keeps_its_defect_and_is_not_loaded(ledger: Ledger) -> Non
     broken = file("a.json.gz", checksum="aa", defect="truncated gzip: 'it' ends\nbefore")
     ledger.record_failed("bronze.orders", "id", day(1), [broken])
     assert ledger.failures("bronze.orders", "id") == {"a.json.gz": Failure(broken, attempts=1)}
-    assert ledger.loaded_files("bronze.orders", "id") == {}
+    assert loaded_by_path(ledger, "bronze.orders", "id") == {}
 
 
 def test_a_file_that_failed_again_is_known_by_its_last_defect(ledger: Ledger) -> None:
@@ -145,7 +146,7 @@ def test_a_failed_file_that_was_delivered_again_and_loaded_is_failed_no_more(led
     )
     sound = file("a.json", checksum="bb")
     win(ledger, order_intent(), sound)
-    assert ledger.loaded_files("bronze.orders", "id") == {"a.json": sound}
+    assert loaded_by_path(ledger, "bronze.orders", "id") == {"a.json": sound}
     assert list(ledger.failures("bronze.orders", "id")) == ["b.json"]
 
 
@@ -154,7 +155,7 @@ def test_tables_ids_and_streams_are_kept_apart(ledger: Ledger) -> None:
     ledger.record_failed("bronze.orders", "id", day(1), [file("x.json", defect="d")])
     for table, table_id in (("bronze.orders", "re-created"), ("silver.orders", "id")):
         assert ledger.last_committed(table, table_id, "main") is None
-        assert ledger.loaded_files(table, table_id) == {}
+        assert loaded_by_path(ledger, table, table_id) == {}
         assert ledger.failures(table, table_id) == {}
     assert ledger.last_committed("bronze.orders", "id", "other") is None
 
@@ -172,7 +173,7 @@ def test_processes_that_record_at_once_lose_nothing(ledger: Ledger, tmp_path: Pa
         one.path: one for writer in range(WRITERS) for number in range(EACH) for one in files_of(writer, number + 1)
     }
     assert len(expected) == 2 * WRITERS * EACH
-    assert ledger.loaded_files("bronze.orders", "id") == expected
+    assert loaded_by_path(ledger, "bronze.orders", "id") == expected
     for writer in range(WRITERS):
         last = ledger.last_committed("bronze.orders", "id", f"writer-{writer}")
         assert last is not None
@@ -235,7 +236,7 @@ def test_the_ledger_says_what_a_dictionary_of_attempts_would(
             closed[winner.token] = RowFates(read=version, applied=version)
             ledger.record_closed(winner, closed[winner.token], {one.path: FileRows(read=version) for one in files})
     for table_id in ("old", "new"):
-        assert ledger.loaded_files("bronze.orders", table_id) == loaded[table_id]
+        assert loaded_by_path(ledger, "bronze.orders", table_id) == loaded[table_id]
         found = ledger.failures("bronze.orders", table_id)
         assert {path: failure.file for path, failure in found.items()} == failed[table_id]
         for stream_name in ("main", "other"):

@@ -16,6 +16,7 @@ from include.control.objects import LocalObjectStore
 from include.errors import ConflictError, ConservationError, ExitCode, LeaseLostError, MillraceError, TornLogError
 from spark_jobs.delta_io.batches import commit_conf
 from tests.support.delta_tables import append, commit_file, day, raise_epoch
+from tests.support.ledger_reading import loaded_by_path
 from tests.support.three_rows import FILE, Lake
 
 
@@ -48,7 +49,7 @@ def test_a_batch_is_planned_recorded_committed_settled_and_closed(lake: Lake) ->
     assert (winner.intent.run_id, winner.intent.interval_start) == ("manual__1", day().start)
     assert result.rows == lake.work.fates == lake.ledger.closed(winner)
     assert lake.ledger.last_committed("bronze.orders", lake.table_id, "main") == winner
-    assert lake.ledger.loaded_files("bronze.orders", lake.table_id) == {"a.json": FILE}
+    assert loaded_by_path(lake.ledger, "bronze.orders", lake.table_id) == {"a.json": FILE}
 
 
 def test_the_session_of_a_write_carries_number_and_token(lake: Lake) -> None:
@@ -130,7 +131,7 @@ def test_an_error_without_a_commit_is_raised_as_it_came(lake: Lake) -> None:
     with pytest.raises(ZeroDivisionError, match="in the middle"):
         lake.run()
     assert (latest_version(lake.table), len(lake.work.intents)) == (0, 1)
-    assert lake.ledger.loaded_files("bronze.orders", lake.table_id) == {}
+    assert loaded_by_path(lake.ledger, "bronze.orders", lake.table_id) == {}
     assert lake.run().committed, "the next run goes on as if nothing had been"
 
 

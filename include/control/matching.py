@@ -1,0 +1,71 @@
+"""What lies in the landing, beside what the ledger knows: which files must be read, and which need not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from include.contracts.bronze_sources import LandingSource
+from include.control.batch import FileFact
+from include.control.landing import same_listing
+from include.control.ledger import Failure
+from include.control.loaded_files import LoadedFiles
+
+
+@dataclass(frozen=True)
+class Matched:
+    """What lies in the landing, beside what the ledger knows.
+
+    Attributes:
+        unread: files whose listing the ledger does not know, by path.
+        given_up: files that have failed too often, by path.
+        loaded: how many files are listed as they were loaded.
+    """
+
+    unread: tuple[FileFact, ...]
+    given_up: tuple[FileFact, ...]
+    loaded: int
+
+    @property
+    def listed(self) -> int:
+        """How many files there are."""
+        return len(self.unread) + len(self.given_up) + self.loaded
+
+
+def match(listed: Iterable[list[FileFact]], loaded: LoadedFiles, hopeless: Mapping[str, FileFact]) -> Matched:
+    """Tell the files that need not be read from those that must be.
+
+    Args:
+        listed: the files, some thousands at a time.
+        loaded: every content that was loaded.
+        hopeless: path -> file, of those that were given up.
+    """
+    unread: list[FileFact] = []
+    given: list[FileFact] = []
+    count = 0
+    for files in listed:
+        known = {file.path: file for file in loaded.of([file.path for file in files])}
+        new = [file for file in files if not same_listing(file, known)]
+        count += len(files) - len(new)
+        given += [hopeless[file.path] for file in new if same_listing(file, hopeless)]
+        unread += [file for file in new if not same_listing(file, hopeless)]
+    return Matched(_by_path(unread), _by_path(given), count)
+
+
+def given_up(failures: Mapping[str, Failure], source: LandingSource) -> dict[str, FileFact]:
+    """path -> file, of those that have failed as many runs as the source allows."""
+    return {path: one.file for path, one in failures.items() if one.attempts >= source.max_attempts_per_file}
+
+
+def split_by_age(files: Sequence[FileFact], source: LandingSource) -> tuple[list[FileFact], list[FileFact]]:
+    """(files younger than the source's `min_age`, the others). Without a `min_age` no clock is asked."""
+    if not source.min_age:
+        return [], list(files)
+    newest_ns = time.time_ns() - int(source.min_age.total_seconds() * 1e9)
+    young = [file for file in files if file.mtime_ns > newest_ns]
+    return young, [file for file in files if file.mtime_ns <= newest_ns]
+
+
+def _by_path(files: Iterable[FileFact]) -> tuple[FileFact, ...]:
+    return tuple(sorted(files, key=lambda file: file.path))
