@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 
 from include.control.file_states import file_states
 from include.control.ledger import Ledger
@@ -99,6 +101,17 @@ def test_a_broken_object_is_named_and_the_others_are_loaded(lakehouse: Lakehouse
     assert lakehouse.rows(ORDERS, "order_id") == [("o1",)]
 
 
+def test_arrays_and_zstd_are_read_from_a_bucket_as_from_a_folder(lakehouse: Lakehouse, bucket: Bucket) -> None:
+    lakehouse.specs(bronze_document(source={**bronze_document()["source"], "files": "*.json*"}))
+    bucket.put(f"{DAY}/array.json", json.dumps([order(1, 5), order(2, 6)], indent=1))
+    bucket.put(f"{DAY}/lines.json.zst", zstandard.compress(lines(order(3, 7)).encode()))
+    bucket.put(f"{DAY}/cut.json", json.dumps([order(4, 8)])[:-2])
+    report = lakehouse.run(ORDERS)
+    assert report.outcome is Outcome.BAD_INPUT
+    assert "cut.json: not a sound JSON array" in report.message
+    assert lakehouse.rows(ORDERS, "order_id", "amount") == [("o1", 5), ("o2", 6), ("o3", 7)]
+
+
 def test_an_object_that_only_spark_finds_broken_is_named_and_the_others_are_loaded(
     lakehouse: Lakehouse, bucket: Bucket
 ) -> None:
@@ -115,7 +128,7 @@ def test_an_object_that_only_spark_finds_broken_is_named_and_the_others_are_load
     assert len(lakehouse.rows(ORDERS, "order_id")) == 20_000
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("form", ["csv", "parquet", "avro"])
 def test_a_source_with_a_bucket_of_its_own_gives_whole_addresses(
     lakehouse: Lakehouse, bucket: Bucket, form: str
 ) -> None:
@@ -124,9 +137,14 @@ def test_a_source_with_a_bucket_of_its_own_gives_whole_addresses(
     lakehouse.specs(bronze_document(source={"landing": feed, "files": f"*.{form}", "format": form}))
     row = {name: str(value) for name, value in order(1, 5).items()}
     content = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist([row]), content)
-    csv = f"{','.join(row)}\n{','.join(row.values())}\n".encode()
-    bucket.put(f"elsewhere/date=2013-01-01/a.{form}", {"csv": csv, "parquet": content.getvalue()}[form])
+    if form == "csv":
+        content.write(f"{','.join(row)}\n{','.join(row.values())}\n".encode())
+    elif form == "parquet":
+        pq.write_table(pa.Table.from_pylist([row]), content)
+    else:
+        fields = [{"name": name, "type": "string"} for name in row]
+        fastavro.writer(content, {"type": "record", "name": "Order", "fields": fields}, [row])
+    bucket.put(f"elsewhere/date=2013-01-01/a.{form}", content.getvalue())
     assert lakehouse.run(ORDERS).outcome is Outcome.COMMITTED
     path = f"{feed}/date=2013-01-01/a.{form}"
     assert lakehouse.rows(ORDERS, "order_id", "amount", "_source_file") == [("o1", 5, path)]
