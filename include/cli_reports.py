@@ -70,6 +70,11 @@ def report_table(reports: Iterable[JobReport], tables: Iterable[str]) -> Table:
     return shown
 
 
+def note_lines(reports: Iterable[JobReport]) -> list[str]:
+    """The remarks of all tables, each once."""
+    return list(dict.fromkeys(f"note: {note}" for report in reports for note in report.notes))
+
+
 def failure_lines(reports: Iterable[JobReport]) -> Iterator[str]:
     """What a person must know of each table that did not end well; those that only waited for one are left out."""
     for report in reports:

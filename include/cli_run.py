@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from include.cli_driver import Driver, DriverEnd
 from include.cli_outlook import outlook
-from include.cli_output import console
-from include.cli_reports import ending, failure_lines, report_line, report_table, worst
+from include.cli_output import console, show
+from include.cli_reports import ending, failure_lines, note_lines, report_line, report_table, worst
 from include.cli_selection import Selection
 from include.contracts.interval_args import DomainArgs, IntervalArgs
 from include.contracts.job_report import JobReport
@@ -68,8 +68,8 @@ def _run_interval(selection: Selection, arguments: IntervalArgs, settings: Setti
     tables = [spec.table for spec in selection.specs]
     ahead, out = outlook(selection, arguments, settings), console()
     if ahead.idle:
-        out.print(report_table(ahead.idle, tables))
-        out.print(f"{arguments.interval}: nothing is new, so no Spark was started.")
+        show(report_table(ahead.idle, tables), *note_lines(ahead.idle))
+        show(f"{arguments.interval}: nothing is new, so no Spark was started.")
         return ExitCode.OK
     driver = Driver(settings, arguments, ahead.text_bytes)
     reports: list[JobReport] = []
@@ -79,7 +79,7 @@ def _run_interval(selection: Selection, arguments: IntervalArgs, settings: Setti
             out.print(report_line(report))
             waiting = [table for table in tables if table not in {one.table for one in reports}]
             status.update(f"{arguments.interval}: {waiting[0] if waiting else 'ending'}")
-    out.print(report_table(reports, tables))
+    show(report_table(reports, tables), *note_lines(reports))
     return _conclude(driver.end(), reports, tables)
 
 

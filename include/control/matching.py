@@ -58,6 +58,15 @@ def given_up(failures: Mapping[str, Failure], source: LandingSource) -> dict[str
     return {path: one.file for path, one in failures.items() if one.attempts >= source.max_attempts_per_file}
 
 
+def given_up_notes(files: Iterable[FileFact], source: LandingSource) -> tuple[str, ...]:
+    """What a person must know of files that runs go on without."""
+    most = source.max_attempts_per_file
+    return tuple(
+        f"{file.path} was given up after {most} attempts ({file.defect}); `lakehouse replay` tries it again"
+        for file in files
+    )
+
+
 def split_by_age(files: Sequence[FileFact], source: LandingSource) -> tuple[list[FileFact], list[FileFact]]:
     """(files younger than the source's `min_age`, the others). Without a `min_age` no clock is asked."""
     if not source.min_age:

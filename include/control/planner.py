@@ -20,7 +20,7 @@ from include.control.gates import Gates
 from include.control.kafka_cluster import KafkaCluster
 from include.control.landing import files_by_the_thousand, landing_of, text_bytes
 from include.control.ledger import Ledger
-from include.control.matching import Matched, given_up, match, split_by_age
+from include.control.matching import Matched, given_up, given_up_notes, match, split_by_age
 from include.control.offsets import count_partitions, plan_offsets, require_nothing_lost, waits_for_more
 from include.control.resolution import look
 from include.control.source_ranges import changed_ranges, pin_sources
@@ -110,6 +110,7 @@ def _with_files(base: Advice, source: LandingSource, found: Matched) -> Advice:
         nothing_new=base.nothing_new and not new,
         message=f"{len(new)} new of {found.listed} files" + waiting + base.message,
         files=tuple(file.path for file in settled),
+        notes=(*base.notes, *given_up_notes(found.given_up, source)),
         bytes=sum(file.size for file in settled),
         text_bytes=sum(text_bytes(file, source) for file in settled),
     )

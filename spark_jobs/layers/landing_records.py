@@ -17,6 +17,7 @@ from include.control.delta_log import read_commit
 from include.control.ingest import FilePlan, plan_files, require_as_loaded
 from include.control.inspection import inspect
 from include.control.landing import landing_of, list_files
+from include.control.matching import given_up_notes
 from include.errors import BadInputError, MillraceError, NotReadyError
 from spark_jobs.delta_io.batches import BatchPlan
 from spark_jobs.delta_io.json_arrays import no_array_in
@@ -141,7 +142,7 @@ class LandingRecords:
     def ended(self, report: JobReport) -> JobReport:
         """The report with each file's status; the run ends as bad input if one was broken, else as not ready if one is
         unfinished. Its rows and version are those of what was loaded."""
-        notes = (*report.notes, *map(self._given_up_note, self.files.given_up))
+        notes = (*report.notes, *given_up_notes(self.files.given_up, self._spec.landing_source))
         told = report.model_copy(update={"files": self._statuses(), "notes": notes})
         if self.files.broken:
             what = "cannot be loaded, the others are. Have them delivered again, then clear this task:"
@@ -150,10 +151,6 @@ class LandingRecords:
             what = "are still being written, the others are loaded. The run tries again:"
             return self._as(told, NotReadyError, self.files.unfinished, what)
         return told
-
-    def _given_up_note(self, file: FileFact) -> str:
-        most = self._spec.landing_source.max_attempts_per_file
-        return f"{file.path} was given up after {most} attempts ({file.defect}); `lakehouse replay` tries it again"
 
     def _as(self, report: JobReport, error: type[MillraceError], files: tuple[FileFact, ...], what: str) -> JobReport:
         every = len(files) + self.files.loaded + len(self.files.new)

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from include.cli_reports import ending, failure_lines, report_table, worst
+from include.cli_reports import ending, failure_lines, note_lines, report_table, worst
 from include.contracts.interval import Interval
 from include.contracts.job_report import CheckResult, JobReport, RowFates
 from include.errors import ExitCode, Outcome
@@ -44,6 +44,11 @@ class TestReports:
             report_of("bronze.b", Outcome.NOT_READY, message="no folder", error_class="NotReadyError"),
         ]
         assert list(failure_lines(reports)) == ["bronze.a: broken file", "bronze.b: no folder"]
+
+    def test_a_remark_is_made_once_for_all_tables(self) -> None:
+        reports = [report_of("bronze.a", notes=("the spec changed", "b.json was given up")), report_of("silver.a")]
+        again = report_of("gold.a", notes=("the spec changed",))
+        assert note_lines([*reports, again]) == ["note: the spec changed", "note: b.json was given up"]
 
     def test_a_stack_trace_stays_in_the_log(self) -> None:
         message = "silver.a: Py4JJavaError: it broke\n: org.X: why\n\tat org.Y(Z.scala:1)\n\tat org.Z"

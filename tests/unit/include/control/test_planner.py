@@ -122,6 +122,21 @@ def test_nothing_is_new_once_all_is_loaded_closed_and_judged(
     )
 
 
+def test_a_file_that_was_given_up_is_not_new_but_is_not_forgotten(
+    root: Path, landing: Path, deliver: Deliver, said: Said
+) -> None:
+    deliver("a.json")
+    winner = load_batch(root, BRONZE, files=loaded(landing))
+    judge(root, BRONZE, winner.version)
+    deliver("b.json", "no record")
+    broken = next(file for file in loaded(landing) if file.path.endswith("b.json"))
+    for _ in range(BRONZE.landing_source.max_attempts_per_file):
+        Ledger(LakehousePaths(root)).record_failed(BRONZE.table, winner.intent.table_id, day(), [broken])
+    assert (said().nothing_new, said().message) == (True, "0 new of 2 files")
+    (note,) = said().notes
+    assert note.startswith(f"{ONE_DAY}/b.json was given up after 3 attempts")
+
+
 def test_a_late_file_is_new(root: Path, landing: Path, deliver: Deliver, said: Said) -> None:
     deliver("a.json")
     judge(root, BRONZE, load_batch(root, BRONZE, files=loaded(landing)).version)
