@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
+import pyarrow as pa
+import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -45,12 +48,14 @@ class QuarantineWrite:
         winner: the batch.
         rows: how many of its rows were refused.
         replaced: landing files whose earlier content it took out of the table; what was refused of it goes as well.
+        again: start of an interval that it read once more, whole: what was refused of it before is refused now, or not.
     """
 
     paths: LakehousePaths
     winner: Winner
     rows: int
     replaced: Sequence[str] = ()
+    again: datetime | None = None
 
     def run(self, open_session: OpenSession, refused: Callable[[SparkSession], DataFrame]) -> None:
         """Make it the quarantine's own commit, once; without a Spark job where there is nothing to do.
@@ -59,24 +64,33 @@ class QuarantineWrite:
             open_session: opens a session of its own.
             refused: the refused rows in the form of the quarantine table, as frames of the session that it is given.
         """
-        if self.rows or self._holds_replaced():
+        if self.rows or self._holds_outdated():
             table = quarantine_of(self.winner.intent.table, self.paths)
             write_once(open_session, table, self.winner, lambda session: self._write(refused(session)))
 
     def _write(self, refused: DataFrame) -> None:
         path = self.paths.quarantine(self.winner.intent.table)
-        if not self.replaced:
+        outdated = self._outdated()
+        if not outdated:
             append(refused, path)
             return
         mine = one_of("_batch_token", [self.winner.token])
-        replace_where(refused, path, f"{one_of('source', self.replaced)} OR {mine}")
+        replace_where(refused, path, " OR ".join([*outdated, mine]))
 
-    def _holds_replaced(self) -> bool:
+    def _outdated(self) -> list[str]:
+        """SQL of the rows that the batch has read anew, or whose source is gone."""
+        files = [one_of("source", self.replaced)] if self.replaced else []
+        interval = [f"`_interval_start` = TIMESTAMP '{self.again:%Y-%m-%dT%H:%M:%S.%fZ}'"] if self.again else []
+        return files + interval
+
+    def _holds_outdated(self) -> bool:
         path = self.paths.quarantine(self.winner.intent.table)
-        if not self.replaced or not DeltaTable.is_deltatable(str(path)):
+        if not (self.replaced or self.again) or not DeltaTable.is_deltatable(str(path)):
             return False
-        of_replaced = [("source", "in", list(self.replaced))]
-        return bool(DeltaTable(str(path)).to_pyarrow_table(columns=["source"], filters=of_replaced).num_rows)
+        is_outdated = ds.field("source").isin(pa.array(self.replaced, pa.string()))
+        if self.again:
+            is_outdated |= ds.field("_interval_start") == pa.scalar(self.again, pa.timestamp("us", tz="UTC"))
+        return bool(DeltaTable(str(path)).to_pyarrow_dataset().count_rows(filter=is_outdated))
 
 
 def quarantine_of(table: str, paths: LakehousePaths) -> SecondaryTable:

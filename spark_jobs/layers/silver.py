@@ -84,7 +84,8 @@ class SilverMerge:
         counts = self._counted.get(winner.token) or self._count_again(winner)
         paths, open_session = self._context.paths, self._context.open_session
         replaced = self._source.replaced_files(winner.intent.sources)
-        quarantine = QuarantineWrite(paths, winner, counts.quarantined, replaced)
+        again = self._source.read_again(winner.intent)
+        quarantine = QuarantineWrite(paths, winner, counts.quarantined, replaced, again)
         quarantine.run(open_session, lambda session: self._refused(session, winner))
         tombstones = tombstones_of(self.spec, paths.tombstones(self.spec.table))
         if counts.deletes or (replaced and DeltaTable.is_deltatable(str(tombstones.path))):

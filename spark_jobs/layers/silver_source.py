@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import cache, reduce
 from operator import and_
 
@@ -70,10 +71,14 @@ class SilverSource:
         held = silver_rows(read_version(session, self._path, upto), self._spec)
         return recomputed(rows, held, retracted, self._spec.keys)
 
+    def read_again(self, intent: Intent) -> datetime | None:
+        """Start of the interval of which a batch reads every row that the source has, whatever was consumed."""
+        return intent.sources.snapshot_at or (intent.interval_start if intent.sources.reprocess else None)
+
     def _rows(self, session: SparkSession, intent: Intent) -> DataFrame:
         """Bronze rows: what is new, and the interval that is read again, as it is now."""
         rows = self._new_rows(session, intent.sources)
-        again = intent.sources.snapshot_at or (intent.interval_start if intent.sources.reprocess else None)
+        again = self.read_again(intent)
         if again is None:
             return rows
         in_again = F.col("_interval_start") == F.lit(again).cast("timestamp")

@@ -138,6 +138,25 @@ def test_reprocess_reads_an_interval_again_and_changes_nothing_that_is_right(lak
     assert lakehouse.rows(GOLD, "day", "orders", "revenue") == gold_from_scratch(lakehouse)
 
 
+def test_reprocess_refuses_anew_and_what_a_mended_rule_lets_through_leaves_the_quarantine(
+    lakehouse: Lakehouse,
+) -> None:
+    rule = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
+    lakehouse.specs(silver_document(expectations=[rule]))
+    for number in (1, 2):
+        lakehouse.deliver(number, "a.json", [order(number, 5), order(number + 10, -number, of_day=number)])
+        lakehouse.run_all(number, BRONZE, SILVER)
+    refused = sorted(row["record"] for row in lakehouse.quarantine(SILVER))
+    assert len(refused) == 2
+    assert lakehouse.run(SILVER, 2, reprocess=True).rows.quarantined == 1
+    assert sorted(row["record"] for row in lakehouse.quarantine(SILVER)) == refused
+    mended = {"expect_column_values_to_be_between": {"column": "amount", "min_value": -2}, "action": "quarantine"}
+    lakehouse.specs(silver_document(expectations=[mended]))
+    assert lakehouse.run(SILVER, 2, reprocess=True).rows.quarantined == 0
+    assert ["o11" in row["record"] for row in lakehouse.quarantine(SILVER)] == [True]
+    assert ("o12", -2) in lakehouse.rows(SILVER, "order_id", "amount")
+
+
 def test_reprocess_after_a_changed_expression_changes_every_row(lakehouse: Lakehouse) -> None:
     for number, events in DAYS.items():
         lakehouse.deliver(number, "a.json", events)
