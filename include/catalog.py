@@ -81,7 +81,7 @@ def load_catalog(folder: Path) -> Catalog:
         SpecError: there is no such folder.
     """
     if not folder.is_dir():
-        msg = f"no folder of table specs at {folder}: set LAKEHOUSE_TABLES or pass --tables"
+        msg = f"no folder of table specs at {folder}: set LAKEHOUSE_TABLES to the folder that has them"
         raise SpecError(msg)
     files = [read_spec_file(path) for path in _spec_paths(folder)]
     problems = [*_misnamed(folder), *(problem for file in files for problem in file.problems)]

@@ -140,7 +140,11 @@ def files(
 def replay(
     files: Annotated[list[str], typer.Argument(help="Landing files, as `lakehouse files` names them.")],
 ) -> None:
-    """Run the intervals of failed landing files again, once they have been mended. No file is ever loaded twice."""
+    """Run failed landing files again, once they have been mended: their tables and those below, for their intervals.
+
+    No file is ever loaded twice.
+    """
+    from include.cli_files import file_table
     from include.cli_output import show
     from include.cli_replay import record_replays, replay_views, replays
     from include.cli_reports import worst
@@ -152,6 +156,8 @@ def replay(
     show(*replay_views(wanted))
     record_replays(wanted, settings)
     codes = [run_selection(one, settings, reprocess=False) for one in wanted.selections]
+    if codes:
+        show("The files you named stand so now:", file_table(replays(files, settings).files))
     raise typer.Exit(worst(codes))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from include.cli_selection import below_landing
 from include.contracts.landing_root import S3
 from include.contracts.spec_values import NAME
 from include.control.landing import landing_of
@@ -21,6 +22,7 @@ def inferred_spec(folder: str, table: str | None, settings: Settings) -> tuple[s
         NotReadyError: there is nothing in the folder to guess from.
         BadInputError: its files cannot be read.
     """
+    folder = below_landing(folder, settings.landing)
     name = table or f"bronze.{re.sub(r'[^a-z0-9]+', '_', folder.removeprefix(S3).lower()).strip('_')}"
     if not re.fullmatch(rf"bronze\.{NAME}", name):
         msg = f"{name!r} is no name of a bronze table; write --table bronze.<name> in small letters, digits and _"

@@ -11,10 +11,13 @@ from include.disk_space import disk_full_error
 from include.errors import MillraceError
 
 if TYPE_CHECKING:
+    from pydantic import ValidationError
     from rich.console import Console, RenderableType
 
 WIDTH_WITHOUT_TERMINAL = 200
 """Columns of output that goes to a file or a pipe, so that tables are not cut for a terminal that is not there."""
+
+_WRONG_USAGE = 2
 
 
 class ErrorsToExitCodes(TyperGroup):
@@ -28,13 +31,24 @@ class ErrorsToExitCodes(TyperGroup):
             show_error(error)
             ctx.exit(error.exit_code)
         except Exception as error:
+            from pydantic import ValidationError
+
             from include.settings import Settings
 
+            if isinstance(error, ValidationError) and error.title == Settings.__name__:
+                show_error(_settings_error(error))
+                ctx.exit(_WRONG_USAGE)
             full = disk_full_error(error, f"lakehouse {ctx.invoked_subcommand}", [Settings().root])
             if full is None:
                 raise
             show_error(full)
             ctx.exit(full.exit_code)
+
+
+def _settings_error(error: ValidationError) -> MillraceError:
+    """What is wrong with the environment, a line a variable."""
+    wrong = [(str(one["loc"][0]).upper(), one["msg"].removeprefix("Value error, ")) for one in error.errors()]
+    return MillraceError("\n".join(f"LAKEHOUSE_{name}: {what}" for name, what in wrong))
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from rich.console import RenderableType
 
 from include.catalog import Catalog, load_catalog
 from include.cli_files import file_table, files_of
-from include.cli_selection import Selection
+from include.cli_selection import Selection, below_landing
 from include.contracts.file_status import FileStatus
 from include.contracts.interval import Interval
 from include.contracts.table_spec import BronzeSpec
@@ -20,6 +21,9 @@ from include.control.ledger import Ledger
 from include.control.resolution import table_id
 from include.paths import LakehousePaths
 from include.settings import Settings
+from include.specs.problem import did_you_mean
+
+_FEW = 10_000
 
 
 @dataclass(frozen=True)
@@ -29,8 +33,8 @@ class Replays:
     Attributes:
         files: the files as they stand now.
         failed: (table, file) of those that are not loaded.
-        selections: one for each interval of a file that is not loaded: all tables of its domain, so that what the file
-            brings reaches every table below.
+        selections: one for each interval of a file that is not loaded: its table, and every table of the domain that
+            what it brings can reach.
     """
 
     files: tuple[FileState, ...]
@@ -47,14 +51,16 @@ def replays(names: Sequence[str], settings: Settings) -> Replays:
     """
     catalog = load_catalog(settings.tables)
     known = _known_files(catalog, LakehousePaths(settings.root))
-    found = [one for name in names for one in _named(name, known)]
+    found = [one for name in names for one in _named(below_landing(name, settings.landing), known)]
     failed = [(spec, file) for spec, file in found if file.status is not FileStatus.LOADED]
-    waiting = {(spec.domain, file.interval) for spec, file in failed}
+    waiting: dict[tuple[str, Interval], set[str]] = defaultdict(set)
+    for spec, file in failed:
+        waiting[spec.domain, file.interval].add(spec.table)
     in_order = sorted(waiting, key=lambda one: (one[0], one[1].start))
     return Replays(
         files=tuple(file for _, file in found),
         failed=tuple((spec.table, file) for spec, file in failed),
-        selections=tuple(_selection(catalog, *one) for one in in_order),
+        selections=tuple(_selection(catalog, *one, waiting[one]) for one in in_order),
     )
 
 
@@ -82,10 +88,16 @@ def _known_files(catalog: Catalog, paths: LakehousePaths) -> list[tuple[BronzeSp
 def _named(name: str, known: Sequence[tuple[BronzeSpec, FileState]]) -> list[tuple[BronzeSpec, FileState]]:
     found = [(spec, file) for spec, file in known if file.path == name]
     if not found:
-        msg = f"the ledger knows no landing file {name!r}; `lakehouse files TABLE --status failed` lists what failed"
+        likely = did_you_mean(name, [file.path for _, file in known]) if len(known) < _FEW else ""
+        msg = f"the ledger knows no landing file {name!r}; `lakehouse files TABLE` lists them. {likely}".rstrip()
         raise typer.BadParameter(msg)
     return found
 
 
-def _selection(catalog: Catalog, domain: str, interval: Interval) -> Selection:
-    return Selection(catalog, domain, catalog.of_domain(domain), (interval,), names_tables=False)
+def _selection(catalog: Catalog, domain: str, interval: Interval, tables: set[str]) -> Selection:
+    reached = set(tables)
+    for spec in catalog.of_domain(domain):  # in build order
+        if not isinstance(spec, BronzeSpec) and reached & set(spec.source_tables):
+            reached.add(spec.table)
+    specs = tuple(spec for spec in catalog.of_domain(domain) if spec.table in reached)
+    return Selection(catalog, domain, specs, (interval,), names_tables=True)

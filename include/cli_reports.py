@@ -93,8 +93,11 @@ def _first_words(message: str) -> str:
 
 
 def _has_rows(report: JobReport) -> bool:
-    """Whether the rows of the report are this run's; those of a no-op are the last batch's."""
-    return report.outcome is Outcome.COMMITTED
+    """Whether the rows of the report are this run's; those of a no-op are the last batch's.
+
+    A run that ends as bad input, or not ready, has loaded the files that were sound and whole.
+    """
+    return report.outcome is Outcome.COMMITTED or (report.outcome is not Outcome.NO_OP and report.rows.read > 0)
 
 
 def _outcome(report: JobReport) -> Text:

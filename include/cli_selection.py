@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -54,6 +55,13 @@ def select(folder: Path, domain: str | None, tables: Sequence[str] | None, inter
             raise SpecError(msg)
     chosen = tuple(spec for spec in specs if not tables or spec.table in tables)
     return Selection(catalog, name, chosen, intervals, bool(tables))
+
+
+def below_landing(path: str, landing: str) -> str:
+    """A path below the landing root as specs and ledger have it, though it was typed from where a person stands."""
+    absolute = os.path.abspath(path)
+    is_below = absolute.startswith(f"{landing}/") and os.path.exists(absolute)
+    return absolute.removeprefix(f"{landing}/") if is_below else path
 
 
 def today() -> str:

@@ -147,7 +147,8 @@ def each_file(spec: BronzeSpec, landing: Landing, interval: Interval) -> Iterabl
     if found is None:
         msg = (
             f"{spec.table}: no landing folder {landing.place(folder)} for {interval}: the source has not delivered "
-            "yet. The run tries again; if the feed has moved, correct source.landing or source.path of the spec."
+            "yet. The run tries again; if the feed has moved, correct source.landing or source.path of the spec, or "
+            "LAKEHOUSE_LANDING."
         )
         raise NotReadyError(msg)
     return found

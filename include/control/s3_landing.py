@@ -60,8 +60,8 @@ class S3Landing:
     def files(self, folder: str, wanted: Callable[[str], bool]) -> list[FileFact] | None:
         """The objects below the prefix whose names below it are wanted; None where there is no object at all."""
         bucket, prefix = _bucket_and_key(f"{self.place(folder)}/")
-        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         with _plainly(self.place(folder)):
+            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
             objects = [found for page in pages for found in page.get("Contents", ())]
         named = ((found["Key"].removeprefix(prefix), found) for found in objects if found["Key"][-1] != "/")
         return [_fact(f"{folder}/{name}", found) for name, found in named if wanted(name)] if objects else None
@@ -83,8 +83,8 @@ class S3Landing:
             FileNotFoundError: there is none any more.
             StorageError: it may not be read.
         """
-        reached = {"client": self._client}
         with _plainly(self.place(path)):
+            reached = {"client": self._client}
             return smart_open.open(self.place(path), "rb", compression="disable", transport_params=reached)
 
     @cached_property
@@ -118,16 +118,19 @@ def _plainly(place: str) -> Iterator[None]:
     """
     try:
         yield
-    except (exceptions.BotoCoreError, exceptions.ClientError, OSError) as error:
+    except (exceptions.BotoCoreError, exceptions.ClientError, OSError, ValueError) as error:
         # smart_open wraps what boto3 raised.
         raise _plain_error(place, error.__cause__ or error) from error
 
 
 def _plain_error(place: str, error: BaseException) -> Exception:
     if isinstance(error, exceptions.ConnectionError | exceptions.HTTPClientError):
-        return NotReadyError(f"{place}: no answer ({error}). The run tries again; see AWS_ENDPOINT_URL_S3.")
+        return NotReadyError(f"{place}: no answer ({error}). Try again later, or see AWS_ENDPOINT_URL_S3.")
     if isinstance(error, exceptions.NoCredentialsError):
         return StorageError(f"{place}: no credentials. Give this process {_CREDENTIALS}.")
     if isinstance(error, exceptions.ClientError) and error.response.get("Error", {}).get("Code") in _GONE:
         return FileNotFoundError(place)
-    return StorageError(f"{place} cannot be read ({error}). See the bucket, its permissions, and {_CREDENTIALS}.")
+    return StorageError(
+        f"{place} cannot be read ({error}). See the bucket (LAKEHOUSE_LANDING, or source.landing of the spec) and its "
+        f"permissions, AWS_ENDPOINT_URL_S3, and {_CREDENTIALS}."
+    )

@@ -69,6 +69,7 @@ class Delivered:
         format: `csv`, `json`, `parquet` or `avro`.
         suffix: how their names end, such as `.csv.gz`.
         by_day: whether they lie in folders such as `date=2013-01-01`.
+        left_out: how many files of other suffixes lie beside them.
     """
 
     folder: str
@@ -76,6 +77,7 @@ class Delivered:
     format: str
     suffix: str
     by_day: bool
+    left_out: int = 0
 
 
 def infer_spec(landing: Landing, folder: str, table: str) -> str:
@@ -130,10 +132,10 @@ def delivered_files(landing: Landing, folder: str) -> Delivered:
             "(LAKEHOUSE_LANDING)."
         )
         raise NotReadyError(msg)
-    ((suffix, _),) = Counter(map(_suffix, known)).most_common(1)
+    ((suffix, alike),) = Counter(map(_suffix, known)).most_common(1)
     paths = [path for path in known if _suffix(path) == suffix][-FILES_LOOKED_AT:]
     by_day = all(_DAY_FOLDER.fullmatch(path.removeprefix(f"{folder}/").split("/")[0]) for path in paths)
-    return Delivered(folder, tuple(paths), _FORMATS[f".{suffix.split('.')[1]}"], suffix, by_day)
+    return Delivered(folder, tuple(paths), _FORMATS[f".{suffix.split('.')[1]}"], suffix, by_day, len(known) - alike)
 
 
 def spark_type(kind: str) -> str:
@@ -194,9 +196,12 @@ def _text(table: str, delivered: Delivered, dialect: dict[str, object], columns:
     source = {"landing": delivered.folder, **place, "files": f"*{delivered.suffix}", "format": delivered.format}
     declared = {name: kind for name, kind in columns.items() if re.fullmatch(NAME, name)}
     others = [f"# no column name, so its values go to _rescued: {name!r}" for name in columns if name not in declared]
+    number = delivered.left_out
+    left_out = [f"# left out by `files` below: {number} that end otherwise"] if number else []
     lines = [
         "# yaml-language-server: $schema=../../../table_spec.schema.json",
         f"# guessed from {len(delivered.paths)} files: read it through, above all the types",
+        *left_out,
         f"table: {table}",
         f"source: {_flow({**source, **dialect})}",
         "columns:",

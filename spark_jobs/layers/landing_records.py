@@ -145,17 +145,21 @@ class LandingRecords:
         notes = (*report.notes, *given_up_notes(self.files.given_up, self._spec.landing_source))
         told = report.model_copy(update={"files": self._statuses(), "notes": notes})
         if self.files.broken:
-            what = "cannot be loaded, the others are. Have them delivered again, then clear this task:"
-            return self._as(told, BadInputError, self.files.broken, what)
+            todo = "Have them delivered again, then run this again (in Airflow, clear the task):"
+            return self._as(told, BadInputError, self.files.broken, "cannot be loaded", todo)
         if self.files.unfinished:
-            what = "are still being written, the others are loaded. The run tries again:"
-            return self._as(told, NotReadyError, self.files.unfinished, what)
+            todo = "The run tries again:"
+            return self._as(told, NotReadyError, self.files.unfinished, "are still being written", todo)
         return told
 
-    def _as(self, report: JobReport, error: type[MillraceError], files: tuple[FileFact, ...], what: str) -> JobReport:
-        every = len(files) + self.files.loaded + len(self.files.new)
+    def _as(
+        self, report: JobReport, error: type[MillraceError], files: tuple[FileFact, ...], state: str, todo: str
+    ) -> JobReport:
+        loaded = self.files.loaded + len(self.files.new)
+        others = ", the others are loaded" if loaded else ""
         lines = [f"  {file.path}: {file.defect}{self._attempt(file)}".removesuffix(": ") for file in files]
-        message = "\n".join([f"{self._spec.table}: {len(files)} of {every} files {what}", *lines])
+        head = f"{self._spec.table}: {len(files)} of {len(files) + loaded} files {state}{others}. {todo}"
+        message = "\n".join([head, *lines])
         return report.model_copy(update={"outcome": error.outcome, "error_class": error.__name__, "message": message})
 
     def _attempt(self, file: FileFact) -> str:

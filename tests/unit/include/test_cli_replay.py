@@ -21,6 +21,7 @@ from include.paths import LakehousePaths
 from include.settings import Settings
 from tests.support.cli import Lakehouse
 from tests.support.delta_tables import day, intent_of
+from tests.support.specs import bronze_document, silver_document, write_specs
 
 LOADED, *FAILED = ("orders/a.json", "orders/b.json", "orders/c.json", "orders/d.json")
 
@@ -54,6 +55,24 @@ def test_each_interval_of_a_failed_file_runs_once_and_that_of_a_loaded_one_does_
     assert [(one.domain, one.intervals) for one in wanted.selections] == [("shop", (day(2),)), ("shop", (day(3),))]
     tables = ["bronze.orders", "silver.orders", "gold.revenue_daily"]
     assert [[spec.table for spec in one.specs] for one in wanted.selections] == [tables, tables]
+
+
+def test_tables_that_nothing_of_the_file_can_reach_are_not_run(settings: Settings) -> None:
+    write_specs(
+        settings.tables, bronze_document("bronze.clicks"), silver_document("silver.clicks", source="bronze.clicks")
+    )
+    (wanted,) = replays(FAILED[:1], settings).selections
+    assert [spec.table for spec in wanted.specs] == ["bronze.orders", "silver.orders", "gold.revenue_daily"]
+    assert wanted.names_tables
+
+
+def test_a_file_may_be_named_by_where_it_lies(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    lies = Path(settings.landing) / FAILED[0]
+    lies.parent.mkdir(parents=True)
+    lies.touch()
+    monkeypatch.chdir(lies.parent)
+    for typed in (lies.name, str(lies), FAILED[0]):
+        assert [file.path for file in replays([typed], settings).files] == [FAILED[0]]
 
 
 def test_a_loaded_file_is_nothing_to_run(lakehouse: Lakehouse, settings: Settings) -> None:

@@ -45,6 +45,13 @@ class TestReports:
         ]
         assert list(failure_lines(reports)) == ["bronze.a: broken file", "bronze.b: no folder"]
 
+    def test_what_was_loaded_beside_broken_files_is_counted(self) -> None:
+        report = report_of("bronze.a", Outcome.BAD_INPUT, rows=RowFates(read=19, applied=11, quarantined=8), version=2)
+        out = Console(file=StringIO(), width=160)
+        out.print(report_table([report], ["bronze.a"]))
+        assert isinstance(out.file, StringIO)
+        assert out.file.getvalue().splitlines()[3].split()[1:9] == ["bad", "input", "19", "11", "0", "0", "8", "0"]
+
     def test_a_remark_is_made_once_for_all_tables(self) -> None:
         reports = [report_of("bronze.a", notes=("the spec changed", "b.json was given up")), report_of("silver.a")]
         again = report_of("gold.a", notes=("the spec changed",))

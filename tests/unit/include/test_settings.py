@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from include.cli import app
 from include.settings import Settings
 
 
@@ -32,3 +34,10 @@ def test_the_landing_root_is_an_absolute_folder_or_a_prefix_of_a_bucket(
     monkeypatch.setenv("LAKEHOUSE_LANDING", "hdfs://lake/feeds")
     with pytest.raises(ValueError, match="hdfs://lake/feeds is no landing root: write a folder, or s3://bucket/prefix"):
         Settings()
+
+
+def test_a_wrong_setting_ends_a_command_with_one_line_that_names_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_LANDING", "s3://")
+    answer = CliRunner().invoke(app, ["tables"])
+    assert answer.exit_code == 2
+    assert answer.stderr == "LAKEHOUSE_LANDING: s3:// is no landing root: write a folder, or s3://bucket/prefix\n"

@@ -139,6 +139,25 @@ def test_a_bucket_that_is_not_there_is_named_with_what_to_correct(landing: Landi
         listed(landing_of("orders", "s3://nowhere"))
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("AWS_PROFILE", "nope", r"profile \(nope\) could not be found"),
+        ("AWS_SECRET_ACCESS_KEY", "", "Partial credentials"),
+        ("AWS_ENDPOINT_URL_S3", "127.0.0.1:9", "Invalid endpoint"),
+    ],
+)
+def test_a_wrong_setting_is_said_in_one_line(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+) -> None:
+    if value:
+        monkeypatch.setenv(name, value)
+    else:
+        monkeypatch.delenv(name)
+    with pytest.raises(StorageError, match=rf"^s3://lake-\w+/landing/\S+ cannot be read \(.*{said}.*AWS_PROFILE\.$"):
+        listed(landing)
+
+
 def test_without_credentials_the_message_says_which_are_looked_for(
     landing: Landing, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,6 +106,9 @@ def test_the_newest_files_of_the_commonest_format_are_looked_at_and_unfinished_o
     assert [Path(path).name for path in found.paths] == [
         f"{number:03d}.csv" for number in range(5, FILES_LOOKED_AT + 5)
     ]
+    assert found.left_out == 1
+    text = infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+    assert "# left out by `files` below: 1 that end otherwise" in text
 
 
 def test_nothing_to_guess_from_is_not_ready_and_unreadable_files_are_bad_input(tmp_path: Path) -> None:
