@@ -22,8 +22,9 @@ from include.contracts.table_spec import parse_spec
 from include.control.avro_files import avro_fields
 from include.control.avro_schema import column_type
 from include.control.compression import unpacked
+from include.control.file_names import data_files
 from include.control.json_arrays import is_array
-from include.control.landing import Landing, data_files
+from include.control.landing import Landing
 from include.control.local_landing import LocalLanding
 from include.errors import BadInputError, NotReadyError
 
