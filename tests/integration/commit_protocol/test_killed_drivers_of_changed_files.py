@@ -17,6 +17,7 @@ from tests.support.killed_drivers.steps import Step, steps_done, steps_of
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.specs import bronze_document, gold_document, silver_document
 
+pytestmark = pytest.mark.faults
 BRONZE, SILVER, GOLD = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
 FIRST = [order(1, 5, 8), order(2, 7, 8), order(3, -1, 8), order(4, None, 9, op="delete"), "{broken"]
@@ -70,7 +71,6 @@ def replaced(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> dict
     return batches
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("place", OF_FILES)
 def test_a_new_version_of_a_file_stands_beside_the_old_one_once_wherever_its_driver_dies(
     drivers: Drivers, appended: Undisturbed, tmp_path: Path, place: str
@@ -78,9 +78,7 @@ def test_a_new_version_of_a_file_stands_beside_the_old_one_once_wherever_its_dri
     assert_ends_as_undisturbed(drivers, appended, copied(appended.before, tmp_path / "shop"), place)
 
 
-@pytest.mark.parametrize(
-    "place", [pytest.param(place, marks=[] if place is Step.COMMIT else pytest.mark.faults) for place in OF_FILES]
-)
+@pytest.mark.parametrize("place", OF_FILES)
 def test_a_file_is_replaced_once_in_all_layers_wherever_its_driver_dies(
     drivers: Drivers, replaced: dict[str, Undisturbed], tmp_path: Path, place: str
 ) -> None:
@@ -90,7 +88,6 @@ def test_a_file_is_replaced_once_in_all_layers_wherever_its_driver_dies(
         batch.assert_same(shop, batch.run(drivers, shop))
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("place", OF_RETRACTION)
 def test_the_keys_of_replaced_rows_are_worked_out_once_more_wherever_the_driver_of_silver_dies(
     drivers: Drivers, replaced: dict[str, Undisturbed], tmp_path: Path, place: str
@@ -107,7 +104,6 @@ def test_the_keys_of_replaced_rows_are_worked_out_once_more_wherever_the_driver_
     replaced[GOLD].assert_same(shop, replaced[GOLD].run(drivers, shop))
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("place", [Step.COMMIT, Step.CLOSED])
 def test_a_run_that_dies_between_the_batch_of_a_replaced_file_and_that_of_a_new_one_loses_neither(
     drivers: Drivers, replaced: dict[str, Undisturbed], tmp_path: Path, place: str
