@@ -39,7 +39,7 @@ def lakehouse(tmp_path_factory: pytest.TempPathFactory, broker: KafkaBroker) -> 
     settings = Settings(root=folder / "lakehouse", landing=folder / "landing", tables=folder / "tables", kafka=kafka)
     shutil.copytree(PROJECT / "include" / "tables", settings.tables)
     trials.add_specs(settings.tables)
-    lay_out(settings.landing, FIRST, THIRD + timedelta(days=1))
+    lay_out(Path(settings.landing), FIRST, THIRD + timedelta(days=1))
     return settings
 
 

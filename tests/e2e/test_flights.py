@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +21,7 @@ TABLES = 8
 
 def assert_tables_hold(settings: Settings, last: date) -> None:
     """Every table holds what the source delivered up to `last`, as DuckDB reads and works it out by itself."""
-    oracle = work_out(settings.landing, FIRST, last + timedelta(days=1))
+    oracle = work_out(Path(settings.landing), FIRST, last + timedelta(days=1))
     found = outcomes(settings.root, oracle, [], oracle.counts())
     assert len(found) == TABLES
     assert all(one.expected_rows for one in found)

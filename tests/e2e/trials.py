@@ -71,10 +71,10 @@ def add_dags(dags: Path) -> None:
 
 
 def deliver(
-    landing: Path, domain: str, day: date, readings: Iterable[tuple[Any, ...]], fields: str = "sensor,value"
+    landing: str, domain: str, day: date, readings: Iterable[tuple[Any, ...]], fields: str = "sensor,value"
 ) -> None:
     """Write the landing file of one day of a trial domain."""
-    folder = landing / domain / f"date={day}"
+    folder = Path(landing) / domain / f"date={day}"
     folder.mkdir(parents=True, exist_ok=True)
     lines = [fields, *(",".join(map(str, reading)) for reading in readings)]
     (folder / "readings.csv").write_text("\n".join(lines) + "\n")
