@@ -57,4 +57,5 @@ def _report(advice: Advice, arguments: IntervalArgs) -> JobReport:
 
 def _is_certified(advice: Advice) -> bool:
     """Whether readers may use the last batch; the driver says anew why a gate refused it."""
-    return advice.version is None or (advice.certified_version or -1) >= advice.version
+    certified, version = advice.certified_version, advice.version
+    return version is None or (certified is not None and certified >= version)

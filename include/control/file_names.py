@@ -23,12 +23,7 @@ def data_files(pattern: str) -> Callable[[str], bool]:
     [True, True, False, False, False]
     """
     matches = re.compile(_as_regex(pattern if "/" in pattern else f"**/{pattern}")).fullmatch
-    return lambda path: matches(path) is not None and not is_set_aside(path)
-
-
-def is_set_aside(path: str) -> bool:
-    """Whether a part of the path is hidden or unfinished."""
-    return _SET_ASIDE.search(path) is not None
+    return lambda path: matches(path) is not None and not _SET_ASIDE.search(path)
 
 
 def _as_regex(pattern: str) -> str:

@@ -43,11 +43,6 @@ class LandedFile:
         """The last part of its path."""
         return PurePosixPath(self.path).name
 
-    @property
-    def suffix(self) -> str:
-        """How its name ends, such as `.gz`."""
-        return PurePosixPath(self.path).suffix
-
     def open(self) -> BinaryIO:
         """Its bytes as they lie there.
 

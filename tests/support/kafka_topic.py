@@ -12,6 +12,8 @@ from typing import Any
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from tests.support.specs import Document, bronze_document
+
 QUIET = {"log_level": "0"}
 
 
@@ -84,3 +86,9 @@ class KafkaTopic:
         """partition -> offset that a consumer group has told the broker."""
         (told,) = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
         return {one.partition: one.offset for one in told.result().topic_partitions if one.topic == self.name}
+
+
+def fed_by(topic: KafkaTopic, columns: dict[str, Any] | None = None, **source: Any) -> Document:
+    """The bronze table of orders, fed by a topic."""
+    stated = {"kafka": "main", "topics": [topic.name], "format": "json", **source}
+    return bronze_document(source=stated, **({"columns": columns} if columns else {}))

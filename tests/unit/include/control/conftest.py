@@ -8,8 +8,10 @@ import pytest
 
 from include.control.ledger import Ledger
 from include.paths import LakehousePaths
+from include.settings import Settings
 from tests.support.deliveries import Deliver
 from tests.support.delta_tables import create_table
+from tests.support.planning import Said
 
 
 @pytest.fixture
@@ -36,3 +38,13 @@ def table(tmp_path: Path) -> Path:
 def ledger(tmp_path: Path) -> Ledger:
     """The ledger of the lakehouse at `tmp_path`."""
     return Ledger(LakehousePaths(tmp_path))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "lakehouse"
+
+
+@pytest.fixture
+def said(root: Path, landing: Path, tmp_path: Path) -> Said:
+    return Said(Settings(root=root, landing=landing), tmp_path)

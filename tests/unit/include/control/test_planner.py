@@ -7,79 +7,35 @@ from pathlib import Path
 
 import pytest
 
-from include.contracts.table_spec import AnySpec
 from include.control.batch import FileFact, Stream
 from include.control.inspection import inspect
 from include.control.landing import list_files
 from include.control.ledger import Ledger
 from include.control.local_landing import LocalLanding
-from include.control.planner import Advice, advise, spec_change_note, stream_position
+from include.control.planner import Advice, spec_change_note, stream_position
 from include.errors import NotReadyError, TornLogError
 from include.paths import LakehousePaths
-from include.settings import Settings
 from tests.support.deliveries import Deliver
 from tests.support.delta_tables import (
     append,
     commit,
     commit_file,
-    contents,
     day,
     intent_of,
     judge,
     load_batch,
-    optimize,
-    reading,
 )
-from tests.support.specs import bronze_spec, catalog_of, gold_spec, silver_spec
+from tests.support.planning import BRONZE, Said, certify_bronze
+from tests.support.specs import bronze_spec
 
 ROW_COUNT = {"expect_table_row_count_to_be_between": {"min_value": 1}, "action": "fail", "reason": "an empty day"}
-BRONZE, SILVER, GOLD = bronze_spec(), silver_spec(), gold_spec()
-CATALOG = catalog_of(BRONZE, SILVER, GOLD)
 STREAM = Stream("bronze.orders")
 ONE_DAY = "orders/date=2013-01-01"
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "lakehouse"
-
-
-@pytest.fixture
-def said(root: Path, landing: Path, tmp_path: Path) -> Said:
-    return Said(Settings(root=root, landing=landing), tmp_path)
-
-
-class Said:
-    """Advice, and with each the proof that everything is as it was, byte for byte."""
-
-    def __init__(self, settings: Settings, everything: Path) -> None:
-        self._settings = settings
-        self._everything = everything
-
-    def __call__(self, spec: AnySpec = BRONZE, number: int = 1, *, reprocess: bool = False) -> Advice:
-        before = contents(self._everything)
-        try:
-            return advise(spec, CATALOG, day(number), self._settings, reprocess=reprocess)
-        finally:
-            assert contents(self._everything) == before
 
 
 def loaded(landing: Path) -> tuple[FileFact, ...]:
     place = LocalLanding(str(landing))
     return tuple(inspect(file, place, BRONZE) for file in list_files(BRONZE, place, day()))
-
-
-def certify_bronze(root: Path, rows: int = 1) -> int:
-    version = load_batch(root, BRONZE, rows=rows).version
-    judge(root, BRONZE, version)
-    return version
-
-
-def consume(root: Path, spec: AnySpec, **ranges: tuple[int | None, int]) -> int:
-    """A complete batch of a table that read its sources so; layer and name are joined by two underscores."""
-    version = load_batch(root, spec, sources=reading(root, **ranges)).version
-    judge(root, spec, version)
-    return version
 
 
 def test_a_first_run_would_load_all_files(landing: Path, deliver: Deliver, said: Said) -> None:
@@ -235,75 +191,3 @@ def test_a_table_that_was_never_written_has_no_position(root: Path) -> None:
     paths = LakehousePaths(root)
     assert stream_position(BRONZE, paths, Ledger(paths)) is None
     assert not root.exists()
-
-
-def test_a_source_without_a_certified_version_is_not_ready(root: Path, said: Said) -> None:
-    with pytest.raises(NotReadyError, match=r"silver\.orders: bronze\.orders has no certified version yet"):
-        said(SILVER)
-    judge(root, BRONZE, load_batch(root, BRONZE).version, passed=False)
-    with pytest.raises(NotReadyError, match="if its gate refused it, that run says why"):
-        said(SILVER)
-
-
-def test_a_first_batch_reads_its_source_from_the_beginning(root: Path, said: Said) -> None:
-    version = certify_bronze(root)
-    advice = said(SILVER)
-    assert (advice.nothing_new, advice.sources) == (False, {"bronze.orders": (None, version)})
-    assert advice.message == f"bronze.orders versions 0 to {version}"
-    assert advice.batch_seq is None
-
-
-def test_what_was_consumed_is_not_read_again_and_only_what_is_certified_is_read(root: Path, said: Said) -> None:
-    first = certify_bronze(root)
-    consume(root, SILVER, bronze__orders=(None, first))
-    assert (said(SILVER).nothing_new, said(SILVER).message) == (True, "nothing new in bronze.orders")
-    refused = load_batch(root, BRONZE).version
-    assert said(SILVER).nothing_new
-    judge(root, BRONZE, refused, passed=False)
-    assert said(SILVER).nothing_new
-    newest = certify_bronze(root)
-    assert said(SILVER).sources == {"bronze.orders": (first, newest)}
-    assert said(SILVER).message == f"bronze.orders versions {first + 1} to {newest}"
-
-
-def test_a_source_that_was_only_optimized_has_nothing_new(root: Path, said: Said) -> None:
-    certify_bronze(root)
-    consumed = certify_bronze(root)
-    consume(root, SILVER, bronze__orders=(None, consumed))
-    assert optimize(LakehousePaths(root).table("bronze.orders")) == consumed + 1
-    assert said(SILVER).nothing_new
-    newest = certify_bronze(root)
-    assert said(SILVER).sources == {"bronze.orders": (consumed, newest)}
-
-
-def test_nothing_is_new_only_once_the_last_batch_is_closed_and_judged(root: Path, said: Said) -> None:
-    certified = certify_bronze(root)
-    sources = reading(root, bronze__orders=(None, certified))
-    winner = load_batch(root, SILVER, sources=sources, closed=False)
-    waiting = "nothing new in bronze.orders; the last batch is still to be finished or judged"
-    assert (said(SILVER).nothing_new, said(SILVER).message) == (False, waiting)
-    judge(root, SILVER, winner.version)
-    assert (said(SILVER).nothing_new, said(SILVER).message) == (False, waiting)
-
-
-def test_reprocessing_is_never_nothing(root: Path, said: Said) -> None:
-    certified = certify_bronze(root)
-    consume(root, SILVER, bronze__orders=(None, certified))
-    advice = said(SILVER, reprocess=True)
-    assert (advice.nothing_new, advice.message) == (False, "reads the interval's rows again")
-
-
-def test_each_source_of_a_gold_table_has_its_own_range(root: Path, said: Said) -> None:
-    planes = silver_spec(table="silver.planes")
-    gold = gold_spec(
-        sources={
-            "o": {"table": "silver.orders"},
-            "p": {"table": "silver.planes", "join": "left", "on": "o.order_id = p.order_id"},
-        }
-    )
-    orders_at, planes_at = (consume(root, spec) for spec in (SILVER, planes))
-    assert said(gold).sources == {"silver.orders": (None, orders_at), "silver.planes": (None, planes_at)}
-    consume(root, gold, silver__orders=(None, orders_at), silver__planes=(None, planes_at))
-    assert said(gold).message == "nothing new in silver.orders, silver.planes"
-    newest = consume(root, planes)
-    assert said(gold).sources == {"silver.planes": (planes_at, newest)}
