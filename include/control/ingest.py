@@ -104,7 +104,8 @@ def require_as_loaded(spec: BronzeSpec, files: Iterable[FileFact], landing: Land
         if now is None or not (same_listing(now, {file.path: file}) or look(now).checksum == file.checksum):
             msg = (
                 f"{spec.table}: {file.path} changed after a batch had loaded it, before its records were counted. "
-                f"Put the content with sha256 {file.checksum[:12]} ({file.size} bytes) back, then clear this task."
+                f"Put the content with {_digest(file)} ({file.size} bytes) back, then run this again "
+                "(in Airflow, clear the task)."
             )
             raise BadInputError(msg)
 
@@ -151,7 +152,11 @@ def _changed_message(spec: BronzeSpec, changed: list[FileFact], known: dict[str,
     more = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
     return (
         f"{spec.table}: {file.path}{more} was loaded before with other content: {before.size} bytes, "
-        f"sha256 {before.checksum[:12]}; now {file.size} bytes, sha256 {file.checksum[:12]}. Nothing was loaded. "
+        f"{_digest(before)}; now {file.size} bytes, {_digest(file)}. Nothing was loaded. "
         "Have the source deliver corrections under a new name, put the old content back, or set "
         "source.on_changed_file to append_new_version (the old rows stay) or replace (they go)."
     )
+
+
+def _digest(file: FileFact) -> str:
+    return file.checksum if file.checksum.startswith("etag:") else f"sha256 {file.checksum[:12]}"

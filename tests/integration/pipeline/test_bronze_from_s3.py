@@ -85,6 +85,8 @@ def test_other_content_under_a_loaded_name_is_refused_or_takes_the_place_of_the_
     refused = lakehouse.run(ORDERS)
     assert refused.outcome is Outcome.BAD_INPUT
     assert "a.json was loaded before with other content" in refused.message
+    assert "bytes, etag:" in refused.message
+    assert "sha256" not in refused.message
     source = {**bronze_document()["source"], "on_changed_file": "replace"}
     lakehouse.specs(bronze_document(source=source))
     assert lakehouse.run(ORDERS).outcome is Outcome.COMMITTED
