@@ -33,6 +33,8 @@ _STATED_ELSEWHERE = {
     "delta.appendOnly": "leave it out: merges, deletes and repair must be able to change the table",
 }
 
+_COUNTED_COLUMNS = "delta.dataSkippingNumIndexedCols"
+
 
 def check_properties(document: Document) -> Iterator[Finding]:
     """Properties that raise the reader version, that another setting rules, or that are not Delta's."""
@@ -43,6 +45,9 @@ def check_properties(document: Document) -> Iterator[Finding]:
             yield Finding(path, f"this raises the table's reader version: {_READERS}", value, "leave it out")
         elif name in _STATED_ELSEWHERE:
             yield Finding(path, "this is not set as a property", value, _STATED_ELSEWHERE[name])
+        elif name == _COUNTED_COLUMNS and str(document.get("table")).startswith("bronze."):
+            fix = "name the columns: delta.dataSkippingStatsColumns: a,b,_interval_start"
+            yield Finding(path, "a bronze table has statistics of the columns that are named", value, fix)
         elif not str(name).startswith("delta."):
             yield Finding(path, "not a Delta table property: their names start with 'delta.'", value, "leave it out")
 

@@ -93,9 +93,20 @@ def _origin(landing: Landing, paths: list[str]) -> tuple[Column, Column]:
     if not all(_PLAIN.fullmatch(one) for one in paths):
         # url_decode alone would turn a plus in a name into a blank.
         path = F.url_decode(F.replace(path, F.lit("+"), F.lit("%2B")))
-    begin = F.instr(path, landing.spark_root) + len(landing.spark_root)
-    file = F.concat(F.lit(landing.path_root), F.substring(path, begin, F.length(path)))
+    file = F.concat(F.lit(landing.path_root), _below(path, landing.spark_root))
     return file.alias(SOURCE_FILE), F.col("_metadata.file_block_start").alias(BLOCK_START)
+
+
+def _below(path: Column, root: str) -> Column:
+    """What follows `root` in an address; cut by bytes, since counting characters takes a tenth of a large load."""
+    starts = (root,) if "://" in root else (f"file://{root}", f"file:{root}")
+    below = [F.when(path.startswith(start), _from_byte(path, len(start.encode()))) for start in starts]
+    return F.coalesce(*below)
+
+
+def _from_byte(text: Column, count: int) -> Column:
+    longest = 2**31 - 1 - count
+    return F.substring(text.cast("binary"), count + 1, longest).cast("string")
 
 
 def _no_records(session: SparkSession, spec: BronzeSpec) -> DataFrame:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from include.errors import Outcome
 from tests.support.lakehouse import Lakehouse, order
@@ -44,3 +49,37 @@ def test_a_folder_that_holds_something_else_is_left_alone_and_named(lakehouse: L
     assert report.outcome is Outcome.BAD_INPUT
     assert report.message.startswith(f"The folder {folder} is to become a table, but holds something else: notes.txt")
     assert (folder / "notes.txt").read_text() == "mine"
+
+
+def statistics(lakehouse: Lakehouse) -> set[str]:
+    """The columns whose least value Delta knows of every data file."""
+    actions = DeltaTable(str(lakehouse.paths.table(ORDERS))).get_add_actions(flatten=True)
+    assert actions.num_rows
+    return {name.removeprefix("min.") for name in pa.table(actions).column_names if name.startswith("min.")}
+
+
+@pytest.mark.parametrize(
+    ("stated", "columns"),
+    [
+        ({}, {"_source_file", "_interval_start"}),
+        ({"zorder_by": ["day"]}, {"_source_file", "_interval_start", "day"}),
+        ({"delta": {"delta.dataSkippingStatsColumns": "order_id"}}, {"order_id"}),
+    ],
+)
+def test_statistics_are_of_what_rows_are_looked_up_by(
+    lakehouse: Lakehouse, stated: dict[str, Any], columns: set[str]
+) -> None:
+    lakehouse.specs(bronze_document(**stated))
+    lakehouse.deliver(1, "a.json", [order(1, 5)])
+    report = lakehouse.run(ORDERS)
+    assert report.outcome is Outcome.COMMITTED, report.message
+    assert statistics(lakehouse) == columns
+
+
+def test_instants_are_stored_so_that_readers_can_skip(lakehouse: Lakehouse) -> None:
+    lakehouse.deliver(1, "a.json", [order(1, 5)])
+    lakehouse.run(ORDERS)
+    (file,) = lakehouse.paths.table(ORDERS).glob("*.parquet")
+    schema = pq.ParquetFile(file).schema
+    kinds = {schema.column(index).name: schema.column(index).physical_type for index in range(len(schema))}
+    assert (kinds["event_at"], kinds["_interval_start"]) == ("INT64", "INT64")

@@ -11,6 +11,7 @@ from include.spark_conf import (
     LARGE_LOAD,
     LAUNCH,
     LOG_STORES,
+    LATE_COMPILER,
     ONE_COMPILER,
     SESSION,
     SMALL_MACHINE,
@@ -92,6 +93,7 @@ def test_the_second_compiler_is_for_large_loads_alone(jars: Path) -> None:
     java = "spark.driver.extraJavaOptions"
     assert ONE_COMPILER in launch_conf(jars, "local[2]", LARGE_LOAD - 1)[java].split()
     assert ONE_COMPILER not in launch_conf(jars, "local[2]", LARGE_LOAD)[java].split()
+    assert LATE_COMPILER in launch_conf(jars, "local[2]", LARGE_LOAD)[java]
     assert SMALL_MACHINE in launch_conf(jars, "local[2]", LARGE_LOAD)[java]
 
 

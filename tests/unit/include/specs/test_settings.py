@@ -137,6 +137,14 @@ class TestKeysAndValues:
         write_specs(tmp_path, bronze_document(), silver_document(delta=delta))
         assert problems_of(tmp_path) == ()
 
+    def test_a_bronze_table_names_the_columns_with_statistics(self, tmp_path: Path) -> None:
+        write_specs(tmp_path, bronze_document(delta={"delta.dataSkippingNumIndexedCols": "8"}))
+        problem = the_problem(tmp_path)
+        assert (problem.key, problem.value) == ("delta['delta.dataSkippingNumIndexedCols']", "8")
+        assert problem.fix.startswith("name the columns: delta.dataSkippingStatsColumns")
+        write_specs(tmp_path, bronze_document(delta={"delta.dataSkippingStatsColumns": "order_id"}))
+        assert problems_of(tmp_path) == ()
+
     @pytest.mark.parametrize(
         ("delta", "fix"),
         [
