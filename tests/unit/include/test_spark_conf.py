@@ -9,9 +9,9 @@ import pytest
 
 from include.spark_conf import (
     LARGE_LOAD,
+    LATE_COMPILER,
     LAUNCH,
     LOG_STORES,
-    LATE_COMPILER,
     ONE_COMPILER,
     SESSION,
     SMALL_MACHINE,
