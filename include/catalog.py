@@ -9,7 +9,8 @@ from typing import Any
 
 from include.contracts.table_spec import SPEC_OF_LAYER, AnySpec
 from include.errors import SpecError
-from include.specs.columns import check_columns, check_received, check_snapshot
+from include.specs.change_data import check_history, check_left_out, check_snapshot, check_truncates
+from include.specs.columns import check_columns, check_received
 from include.specs.expectations import check_expectations
 from include.specs.files import SpecFile, read_spec_file
 from include.specs.gold import check_gold_names
@@ -24,6 +25,9 @@ _CHECKS = (
     check_columns,
     check_received,
     check_snapshot,
+    check_history,
+    check_truncates,
+    check_left_out,
     check_expectations,
     check_properties,
     check_landing,

@@ -13,6 +13,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from include.contracts.bronze_sources import BATCH_SIZES, BronzeSource, KafkaSource, LandingSource
+from include.contracts.change_data import ChangeData
 from include.contracts.expectation import Expectation
 from include.contracts.spec_part import SpecPart
 from include.contracts.spec_values import NAME, ColumnName, ColumnType, PropertyText, Retention
@@ -189,26 +190,17 @@ class BronzeSpec(TableSpec):
         return self.source
 
 
-class SilverSpec(TableSpec):
-    """A silver table: one row a key, as last reported.
+class SilverSpec(TableSpec, ChangeData):
+    """A silver table: what is known of each key, now (SCD type 1) or ever since (type 2).
 
     Attributes:
         source: the bronze table it is merged from.
-        keys: the columns that identify a row.
-        sequence_by: the columns of this table that order the events of one key; without them the order is the
-            interval's.
-        stored_as_scd_type: 1 keeps the last state only.
-        apply_as_deletes: Spark SQL over the source's columns; a row for which it is true deletes its key.
         snapshot: `full` says that each interval delivers the whole table: keys that are missing are deleted.
         columns: the table's columns, typed.
     """
 
     table: str = Field(pattern=rf"^silver\.{NAME}$")
     source: str = Field(pattern=rf"^bronze\.{NAME}$")
-    keys: tuple[ColumnName, ...] = Field(min_length=1)
-    sequence_by: tuple[ColumnName, ...] = ()
-    stored_as_scd_type: Literal[1] = 1
-    apply_as_deletes: str | None = None
     snapshot: Literal["full"] | None = None
     columns: dict[ColumnName, ColumnSpec] = Field(min_length=1)
 
@@ -216,6 +208,19 @@ class SilverSpec(TableSpec):
     def source_tables(self) -> tuple[str, ...]:
         """The one bronze table it is merged from."""
         return (self.source,)
+
+    @property
+    def stored_columns(self) -> tuple[str, ...]:
+        """The columns that the table has, in their order."""
+        return tuple(name for name in self.columns if name not in self.except_column_list)
+
+    @property
+    def tracked_columns(self) -> tuple[str, ...]:
+        """The columns of which a change begins a new period, of a table with history."""
+        if self.track_history_column_list:
+            return self.track_history_column_list
+        untracked = {*self.keys, *self.track_history_except_column_list}
+        return tuple(name for name in self.stored_columns if name not in untracked)
 
 
 class GoldSource(SpecPart):

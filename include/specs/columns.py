@@ -13,7 +13,13 @@ from include.specs.problem import Finding, KeyPath, did_you_mean
 
 Document = Mapping[str, Any]
 
-_LISTS_OF_COLUMNS = ("keys", "sequence_by", "partitioned_by", "zorder_by")
+_LISTS_OF_COLUMNS = ("keys", "sequence_by", "except_column_list")
+_LISTS_OF_STORED = (
+    "partitioned_by",
+    "zorder_by",
+    "track_history_column_list",
+    "track_history_except_column_list",
+)
 
 
 def columns_of(document: Document) -> list[str] | None:
@@ -24,21 +30,27 @@ def columns_of(document: Document) -> list[str] | None:
     return [str(name) for part in parts for name in part]
 
 
+def stored_columns_of(document: Document) -> list[str] | None:
+    """Those of the document's columns that the table has; None where the document does not say them well."""
+    left_out = document.get("except_column_list")
+    columns = columns_of(document)
+    return [name for name in columns if name not in left_out] if columns and isinstance(left_out, list) else columns
+
+
 def unknown_column(path: KeyPath, name: object, columns: list[str], owner: str = "the table") -> Finding:
     """The finding that `owner` has no column `name`."""
     return Finding(path, f"{owner} has no such column", name, did_you_mean(name, columns))
 
 
 def check_columns(document: Document) -> Iterator[Finding]:
-    """Keys, sequence, partitions and Z-order name columns that the table has."""
-    columns = columns_of(document)
-    if columns is None:
+    """Keys, sequence, partitions and the like name columns that there are."""
+    columns, stored = columns_of(document), stored_columns_of(document)
+    if columns is None or stored is None:
         return
-    for key in _LISTS_OF_COLUMNS:
-        stated = document.get(key)
-        for index, name in enumerate(stated if isinstance(stated, list) else ()):
-            if isinstance(name, str) and name not in columns:
-                yield unknown_column((key, index), name, columns)
+    for key, known in (*((key, columns) for key in _LISTS_OF_COLUMNS), *((key, stored) for key in _LISTS_OF_STORED)):
+        for index, name in enumerate(listed(document, key)):
+            if isinstance(name, str) and name not in known:
+                yield unknown_column((key, index), name, known)
 
 
 def check_received(document: Document) -> Iterator[Finding]:
@@ -51,9 +63,7 @@ def check_received(document: Document) -> Iterator[Finding]:
             yield Finding(("columns", name, "from"), message, column["from"], "leave it out, and state it in silver")
 
 
-def check_snapshot(document: Document) -> Iterator[Finding]:
-    """A full snapshot has no order of its own and states no deletes: a missing key is one."""
-    for key in ("sequence_by", "apply_as_deletes"):
-        if document.get("snapshot") and document.get(key):
-            message = "a full snapshot is ordered by its interval, and a key that is missing is a delete"
-            yield Finding((key,), message, document[key], f"leave out {key}, or snapshot")
+def listed(document: Document, key: str) -> list[Any]:
+    """What the document lists under a key; nothing where it is no list."""
+    stated = document.get(key)
+    return stated if isinstance(stated, list) else []

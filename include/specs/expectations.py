@@ -12,7 +12,7 @@ from include.contracts.expectation_arguments import (
     COLUMN_ARGUMENTS,
     COLUMN_LIST_ARGUMENTS,
 )
-from include.specs.columns import Document, columns_of, unknown_column
+from include.specs.columns import Document, columns_of, stored_columns_of, unknown_column
 from include.specs.kinds import check_kinds
 from include.specs.problem import Finding, KeyPath, did_you_mean
 
@@ -28,7 +28,7 @@ _KINDS: dict[str, tuple[str, tuple[type, ...]]] = {
 
 def check_expectations(document: Document) -> Iterator[Finding]:
     """Unknown, missing and ill-typed arguments, and columns that the table does not have."""
-    columns = columns_of(document)
+    columns, stored = columns_of(document), stored_columns_of(document)
     rules = document.get("expectations")
     for index, rule in enumerate(rules if isinstance(rules, list) else ()):
         for name in rule if isinstance(rule, dict) else ():
@@ -38,7 +38,9 @@ def check_expectations(document: Document) -> Iterator[Finding]:
                 yield from _check_arguments(path, name, given)
                 yield from _check_tolerance(path, given, rule.get("action"))
                 yield from _check_layer(("expectations", index, "action"), document, rule.get("action"))
-                yield from _check_columns(path, given, columns or ())
+                # A rule on single rows sees them before they are stored.
+                known = columns if rule.get("action") in ROW_ACTIONS else stored
+                yield from _check_columns(path, given, known or ())
                 yield from check_kinds(path, given, document.get("columns"))
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from include.specs.columns import Document, columns_of, unknown_column
+from include.specs.columns import Document, stored_columns_of, unknown_column
 from include.specs.problem import Finding, KeyPath, did_you_mean
 
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|\b\d+\.\d*")
@@ -42,7 +42,7 @@ def check_gold_columns(document: Document, documents: Mapping[str, Document]) ->
         for alias, column in qualified_names(expression):
             source = sources.get(alias)
             table = str(source.get("table")) if isinstance(source, dict) else ""
-            columns = columns_of(documents[table]) if table in documents else None
+            columns = stored_columns_of(documents[table]) if table in documents else None
             if columns and column not in columns and not column.startswith("_"):
                 yield unknown_column(path, f"{alias}.{column}", [f"{alias}.{one}" for one in columns], table)
 

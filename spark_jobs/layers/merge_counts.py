@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from include.contracts.job_report import RowFates
 from include.control.delta_log import Commit
 from spark_jobs.transforms import changes as C
+from spark_jobs.transforms.timeline import EVENTS
 
 KeyBounds = Mapping[str, str | None]
 """`min_<key>` and `max_<key>` as text, for the keys that can be bounded."""
@@ -27,8 +28,9 @@ class MergeCounts:
         quarantined: rows refused and kept in the quarantine.
         dropped: rows left out by a rule with `action: drop`.
         accepted: rows that fail no rule.
-        by_fate: latest events of each key by fate, and absent target rows.
-        deletes: how many of the latest events are deletes.
+        by_fate: rows of the outcome by fate: the latest event of each key, or its periods, and absent target rows.
+        events: accepted rows by the fate of the row of the outcome that they are part of.
+        deletes: how many of these rows come from a delete.
     """
 
     read: int
@@ -36,10 +38,11 @@ class MergeCounts:
     dropped: int
     accepted: int
     by_fate: Counter[str]
+    events: Counter[str]
     deletes: int
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any], fates: tuple[Counter[str], int]) -> MergeCounts:
+    def of(cls, facts: Mapping[str, Any], fates: tuple[Counter[str], Counter[str], int]) -> MergeCounts:
         """From the counts over all rows and the fates of the latest ones."""
         return cls(facts["read"], facts["quarantined"], facts["dropped"], facts["accepted"], *fates)
 
@@ -48,28 +51,31 @@ class MergeCounts:
         return not any(self.by_fate[fate] for fate in C.CHANGES if fate != C.INSERT)
 
     def to_fates(self) -> RowFates:
-        """One fate a row; accepted rows that are not the latest of their key are superseded."""
-        fate = self.by_fate
-        latest = fate.total() - fate[C.ABSENT]
-        applied = fate[C.INSERT] + fate[C.UPDATE] + fate[C.DELETE]
+        """One fate a row; accepted rows that are part of no row of the outcome are superseded."""
+        rows, events = self.by_fate, self.events
         return RowFates(
             read=self.read,
-            applied=applied,
-            unchanged=fate[C.UNCHANGED],
-            superseded=self.accepted - latest + fate[C.SUPERSEDED],
+            applied=events[C.INSERT] + events[C.UPDATE] + events[C.DELETE],
+            unchanged=events[C.UNCHANGED],
+            superseded=self.accepted - events.total() + events[C.SUPERSEDED],
             quarantined=self.quarantined,
             dropped=self.dropped,
-            inserted=fate[C.INSERT],
-            updated=fate[C.UPDATE],
-            deleted=fate[C.DELETE] + fate[C.ABSENT],
+            inserted=rows[C.INSERT],
+            updated=rows[C.UPDATE],
+            deleted=rows[C.DELETE] + rows[C.ABSENT],
         )
 
 
-def fates_of(classified: DataFrame) -> tuple[Counter[str], int]:
-    """(rows by `_fate`, deletes among them), in one Spark job."""
-    deletes = F.count(F.when(F.col("_is_delete"), 1))
-    rows = classified.groupBy("_fate").agg(F.count(F.lit(1)).alias("rows"), deletes.alias("deletes")).collect()
-    return Counter({row["_fate"]: row["rows"] for row in rows}), sum(row["deletes"] for row in rows)
+def fates_of(classified: DataFrame) -> tuple[Counter[str], Counter[str], int]:
+    """(rows by `_fate`, events by `_fate`, rows that come from a delete), in one Spark job."""
+    facts = {
+        "rows": F.count(F.lit(1)),
+        "events": F.coalesce(F.sum(EVENTS), F.lit(0)),
+        "deletes": F.count(F.when(F.col("_is_delete"), 1)),
+    }
+    found = classified.groupBy("_fate").agg(*(fact.alias(name) for name, fact in facts.items())).collect()
+    rows, events = ({row["_fate"]: row[name] for row in found} for name in ("rows", "events"))
+    return Counter(rows), Counter(events), sum(row["deletes"] for row in found)
 
 
 def one_row(df: DataFrame) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Silver: bronze rows merged by key and sequence, one row a key (SCD type 1)."""
+"""Silver: bronze rows merged by key and sequence, the last state of each key (SCD type 1) or every state (type 2)."""
 
 from __future__ import annotations
 
@@ -22,23 +22,26 @@ from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import append
 from spark_jobs.delta_io.secondary import SecondaryTable, write_once
 from spark_jobs.delta_io.tables import TableShape, shape_properties
-from spark_jobs.layers.merge_counts import KeyBounds, MergeCounts, changed_rows, fates_of, one_row
+from spark_jobs.layers.merge_counts import MergeCounts, changed_rows, one_row
+from spark_jobs.layers.silver_fates import SilverFates
 from spark_jobs.layers.silver_source import SilverSource
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.runtime.session import frozen
 from spark_jobs.transforms import changes as C
-from spark_jobs.transforms.judgement import accepted, fate_counts, quarantined, reasons
-from spark_jobs.transforms.retraction import RECOMPUTED, tombstone_changes
-from spark_jobs.transforms.silver import sequence_type
+from spark_jobs.transforms.history import broken_keys
+from spark_jobs.transforms.judgement import accepted, quarantined, reasons
+from spark_jobs.transforms.retraction import tombstone_changes
+from spark_jobs.transforms.silver import sequence_type, start_type
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
+from spark_jobs.transforms.timeline import END_AT, START_AT
 
 
 def silver_shape(spec: SilverSpec) -> TableShape:
     """The silver table of a spec: its columns, the winning sequence of each row, and the batch that wrote it."""
-    declared = {name: column.type for name, column in spec.columns.items()}
+    stored = {name: spec.columns[name].type for name in spec.stored_columns}
+    history = dict.fromkeys((START_AT, END_AT), start_type(spec)) if spec.keeps_history else {}
     return TableShape(
-        columns={**declared, **_order_columns(spec), "_content_hash": "bigint", **STAMP_COLUMNS},
-        comments={name: column.description for name, column in spec.columns.items()},
+        columns={**stored, **history, **_order_columns(spec), "_content_hash": "bigint", **STAMP_COLUMNS},
+        comments={name: spec.columns[name].description for name in stored},
         partitioned_by=spec.partitioned_by,
         properties=shape_properties(spec),
         comment=spec.description,
@@ -53,7 +56,10 @@ class SilverMerge:
         self.spec: SilverSpec = context.spec  # type: ignore[assignment]
         self._path = context.paths.table(self.spec.table)
         self._keys = {key: self.spec.columns[key].type for key in self.spec.keys}
+        if self.spec.keeps_history:
+            self._keys[START_AT] = start_type(self.spec)
         self._source = SilverSource(context, self.spec)
+        self._fates = SilverFates(context, self.spec, self._source)
         self._counted: dict[str, MergeCounts] = {}
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
@@ -67,13 +73,13 @@ class SilverMerge:
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
         """Merge what changes the target; one commit even when nothing does, so that the range counts as consumed."""
-        counts, classified, bounds = self._classified(session, intent, DeltaTable(str(self._path)).version())
-        changes = self._changes(classified, intent)
-        if counts.only_inserts():
+        found = self._fates.classified(session, intent, DeltaTable(str(self._path)).version())
+        changes = self._changes(found.rows, intent)
+        if found.counts.only_inserts():
             append(changes.drop("_fate"), self._path)
         else:
-            merge_changes(session, self._path, changes, self._keys, bounds)
-        self._counted[intent.token] = counts
+            merge_changes(session, self._path, changes, self._keys, found.bounds)
+        self._counted[intent.token] = found.counts
 
     def close(self, winner: Winner) -> Closing:
         """Quarantine what was refused, remember what was deleted, and hold the counts against the commit's own.
@@ -92,6 +98,8 @@ class SilverMerge:
             write_once(open_session, tombstones, winner, lambda session: self._bury(session, winner))
         fates = counts.to_fates()
         self._compare_with_commit(winner, fates)
+        if self.spec.keeps_history:
+            self._require_sound_periods(winner)
         return Closing(fates)
 
     def _changes(self, classified: DataFrame, intent: Intent) -> DataFrame:
@@ -115,63 +123,10 @@ class SilverMerge:
         known = [held] if held and after is not None else []
         return max([*arrived, *known], default=None)
 
-    def _classified(
-        self, session: SparkSession, intent: Intent, version: int
-    ) -> tuple[MergeCounts, DataFrame, KeyBounds]:
-        """The batch's rows by fate against one target version: the counts, the frame, the bounds of its keys.
-
-        Frozen, for two reasons: the optimizer would copy the rules' expressions into every filter above them
-        (15 s for one day of flights), and Delta's MERGE refuses a source that is cached in any other way.
-        """
-        retracted = self._source.retracted(session, intent, version)
-        rows = frozen(self._source.judged(session, intent, retracted))
-        facts = one_row(rows.agg(*fate_counts(), *C.key_bounds(self._keys, accepted())))
-        # What a full snapshot lacks, or the source has taken back, may lie beyond the keys of the batch's rows.
-        bounds = {} if self.spec.snapshot or retracted is not None else facts
-        classified = frozen(self._with_fates(session, rows, intent, version, bounds, retracted))
-        return MergeCounts.of(facts, fates_of(classified)), classified, bounds
-
-    def _with_fates(
-        self,
-        session: SparkSession,
-        rows: DataFrame,
-        intent: Intent,
-        version: int,
-        bounds: KeyBounds,
-        retracted: DataFrame | None,
-    ) -> DataFrame:
-        keys = self.spec.keys
-        state = [*keys, *C.ORDER, "_content_hash"]
-        target = read_version(session, self._path, version).where(C.within(self._keys, bounds)).select(*state)
-        if self.spec.snapshot:
-            return self._with_snapshot_fates(rows, target, intent)
-        latest = C.latest_per_key(rows.where(accepted()), keys)
-        if retracted is None:
-            return C.with_fate(latest, target, self._tombstones(session), keys)
-        anew = F.coalesce(RECOMPUTED, F.lit(False))
-        fates = C.with_fate(latest, target, self._tombstones(session), keys, anew)
-        gone = C.absent_rows(latest.select(*keys), target.join(retracted, list(keys), "left_semi"), keys)
-        return fates.unionByName(gone, allowMissingColumns=True)
-
-    def _with_snapshot_fates(self, rows: DataFrame, target: DataFrame, intent: Intent) -> DataFrame:
-        newest = F.col("_interval_start") == F.lit(intent.sources.snapshot_at).cast("timestamp")
-        delivered = rows.where(newest)
-        latest = C.latest_per_key(delivered.where(accepted()), self.spec.keys)
-        kept = C.with_snapshot_fate(latest, target, self.spec.keys)
-        absent = C.absent_rows(delivered.select(*self.spec.keys), target, self.spec.keys)
-        return kept.unionByName(absent, allowMissingColumns=True)
-
-    def _tombstones(self, session: SparkSession) -> DataFrame | None:
-        path = self._context.paths.tombstones(self.spec.table)
-        if not DeltaTable.is_deltatable(str(path)):
-            return None
-        return read_version(session, path, DeltaTable(str(path)).version())
-
     def _count_again(self, winner: Winner) -> MergeCounts:
         """The counts of a batch whose writer died: the same rows against the version below its commit."""
         with self._context.open_session({}) as session:
-            counts, _, _ = self._classified(session, winner.intent, winner.version - 1)
-            return counts
+            return self._fates.classified(session, winner.intent, winner.version - 1).counts
 
     def _refused(self, session: SparkSession, winner: Winner) -> DataFrame:
         # Rows that are only read again, because of a retracted key, are accepted ones.
@@ -182,12 +137,11 @@ class SilverMerge:
         )
 
     def _bury(self, session: SparkSession, winner: Winner) -> None:
-        retracted = self._source.retracted(session, winner.intent, winner.version - 1)
-        rows = self._source.judged(session, winner.intent, retracted)
-        latest = C.latest_per_key(rows.where(accepted()), self.spec.keys)
+        rows = self._fates.rows(session, winner.intent, winner.version - 1)
+        latest = C.latest_per_key(rows.judged.where(accepted()), self.spec.keys)
         table = tombstones_of(self.spec, self._context.paths.tombstones(self.spec.table))
         deletes = with_stamp(latest.where("_is_delete"), winner.intent).select(*table.shape.columns)
-        merge_tombstones(session, table.path, tombstone_changes(deletes, retracted, self.spec.keys), self.spec.keys)
+        merge_tombstones(session, table.path, tombstone_changes(deletes, rows.anew, self.spec.keys), self.spec.keys)
 
     def _compare_with_commit(self, winner: Winner, fates: RowFates) -> None:
         commit = read_commit(self._path, winner.version)
@@ -197,6 +151,23 @@ class SilverMerge:
                 f"{self.spec.table} version {winner.version} changed {committed} rows (inserted, updated, deleted), "
                 f"but {(fates.inserted, fates.updated, fates.deleted)} were counted. The version is not certified; "
                 "compare it with its source before anything else."
+            )
+            raise ConservationError(msg)
+
+    def _require_sound_periods(self, winner: Winner) -> None:
+        keys = {key: self.spec.columns[key].type for key in self.spec.keys}
+        with self._context.open_session({}) as session:
+            rows = read_version(session, self._path, winner.version)
+            touched = rows.where(F.col("_batch_token") == winner.token).select(*keys).distinct()
+            bounds = one_row(touched.agg(*C.key_bounds(keys, F.lit(True))))
+            of_touched = rows.where(C.within(keys, bounds)).join(touched, list(keys), "left_semi")
+            broken = broken_keys(of_touched, list(keys)).limit(5).collect()
+        if broken:
+            samples = ", ".join(str(tuple(row[key] for key in keys)) for row in broken)
+            msg = (
+                f"{self.spec.table} version {winner.version} has keys with periods that overlap: {samples}. The "
+                "version is not certified. Has something else than this job written to the table? Restore the version "
+                "before it, then run the interval again with reprocess."
             )
             raise ConservationError(msg)
 

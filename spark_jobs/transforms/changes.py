@@ -54,14 +54,14 @@ def with_fate(
         keys: the key columns.
         anew: true for an event that is not compared with what is known of its key; never null.
     """
-    joined = _join_state(latest, target, keys, "_target")
-    known = _order_of("_target")
+    joined = join_state(latest, target, keys, "_target")
+    known = order_of("_target")
     if tombstones is not None:
-        joined = _join_state(joined, tombstones.select(*keys, *ORDER), keys, "_tombstone")
-        known = F.greatest(known, _order_of("_tombstone"))
+        joined = join_state(joined, tombstones.select(*keys, *ORDER), keys, "_tombstone")
+        known = F.greatest(known, order_of("_tombstone"))
     mine = F.struct(*ORDER)
     exists, is_delete = F.col("_target").isNotNull(), F.col("_is_delete")
-    same = (_order_of("_target") == mine) & (F.col("_target._content_hash") == F.col("_content_hash"))
+    same = (order_of("_target") == mine) & (F.col("_target._content_hash") == F.col("_content_hash"))
     is_late = known > mine if anew is None else ~anew & (known > mine)
     fate = (
         F.when(is_late, SUPERSEDED)
@@ -76,7 +76,7 @@ def with_fate(
 
 def with_snapshot_fate(snapshot: DataFrame, target: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Add `_fate` to the rows of a full snapshot, by content alone: a row that is the same stays as it is."""
-    joined = _join_state(snapshot, target, keys, "_target")
+    joined = join_state(snapshot, target, keys, "_target")
     same = F.col("_target._content_hash") == F.col("_content_hash")
     fate = F.when(F.col("_target").isNull(), INSERT).when(same, UNCHANGED).otherwise(UPDATE)
     return joined.withColumn("_fate", fate).select(*snapshot.columns, "_fate")
@@ -128,11 +128,12 @@ def _literal(text: str, kind: str) -> str:
     return f"{prefix}{quoted}" if kind in {"string", "date", "timestamp"} else text
 
 
-def _order_of(state: str) -> Column:
-    """The order of a joined state, null where there is none."""
+def order_of(state: str) -> Column:
+    """The order of a state that was joined under this name, null where there is none."""
     return F.when(F.col(state).isNotNull(), F.struct(*(F.col(f"{state}.{name}") for name in ORDER)))
 
 
-def _join_state(df: DataFrame, state: DataFrame, keys: Sequence[str], name: str) -> DataFrame:
+def join_state(df: DataFrame, state: DataFrame, keys: Sequence[str], name: str) -> DataFrame:
+    """Add what is known of each row's key as the struct `name`, null where nothing is."""
     known = F.struct(*(column for column in state.columns if column not in keys))
     return df.join(state.select(*keys, known.alias(name)), list(keys), "left")

@@ -35,7 +35,7 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec) -> DataFrame:
         F.array_compact(F.array(*_unfit(bronze, spec))).alias("_unfit"),
         *origin(bronze),
     )
-    ordered = typed.withColumns({"_sequence": sequence(spec), "_content_hash": row_hash(tuple(spec.columns))})
+    ordered = typed.withColumns({"_sequence": sequence(spec), "_content_hash": row_hash(spec.stored_columns)})
     return judged(ordered, spec.row_rules, *_refusals(spec)).drop("_unfit")
 
 
@@ -53,6 +53,12 @@ def sequence_type(spec: SilverSpec) -> str:
     """The Spark type of `_sequence`."""
     parts = [f"{name}:{spec.columns[name].type}" for name in spec.sequence_by] or ["_interval_start:timestamp"]
     return f"struct<{','.join(parts)}>"
+
+
+def start_type(spec: SilverSpec) -> str:
+    """The Spark type of `__START_AT` and `__END_AT`: that of the sequence, of its one column where it has one."""
+    one = spec.columns[spec.sequence_by[0]].type if spec.sequence_by else "timestamp"
+    return sequence_type(spec) if len(spec.sequence_by) > 1 else one
 
 
 def _received(name: str, column: ColumnSpec) -> Column:

@@ -10,6 +10,8 @@ import pytest
 from tests.support.refusals import problems_of, the_problem, wrong_silver
 from tests.support.specs import bronze_document, silver_document, write_specs
 
+HISTORY = {"stored_as_scd_type": 2, "track_history_column_list": ["amount"]}
+
 
 class TestKeysAndValues:
     @pytest.mark.parametrize(
@@ -17,7 +19,7 @@ class TestKeysAndValues:
         [
             ({"kees": ["order_id"]}, "kees", "unknown key", "did you mean 'keys'?"),
             ({"maintenance": {"vacum": {}}}, "maintenance.vacum", "unknown key", "did you mean 'vacuum'?"),
-            ({"stored_as_scd_type": 3}, "stored_as_scd_type", "unknown value", "known are 1"),
+            ({"stored_as_scd_type": 3}, "stored_as_scd_type", "unknown value", "known are 1, 2"),
             ({"sequence_by": "event_at"}, "sequence_by", "a list is needed here", "write it as a list: [event_at]"),
             ({"keys": []}, "keys", "at least one is needed", ""),
             ({"keys": ["order"]}, "keys[0]", "the table has no such column", "did you mean 'order_id'?"),
@@ -39,6 +41,34 @@ class TestKeysAndValues:
             ({"maintenance": "off"}, "maintenance", "a mapping is needed here", ""),
             ({"snapshot": "full", "sequence_by": [], "apply_as_deletes": "x"}, "apply_as_deletes", "full snapshot", ""),
             ({"snapshot": "full"}, "sequence_by", "full snapshot", "leave out sequence_by, or snapshot"),
+            (
+                {"track_history_column_list": ["amount"]},
+                "track_history_column_list",
+                "only a table with history",
+                "add `stored_as_scd_type: 2`",
+            ),
+            (
+                {**HISTORY, "track_history_except_column_list": ["day"]},
+                "track_history_except_column_list",
+                "said twice",
+                "leave out one",
+            ),
+            (
+                {**HISTORY, "except_column_list": ["amount"]},
+                "track_history_column_list[0]",
+                "the table has no such column",
+                "known are order_id",
+            ),
+            ({**HISTORY, "apply_as_truncates": "x"}, "apply_as_truncates", "this one has stored_as_scd_type: 2", ""),
+            ({"ignore_null_updates": True, "apply_as_truncates": "x"}, "apply_as_truncates", "ignore_null_updates", ""),
+            ({"except_column_list": ["order_id"]}, "except_column_list[0]", "a key identifies", "leave it out"),
+            ({"except_column_list": ["amont"]}, "except_column_list[0]", "no such column", "did you mean 'amount'?"),
+            (
+                {"except_column_list": ["day"], "zorder_by": ["day"]},
+                "zorder_by[0]",
+                "no such column",
+                "known are order_id",
+            ),
         ],
     )
     def test_each_is_named_with_its_likely_fix(

@@ -20,7 +20,9 @@ FATES = st.dictionaries(st.sampled_from((*OF_EVENTS, C.ABSENT)), COUNT).map(Coun
 
 def counts(fates: Counter[str], quarantined: int = 0, dropped: int = 0, not_the_latest: int = 0) -> MergeCounts:
     accepted = sum(fates[fate] for fate in OF_EVENTS) + not_the_latest
-    return MergeCounts(accepted + quarantined + dropped, quarantined, dropped, accepted, fates, fates[C.DELETE])
+    events = Counter({fate: fates[fate] for fate in OF_EVENTS})
+    read = accepted + quarantined + dropped
+    return MergeCounts(read, quarantined, dropped, accepted, fates, events, fates[C.DELETE])
 
 
 @given(fates=FATES, quarantined=COUNT, dropped=COUNT, not_the_latest=COUNT)
@@ -49,8 +51,16 @@ def test_each_fate_is_counted_where_it_belongs() -> None:
 
 
 def test_counts_that_do_not_agree_are_not_made_to_agree() -> None:
-    short = MergeCounts(read=10, quarantined=1, dropped=1, accepted=7, by_fate=Counter({C.INSERT: 7}), deletes=0)
+    inserts = Counter({C.INSERT: 7})
+    short = MergeCounts(read=10, quarantined=1, dropped=1, accepted=7, by_fate=inserts, events=inserts, deletes=0)
     assert not short.to_fates().are_conserved
+
+
+def test_events_that_make_a_period_together_count_one_by_one() -> None:
+    rows, events = Counter({C.INSERT: 2, C.UPDATE: 1, C.ABSENT: 1}), Counter({C.INSERT: 5})
+    fates = MergeCounts(read=6, quarantined=0, dropped=0, accepted=6, by_fate=rows, events=events, deletes=0).to_fates()
+    assert (fates.applied, fates.superseded, fates.inserted, fates.updated, fates.deleted) == (5, 1, 2, 1, 1)
+    assert fates.are_conserved
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,175 @@
+"""What each row of a silver batch does to its table, found before anything is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from include.contracts.table_spec import SilverSpec
+from include.control.batch import Intent
+from spark_jobs.delta_io.reads import read_version
+from spark_jobs.layers.merge_counts import KeyBounds, MergeCounts, fates_of, one_row
+from spark_jobs.layers.silver_source import SilverSource
+from spark_jobs.runtime.context import JobContext
+from spark_jobs.runtime.session import frozen
+from spark_jobs.transforms import changes as C
+from spark_jobs.transforms.history import CONTENT, periods, with_row_fate
+from spark_jobs.transforms.judgement import accepted, fate_counts
+from spark_jobs.transforms.retraction import RECOMPUTED
+from spark_jobs.transforms.timeline import END_AT, EVENTS, START_AT, filled, last_states, late_keys, timeline
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The judged rows of a batch, and the keys of which they are all that the source holds.
+
+    Attributes:
+        judged: typed rows with their refusals.
+        anew: keys that are worked out again, one row a key; None where none is.
+    """
+
+    judged: DataFrame
+    anew: DataFrame | None
+
+
+@dataclass(frozen=True)
+class Classified:
+    """A batch against one version of its table.
+
+    Attributes:
+        counts: rows by what becomes of them.
+        rows: the rows of the outcome with `_fate`.
+        bounds: literal bounds of their keys; empty where they may lie anywhere.
+    """
+
+    counts: MergeCounts
+    rows: DataFrame
+    bounds: KeyBounds
+
+
+class SilverFates:
+    """The fates of a silver table's rows, by what kind of table it is."""
+
+    def __init__(self, context: JobContext, spec: SilverSpec, source: SilverSource) -> None:
+        self._context = context
+        self._spec = spec
+        self._source = source
+        self._path = context.paths.table(spec.table)
+        self._keys = {key: spec.columns[key].type for key in spec.keys}
+
+    def rows(self, session: SparkSession, intent: Intent, version: int) -> Rows:
+        """The rows of a batch, against one version of its table.
+
+        Frozen, for two reasons: the optimizer would copy the rules' expressions into every filter above them
+        (15 s for one day of flights), and Delta's MERGE refuses a source that is cached in any other way.
+        """
+        retracted = self._source.retracted(session, intent, version)
+        rows = Rows(frozen(self._source.judged(session, intent, retracted)), retracted)
+        if not self._spec.builds_on_earlier:
+            return rows
+        late = frozen(self._late(session, intent, version, rows.judged))
+        if late.isEmpty():
+            return rows
+        anew = late if retracted is None else frozen(late.union(retracted).distinct())
+        return Rows(frozen(self._source.judged(session, intent, anew)), anew)
+
+    def classified(self, session: SparkSession, intent: Intent, version: int) -> Classified:
+        """Every row of the batch with its fate against one version of the table."""
+        rows = self.rows(session, intent, version)
+        facts = one_row(rows.judged.agg(*fate_counts(), *C.key_bounds(self._keys, accepted())))
+        # What a full snapshot lacks, or the source has taken back, may lie beyond the keys of the batch's rows.
+        bounds = {} if self._spec.snapshot or rows.anew is not None else facts
+        found = frozen(self._with_fates(session, rows, intent, version, bounds))
+        return Classified(MergeCounts.of(facts, fates_of(found)), found, bounds)
+
+    def _with_fates(
+        self, session: SparkSession, rows: Rows, intent: Intent, version: int, bounds: KeyBounds
+    ) -> DataFrame:
+        target = read_version(session, self._path, version).where(C.within(self._keys, bounds))
+        if self._spec.snapshot:
+            return self._of_snapshot(rows.judged, target, intent)
+        if self._spec.keeps_history:
+            return self._of_history(rows, target)
+        return self._of_last_states(rows, target, self._tombstones(session))
+
+    def _of_last_states(self, rows: Rows, target: DataFrame, tombstones: DataFrame | None) -> DataFrame:
+        keys = self._spec.keys
+        latest, state = self._latest(rows, target), self._state(target)
+        if rows.anew is None:
+            return C.with_fate(latest, state, tombstones, keys)
+        anew = F.coalesce(RECOMPUTED, F.lit(False))
+        fates = C.with_fate(latest, state, tombstones, keys, anew)
+        gone = C.absent_rows(latest.select(*keys), target.join(rows.anew, list(keys), "left_semi"), keys)
+        return fates.unionByName(gone, allowMissingColumns=True)
+
+    def _latest(self, rows: Rows, target: DataFrame) -> DataFrame:
+        """The last state of each key that the batch says something of, with the events that it stands for."""
+        events, keys = rows.judged.where(accepted()), self._spec.keys
+        if not self._spec.ignore_null_updates:
+            return C.latest_per_key(events, keys).withColumn(EVENTS, F.lit(1))
+        held = target.withColumn(START_AT, F.lit(None).cast("string"))
+        states = last_states(filled(self._timeline(rows, held), keys, self._spec.stored_columns), keys)
+        found = states.withColumn(CONTENT, C.row_hash(self._spec.stored_columns))
+        return found if rows.anew is None else found.join(_marked(rows.anew), list(keys), "left")
+
+    def _of_history(self, rows: Rows, target: DataFrame) -> DataFrame:
+        spec = self._spec
+        current = target.where(F.col(END_AT).isNull())
+        states = self._timeline(rows, current)
+        if spec.ignore_null_updates:
+            states = filled(states, spec.keys, spec.stored_columns)
+        sequence_by = spec.sequence_by or ("_interval_start",)
+        found = periods(states, spec.keys, spec.stored_columns, spec.tracked_columns, sequence_by)
+        touched = current.join(_keys_of(states, spec.keys), list(spec.keys), "left_semi")
+        if rows.anew is not None:
+            of_others = touched.join(rows.anew, list(spec.keys), "left_anti")
+            touched = of_others.unionByName(target.join(rows.anew, list(spec.keys), "left_semi"))
+        return with_row_fate(found, touched, spec.keys)
+
+    def _timeline(self, rows: Rows, held: DataFrame) -> DataFrame:
+        """The accepted events, on top of the target's rows of their keys; of keys that are worked out anew alone."""
+        events, keys = rows.judged.where(accepted()), list(self._spec.keys)
+        below = held.join(_keys_of(events, keys), keys, "left_semi")
+        if rows.anew is not None:
+            below = below.join(rows.anew, keys, "left_anti")
+        return timeline(events, below, keys, self._spec.stored_columns)
+
+    def _of_snapshot(self, rows: DataFrame, target: DataFrame, intent: Intent) -> DataFrame:
+        newest = F.col("_interval_start") == F.lit(intent.sources.snapshot_at).cast("timestamp")
+        delivered = rows.where(newest)
+        latest = C.latest_per_key(delivered.where(accepted()), self._spec.keys).withColumn(EVENTS, F.lit(1))
+        kept = C.with_snapshot_fate(latest, self._state(target), self._spec.keys)
+        absent = C.absent_rows(delivered.select(*self._spec.keys), target, self._spec.keys)
+        return kept.unionByName(absent, allowMissingColumns=True)
+
+    def _late(self, session: SparkSession, intent: Intent, version: int, rows: DataFrame) -> DataFrame:
+        """The keys whose events do not simply follow on what the table holds."""
+        events = rows.where(accepted())
+        if RECOMPUTED in rows.columns:
+            events = events.where(F.col(RECOMPUTED).isNull())
+        if intent.sources.reprocess:  # by a spec that may have changed
+            return _keys_of(events, self._spec.keys)
+        held = read_version(session, self._path, version)
+        if self._spec.keeps_history:
+            held = held.where(F.col(END_AT).isNull())
+        return late_keys(events, held, self._tombstones(session), self._spec.keys)
+
+    def _state(self, target: DataFrame) -> DataFrame:
+        return target.select(*self._spec.keys, *C.ORDER, CONTENT)
+
+    def _tombstones(self, session: SparkSession) -> DataFrame | None:
+        path = self._context.paths.tombstones(self._spec.table)
+        if not DeltaTable.is_deltatable(str(path)):
+            return None
+        return read_version(session, path, DeltaTable(str(path)).version())
+
+
+def _keys_of(rows: DataFrame, keys: list[str] | tuple[str, ...]) -> DataFrame:
+    return rows.select(*keys).distinct()
+
+
+def _marked(keys: DataFrame) -> DataFrame:
+    return keys.withColumn(RECOMPUTED, F.lit(True))

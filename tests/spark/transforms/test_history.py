@@ -1,0 +1,198 @@
+"""History against a model of lists: any order, repetition, ties, deletes and nulls end in the same periods."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from spark_jobs.transforms import changes as C
+from spark_jobs.transforms.history import broken_keys, periods, with_row_fate
+from spark_jobs.transforms.timeline import END_AT, EVENTS, START_AT, filled, late_keys, timeline
+
+KEYS = [f"k{number}" for number in range(60)]
+STORED = ["key", "amount", "note"]
+EVENT = "key string, seq int, amount int, note string, _is_delete boolean"
+STATE = (
+    "key string, amount int, note string, _sequence struct<seq:int>, _source_hash bigint, _content_hash bigint, "
+    f"{START_AT} int, {END_AT} int"
+)
+TOMBSTONE = "key string, _sequence struct<seq:int>, _source_hash bigint"
+
+
+class Event(NamedTuple):
+    """One event of a key: a state of `amount` and `note`, or a delete."""
+
+    key: str
+    seq: int
+    amount: int | None
+    note: str | None
+    is_delete: bool
+
+
+class Period(NamedTuple):
+    """A state of a key and when it held."""
+
+    start: int
+    end: int | None
+    amount: int | None
+    note: str | None
+
+
+@dataclass
+class History:
+    """A table with history, its tombstones, and the source that it is merged from; `amount` alone is tracked."""
+
+    spark: SparkSession
+    fills: bool = False
+    source: list[Event] = field(default_factory=list)
+    rows: dict[tuple[str, int], Row] = field(default_factory=dict)
+    deleted: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    recomputed: int = 0
+
+    def merge(self, batch: Sequence[Event]) -> None:
+        self.source += batch
+        events = with_order(self.spark, batch)
+        current = self.spark.createDataFrame([row for row in self.rows.values() if row[END_AT] is None], STATE)
+        buried = self.spark.createDataFrame([(key, *known) for key, known in self.deleted.items()], TOMBSTONE)
+        late = {row["key"] for row in late_keys(events, current, buried, ["key"]).collect()}
+        self.recomputed += len(late)
+        again = with_order(self.spark, [event for event in self.source if event.key in late])
+        events = events.where(~F.col("key").isin(*late)).unionByName(again)
+        on_top = current.where(~F.col("key").isin(*late))
+        touched = {event.key for event in batch}
+        found = periods(self._states(events, on_top, touched), ["key"], STORED, ["amount"], ["seq"])
+        held = [
+            row for row in self.rows.values() if row["key"] in late or (row[END_AT] is None and row["key"] in touched)
+        ]
+        fates = with_row_fate(found, self.spark.createDataFrame(held, STATE), ["key"])
+        self._apply(fates.collect(), len({event for event in batch if event.key not in late}))
+        self._bury(batch)
+
+    def _states(self, events: DataFrame, on_top: DataFrame, touched: Iterable[str]) -> DataFrame:
+        states = timeline(events, on_top.where(F.col("key").isin(*touched)), ["key"], STORED)
+        return filled(states, ["key"], STORED) if self.fills else states
+
+    def _apply(self, fates: Sequence[Row], most_events: int) -> None:
+        assert sum(row[EVENTS] or 0 for row in fates) <= most_events + len(self.source)
+        for row in fates:
+            at = (row["key"], row[START_AT])
+            if row["_fate"] == C.ABSENT:
+                del self.rows[at]
+            elif row["_fate"] in (C.INSERT, C.UPDATE):
+                assert (at in self.rows) == (row["_fate"] == C.UPDATE)
+                self.rows[at] = Row(**{name: row[name] for name in fields()})
+
+    def _bury(self, batch: Sequence[Event]) -> None:
+        for row in C.latest_per_key(with_order(self.spark, batch), ["key"]).where("_is_delete").collect():
+            known = (row["_sequence"], row["_source_hash"])
+            self.deleted[row["key"]] = max(known, self.deleted.get(row["key"], known))
+
+    def periods(self) -> dict[str, list[Period]]:
+        found: dict[str, list[Period]] = defaultdict(list)
+        for (key, start), row in sorted(self.rows.items()):
+            found[key].append(Period(start, row[END_AT], row["amount"], row["note"]))
+        return dict(found)
+
+
+def fields() -> list[str]:
+    return [part.split()[0] for part in STATE.split(", ")]
+
+
+def with_order(spark: SparkSession, events: Sequence[Event]) -> DataFrame:
+    df = spark.createDataFrame(list(events), EVENT).withColumn("_sequence", F.struct("seq"))
+    return df.withColumn("_source_hash", C.row_hash(["key", "seq", "amount", "note", "_is_delete"]))
+
+
+def expected(spark: SparkSession, events: Sequence[Event], *, fills: bool) -> dict[str, list[Period]]:
+    """The model: of each key one event a sequence, put in order, and folded."""
+    by_key: dict[str, dict[int, tuple[int, Event]]] = defaultdict(dict)
+    for row in with_order(spark, list(set(events))).collect():
+        event = Event(*(row[name] for name in ("key", "seq", "amount", "note", "_is_delete")))
+        known = by_key[event.key].get(event.seq)
+        if known is None or known[0] < row["_source_hash"]:
+            by_key[event.key][event.seq] = (row["_source_hash"], event)
+    folded = {key: fold([event for _, (_, event) in sorted(found.items())], fills) for key, found in by_key.items()}
+    return {key: found for key, found in folded.items() if found}
+
+
+def fold(events: Sequence[Event], fills: bool) -> list[Period]:
+    found: list[Period] = []
+    for event in events:
+        last = found[-1] if found and found[-1].end is None else None
+        if event.is_delete:
+            found[-1:] = [last._replace(end=event.seq)] if last else found[-1:]
+            continue
+        amount, note = event.amount, event.note
+        if fills and last:
+            amount, note = last.amount if amount is None else amount, last.note if note is None else note
+        if last and last.amount == amount:
+            found[-1] = last._replace(note=note)
+        else:
+            found[-1:] = [last._replace(end=event.seq)] if last else found[-1:]
+            found.append(Period(event.seq, None, amount, note))
+    return found
+
+
+def some_events(random: Random) -> list[Event]:
+    """Up to nine events of each key, close enough together to tie, repeat and overtake one another."""
+    return [
+        Event(
+            key=key,
+            seq=random.randrange(8),
+            amount=random.choice([None, 1, 2]),
+            note=random.choice([None, "a", "b"]),
+            is_delete=random.random() < 0.25,
+        )
+        for key in KEYS
+        for _ in range(random.randrange(1, 10))
+    ]
+
+
+@pytest.mark.parametrize("fills", [False, True])
+@given(seed=st.integers(0, 2**32), batches=st.integers(1, 4))
+@settings(
+    max_examples=3,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_any_order_and_repetition_ends_in_the_periods_of_the_model(
+    spark: SparkSession, fills: bool, seed: int, batches: int
+) -> None:
+    random = Random(seed)
+    events = some_events(random)
+    delivered = [*events, *random.sample(events, len(events) // 5)]
+    random.shuffle(delivered)
+    history = History(spark, fills)
+    for number in range(batches):
+        history.merge(delivered[number::batches])
+        assert history.periods() == expected(spark, history.source, fills=fills)
+    assert history.recomputed or batches == 1
+
+
+def test_events_in_their_order_never_read_the_source_again(spark: SparkSession) -> None:
+    history = History(spark)
+    for seq in range(4):
+        history.merge([Event(key, seq, seq // 2, "a", is_delete=False) for key in KEYS])
+        history.merge([Event(key, seq, seq // 2, "a", is_delete=False) for key in KEYS])
+    assert history.recomputed == 0
+    assert history.periods()["k0"] == [Period(0, 2, 0, "a"), Period(2, None, 1, "a")]
+
+
+def test_periods_that_overlap_are_found(spark: SparkSession) -> None:
+    schema = f"key string, {START_AT} int, {END_AT} int"
+    rows = [
+        ("sound", 1, 3), ("sound", 3, 4), ("sound", 6, None), ("two current", 1, None), ("two current", 2, None),
+        ("overlap", 1, 5), ("overlap", 4, None), ("backwards", 4, 4),
+    ]  # fmt: skip
+    broken = broken_keys(spark.createDataFrame(rows, schema), ["key"]).collect()
+    assert {(row["key"], row["periods"]) for row in broken} == {("two current", 2), ("overlap", 2), ("backwards", 1)}
