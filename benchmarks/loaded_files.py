@@ -1,7 +1,15 @@
-"""A bronze table that has loaded many small files, made without Spark: what a plan has to go through."""
+"""``python -m benchmarks.loaded_files FOLDER NUMBER``: a bronze table that has loaded many small files, made without
+Spark: what a plan has to go through.
+
+Its ledger is what runs leave behind: each file is planned, then loaded, with a checksum of its own and its rows, and
+maintenance puts the ledger's files together now and then.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,24 +20,33 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from include.catalog import load_catalog
 from include.contracts.interval import Interval
+from include.contracts.job_report import FileRows, RowFates
 from include.contracts.table_spec import BronzeSpec
-from include.control.batch import BatchSources, FileFact, Intent, Stream, Winner, new_token
+from include.control.batch import BatchSources, FileFact, Intent, Stream, Winner, files_digest, new_token
 from include.control.delta_log import latest_version
-from include.control.landing import list_files
+from include.control.landing import each_file
 from include.control.ledger import Ledger
 from include.control.local_landing import LocalLanding
+from include.control.resolution import table_id
 from include.paths import LakehousePaths
 
 TABLE = "bronze.files"
 DAY = Interval(start=datetime(2013, 1, 1, tzinfo=UTC), end=datetime(2013, 1, 1, tzinfo=UTC) + timedelta(days=1))
 _FOLDERS = 100
 _A_BATCH = 1000
+_BATCHES_BETWEEN_MAINTENANCE = 30
 _SOURCE = {"landing": "files", "path": ".", "format": "json", "files": "*.json"}
 _ROWS = pa.table({"id": pa.array([], pa.string())})
 
 
 def make(folder: Path, number: int) -> None:
     """Lay out `number` files below `folder`, and a table whose ledger says that batches of 1,000 loaded them all."""
+    lay_out(folder, number)
+    _load(folder, spec_of(folder))
+
+
+def lay_out(folder: Path, number: int) -> None:
+    """Lay out `number` files below `folder`, and the spec of a table that would load them."""
     spec_file = folder / "tables" / "bronze" / "bench" / "files.yaml"
     spec_file.parent.mkdir(parents=True)
     document = {"table": TABLE, "source": _SOURCE, "columns": {"id": {"type": "string"}}}
@@ -38,7 +55,13 @@ def make(folder: Path, number: int) -> None:
         path = folder / "landing" / "files" / f"{one % _FOLDERS:03d}" / f"{one:06d}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text('{"id": "1"}\n')
-    _load(folder, load_catalog(folder / "tables").spec(TABLE))  # type: ignore[arg-type]
+
+
+def spec_of(folder: Path) -> BronzeSpec:
+    """The table that loads the files below `folder`."""
+    spec = load_catalog(folder / "tables").spec(TABLE)
+    assert isinstance(spec, BronzeSpec)
+    return spec
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -51,19 +74,28 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def _load(folder: Path, spec: BronzeSpec) -> None:
-    files = list_files(spec, LocalLanding(str(folder / "landing")), DAY)
-    table = LakehousePaths(folder / "lake").table(TABLE)
-    DeltaTable.create(str(table), _ROWS.schema)
-    for seq, first in enumerate(range(0, len(files), _A_BATCH), start=1):
-        facts = [replace(file, checksum="ab" * 32) for file in files[first : first + _A_BATCH]]
-        _commit(folder, table, spec, seq, facts)
-
-
-def _commit(folder: Path, table: Path, spec: BronzeSpec, seq: int, files: list[FileFact]) -> None:
+    found = each_file(spec, LocalLanding(str(folder / "landing")), DAY)
+    files = sorted(found, key=lambda file: file.path)
     ledger = Ledger(LakehousePaths(folder / "lake"))
+    create(folder)
+    for seq, first in enumerate(range(0, len(files), _A_BATCH), start=1):
+        facts = [replace(file, checksum=_checksum(file)) for file in files[first : first + _A_BATCH]]
+        commit(folder, ledger, spec, seq, facts)
+        if seq % _BATCHES_BETWEEN_MAINTENANCE == 0:
+            ledger.compact(TABLE)
+
+
+def create(folder: Path) -> None:
+    """Make the table, without rows."""
+    DeltaTable.create(str(table_of(folder)), _ROWS.schema)
+
+
+def commit(folder: Path, ledger: Ledger, spec: BronzeSpec, seq: int, files: Sequence[FileFact]) -> None:
+    """Write batch `seq` of the files down as a run does; its rows, which no plan looks at, are left out."""
+    table = table_of(folder)
     intent = Intent(
         table=TABLE,
-        table_id=str(DeltaTable(str(table)).metadata().id),
+        table_id=table_id(table),
         stream=Stream(TABLE).name,
         batch_seq=seq,
         token=new_token(),
@@ -71,7 +103,7 @@ def _commit(folder: Path, table: Path, spec: BronzeSpec, seq: int, files: list[F
         interval_end=DAY.end,
         run_id="benchmark",
         spec_hash=spec.spec_hash,
-        sources=BatchSources(files=len(files)),
+        sources=BatchSources(files=len(files), files_digest=files_digest(tuple(files))),
     )
     ledger.record_intent(intent, files)
     told = CommitProperties(
@@ -79,4 +111,21 @@ def _commit(folder: Path, table: Path, spec: BronzeSpec, seq: int, files: list[F
         app_transactions=[Transaction(intent.app_id, seq)],
     )
     write_deltalake(str(table), _ROWS, mode="append", commit_properties=told)
-    ledger.record_committed([Winner(intent, latest_version(table))])
+    winner = Winner(intent, latest_version(table))
+    ledger.record_committed([winner])
+    rows, each = RowFates(read=len(files), applied=len(files), inserted=len(files)), FileRows(read=1, written=1)
+    ledger.record_closed(winner, rows, {file.path: each for file in files})
+
+
+def table_of(folder: Path) -> Path:
+    """Where the table lies."""
+    return LakehousePaths(folder / "lake").table(TABLE)
+
+
+def _checksum(file: FileFact) -> str:
+    """Another one for each file, as a source's files have."""
+    return hashlib.sha256(file.path.encode()).hexdigest()
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]), int(sys.argv[2]))

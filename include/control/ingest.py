@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from include.contracts.bronze_sources import LandingSource
@@ -70,17 +70,15 @@ def plan_files(
     hopeless = given_up(failures, spec.landing_source)
     found = match(files_by_the_thousand(spec, landing, interval), loaded, hopeless)
     young, settled = split_by_age(found.unread, spec.landing_source)
-    earlier = loaded.of([file.path for file in settled])
-    known = {file.path: file for file in earlier}
-    again = [look(file) for file in settled if file.path in known]
-    held = _held_contents(earlier, spec.landing_source)
-    changed = {file.path: file for file in again if (file.path, file.checksum) not in held}
+    again = [look(file) for file in settled if file.path in found.renewed]
+    only_last = spec.landing_source.replaces
+    changed = {file.path: file for file in again if not loaded.holds(file, only_last=only_last)}
     if changed and spec.landing_source.on_changed_file == "reject":
-        raise BadInputError(_changed_message(spec, list(changed.values()), known))
-    fresh = [file for file in settled if file.path not in known or file.path in changed]
-    whole, growing = _look_at_one_batch(_replacing_first(fresh, known), spec.landing_source, landing, look)
+        raise BadInputError(_changed_message(spec, list(changed.values()), loaded))
+    fresh = [file for file in settled if file.path not in found.renewed or file.path in changed]
+    whole, growing = _look_at_one_batch(_replacing_first(fresh, found.renewed), spec.landing_source, landing, look)
     sound = [file for file in whole if not file.defect]
-    replacing = [file for file in sound if file.path in known] if spec.landing_source.replaces else []
+    replacing = [file for file in sound if file.path in found.renewed] if spec.landing_source.replaces else []
     return FilePlan(
         new=tuple(replacing or sound),
         replaces=bool(replacing),
@@ -110,15 +108,9 @@ def require_as_loaded(spec: BronzeSpec, files: Iterable[FileFact], landing: Land
             raise BadInputError(msg)
 
 
-def _held_contents(loaded: Sequence[FileFact], source: LandingSource) -> set[tuple[str, str]]:
-    """(path, checksum) of what the table holds: of a name that was replaced, the last content alone."""
-    held = {file.path: file for file in loaded}.values() if source.replaces else loaded
-    return {(file.path, file.checksum) for file in held}
-
-
-def _replacing_first(files: Sequence[FileFact], known: Mapping[str, FileFact]) -> list[FileFact]:
+def _replacing_first(files: Sequence[FileFact], renewed: Collection[str]) -> list[FileFact]:
     """Names that were loaded before stand first: where they replace rows, they make a batch of their own."""
-    return sorted(files, key=lambda file: file.path not in known)
+    return sorted(files, key=lambda file: file.path not in renewed)
 
 
 def _attempts(file: FileFact, failures: Mapping[str, Failure]) -> int:
@@ -146,9 +138,9 @@ def _look_at_one_batch(
     return whole, growing
 
 
-def _changed_message(spec: BronzeSpec, changed: list[FileFact], known: dict[str, FileFact]) -> str:
+def _changed_message(spec: BronzeSpec, changed: list[FileFact], loaded: LoadedFiles) -> str:
     file = changed[0]
-    before = known[file.path]
+    before = loaded.facts([file.path])[-1]
     more = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
     return (
         f"{spec.table}: {file.path}{more} was loaded before with other content: {before.size} bytes, "

@@ -113,11 +113,6 @@ def interval_folder(source: LandingSource, interval: Interval) -> str:
     return f"{scheme}{is_url}{PurePosixPath(folder)}"
 
 
-def list_files(spec: BronzeSpec, landing: Landing, interval: Interval) -> tuple[FileFact, ...]:
-    """The interval's files by name: all of `each_file`."""
-    return tuple(sorted(each_file(spec, landing, interval), key=lambda file: file.path))
-
-
 def files_by_the_thousand(spec: BronzeSpec, landing: Landing, interval: Interval) -> Iterator[list[FileFact]]:
     """All of `each_file`, in no order, so many at a time that looking them up is quick and takes little memory."""
     found = iter(each_file(spec, landing, interval))

@@ -6,12 +6,10 @@ tokens with sources; which token won is said by the table's log alone (ADR 0002)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from include.contracts.interval import Interval
 from include.contracts.job_report import FileRows, RowFates
@@ -29,7 +27,7 @@ from include.control.ledger_events import (
     loaded_event,
     recorded_winner,
 )
-from include.control.loaded_files import LoadedFiles
+from include.control.loaded_files import LoadedFiles, Planned, loaded_files
 from include.control.ops_table import OpsTable
 from include.paths import LakehousePaths
 
@@ -87,30 +85,31 @@ class Ledger:
 
     def last_committed(self, table: str, table_id: str, stream: str) -> Winner | None:
         """The last batch of the stream that was resolved; the log may hold newer ones."""
-        rows = self._batches.events(table, table_id=table_id, stream=stream, event=BatchEvent.COMMITTED)
+        wanted = ("batch_seq", "version", "intent")
+        rows = self._batches.events(table, wanted, table_id=table_id, stream=stream, event=BatchEvent.COMMITTED)
         newest = max(rows, key=lambda row: (row["batch_seq"], row["version"]), default=None)
         return recorded_winner(newest) if newest else None
 
     def closed(self, winner: Winner) -> RowFates | None:
         """The row fates of a batch whose secondary writes are done, else None."""
         intent = winner.intent
-        rows = self._batches.events(intent.table, token=intent.token, event=BatchEvent.CLOSED)
-        return RowFates.model_validate_json(rows[-1]["rows"]) if rows else None
+        closed = self._batches.events(intent.table, ("token", "rows"), event=BatchEvent.CLOSED)
+        rows = [row["rows"] for row in closed if row["token"] == intent.token]
+        return RowFates.model_validate_json(rows[-1]) if rows else None
 
     def files_of(self, intent: Intent) -> tuple[FileFact, ...]:
         """The files that an intent was planned to load."""
-        rows = self._files.events(intent.table, token=intent.token, event=FileEvent.PLANNED)
-        return tuple(file_fact(row) for row in rows)
+        return tuple(self._planned(intent.table, [intent.token]))
 
     def loaded_files(self, table: str, table_id: str) -> LoadedFiles:
-        """Every file that a winning attempt loaded into the table, oldest first; a path once for each content."""
-        tokens = pa.array(self.versions(table, table_id), pa.string())
-        planned = self._files.event_columns(table, ("token", *FACTS), table_id=table_id, event=FileEvent.PLANNED)
-        return LoadedFiles(planned.filter(pc.is_in(planned["token"], tokens)).select(FACTS))
+        """Every file that a winning attempt loaded into the table; a path once for each content."""
+        tokens = self.versions(table, table_id)
+        planned = self._files.answers(table, Planned(table_id)).values()
+        return loaded_files((one.of(tokens) for one in planned), partial(self._loaded, table, tokens))
 
     def file_events(self, table: str, table_id: str) -> list[dict[str, Any]]:
         """All that `ops.files` says of a table's files, oldest first."""
-        return self._files.events(table, table_id=table_id)
+        return self._files.find(table, table_id=[table_id])
 
     def versions(self, table: str, table_id: str) -> dict[str, int]:
         """token -> version, for every attempt that became a batch."""
@@ -122,8 +121,8 @@ class Ledger:
         """The landing files whose rows were replaced in versions (after, upto] of the table, by path."""
         rows = self._batches.events(table, ("version", "intent"), table_id=table_id, event=BatchEvent.COMMITTED)
         winners = [recorded_winner(row) for row in rows if after < row["version"] <= upto]
-        replacing = [winner.intent for winner in winners if winner.intent.sources.replaces_files]
-        return tuple(sorted({file.path for intent in replacing for file in self.files_of(intent)}))
+        replacing = [winner.token for winner in winners if winner.intent.sources.replaces_files]
+        return tuple(sorted({file.path for file in self._planned(table, replacing)}))
 
     def compact(self, table: str) -> None:
         """Put the many small files that hold the table's events together."""
@@ -132,17 +131,28 @@ class Ledger:
 
     def failures(self, table: str, table_id: str) -> dict[str, Failure]:
         """path -> failure, for every file that could not be loaded when last tried, and that nobody replayed since."""
-        # Few files ever fail, if any: the events of all others are not gone through one by one.
-        paths = {row["path"] for row in self._files.events(table, ("path",), table_id=table_id, event=FileEvent.FAILED)}
-        events = self._files.events(table, ("event", "token", *FACTS), table_id=table_id) if paths else []
+        # Few files ever fail, if any: the events of all others are left alone.
+        ever_failed = self._files.find(table, ("path",), table_id=[table_id], event=[FileEvent.FAILED])
+        paths = {row["path"] for row in ever_failed}
+        wanted = ("event", "token", *FACTS)
+        events = self._files.find(table, wanted, table_id=[table_id], path=paths) if paths else []
         tokens = self.versions(table, table_id) if paths else {}
         failed: dict[str, Failure] = {}
-        for row in (row for row in events if row["path"] in paths):
+        for row in events:
             if row["event"] == FileEvent.FAILED:
                 failed[row["path"]] = _failed_again(failed.get(row["path"]), file_fact(row))
             elif row["token"] in tokens or row["event"] == FileEvent.REPLAYED:
                 failed.pop(row["path"], None)
         return failed
+
+    def _planned(self, table: str, tokens: Collection[str]) -> list[FileFact]:
+        """The files that attempts were planned to load, oldest first."""
+        return [file_fact(row) for row in self._files.find(table, FACTS, token=tokens, event=[FileEvent.PLANNED])]
+
+    def _loaded(self, table: str, tokens: Collection[str], paths: Collection[str]) -> list[FileFact]:
+        """The contents of paths that attempts were planned to load, oldest first."""
+        of_paths = {"path": paths, "token": tokens, "event": [FileEvent.PLANNED]}
+        return [file_fact(row) for row in self._files.find(table, FACTS, **of_paths)]
 
 
 def _failed_again(before: Failure | None, file: FileFact) -> Failure:

@@ -19,11 +19,13 @@ class Matched:
 
     Attributes:
         unread: files whose listing the ledger does not know, by path.
+        renewed: the paths of unread files that were loaded before.
         given_up: files that have failed too often, by path.
         loaded: how many files are listed as they were loaded.
     """
 
     unread: tuple[FileFact, ...]
+    renewed: frozenset[str]
     given_up: tuple[FileFact, ...]
     loaded: int
 
@@ -42,15 +44,17 @@ def match(listed: Iterable[list[FileFact]], loaded: LoadedFiles, hopeless: Mappi
         hopeless: path -> file, of those that were given up.
     """
     unread: list[FileFact] = []
+    renewed: set[str] = set()
     given: list[FileFact] = []
     count = 0
     for files in listed:
-        known = {file.path: file for file in loaded.of([file.path for file in files])}
-        new = [file for file in files if not same_listing(file, known)]
+        is_known, is_same = loaded.compare(files)
+        new = [(file, known) for file, known, same in zip(files, is_known, is_same, strict=True) if not same]
         count += len(files) - len(new)
-        given += [hopeless[file.path] for file in new if same_listing(file, hopeless)]
-        unread += [file for file in new if not same_listing(file, hopeless)]
-    return Matched(_by_path(unread), _by_path(given), count)
+        given += [hopeless[file.path] for file, _ in new if same_listing(file, hopeless)]
+        unread += [file for file, _ in new if not same_listing(file, hopeless)]
+        renewed |= {file.path for file, known in new if known}
+    return Matched(_by_path(unread), frozenset(renewed), _by_path(given), count)
 
 
 def given_up(failures: Mapping[str, Failure], source: LandingSource) -> dict[str, FileFact]:

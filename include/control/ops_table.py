@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
+from include.control.event_files import read_events
+from include.control.questions import Answer, Question, Rows, Values
+
 FILES_WORTH_COMPACTING = 50
 """Each append is a file; from so many on they are put together."""
+
+_PRUNING = {"event", "token"}
+"""The columns of so few values that they are kept of each data file, to say which ones need not be read."""
 
 # delta-rs rebases appends by itself; what is left is the race of two writers that create the table.
 _when_another_writer_won = retry(
@@ -29,15 +32,15 @@ _when_another_writer_won = retry(
 class OpsTable:
     """Events of one kind, partitioned by the table that they are about.
 
-    Data files never change, so each is read once in the life of this object: a second look costs what was appended
-    since the first.
+    Data files never change: what was asked of one is kept until it goes, so that asking again costs what was appended
+    since. The events themselves are not kept, for there may be millions.
     """
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._path = path
         self._schema = schema
         self._delta: DeltaTable | None = None
-        self._rows_of_file: dict[str, pa.Table] = {}
+        self._answers: dict[tuple[str, Question[Any]], dict[str, Any]] = {}
 
     @_when_another_writer_won
     def append(self, events: Sequence[dict[str, Any]]) -> None:
@@ -49,25 +52,33 @@ class OpsTable:
         write_deltalake(self._target(), rows, mode="append", schema_mode="merge", partition_by=["table"])
 
     def events(self, table: str, columns: Sequence[str] = (), **equals: str) -> list[dict[str, Any]]:
-        """As `event_columns`, one dictionary an event."""
-        found: list[dict[str, Any]] = self.event_columns(table, columns, **equals).to_pylist()
-        return found
-
-    def event_columns(self, table: str, columns: Sequence[str] = (), **equals: str) -> pa.Table:
-        """The events about `table` whose columns equal `equals`, oldest first.
+        """The events about `table` whose columns equal `equals`, oldest first; kept, so there should be few.
 
         Args:
             table: the table that the events are about.
-            columns: the columns to give, all for none: of 100,000 events each one costs.
+            columns: the columns to give, all for none.
             equals: column -> the value that it must have.
         """
-        files = self._files(table)
-        self._read([file for file in files if file not in self._rows_of_file], table)
-        rows = pa.concat_tables([self._schema.empty_table(), *(self._rows_of_file[file] for file in files)])
-        rows = rows.select(sorted({*(columns or rows.column_names), *equals, "recorded_at"}))
-        for column, value in equals.items():
-            rows = rows.filter(pc.equal(rows[column], pa.scalar(str(value))))
-        return rows.sort_by("recorded_at").select(columns or self._schema.names)
+        question = self._rows(columns, {column: [value] for column, value in equals.items()})
+        return self._oldest_first(self.answers(table, question).values(), columns)
+
+    def find(self, table: str, columns: Sequence[str] = (), **among: Collection[str]) -> list[dict[str, Any]]:
+        """As `events`, of what is not asked again: nothing of it is kept.
+
+        Args:
+            table: the table that the events are about.
+            columns: the columns to give, all for none.
+            among: column -> the values of which it must have one; data files that lack the event or the token are not
+                read.
+        """
+        question, files = self._rows(columns, among), self._files(table)
+        held = [(self._answers_of(files, table, Values(column)), among[column]) for column in _PRUNING & among.keys()]
+        wanted = [file for file in files if not any(found[file].isdisjoint(values) for found, values in held)]
+        return self._oldest_first([self._ask(file, table, question) for file in wanted], columns)
+
+    def answers(self, table: str, question: Question[Answer]) -> dict[str, Answer]:
+        """data file about `table` -> what it says; a file is read once for a question."""
+        return self._answers_of(self._files(table), table, question)
 
     @_when_another_writer_won
     def compact(self, table: str) -> None:
@@ -96,10 +107,25 @@ class OpsTable:
             return str(self._path)
         return self._delta or str(self._path)
 
-    def _read(self, files: list[str], table: str) -> None:
-        stored = pa.schema([field for field in self._schema if field.name != "table"])
-        for file in files:
-            # delta-rs names files by URL: a space in the lakehouse's path is %20 there.
-            rows = ds.dataset(unquote(file), schema=stored, format="parquet").to_table()
-            named = rows.append_column("table", pa.repeat(pa.scalar(table), len(rows)))
-            self._rows_of_file[file] = named.select(self._schema.names)
+    def _answers_of(self, files: Sequence[str], table: str, question: Question[Answer]) -> dict[str, Answer]:
+        known = self._answers.get((table, question), {})
+        now = {file: known[file] if file in known else self._ask(file, table, question) for file in files}
+        self._answers[table, question] = now
+        return now
+
+    def _ask(self, file: str, table: str, question: Question[Answer]) -> Answer:
+        wanted = pa.schema([field for field in self._schema if field.name in question.columns])
+        return question.answer(read_events(file, wanted, table))
+
+    def _rows(self, columns: Sequence[str], among: Mapping[str, Iterable[str]]) -> Rows:
+        wanted = [field for field in self._schema if not columns or field.name in (*columns, "recorded_at")]
+        return Rows(pa.schema(wanted), tuple((column, frozenset(values)) for column, values in among.items()))
+
+    def _oldest_first(self, found: Iterable[pa.Table], columns: Sequence[str]) -> list[dict[str, Any]]:
+        tables = list(found)
+        if not tables:
+            return []
+        rows: list[dict[str, Any]] = (
+            pa.concat_tables(tables).sort_by("recorded_at").select(columns or self._schema.names).to_pylist()
+        )
+        return rows

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import chain
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
@@ -57,14 +58,21 @@ class S3Landing:
         """The folder as a person finds it."""
         return f"{self._root}/{folder}" if self._root else folder
 
-    def files(self, folder: str, wanted: Callable[[str], bool]) -> list[FileFact] | None:
+    def files(self, folder: str, wanted: Callable[[str], bool]) -> Iterator[FileFact] | None:
         """The objects below the prefix whose names below it are wanted; None where there is no object at all."""
+        objects = self._objects(folder)
+        if (first := next(objects, None)) is None:
+            return None
+        prefix = _bucket_and_key(f"{self.place(folder)}/")[1]
+        named = ((one["Key"].removeprefix(prefix), one) for one in chain([first], objects) if one["Key"][-1] != "/")
+        return (_fact(f"{folder}/{name}", one) for name, one in named if wanted(name))
+
+    def _objects(self, folder: str) -> Iterator[dict[str, Any]]:
+        """All that lies below the prefix, a page at a time: what the store says of an object takes a kilobyte."""
         bucket, prefix = _bucket_and_key(f"{self.place(folder)}/")
         with _plainly(self.place(folder)):
-            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-            objects = [found for page in pages for found in page.get("Contents", ())]
-        named = ((found["Key"].removeprefix(prefix), found) for found in objects if found["Key"][-1] != "/")
-        return [_fact(f"{folder}/{name}", found) for name, found in named if wanted(name)] if objects else None
+            for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+                yield from page.get("Contents", ())
 
     def listed(self, path: str) -> FileFact | None:
         """An object as a listing shows it now; None where there is none any more."""

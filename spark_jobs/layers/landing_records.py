@@ -16,7 +16,7 @@ from include.control.batch import BatchSources, FileFact, StreamPosition, Winner
 from include.control.delta_log import read_commit
 from include.control.ingest import FilePlan, plan_files, require_as_loaded
 from include.control.inspection import inspect
-from include.control.landing import landing_of, list_files
+from include.control.landing import each_file, landing_of
 from include.control.matching import given_up_notes
 from include.errors import BadInputError, MillraceError, NotReadyError
 from spark_jobs.delta_io.batches import BatchPlan
@@ -66,7 +66,7 @@ class LandingRecords:
         Raises:
             NotReadyError: it is not.
         """
-        list_files(self._spec, self._landing, self._context.args.interval)
+        each_file(self._spec, self._landing, self._context.args.interval)
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """The next files of the interval that no batch has loaded yet; broken ones are recorded and left out."""

@@ -14,10 +14,10 @@ from include.control.batch import BatchSources, FileFact, Intent, Stream, Winner
 from include.control.delta_log import latest_version
 from include.control.gates import GateResult, Gates
 from include.control.inspection import inspect
-from include.control.landing import list_files
 from include.control.ledger import Ledger
 from include.control.local_landing import LocalLanding
 from include.paths import LakehousePaths
+from tests.support.listing import list_files
 
 ROW = FileRows(read=1, written=1)
 COLUMNS = pa.schema([("order_id", pa.string()), ("amount", pa.int64())])

@@ -13,10 +13,10 @@ import pytest
 
 from include.control.batch import FileFact
 from include.control.inspection import inspect
-from include.control.landing import list_files
 from include.control.local_landing import LocalLanding
 from tests.support.deliveries import Deliver, deliveries_as
 from tests.support.delta_tables import day
+from tests.support.listing import list_files
 
 COLUMNS = ("order_id", "amount", "day", "event_at", "event_seq")
 DAY = {"type": "int", "logicalType": "date"}

@@ -11,10 +11,10 @@ import pytest
 import zstandard
 
 from include.control.inspection import inspect
-from include.control.landing import list_files
 from include.control.local_landing import LocalLanding
 from tests.support.deliveries import Deliver, deliveries_as
 from tests.support.delta_tables import day
+from tests.support.listing import list_files
 
 LINES = b"".join(b'{"order_id": "%d", "amount": %d}\n' % (number, number) for number in range(50))
 MEBIBYTE = 1 << 20

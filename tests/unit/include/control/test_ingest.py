@@ -18,6 +18,7 @@ from include.errors import BadInputError, ExitCode, NotReadyError
 from include.paths import LakehousePaths
 from tests.support.deliveries import Deliver
 from tests.support.delta_tables import contents, day, intent_of
+from tests.support.ledger_reading import loaded_contents
 from tests.support.specs import bronze_spec
 
 SPEC = bronze_spec()
@@ -128,7 +129,7 @@ def test_each_content_of_a_name_is_loaded_once_where_the_spec_appends_new_versio
         expected = {1: ["a.json", "b.json"], 2: ["a.json"], 3: []}[number]
         assert named(load(landing, ledger, number, **appends)) == expected
         assert plan(landing, ledger, **appends).new == ()
-    assert [(file.path[-6:], file.size) for file in ledger.loaded_files("bronze.orders", "id")] == [
+    assert [(file.path[-6:], file.size) for file in loaded_contents(ledger, "bronze.orders", "id")] == [
         ("a.json", 3),
         ("b.json", 18),
         ("a.json", 4),

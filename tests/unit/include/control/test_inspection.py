@@ -15,10 +15,10 @@ import pytest
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
 from include.control.inspection import inspect
-from include.control.landing import list_files
 from include.control.local_landing import LocalLanding
 from tests.support.deliveries import Deliver, deliveries_as
 from tests.support.delta_tables import contents, day
+from tests.support.listing import list_files
 
 COLUMNS = ("order_id", "amount", "day", "event_at", "event_seq")
 LINES = b"".join(json.dumps({"order_id": str(number), "amount": number}).encode() + b"\n" for number in range(50))

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from include.control.batch import JSON_ARRAY
 from include.control.inspection import inspect
 from include.control.json_arrays import LARGEST, is_array, require_array
-from include.control.landing import list_files
 from include.control.local_landing import LocalLanding
 from tests.support.deliveries import Deliver, deliveries_as
 from tests.support.delta_tables import day
+from tests.support.listing import list_files
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8)

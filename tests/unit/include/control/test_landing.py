@@ -10,11 +10,12 @@ import pytest
 
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
-from include.control.landing import interval_folder, list_files, same_listing
+from include.control.landing import interval_folder, same_listing
 from include.control.local_landing import LocalLanding
 from include.errors import ExitCode, NotReadyError
 from tests.support.deliveries import Deliver, deliveries_as
 from tests.support.delta_tables import day
+from tests.support.listing import list_files
 from tests.support.specs import bronze_spec
 
 

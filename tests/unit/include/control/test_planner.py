@@ -9,7 +9,6 @@ import pytest
 
 from include.control.batch import FileFact, Stream
 from include.control.inspection import inspect
-from include.control.landing import list_files
 from include.control.ledger import Ledger
 from include.control.local_landing import LocalLanding
 from include.control.planner import Advice, spec_change_note, stream_position
@@ -25,6 +24,7 @@ from tests.support.delta_tables import (
     judge,
     load_batch,
 )
+from tests.support.listing import list_files
 from tests.support.planning import BRONZE, Said, certify_bronze
 from tests.support.specs import bronze_spec
 

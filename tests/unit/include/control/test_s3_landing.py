@@ -14,12 +14,13 @@ from include.contracts.table_spec import BronzeSpec
 from include.control import s3_landing
 from include.control.batch import FileFact
 from include.control.inspection import inspect
-from include.control.landing import LandedFile, Landing, is_as_listed, landing_of, list_files, same_listing
+from include.control.landing import LandedFile, Landing, is_as_listed, landing_of, same_listing
 from include.control.s3_landing import StorageError
 from include.errors import NotReadyError
 from include.specs.inference import infer_spec
 from tests.support.deliveries import deliveries_as
 from tests.support.delta_tables import day
+from tests.support.listing import list_files
 from tests.support.s3 import Bucket, s3_bucket
 
 DAY = "landing/orders/date=2013-01-01"

@@ -1,0 +1,53 @@
+"""The data files of an `ops` table, read some thousands of events at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_AT_A_TIME = 5_000
+_BUFFER = 64 * 1024
+"""Bytes of a column that are read ahead: else each column of a compacted file is held whole."""
+
+
+def read_events(file: str, wanted: pa.Schema, table: str) -> Iterator[pa.RecordBatch]:
+    """The events of one data file, piece by piece.
+
+    Args:
+        file: as delta-rs names it.
+        wanted: the columns to read; those which came after the file was written are null.
+        table: the table that the events are about, which the file's folder says and the file does not.
+    """
+    # delta-rs names files by URL: a space in the lakehouse's path is %20 there.
+    with _memory_given_back(), pq.ParquetFile(unquote(file), buffer_size=_BUFFER, pre_buffer=False) as data:
+        stored = set(data.schema_arrow.names)
+        columns = [name for name in wanted.names if name in stored]
+        for piece in data.iter_batches(_AT_A_TIME, columns=columns, use_threads=False):
+            yield pa.record_batch([_column(piece, field, table) for field in wanted], schema=wanted)
+
+
+@contextmanager
+def _memory_given_back() -> Iterator[None]:
+    """Arrow's own allocator, and it serves only part of the reading whatever it is told, keeps what it was given back.
+
+    A ledger of 100,000 files took 70 MB for the 5 MB that are in use at a time.
+    """
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(before)
+        before.release_unused()
+
+
+def _column(piece: pa.RecordBatch, field: pa.Field, table: str) -> pa.Array:
+    if field.name == "table":
+        return pa.repeat(pa.scalar(table), len(piece))
+    if field.name not in piece.schema.names:
+        return pa.nulls(len(piece), field.type)
+    return piece.column(field.name).cast(field.type)
