@@ -58,7 +58,7 @@ def merge_tombstones(session: SparkSession, path: Path, changes: DataFrame, keys
         keys: the key columns.
     """
     changes.createOrReplaceTempView("tombstones")
-    same_key = " AND ".join(f"t.`{key}` = s.`{key}`" for key in keys)
+    same_key = " AND ".join(f"t.`{key}` <=> s.`{key}`" for key in keys)
     newer = "struct(s._sequence, s._source_hash) > struct(t._sequence, t._source_hash)"
     session.sql(
         f"MERGE INTO {sql_path(path)} AS t USING tombstones AS s ON {same_key} "

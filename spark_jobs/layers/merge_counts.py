@@ -55,7 +55,7 @@ class MergeCounts:
         rows, events = self.by_fate, self.events
         return RowFates(
             read=self.read,
-            applied=events[C.INSERT] + events[C.UPDATE] + events[C.DELETE],
+            applied=sum(events[fate] for fate in (C.INSERT, C.UPDATE, C.DELETE, C.TRUNCATE)),
             unchanged=events[C.UNCHANGED],
             superseded=self.accepted - events.total() + events[C.SUPERSEDED],
             quarantined=self.quarantined,

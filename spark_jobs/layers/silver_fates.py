@@ -20,6 +20,7 @@ from spark_jobs.transforms.history import CONTENT, periods, with_row_fate
 from spark_jobs.transforms.judgement import accepted, fate_counts
 from spark_jobs.transforms.retraction import RECOMPUTED
 from spark_jobs.transforms.timeline import END_AT, EVENTS, START_AT, filled, last_states, late_keys, timeline
+from spark_jobs.transforms.truncation import is_truncate, truncates, with_truncates
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,11 @@ class SilverFates:
     def classified(self, session: SparkSession, intent: Intent, version: int) -> Classified:
         """Every row of the batch with its fate against one version of the table."""
         rows = self.rows(session, intent, version)
-        facts = one_row(rows.judged.agg(*fate_counts(), *C.key_bounds(self._keys, accepted())))
+        deletes_all = F.count(F.when(accepted() & is_truncate(self._spec.keys), 1)).alias("truncates")
+        facts = one_row(rows.judged.agg(*fate_counts(), deletes_all, *C.key_bounds(self._keys, accepted())))
         # What a full snapshot lacks, or the source has taken back, may lie beyond the keys of the batch's rows.
-        bounds = {} if self._spec.snapshot or rows.anew is not None else facts
+        beyond = self._spec.snapshot or rows.anew is not None or facts["truncates"]
+        bounds = {} if beyond else facts
         found = frozen(self._with_fates(session, rows, intent, version, bounds))
         return Classified(MergeCounts.of(facts, fates_of(found)), found, bounds)
 
@@ -98,12 +101,14 @@ class SilverFates:
     def _of_last_states(self, rows: Rows, target: DataFrame, tombstones: DataFrame | None) -> DataFrame:
         keys = self._spec.keys
         latest, state = self._latest(rows, target), self._state(target)
-        if rows.anew is None:
-            return C.with_fate(latest, state, tombstones, keys)
-        anew = F.coalesce(RECOMPUTED, F.lit(False))
+        anew = None if rows.anew is None else F.coalesce(RECOMPUTED, F.lit(False))
         fates = C.with_fate(latest, state, tombstones, keys, anew)
-        gone = C.absent_rows(latest.select(*keys), target.join(rows.anew, list(keys), "left_semi"), keys)
-        return fates.unionByName(gone, allowMissingColumns=True)
+        if rows.anew is not None:
+            gone = C.absent_rows(latest.select(*keys), state.join(rows.anew, list(keys), "left_semi"), keys)
+            fates = fates.unionByName(gone, allowMissingColumns=True)
+        if not self._spec.apply_as_truncates:
+            return fates
+        return with_truncates(fates, state, truncates(latest, tombstones, keys), keys)
 
     def _latest(self, rows: Rows, target: DataFrame) -> DataFrame:
         """The last state of each key that the batch says something of, with the events that it stands for."""

@@ -18,9 +18,10 @@ ORDER = ("_sequence", "_source_hash")
 """What orders the events of one key; the hash of the event as received settles ties, whichever arrives first."""
 
 INSERT, UPDATE, DELETE, ABSENT = "insert", "update", "delete", "absent"
+TRUNCATE = "truncate"
 UNCHANGED, SUPERSEDED = "unchanged", "superseded"
 CHANGES = (INSERT, UPDATE, DELETE, ABSENT)
-"""The fates that change the target; `absent` is a target row that a full snapshot no longer has."""
+"""The fates that change the target; `absent` is a target row that a full snapshot lacks, or a truncate takes away."""
 
 
 def row_hash(columns: Sequence[str]) -> Column:

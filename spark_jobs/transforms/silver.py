@@ -26,17 +26,18 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec) -> DataFrame:
 
     Returns:
         The spec's columns, `_sequence` and `_source_hash` (the order of the event), `_content_hash`, `_is_delete`,
-        `_refusals`, and the origin.
+        `_refusals`, and the origin. A truncate is a delete without keys.
     """
     typed = bronze.select(
-        *(_value(name, column).alias(name) for name, column in spec.columns.items()),
-        _is_delete(spec).alias("_is_delete"),
+        *(_value(name, column, spec).alias(name) for name, column in spec.columns.items()),
+        (_is_true(spec.apply_as_deletes) | _is_true(spec.apply_as_truncates)).alias("_is_delete"),
+        _is_true(spec.apply_as_truncates).alias("_is_truncate"),
         row_hash(source_columns(bronze)).alias("_source_hash"),
         F.array_compact(F.array(*_unfit(bronze, spec))).alias("_unfit"),
         *origin(bronze),
     )
     ordered = typed.withColumns({"_sequence": sequence(spec), "_content_hash": row_hash(spec.stored_columns)})
-    return judged(ordered, spec.row_rules, *_refusals(spec)).drop("_unfit")
+    return judged(ordered, spec.row_rules, *_refusals(spec)).drop("_unfit", "_is_truncate")
 
 
 def source_columns(bronze: DataFrame) -> list[str]:
@@ -65,8 +66,10 @@ def _received(name: str, column: ColumnSpec) -> Column:
     return F.expr(column.expression) if column.expression else F.col(name)
 
 
-def _value(name: str, column: ColumnSpec) -> Column:
-    return _received(name, column).try_cast(column.type)
+def _value(name: str, column: ColumnSpec, spec: SilverSpec) -> Column:
+    value = _received(name, column).try_cast(column.type)
+    is_key_of_truncates = spec.apply_as_truncates and name in spec.keys
+    return F.when(~_is_true(spec.apply_as_truncates), value) if is_key_of_truncates else value
 
 
 def _unfit(bronze: DataFrame, spec: SilverSpec) -> list[Column]:
@@ -82,18 +85,20 @@ def _misfit(name: str, column: ColumnSpec) -> Column:
     return F.when(received.isNotNull() & received.try_cast(column.type).isNull(), F.lit(f"{name} is no {column.type}"))
 
 
-def _is_delete(spec: SilverSpec) -> Column:
-    condition = F.expr(spec.apply_as_deletes) if spec.apply_as_deletes else F.lit(False)
-    return F.coalesce(condition, F.lit(False))
+def _is_true(condition: str | None) -> Column:
+    return F.coalesce(F.expr(condition), F.lit(False)) if condition else F.lit(False)
 
 
 def _refusals(spec: SilverSpec) -> list[Column]:
-    """A row needs its keys and its sequence; a delete needs nothing else, any other row fits all rules."""
+    """A row needs its sequence, and its keys unless it is a truncate; a delete needs no more, others fit all rules."""
     needed = tuple(dict.fromkeys((*spec.keys, *spec.sequence_by)))
+    missing = missing_values(needed)
+    if spec.apply_as_truncates:
+        missing = F.when(F.col("_is_truncate"), missing_values(spec.sequence_by)).otherwise(missing)
     required = tuple(name for name, column in spec.columns.items() if not column.nullable and name not in needed)
     of_values = (
         refused_when(F.size("_unfit") > 0, "value does not fit its type", "correct the source or the column's type"),
         missing_values(required),
         refusals(spec.row_rules),
     )
-    return [missing_values(needed), *(F.when(F.col("_is_delete"), no_refusal()).otherwise(part) for part in of_values)]
+    return [missing, *(F.when(F.col("_is_delete"), no_refusal()).otherwise(part) for part in of_values)]

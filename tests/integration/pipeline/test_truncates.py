@@ -1,0 +1,30 @@
+"""Truncates on real Delta: every key goes, what comes later stays, and what was older does not come back."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.lakehouse import Lakehouse, order
+from tests.support.specs import bronze_document, silver_document
+
+BRONZE, SILVER = "bronze.orders", "silver.orders"
+DAYS = {
+    1: [order(1, 5, 1), order(2, 7, 9)],
+    2: [{**order(None, None, 5), "op": "truncate"}, order(3, 4, 4), order(4, 6, 6)],
+    3: [order(1, 8, 3), order(5, 2, 7)],
+}
+
+
+@pytest.mark.parametrize("numbers", [(1, 2, 3, 2), (3, 2, 1)])
+def test_any_order_of_intervals_ends_in_what_came_after_the_truncate(
+    lakehouse: Lakehouse, numbers: tuple[int, ...]
+) -> None:
+    columns = {**bronze_document()["columns"], "op": {"type": "string"}}
+    lakehouse.specs(bronze_document(columns=columns), silver_document(apply_as_truncates="op = 'truncate'"))
+    for number in numbers:
+        lakehouse.deliver(number, "a.json", DAYS[number])
+        for report in lakehouse.run_all(number, BRONZE, SILVER):
+            assert report.exit_code == 0, report.message
+            assert report.rows.are_conserved
+    assert lakehouse.rows(SILVER, "order_id", "amount") == [("o2", 7), ("o4", 6), ("o5", 2)]
+    assert not lakehouse.quarantine(SILVER), "a truncate needs no key"

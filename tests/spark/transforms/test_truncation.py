@@ -1,0 +1,98 @@
+"""Truncates against a dict model: what is no later than the last one is gone, in whatever order it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, NamedTuple
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from spark_jobs.transforms import changes as C
+from spark_jobs.transforms.truncation import truncates, with_truncates
+
+KEYS = [f"k{number}" for number in range(60)]
+STATE = "key string, _sequence struct<seq:int>, _source_hash bigint, _content_hash bigint"
+
+
+class Event(NamedTuple):
+    """A state of a key, a delete of it (no amount), or a truncate (no key)."""
+
+    key: str | None
+    seq: int
+    amount: int | None
+
+
+@dataclass
+class Target:
+    """A table that keeps last states, and its tombstones, the truncate among them under no key."""
+
+    spark: SparkSession
+    rows: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    buried: dict[str | None, tuple[Any, ...]] = field(default_factory=dict)
+
+    def merge(self, batch: Sequence[Event]) -> None:
+        events = self.spark.createDataFrame(list(batch), "key string, seq int, amount int")
+        events = events.withColumns({"_sequence": F.struct("seq"), "_is_delete": F.col("amount").isNull()})
+        content = C.row_hash(["key", "seq", "amount"])
+        latest = C.latest_per_key(events.withColumns({"_source_hash": content, "_content_hash": content}), ["key"])
+        state, known = (self._frame(rows) for rows in (self.rows, self.buried))
+        fates = C.with_fate(latest, state, known, ["key"])
+        found = with_truncates(fates, state, truncates(latest, known, ["key"]), ["key"])
+        for row in found.collect():
+            self._apply(row["key"], row["_fate"], (row["_sequence"], row["_source_hash"], row["_content_hash"]))
+        for row in latest.where("_is_delete").collect():
+            buried = (row["_sequence"], row["_source_hash"], row["_content_hash"])
+            self.buried[row["key"]] = max(buried, self.buried.get(row["key"], buried))
+
+    def _apply(self, key: str, fate: str, state: tuple[Any, ...]) -> None:
+        if fate in (C.DELETE, C.ABSENT):
+            del self.rows[key]
+        elif fate in (C.INSERT, C.UPDATE):
+            assert (key in self.rows) == (fate == C.UPDATE)
+            self.rows[key] = state
+
+    def _frame(self, rows: dict[Any, tuple[Any, ...]]) -> Any:
+        return self.spark.createDataFrame([(key, *state) for key, state in rows.items()], STATE)
+
+
+def expected(events: Sequence[Event]) -> dict[str, int]:
+    """key -> sequence of its last state after the last truncate; no two events of a key have the same sequence."""
+    truncated = max((event.seq for event in events if event.key is None), default=-1)
+    last: dict[str, Event] = {}
+    for event in sorted(events, key=lambda event: event.seq):
+        if event.key is not None and event.seq > truncated:
+            last[event.key] = event
+    return {key: event.seq for key, event in last.items() if event.amount is not None}
+
+
+def some_events(random: Random) -> list[Event]:
+    of_keys = [
+        Event(key, seq, random.choice([None, 1, 2]))
+        for key in KEYS
+        for seq in random.sample(range(12), random.randrange(1, 6))
+    ]
+    return [*of_keys, *(Event(None, seq, None) for seq in random.sample(range(10), 3))]
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(
+    max_examples=3,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+def test_any_order_ends_in_what_came_after_the_last_truncate(spark: SparkSession, seed: int) -> None:
+    random = Random(seed)
+    events = some_events(random)
+    random.shuffle(events)
+    target = Target(spark)
+    for number in range(4):
+        target.merge(events[number::4])
+        seen = [event for part in range(number + 1) for event in events[part::4]]
+        assert {key: state[0]["seq"] for key, state in target.rows.items()} == expected(seen)
+    assert target.rows, "some keys came after it"
