@@ -73,6 +73,8 @@ class BatchSources(BaseModel):
         offsets: the Kafka messages that it reads; the next batch starts where they end.
         topic_ids: topic -> Kafka's id of it: a topic that was created again begins at offset 0 again.
         snapshot_at: start of the interval whose full snapshot the target now holds.
+        snapshots: the intervals whose full snapshots go on top of a table with history, oldest first; none where all
+            snapshots are put in order anew.
         reprocess: the interval's rows are read again, whatever was consumed.
     """
 
@@ -86,6 +88,7 @@ class BatchSources(BaseModel):
     offsets: OffsetRanges = Field(default_factory=dict)
     topic_ids: dict[str, str] = Field(default_factory=dict)
     snapshot_at: Instant | None = None
+    snapshots: tuple[Instant, ...] = ()
     reprocess: bool = False
 
     def consumed(self, table: str, table_id: str) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -123,6 +124,12 @@ class Ledger:
         winners = [recorded_winner(row) for row in rows if after < row["version"] <= upto]
         replacing = [winner.token for winner in winners if winner.intent.sources.replaces_files]
         return tuple(sorted({file.path for file in self._planned(table, replacing)}))
+
+    def intervals(self, table: str, table_id: str, upto: int) -> tuple[datetime, ...]:
+        """Start of each interval of which a batch was committed at or before a version of the table, oldest first."""
+        rows = self._batches.events(table, ("version", "intent"), table_id=table_id, event=BatchEvent.COMMITTED)
+        winners = (recorded_winner(row) for row in rows if row["version"] <= upto)
+        return tuple(sorted({winner.intent.interval_start for winner in winners}))
 
     def compact(self, table: str) -> None:
         """Put the many small files that hold the table's events together."""

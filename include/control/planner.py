@@ -92,7 +92,7 @@ def advise(
         listed = files_by_the_thousand(spec, landing_of(source.landing, settings.landing), interval)
         hopeless = given_up(ledger.failures(*of_table), source)
         return _with_files(base, source, match(listed, ledger.loaded_files(*of_table), hopeless))
-    ranges = changed_ranges(pin_sources(spec, paths, gates, position), paths)
+    ranges = changed_ranges(spec, pin_sources(spec, paths, gates, position), paths)
     return replace(
         base,
         nothing_new=base.nothing_new and not ranges and not reprocess,

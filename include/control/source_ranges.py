@@ -46,9 +46,12 @@ def pin_sources(
     return BatchSources(ranges=ranges, source_ids=ids)
 
 
-def changed_ranges(sources: BatchSources, paths: LakehousePaths) -> dict[str, tuple[int | None, int]]:
-    """The ranges in which rows changed."""
-    return {table: span for table, span in sources.ranges.items() if _has_changes(table, span, paths)}
+def changed_ranges(
+    spec: SilverSpec | GoldSpec, sources: BatchSources, paths: LakehousePaths
+) -> dict[str, tuple[int | None, int]]:
+    """The ranges in which rows changed, or in which a full snapshot came: one without rows says that all are gone."""
+    by_batch = isinstance(spec, SilverSpec) and spec.snapshot is not None
+    return {table: span for table, span in sources.ranges.items() if _has_changes(paths.table(table), span, by_batch)}
 
 
 def require_same_sources(sources: BatchSources, paths: LakehousePaths) -> None:
@@ -76,12 +79,13 @@ def _id_of(table: Path) -> str:
         return ""
 
 
-def _has_changes(table: str, span: tuple[int | None, int], paths: LakehousePaths) -> bool:
+def _has_changes(table: Path, span: tuple[int | None, int], by_batch: bool) -> bool:
     after, upto = span
     if after is None:
         return True
     try:
-        return any(commit.changes_data for commit in commits_after(paths.table(table), after) if commit.version <= upto)
+        commits = [commit for commit in commits_after(table, after) if commit.version <= upto]
+        return any(commit.changes_data or (by_batch and commit.txns) for commit in commits)
     except TornLogError:
         # The source's log was cleaned up since it was last read: what cannot be told any more is read again.
         return True

@@ -17,9 +17,6 @@ def check_snapshot(document: Document) -> Iterator[Finding]:
         if document.get("snapshot") and document.get(key):
             message = "a full snapshot is ordered by its interval, and a key that is missing is a delete"
             yield Finding((key,), message, document[key], f"leave out {key}, or snapshot")
-    if document.get("snapshot") and document.get("stored_as_scd_type") == 2:
-        message = "history is made of events, and full snapshots are compared with the last state alone"
-        yield Finding(("stored_as_scd_type",), message, 2, "leave out stored_as_scd_type, or snapshot")
 
 
 def check_history(document: Document) -> Iterator[Finding]:

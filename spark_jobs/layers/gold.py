@@ -51,7 +51,7 @@ class GoldAggregate:
         """Each source's versions since the last batch; all of them with `reprocess`."""
         paths, reprocess = self._context.paths, self._context.args.reprocess
         sources = pin_sources(self._spec, paths, self._context.gates, position)
-        if not changed_ranges(sources, paths) and not reprocess:
+        if not changed_ranges(self._spec, sources, paths) and not reprocess:
             return None
         return BatchPlan(sources.model_copy(update={"reprocess": reprocess}))
 

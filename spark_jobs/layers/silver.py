@@ -66,10 +66,10 @@ class SilverMerge:
         """The source's versions since the last batch; with `reprocess` the interval's rows again as well."""
         paths, reprocess = self._context.paths, self._context.args.reprocess
         sources = pin_sources(self.spec, paths, self._context.gates, position)
-        if not changed_ranges(sources, paths) and not reprocess:
+        if not changed_ranges(self.spec, sources, paths) and not reprocess:
             return None
-        snapshot_at = self._snapshot_at(sources, position.last_sources.snapshot_at)
-        return BatchPlan(sources.model_copy(update={"snapshot_at": snapshot_at, "reprocess": reprocess}))
+        again = sources.model_copy(update={"reprocess": reprocess})
+        return BatchPlan(self._with_snapshots(again, position.last_sources.snapshot_at))
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
         """Merge what changes the target; one commit even when nothing does, so that the range counts as consumed."""
@@ -94,7 +94,8 @@ class SilverMerge:
         quarantine = QuarantineWrite(paths, winner, counts.quarantined, replaced, again)
         quarantine.run(open_session, lambda session: self._refused(session, winner))
         tombstones = tombstones_of(self.spec, paths.tombstones(self.spec.table))
-        if counts.deletes or (replaced and DeltaTable.is_deltatable(str(tombstones.path))):
+        deletes = counts.deletes and not self.spec.snapshot
+        if deletes or (replaced and DeltaTable.is_deltatable(str(tombstones.path))):
             write_once(open_session, tombstones, winner, lambda session: self._bury(session, winner))
         fates = counts.to_fates()
         self._compare_with_commit(winner, fates)
@@ -107,21 +108,23 @@ class SilverMerge:
         stamped = with_stamp(classified.where(F.col("_fate").isin(*C.CHANGES)), intent)
         return stamped.select(*silver_shape(self.spec).columns, "_fate")
 
-    def _snapshot_at(self, sources: BatchSources, held: datetime | None) -> datetime | None:
-        """The newest interval whose full snapshot has arrived, as the source's commits say."""
-        if not self.spec.snapshot:
-            return None
+    def _arrived(self, sources: BatchSources) -> list[datetime]:
+        """The intervals of what the source's commits brought, each once, oldest first."""
         after, upto = sources.ranges[self.spec.source]
-        source = self._context.paths.table(self.spec.source)
-        commits = commits_still_known(source, after)
-        arrived = [
-            Intent.model_validate(commit.metadata).interval_start
-            for commit in commits
-            if commit.metadata and commit.version <= upto
-        ]
+        commits = commits_still_known(self._context.paths.table(self.spec.source), after)
+        brought = (commit.metadata for commit in commits if commit.metadata and commit.version <= upto)
+        return sorted({Intent.model_validate(metadata).interval_start for metadata in brought})
+
+    def _with_snapshots(self, sources: BatchSources, held: datetime | None) -> BatchSources:
+        """The sources with the newest interval whose full snapshot has arrived, and those that go on top of history."""
+        if not self.spec.snapshot:
+            return sources
+        arrived = self._arrived(sources)
         # What an earlier source held is no snapshot of the one that was built anew.
-        known = [held] if held and after is not None else []
-        return max([*arrived, *known], default=None)
+        known = held if sources.ranges[self.spec.source][0] is not None else None
+        newest = max([*arrived, *([known] if known else [])], default=None)
+        follows = self.spec.keeps_history and known and arrived and arrived[0] > known and not sources.reprocess
+        return sources.model_copy(update={"snapshot_at": newest, "snapshots": tuple(arrived) if follows else ()})
 
     def _count_again(self, winner: Winner) -> MergeCounts:
         """The counts of a batch whose writer died: the same rows against the version below its commit."""

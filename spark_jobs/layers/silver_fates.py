@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.contracts.table_spec import SilverSpec
-from include.control.batch import Intent
+from include.control.batch import BatchSources, Intent
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.merge_counts import KeyBounds, MergeCounts, fates_of, one_row
 from spark_jobs.layers.silver_source import SilverSource
@@ -19,6 +19,7 @@ from spark_jobs.transforms import changes as C
 from spark_jobs.transforms.history import CONTENT, periods, with_row_fate
 from spark_jobs.transforms.judgement import accepted, fate_counts
 from spark_jobs.transforms.retraction import RECOMPUTED
+from spark_jobs.transforms.snapshots import snapshot_events
 from spark_jobs.transforms.timeline import END_AT, EVENTS, START_AT, filled, last_states, late_keys, timeline
 from spark_jobs.transforms.truncation import is_truncate, truncates, with_truncates
 
@@ -67,6 +68,8 @@ class SilverFates:
         Frozen, for two reasons: the optimizer would copy the rules' expressions into every filter above them
         (15 s for one day of flights), and Delta's MERGE refuses a source that is cached in any other way.
         """
+        if self._spec.snapshot and self._spec.keeps_history:
+            return Rows(frozen(self._source.of_snapshots(session, intent)), None)
         retracted = self._source.retracted(session, intent, version)
         rows = Rows(frozen(self._source.judged(session, intent, retracted)), retracted)
         if not self._spec.builds_on_earlier:
@@ -92,10 +95,12 @@ class SilverFates:
         self, session: SparkSession, rows: Rows, intent: Intent, version: int, bounds: KeyBounds
     ) -> DataFrame:
         target = read_version(session, self._path, version).where(C.within(self._keys, bounds))
+        if self._spec.snapshot and self._spec.keeps_history:
+            return self._of_snapshots(rows.judged, target, intent.sources)
         if self._spec.snapshot:
             return self._of_snapshot(rows.judged, target, intent)
         if self._spec.keeps_history:
-            return self._of_history(rows, target)
+            return self._of_events(rows, target)
         return self._of_last_states(rows, target, self._tombstones(session))
 
     def _of_last_states(self, rows: Rows, target: DataFrame, tombstones: DataFrame | None) -> DataFrame:
@@ -120,18 +125,31 @@ class SilverFates:
         found = states.withColumn(CONTENT, C.row_hash(self._spec.stored_columns))
         return found if rows.anew is None else found.join(_marked(rows.anew), list(keys), "left")
 
-    def _of_history(self, rows: Rows, target: DataFrame) -> DataFrame:
-        spec = self._spec
+    def _of_events(self, rows: Rows, target: DataFrame) -> DataFrame:
+        keys = self._spec.keys
         current = target.where(F.col(END_AT).isNull())
         states = self._timeline(rows, current)
-        if spec.ignore_null_updates:
-            states = filled(states, spec.keys, spec.stored_columns)
+        if self._spec.ignore_null_updates:
+            states = filled(states, keys, self._spec.stored_columns)
+        touched = current.join(_keys_of(states, keys), list(keys), "left_semi")
+        if rows.anew is not None:
+            of_others = touched.join(rows.anew, list(keys), "left_anti")
+            touched = of_others.unionByName(target.join(rows.anew, list(keys), "left_semi"))
+        return self._of_history(states, touched)
+
+    def _of_snapshots(self, rows: DataFrame, target: DataFrame, sources: BatchSources) -> DataFrame:
+        keys, current = self._spec.keys, target.where(F.col(END_AT).isNull())
+        below = current if sources.snapshots else current.limit(0)
+        on_top = below if sources.snapshots else None
+        events = snapshot_events(rows, self._source.snapshots(sources), keys, on_top)
+        states = timeline(events, below, keys, self._spec.stored_columns)
+        return self._of_history(states, current if sources.snapshots else target)
+
+    def _of_history(self, states: DataFrame, touched: DataFrame) -> DataFrame:
+        """The periods of a timeline against the target's rows that they may change."""
+        spec = self._spec
         sequence_by = spec.sequence_by or ("_interval_start",)
         found = periods(states, spec.keys, spec.stored_columns, spec.tracked_columns, sequence_by)
-        touched = current.join(_keys_of(states, spec.keys), list(spec.keys), "left_semi")
-        if rows.anew is not None:
-            of_others = touched.join(rows.anew, list(spec.keys), "left_anti")
-            touched = of_others.unionByName(target.join(rows.anew, list(spec.keys), "left_semi"))
         return with_row_fate(found, touched, spec.keys)
 
     def _timeline(self, rows: Rows, held: DataFrame) -> DataFrame:
@@ -140,7 +158,7 @@ class SilverFates:
         below = held.join(_keys_of(events, keys), keys, "left_semi")
         if rows.anew is not None:
             below = below.join(rows.anew, keys, "left_anti")
-        return timeline(events, below, keys, self._spec.stored_columns)
+        return timeline(events.withColumn(EVENTS, F.lit(1)), below, keys, self._spec.stored_columns)
 
     def _of_snapshot(self, rows: DataFrame, target: DataFrame, intent: Intent) -> DataFrame:
         newest = F.col("_interval_start") == F.lit(intent.sources.snapshot_at).cast("timestamp")

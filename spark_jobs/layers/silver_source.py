@@ -30,6 +30,7 @@ class SilverSource:
         self._path = context.paths.table(spec.source)
         # Asked at every step of a batch; what became of certified versions does not change meanwhile.
         self._replaced_files = cache(context.ledger.replaced_files)
+        self._intervals = cache(context.ledger.intervals)
 
     def replaced_files(self, sources: BatchSources) -> tuple[str, ...]:
         """The landing files whose rows were replaced in the versions that a batch reads."""
@@ -70,6 +71,18 @@ class SilverSource:
         _, upto = intent.sources.ranges[self._spec.source]
         held = silver_rows(read_version(session, self._path, upto), self._spec)
         return recomputed(rows, held, retracted, self._spec.keys)
+
+    def snapshots(self, sources: BatchSources) -> tuple[datetime, ...]:
+        """The intervals of the full snapshots that a batch puts in order, oldest first."""
+        table = self._spec.source
+        return sources.snapshots or self._intervals(table, sources.source_ids[table], sources.ranges[table][1])
+
+    def of_snapshots(self, session: SparkSession, intent: Intent) -> DataFrame:
+        """The judged rows of these snapshots."""
+        if intent.sources.snapshots:
+            return self.judged(session, intent, None)
+        require_same_sources(intent.sources, self._context.paths)
+        return silver_rows(self._held(session, intent.sources), self._spec)
 
     def read_again(self, intent: Intent) -> datetime | None:
         """Start of the interval of which a batch reads every row that the source has, whatever was consumed."""

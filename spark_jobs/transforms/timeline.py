@@ -50,7 +50,8 @@ def timeline(events: DataFrame, held: DataFrame, keys: Sequence[str], columns: S
     """One row a key and sequence: the target's own, else the event with the greatest hash.
 
     Args:
-        events: accepted rows with `columns`, `_sequence`, `_source_hash` and `_is_delete`.
+        events: accepted rows with `columns`, `_sequence`, `_source_hash`, `_is_delete`, and as `_events` how many rows
+            of the batch each stands for.
         held: the target's current rows of keys on whose top the events go, with `columns`, `_sequence`, `_source_hash`
             and `__START_AT`.
         keys: the key columns.
@@ -60,12 +61,13 @@ def timeline(events: DataFrame, held: DataFrame, keys: Sequence[str], columns: S
         `columns`, `_sequence`, `_source_hash`, `_is_delete`, `_held`, `_events`, and `__START_AT` of the target's rows.
     """
     shared = [*columns, *ORDER]
-    mine = events.select(*shared, "_is_delete", F.lit(False).alias(HELD))
-    known = held.select(*shared, START_AT, F.lit(False).alias("_is_delete"), F.lit(True).alias(HELD))
+    mine = events.select(*shared, "_is_delete", F.lit(False).alias(HELD), EVENTS)
+    own = {"_is_delete": F.lit(False), HELD: F.lit(True), EVENTS: F.lit(0)}
+    known = held.select(*shared, START_AT, *(value.alias(name) for name, value in own.items()))
     both = mine.unionByName(known, allowMissingColumns=True)
-    wins = F.max_by(F.struct(*both.columns), F.struct(HELD, "_source_hash")).alias("_wins")
+    wins = F.max_by(F.struct(*both.drop(EVENTS).columns), F.struct(HELD, "_source_hash")).alias("_wins")
     # An event that is the target's own once more stands beside it, and is counted.
-    counted = F.max((~F.col(HELD)).cast("int")).alias(EVENTS)
+    counted = F.max(EVENTS).alias(EVENTS)
     return both.groupBy(*keys, "_sequence").agg(wins, counted).select("_wins.*", EVENTS)
 
 

@@ -108,7 +108,7 @@ def fields() -> list[str]:
 
 
 def with_order(spark: SparkSession, events: Sequence[Event]) -> DataFrame:
-    df = spark.createDataFrame(list(events), EVENT).withColumn("_sequence", F.struct("seq"))
+    df = spark.createDataFrame(list(events), EVENT).withColumns({"_sequence": F.struct("seq"), EVENTS: F.lit(1)})
     return df.withColumn("_source_hash", C.row_hash(["key", "seq", "amount", "note", "_is_delete"]))
 
 

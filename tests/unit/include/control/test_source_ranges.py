@@ -54,7 +54,7 @@ def consumed(paths: LakehousePaths, **ranges: int) -> StreamPosition:
 def new_ranges(
     spec: GoldSpec, paths: LakehousePaths, gates: Gates, position: StreamPosition | None
 ) -> dict[str, tuple[int | None, int]]:
-    return changed_ranges(pin_sources(spec, paths, gates, position), paths)
+    return changed_ranges(spec, pin_sources(spec, paths, gates, position), paths)
 
 
 def test_sources_are_read_up_to_their_certified_version(paths: LakehousePaths, gates: Gates) -> None:

@@ -40,12 +40,6 @@ class TestKeysAndValues:
             ({"maintenance": {"change_data_feed": "perhaps"}}, "maintenance.change_data_feed", "true or false", ""),
             ({"maintenance": "off"}, "maintenance", "a mapping is needed here", ""),
             ({"snapshot": "full", "sequence_by": [], "apply_as_deletes": "x"}, "apply_as_deletes", "full snapshot", ""),
-            (
-                {"snapshot": "full", "sequence_by": [], "stored_as_scd_type": 2},
-                "stored_as_scd_type",
-                "compared with the last state alone",
-                "leave out stored_as_scd_type",
-            ),
             ({"snapshot": "full"}, "sequence_by", "full snapshot", "leave out sequence_by, or snapshot"),
             (
                 {"track_history_column_list": ["amount"]},
