@@ -18,7 +18,7 @@ from include.contracts.spec_part import SpecPart
 from include.contracts.spec_values import NAME, ColumnName, ColumnType, PropertyText, Retention
 
 _NOT_OF_ROWS: Any = {
-    **dict.fromkeys(("description", "owner", "classification", "maintenance", "evolve"), True),
+    **dict.fromkeys(("description", "owner", "classification", "maintenance", "evolve", "quarantine"), True),
     "source": BATCH_SIZES,
 }
 
@@ -61,6 +61,16 @@ class MaintenanceSpec(SpecPart):
     optimize: Literal["auto", "off"] = "auto"
     vacuum: VacuumSpec = VacuumSpec()
     change_data_feed: bool = True
+
+
+class QuarantineSpec(SpecPart):
+    """How long refused rows may wait for somebody.
+
+    Attributes:
+        warn_after: `<n> hours` or `<n> days`; from then on each run, and `lakehouse quarantine list`, warns of them.
+    """
+
+    warn_after: Retention = "7 days"
 
 
 class TableSpec(SpecPart):
@@ -138,6 +148,7 @@ class BronzeSpec(TableSpec):
             then it is kept in `_rescued`.
         columns: the fields of a record, each with the type that its values should have; a value that does not fit is
             kept in `_rescued`.
+        quarantine: how long refused rows may wait.
     """
 
     table: str = Field(pattern=rf"^bronze\.{NAME}$")
@@ -145,6 +156,7 @@ class BronzeSpec(TableSpec):
     on_drift: Literal["rescue", "fail", "evolve"] = "rescue"
     evolve: Literal["auto", "ask"] = "auto"
     columns: dict[ColumnName, ColumnSpec] = Field(min_length=1)
+    quarantine: QuarantineSpec = QuarantineSpec()
 
     @model_validator(mode="after")
     def _evolves_by_names(self) -> Self:
@@ -201,6 +213,7 @@ class SilverSpec(TableSpec):
         apply_as_deletes: Spark SQL over the source's columns; a row for which it is true deletes its key.
         snapshot: `full` says that each interval delivers the whole table: keys that are missing are deleted.
         columns: the table's columns, typed.
+        quarantine: how long refused rows may wait.
     """
 
     table: str = Field(pattern=rf"^silver\.{NAME}$")
@@ -211,6 +224,7 @@ class SilverSpec(TableSpec):
     apply_as_deletes: str | None = None
     snapshot: Literal["full"] | None = None
     columns: dict[ColumnName, ColumnSpec] = Field(min_length=1)
+    quarantine: QuarantineSpec = QuarantineSpec()
 
     @property
     def source_tables(self) -> tuple[str, ...]:

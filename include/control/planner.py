@@ -14,6 +14,7 @@ from include.catalog import Catalog
 from include.contracts.bronze_sources import LandingSource
 from include.contracts.interval import Interval
 from include.contracts.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
+from include.control.ageing import ageing_note
 from include.control.batch import BatchSources, Stream, StreamPosition, Winner
 from include.control.delta_log import read_commit
 from include.control.gates import Gates
@@ -83,7 +84,7 @@ def advise(
         batch_seq=last.batch_seq if last else None,
         version=last.version if last else None,
         certified_version=gates.certified(spec.table),
-        notes=spec_change_note(spec, last),
+        notes=(*spec_change_note(spec, last), *ageing_note(spec, paths, datetime.now(UTC))),
     )
     if isinstance(spec, BronzeSpec) and spec.reads_kafka:
         return _with_messages(base, spec, position, settings)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from include.contracts.job_report import RowFates
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import BatchSources, Intent, StreamPosition, Winner
-from include.control.delta_log import commits_still_known, read_commit
+from include.control.delta_log import commits_still_known, committed_at, read_commit
+from include.control.quarantine_events import ReceivedRow
 from include.control.source_ranges import changed_ranges, pin_sources
 from include.errors import ConservationError
 from spark_jobs.delta_io.batches import BatchPlan, Closing
@@ -23,11 +26,14 @@ from spark_jobs.delta_io.row_writes import append
 from spark_jobs.delta_io.secondary import SecondaryTable, write_once
 from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.merge_counts import KeyBounds, MergeCounts, changed_rows, fates_of, one_row
+from spark_jobs.layers.received_rows import record_outcome, refused_again
+from spark_jobs.layers.silver_replays import SilverReplays
 from spark_jobs.layers.silver_source import SilverSource
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.session import frozen
 from spark_jobs.transforms import changes as C
-from spark_jobs.transforms.judgement import accepted, fate_counts, quarantined, reasons
+from spark_jobs.transforms.judgement import accepted, fate_counts, reasons
+from spark_jobs.transforms.received import RECEIVED, with_row_id
 from spark_jobs.transforms.retraction import RECOMPUTED, tombstone_changes
 from spark_jobs.transforms.silver import sequence_type
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
@@ -54,6 +60,7 @@ class SilverMerge:
         self._path = context.paths.table(self.spec.table)
         self._keys = {key: self.spec.columns[key].type for key in self.spec.keys}
         self._source = SilverSource(context, self.spec)
+        self._replays = SilverReplays(context, self.spec)
         self._counted: dict[str, MergeCounts] = {}
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
@@ -85,14 +92,30 @@ class SilverMerge:
         paths, open_session = self._context.paths, self._context.open_session
         replaced = self._source.replaced_files(winner.intent.sources)
         again = self._source.read_again(winner.intent)
-        quarantine = QuarantineWrite(paths, winner, counts.quarantined, replaced, again)
-        quarantine.run(open_session, lambda session: self._refused(session, winner))
+        if not winner.intent.sources.replay:
+            quarantine = QuarantineWrite(paths, winner, counts.quarantined, replaced, again)
+            quarantine.run(open_session, lambda session: self._refused(session, winner))
         tombstones = tombstones_of(self.spec, paths.tombstones(self.spec.table))
         if counts.deletes or (replaced and DeltaTable.is_deltatable(str(tombstones.path))):
             write_once(open_session, tombstones, winner, lambda session: self._bury(session, winner))
         fates = counts.to_fates()
         self._compare_with_commit(winner, fates)
+        if winner.intent.sources.replay:
+            self._settle_replay(winner, fates)
         return Closing(fates)
+
+    def received_schema(self, session: SparkSession) -> StructType:
+        """The columns of a bronze row."""
+        return self._replays.schema(session)
+
+    def judge_received(self, session: SparkSession, rows: Sequence[ReceivedRow]) -> DataFrame:
+        """Bronze rows as they were received, or mended, judged like any other."""
+        return self._replays.judge(session, rows)
+
+    def _settle_replay(self, winner: Winner, fates: RowFates) -> None:
+        with self._context.open_session({}) as session:
+            refused = refused_again(self._replays.judged(session, winner.intent))
+        record_outcome(self._context, winner, fates, refused)
 
     def _changes(self, classified: DataFrame, intent: Intent) -> DataFrame:
         """The rows that change the target, as it stores them, and their `_fate`."""
@@ -109,7 +132,7 @@ class SilverMerge:
         arrived = [
             Intent.model_validate(commit.metadata).interval_start
             for commit in commits
-            if commit.metadata and commit.version <= upto
+            if commit.metadata and commit.version <= upto and not commit.metadata["sources"].get("replay")
         ]
         # What an earlier source held is no snapshot of the one that was built anew.
         known = [held] if held and after is not None else []
@@ -144,7 +167,7 @@ class SilverMerge:
         state = [*keys, *C.ORDER, "_content_hash"]
         target = read_version(session, self._path, version).where(C.within(self._keys, bounds)).select(*state)
         if self.spec.snapshot:
-            return self._with_snapshot_fates(rows, target, intent)
+            return self._with_snapshot_fates(session, rows, target, intent)
         latest = C.latest_per_key(rows.where(accepted()), keys)
         if retracted is None:
             return C.with_fate(latest, target, self._tombstones(session), keys)
@@ -153,12 +176,19 @@ class SilverMerge:
         gone = C.absent_rows(latest.select(*keys), target.join(retracted, list(keys), "left_semi"), keys)
         return fates.unionByName(gone, allowMissingColumns=True)
 
-    def _with_snapshot_fates(self, rows: DataFrame, target: DataFrame, intent: Intent) -> DataFrame:
+    def _with_snapshot_fates(
+        self, session: SparkSession, rows: DataFrame, target: DataFrame, intent: Intent
+    ) -> DataFrame:
         newest = F.col("_interval_start") == F.lit(intent.sources.snapshot_at).cast("timestamp")
         delivered = rows.where(newest)
         latest = C.latest_per_key(delivered.where(accepted()), self.spec.keys)
         kept = C.with_snapshot_fate(latest, target, self.spec.keys)
-        absent = C.absent_rows(delivered.select(*self.spec.keys), target, self.spec.keys)
+        if intent.sources.replay:
+            return kept
+        keys = delivered.select(*self.spec.keys)
+        if (replayed := self._source.delivered_by_replays(session, intent)) is not None:
+            keys = keys.union(replayed)
+        absent = C.absent_rows(keys, target, self.spec.keys)
         return kept.unionByName(absent, allowMissingColumns=True)
 
     def _tombstones(self, session: SparkSession) -> DataFrame | None:
@@ -175,10 +205,15 @@ class SilverMerge:
 
     def _refused(self, session: SparkSession, winner: Winner) -> DataFrame:
         # Rows that are only read again, because of a retracted key, are accepted ones.
-        refused = self._source.judged(session, winner.intent, None).where(quarantined())
-        record = F.to_json(F.struct(*self.spec.columns))
+        refused = with_row_id(self._source.refused(session, winner.intent), self.spec.table, [F.col(RECEIVED)])
         return quarantine_rows(
-            refused, winner, record=record, reasons=reasons(), source=F.col("_source"), position=F.col("_position")
+            refused,
+            winner,
+            committed_at(self._path, winner.version),
+            record=F.to_json(F.struct(*self.spec.columns)),
+            reasons=reasons(),
+            source=F.col("_source"),
+            position=F.col("_position"),
         )
 
     def _bury(self, session: SparkSession, winner: Winner) -> None:
