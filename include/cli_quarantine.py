@@ -33,6 +33,9 @@ BY_HAND = "lakehouse quarantine"
 Days = tuple[str | None, str | None]
 """What `--interval` and `--to` say."""
 
+_SAID = ("_rescued", "_corrupt_record")
+"""What a source said and no column is declared for: a value that fits none, a record that could not be parsed."""
+
 _COLOURS = {
     RowStatus.OPEN: "yellow", RowStatus.FIXED: "cyan", RowStatus.REPLAYED: "green", RowStatus.DISCARDED: "dim"
 }  # fmt: skip
@@ -188,7 +191,7 @@ def edit_lines(rows: Iterable[QuarantinedRow]) -> Iterator[str]:
     """The rows as JSON lines that can be edited; of each the columns that may be changed."""
     for row in rows:
         received = json.loads(row.received or "{}", parse_float=_exact)
-        record = {name: value for name, value in received.items() if not name.startswith("_") or name == "_rescued"}
+        record = {name: value for name, value in received.items() if not name.startswith("_") or name in _SAID}
         said = {"id": row.id, "status": row.status.value, "reasons": row.reasons, "record": record}
         yield json.dumps(said, ensure_ascii=False)
 

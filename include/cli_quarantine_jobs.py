@@ -26,6 +26,8 @@ from include.contracts.quarantine_request import QuarantineRequest, RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.table_spec import GoldSpec
 from include.control.edited_rows import edited_rows
+from include.control.quarantined import SUMMARY, quarantined_rows
+from include.control.replay_advice import replay_interval
 from include.errors import BadInputError, ExitCode
 from include.paths import LakehousePaths
 from include.settings import Settings
@@ -91,7 +93,12 @@ def ask(table: str, request: QuarantineRequest, settings: Settings, job: Job, *,
     """
     run_id = f"cli__{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     folder = LakehousePaths(settings.root).reports / run_id
-    arguments = _arguments(table, settings, run_id, folder, dry_run=dry_run)
+    paths, spec = LakehousePaths(settings.root), load_catalog(settings.tables).spec(table)
+    interval = replay_interval(spec, quarantined_rows(table, paths, request.rows, SUMMARY), paths)
+    if interval is None:
+        show(f"No row of {table} that waits in quarantine is meant: no Spark was started.")
+        return ExitCode.OK
+    arguments = _arguments(table, settings, interval, run_id, folder, dry_run=dry_run)
     asked = arguments.model_copy(update={"request": request.save(folder / f"{table}.request.json")})
     with console().status(f"{table}: starting Spark"):
         report, end = run_job(settings, asked, job)
@@ -133,12 +140,13 @@ def require_refusing(table: str, settings: Settings) -> None:
         raise BadInputError(f"{table} refuses no row: gold is worked out of silver, mend the rows there")
 
 
-def _arguments(table: str, settings: Settings, run_id: str, folder: Path, *, dry_run: bool) -> JobArgs:
-    day: Interval = parse_intervals(today())[0]
+def _arguments(
+    table: str, settings: Settings, interval: Interval, run_id: str, folder: Path, *, dry_run: bool
+) -> JobArgs:
     return JobArgs(
         table=table,
-        interval_start=day.start,
-        interval_end=day.end,
+        interval_start=interval.start,
+        interval_end=interval.end,
         run_id=run_id,
         root=settings.root,
         landing=settings.landing,

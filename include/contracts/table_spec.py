@@ -14,8 +14,9 @@ from pydantic import Field, model_validator
 
 from include.contracts.bronze_sources import BATCH_SIZES, BronzeSource, KafkaSource, LandingSource
 from include.contracts.expectation import Expectation
+from include.contracts.maintenance_spec import MaintenanceSpec, QuarantineSpec
 from include.contracts.spec_part import SpecPart
-from include.contracts.spec_values import NAME, ColumnName, ColumnType, PropertyText, Retention
+from include.contracts.spec_values import NAME, ColumnName, ColumnType, PropertyText
 
 _NOT_OF_ROWS: Any = {
     **dict.fromkeys(("description", "owner", "classification", "maintenance", "evolve", "quarantine"), True),
@@ -37,40 +38,6 @@ class ColumnSpec(SpecPart):
     nullable: bool = True
     description: str = ""
     expression: str | None = Field(default=None, alias="from")
-
-
-class VacuumSpec(SpecPart):
-    """How long files that no version needs any more are kept.
-
-    Attributes:
-        retain: `<n> hours` or `<n> days`; older versions can then be neither read nor restored.
-    """
-
-    retain: Retention = "30 days"
-
-
-class MaintenanceSpec(SpecPart):
-    """What table maintenance does for the table.
-
-    Attributes:
-        optimize: `auto` bin-packs (or Z-orders, where `zorder_by` is set) when small files call for it; `off` never.
-        vacuum: the retention below which no file is removed.
-        change_data_feed: whether Delta records row changes, which the next layer reads.
-    """
-
-    optimize: Literal["auto", "off"] = "auto"
-    vacuum: VacuumSpec = VacuumSpec()
-    change_data_feed: bool = True
-
-
-class QuarantineSpec(SpecPart):
-    """How long refused rows may wait for somebody.
-
-    Attributes:
-        warn_after: `<n> hours` or `<n> days`; from then on each run, and `lakehouse quarantine list`, warns of them.
-    """
-
-    warn_after: Retention = "7 days"
 
 
 class TableSpec(SpecPart):

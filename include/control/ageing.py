@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from include.contracts.quarantine_request import RowFilter
 from include.contracts.spec_values import duration
 from include.contracts.table_spec import AnySpec, GoldSpec
-from include.control.quarantined import SUMMARY, quarantined_rows
+from include.control.quarantined import waiting_since_before
 from include.paths import LakehousePaths
 
 
@@ -16,8 +15,7 @@ def ageing_note(spec: AnySpec, paths: LakehousePaths, now: datetime) -> tuple[st
     if isinstance(spec, GoldSpec):
         return ()
     limit = now - duration(spec.quarantine.warn_after)
-    waiting = quarantined_rows(spec.table, paths, RowFilter(), SUMMARY)
-    old = [row.first_seen for row in waiting if row.first_seen and row.first_seen < limit]
+    old = waiting_since_before(spec.table, paths, limit)
     if not old:
         return ()
     return (

@@ -76,7 +76,7 @@ def advise(
     ledger, gates = Ledger(paths), Gates(paths)
     position = stream_position(spec, paths, ledger)
     last = position.last if position else None
-    unfinished = last is not None and not _is_complete(spec, last, ledger, gates)
+    unfinished = last is not None and not is_complete(spec, last, ledger, gates)
     base = Advice(
         table=spec.table,
         nothing_new=last is not None and not unfinished,
@@ -154,8 +154,8 @@ def spec_change_note(spec: AnySpec, last: Winner | None) -> tuple[str, ...]:
     )
 
 
-def _is_complete(spec: AnySpec, last: Winner, ledger: Ledger, gates: Gates) -> bool:
-    """Whether the last batch has its secondary writes and its gate result."""
+def is_complete(spec: AnySpec, last: Winner, ledger: Ledger, gates: Gates) -> bool:
+    """Whether a batch has its secondary writes and its gate result."""
     return bool(ledger.closed(last) and gates.result(spec.table, last.version, spec.suite_hash))
 
 

@@ -115,6 +115,19 @@ def count_by_status(table: str, paths: LakehousePaths) -> Counter[RowStatus]:
     return Counter(states.get(row["row_id"], RowState()).status for row in _identified(table, paths, ("row_id",)))
 
 
+def waiting_since_before(table: str, paths: LakehousePaths, limit: datetime) -> list[datetime]:
+    """When those rows were refused first that wait for somebody, and were seen before `limit`; each run asks for it."""
+    path = str(paths.quarantine(table))
+    if not DeltaTable.is_deltatable(path) or "first_seen" not in _stored(delta := DeltaTable(path)):
+        return []
+    old = delta.to_pyarrow_table(columns=["row_id", "first_seen"], filters=[("first_seen", "<", limit)])
+    if not old.num_rows:
+        return []
+    states = _states(table, paths)
+    rows = zip(old["row_id"].to_pylist(), old["first_seen"].to_pylist(), strict=True)
+    return [seen for row_id, seen in rows if states.get(row_id, RowState()).status in PENDING]
+
+
 def _states(table: str, paths: LakehousePaths) -> dict[str, RowState]:
     try:
         target = table_id(paths.table(table))
@@ -129,13 +142,17 @@ def _identified(table: str, paths: LakehousePaths, columns: Sequence[str]) -> It
     if not DeltaTable.is_deltatable(path):
         return
     delta = DeltaTable(path)
-    stored = {field.name for field in delta.schema().fields}
+    stored = _stored(delta)
     if "row_id" not in stored or any(id_ is None for id_ in _column(delta, "row_id")):
         columns = WHOLE
     seen: Counter[str] = Counter()
     for row in delta.to_pyarrow_table(columns=[name for name in columns if name in stored]).to_pylist():
         whole = {name: row.get(name) for name in WHOLE}
         yield whole if whole["row_id"] else {**whole, "row_id": _made_up_id(table, whole, seen)}
+
+
+def _stored(delta: DeltaTable) -> set[str]:
+    return {field.name for field in delta.schema().fields}
 
 
 def _column(delta: DeltaTable, name: str) -> Iterable[Any]:

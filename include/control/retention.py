@@ -38,7 +38,7 @@ class Reader:
 def retention_of(spec: TableSpec) -> timedelta:
     """How long old versions of the table stay readable.
 
-    >>> from include.contracts.table_spec import VacuumSpec
+    >>> from include.contracts.maintenance_spec import VacuumSpec
     >>> VacuumSpec(retain="7 days").retain
     '7 days'
     """

@@ -93,6 +93,10 @@ def _edited_values(
         )
         for name in columns
     }
+    if CORRUPT in columns:
+        # Whoever states columns of a record that could not be parsed states the record.
+        value, is_stated = values[CORRUPT]
+        values[CORRUPT] = (value, is_stated | (F.size(_EDITED) > 0))
     return values, joined
 
 
@@ -111,8 +115,6 @@ def _changed(frame: DataFrame, schema: StructType, values: Mapping[str, tuple[Co
         name: F.when(given, value.try_cast(kinds[name])).otherwise(F.col(f"`{name}`"))
         for name, (value, given) in values.items()
     }
-    if CORRUPT in schema.names:
-        new[CORRUPT] = F.lit(None).cast("string")  # what was mended is a record from now on
     kept = [name for name in schema.names if name not in new]
     mended_frame = frame.select(
         ROW_ID,

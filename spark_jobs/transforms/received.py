@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from spark_jobs.transforms.records import RESCUED
+from spark_jobs.transforms.records import CORRUPT, RESCUED
 
 RECEIVED = "_received"
 """A row as JSON."""
@@ -58,7 +58,7 @@ def values_of(text: Column, schema: StructType) -> Column:
 
 def mendable(schema: StructType) -> list[str]:
     """The columns that people may change: what the source said, not where and when it came from."""
-    return [name for name in schema.names if not name.startswith("_") or name == RESCUED]
+    return [name for name in schema.names if not name.startswith("_") or name in (RESCUED, CORRUPT)]
 
 
 def with_row_id(rows: DataFrame, table: str, identity: Sequence[Column]) -> DataFrame:

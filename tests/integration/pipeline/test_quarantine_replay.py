@@ -6,6 +6,7 @@ import pytest
 
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
+from spark_jobs.layers import replays
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.specs import bronze_document, silver_document
 
@@ -46,6 +47,16 @@ def test_the_same_replay_once_more_finds_nothing_to_do(refused: Lakehouse) -> No
     again = refused.replay(SILVER, **asked)
     assert again.outcome == Outcome.NO_OP, again.message
     assert refused.rows(SILVER, "order_id", "amount") == [("o1", 5), ("o2", 70), ("o3", 9), ("o4", 1)]
+
+
+def test_many_rows_take_several_batches_and_each_is_tried_once(
+    refused: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replays, "MOST_ROWS", 1)
+    report = refused.replay(SILVER, assign={"amount": "abs(amount)"})
+    assert report.attempts == 3
+    assert (report.rows.read, report.rows.applied, report.rows.superseded, report.rows.quarantined) == (3, 1, 1, 1)
+    assert [row.attempts for row in refused.waiting(SILVER, *RowStatus)] == [1, 1, 1]
 
 
 def test_a_dry_run_says_what_would_happen_and_writes_nothing(refused: Lakehouse) -> None:
