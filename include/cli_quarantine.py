@@ -183,7 +183,8 @@ def histories(table: str, rows: Iterable[QuarantinedRow], settings: Settings) ->
     events = QuarantineEvents(paths).of(table, table_id(paths.table(table)))
     for row in rows:
         yield row_table([row])
-        yield Text(f"as received: {row.received or 'not kept by the version that refused it'}")
+        state = "as it was mended" if row.fix else "as it was received"
+        yield Text(f"{state}: {row.received or 'not kept by the version that refused it'}")
         yield _history(row, [event for event in events if event["row_id"] == row.id])
 
 

@@ -16,8 +16,8 @@ def run(context: JobContext) -> JobReport:
         BadInputError: the fix cannot be worked out.
         NotReadyError: there is no table yet.
     """
-    request = request_of(context)
-    return verdict_report(context, Job.QUARANTINE_FIX, request, fix_rows(context, layer_of(context), request))
+    request, (_, layer) = request_of(context), layer_of(context)
+    return verdict_report(context, Job.QUARANTINE_FIX, request, fix_rows(context, layer, request))
 
 
 if __name__ == "__main__":

@@ -18,12 +18,12 @@ def run(context: JobContext) -> JobReport:
         BadInputError: the fix cannot be worked out.
         NotReadyError: there is no table yet.
     """
-    request, layer = request_of(context), layer_of(context)
+    request, (work, layer) = request_of(context), layer_of(context)
     if request.mends or context.args.dry_run:
         found = fix_rows(context, layer, request)
         if context.args.dry_run:
             return verdict_report(context, Job.QUARANTINE_REPLAY, request, found)
-    return _replayed(context, ReplayWork(context, layer, request))
+    return _replayed(context, ReplayWork(context, work, request))
 
 
 def _replayed(context: JobContext, work: ReplayWork) -> JobReport:

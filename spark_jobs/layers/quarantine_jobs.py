@@ -14,14 +14,17 @@ from include.control.quarantine_events import Said
 from include.control.quarantined import QuarantinedRow
 from include.control.resolution import table_id
 from include.errors import BadInputError, MillraceError, Outcome
+from spark_jobs.delta_io.batches import BatchWork
 from spark_jobs.delta_io.tables import ensure_table
 from spark_jobs.layers.bronze import BronzeIngest
 from spark_jobs.layers.fixes import Tried, mended, tried
 from spark_jobs.layers.kafka_records import KafkaRecords
 from spark_jobs.layers.landing_records import LandingRecords
 from spark_jobs.layers.maintenance import require_table
+from spark_jobs.layers.received_rows import ReceivesRows
 from spark_jobs.layers.replays import pending_rows
 from spark_jobs.layers.silver import SilverMerge, silver_shape
+from spark_jobs.layers.silver_replays import SilverReplays
 from spark_jobs.runtime.context import JobContext
 
 MOST_SHOWN = 20
@@ -39,8 +42,8 @@ def request_of(context: JobContext) -> QuarantineRequest:
     return QuarantineRequest.load(context.args.request)
 
 
-def layer_of(context: JobContext) -> BronzeIngest | SilverMerge:
-    """The layer of the job's table, with a table that fits its spec.
+def layer_of(context: JobContext) -> tuple[BatchWork, ReceivesRows]:
+    """What writes the batches of the job's table, which fits its spec; and what knows its rows as they are received.
 
     Raises:
         NotReadyError: there is no table yet.
@@ -51,14 +54,14 @@ def layer_of(context: JobContext) -> BronzeIngest | SilverMerge:
     if isinstance(spec, BronzeSpec):
         ingest = BronzeIngest(context, spec, (KafkaRecords if spec.reads_kafka else LandingRecords)(context, spec))
         ingest.ensure_table()
-        return ingest
+        return ingest, ingest
     if isinstance(spec, SilverSpec):
         ensure_table(context.open_session, context.paths.table(spec.table), silver_shape(spec))
-        return SilverMerge(context)
+        return SilverMerge(context), SilverReplays(context, spec)
     raise BadInputError(f"{spec.table} refuses no row: gold is worked out of silver, mend the rows there")
 
 
-def fix_rows(context: JobContext, layer: BronzeIngest | SilverMerge, request: QuarantineRequest) -> list[Tried]:
+def fix_rows(context: JobContext, layer: ReceivesRows, request: QuarantineRequest) -> list[Tried]:
     """Mend the rows that are meant, if the request mends any, and say what the rules make of them.
 
     A dry run writes nothing.

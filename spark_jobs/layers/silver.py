@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from include.contracts.job_report import RowFates
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import BatchSources, Intent, StreamPosition, Winner
 from include.control.delta_log import commits_still_known, committed_at, read_commit
-from include.control.quarantine_events import ReceivedRow
 from include.control.source_ranges import changed_ranges, pin_sources
 from include.errors import ConservationError
 from spark_jobs.delta_io.batches import BatchPlan, Closing
@@ -26,8 +23,6 @@ from spark_jobs.delta_io.row_writes import append
 from spark_jobs.delta_io.secondary import SecondaryTable, write_once
 from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.merge_counts import KeyBounds, MergeCounts, changed_rows, fates_of, one_row
-from spark_jobs.layers.received_rows import record_outcome, refused_again
-from spark_jobs.layers.silver_replays import SilverReplays
 from spark_jobs.layers.silver_source import SilverSource
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.session import frozen
@@ -60,7 +55,6 @@ class SilverMerge:
         self._path = context.paths.table(self.spec.table)
         self._keys = {key: self.spec.columns[key].type for key in self.spec.keys}
         self._source = SilverSource(context, self.spec)
-        self._replays = SilverReplays(context, self.spec)
         self._counted: dict[str, MergeCounts] = {}
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
@@ -101,21 +95,8 @@ class SilverMerge:
         fates = counts.to_fates()
         self._compare_with_commit(winner, fates)
         if winner.intent.sources.replay:
-            self._settle_replay(winner, fates)
+            self._source.replays.settle(winner, fates)
         return Closing(fates)
-
-    def received_schema(self, session: SparkSession) -> StructType:
-        """The columns of a bronze row."""
-        return self._replays.schema(session)
-
-    def judge_received(self, session: SparkSession, rows: Sequence[ReceivedRow]) -> DataFrame:
-        """Bronze rows as they were received, or mended, judged like any other."""
-        return self._replays.judge(session, rows)
-
-    def _settle_replay(self, winner: Winner, fates: RowFates) -> None:
-        with self._context.open_session({}) as session:
-            refused = refused_again(self._replays.judged(session, winner.intent))
-        record_outcome(self._context, winner, fates, refused)
 
     def _changes(self, classified: DataFrame, intent: Intent) -> DataFrame:
         """The rows that change the target, as it stores them, and their `_fate`."""

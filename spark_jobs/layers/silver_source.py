@@ -25,13 +25,17 @@ from spark_jobs.transforms.silver import silver_rows
 
 
 class SilverSource:
-    """The bronze table of a silver table."""
+    """The bronze table of a silver table.
+
+    Attributes:
+        replays: the quarantined rows that replays bring beside it.
+    """
 
     def __init__(self, context: JobContext, spec: SilverSpec) -> None:
         self._context = context
         self._spec = spec
         self._path = context.paths.table(spec.source)
-        self._replays = SilverReplays(context, spec)
+        self.replays = SilverReplays(context, spec)
         # Asked at every step of a batch; what became of certified versions does not change meanwhile.
         self._replaced_files = cache(context.ledger.replaced_files)
 
@@ -55,7 +59,7 @@ class SilverSource:
             return frozen(self._every_key(session, target_version))
         keys = silver_rows(removed, self._spec).select(*self._spec.keys)
         of_files = F.col("_source").isin(*self.replaced_files(intent.sources))
-        if (replayed := self._replays.taken(session, intent)) is not None:
+        if (replayed := self.replays.taken(session, intent)) is not None:
             keys = keys.union(replayed.where(of_files).select(*self._spec.keys))
         return frozen(keys.where(reduce(and_, (F.col(key).isNotNull() for key in keys.columns))).distinct())
 
@@ -71,14 +75,14 @@ class SilverSource:
     def judged(self, session: SparkSession, intent: Intent, retracted: DataFrame | None) -> DataFrame:
         """The rows of a batch, typed and judged: what is new, and of retracted keys all that the source holds."""
         if intent.sources.replay:
-            return self._replays.judged(session, intent)
+            return self.replays.judged(session, intent)
         require_same_sources(intent.sources, self._context.paths)
         rows = silver_rows(self._rows(session, intent), self._spec)
         if retracted is None:
             return rows
         bronze = self._held(session, intent.sources)
         held = silver_rows(bronze, self._spec)
-        if (replayed := self._replays.taken(session, intent, still_in=bronze)) is not None:
+        if (replayed := self.replays.taken(session, intent, still_in=bronze)) is not None:
             held = held.unionByName(replayed.select(*held.columns))
         return recomputed(rows, held, retracted, self._spec.keys)
 
@@ -90,7 +94,7 @@ class SilverSource:
 
     def delivered_by_replays(self, session: SparkSession, intent: Intent) -> DataFrame | None:
         """The keys that replays have brought to the snapshot that the batch reads; None for none."""
-        taken = self._replays.taken(session, intent)
+        taken = self.replays.taken(session, intent)
         if taken is None:
             return None
         of_snapshot = F.col("_interval_start") == F.lit(intent.sources.snapshot_at).cast("timestamp")

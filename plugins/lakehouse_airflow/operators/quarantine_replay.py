@@ -11,6 +11,7 @@ from include.contracts.interval import Interval
 from include.contracts.job_args import Job, JobArgs
 from include.contracts.job_report import JobReport
 from include.contracts.quarantine_request import QuarantineRequest, RowFilter
+from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from include.paths import LakehousePaths
 from include.settings import Settings
@@ -81,7 +82,11 @@ class QuarantineReplayOperator(SparkJobOperator):
             spec = load_catalog(settings.tables).spec(self.table)
         except SpecError as wrong:
             raise AirflowFailException(str(wrong)) from None
-        rows = quarantined_rows(self.table, paths, self._request.rows, SUMMARY)
+        wanted = self._request.rows
+        every = quarantined_rows(self.table, paths, wanted.model_copy(update={"statuses": tuple(RowStatus)}), SUMMARY)
+        if unknown := sorted(set(wanted.ids) - {row.id for row in every}):
+            raise AirflowFailException(f"{self.table} has no row {', '.join(unknown)} in quarantine: correct Ids.")
+        rows = [row for row in every if row.status in wanted.statuses]
         return rows, replay_interval(spec, rows, paths)
 
     def _announce(self, context: Context, report: JobReport, interval: Interval) -> None:

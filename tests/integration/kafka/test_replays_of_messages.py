@@ -35,4 +35,4 @@ def test_a_replayed_message_keeps_its_place_and_the_next_batch_goes_on_behind_th
     times = [at for _, at in shop.rows(ORDERS, "_offset", "_timestamp")]
     assert None not in times
     assert times == sorted(times)
-    assert [row.attempts for row in shop.waiting(ORDERS, RowStatus.REPLAYED)] == [2, 1]
+    assert [row.attempts for row in shop.waiting(ORDERS, RowStatus.REPLAYED)] == [1, 2]

@@ -102,7 +102,11 @@ def test_where_no_row_is_meant_no_spark_is_started(asked: Callable[..., dict[str
 
 @pytest.mark.parametrize(
     ("form", "said"),
-    [({}, "Which rows"), ({"all_rows": True, "set_column": "amount"}, "fill in both fields")],
+    [
+        ({}, "Which rows"),
+        ({"ids": "r1 r9"}, "has no row r9"),
+        ({"all_rows": True, "set_column": "amount"}, "fill in both fields"),
+    ],
 )
 def test_a_form_that_says_too_little_fails_with_what_to_fill_in(
     asked: Callable[..., dict[str, Any]], form: dict[str, Any], said: str
