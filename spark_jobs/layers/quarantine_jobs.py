@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
 from include.contracts.quarantine_request import QuarantineRequest
@@ -22,7 +24,7 @@ from spark_jobs.layers.kafka_records import KafkaRecords
 from spark_jobs.layers.landing_records import LandingRecords
 from spark_jobs.layers.maintenance import require_table
 from spark_jobs.layers.received_rows import ReceivesRows
-from spark_jobs.layers.replays import pending_rows
+from spark_jobs.layers.replays import MOST_ROWS, pending_rows
 from spark_jobs.layers.silver import SilverMerge, silver_shape
 from spark_jobs.layers.silver_replays import SilverReplays
 from spark_jobs.runtime.context import JobContext
@@ -72,17 +74,26 @@ def fix_rows(context: JobContext, layer: ReceivesRows, request: QuarantineReques
     rows = _able(context, pending_rows(context, request))
     if not rows:
         return []
+    found: list[Tried] = []
     with context.open_session({}) as session:
-        # The run may have died after this: what an expression has mended is not mended by it once more.
-        to_mend = [row for row in rows if request.edited or (request.mends and row.fix != request.how)]
-        new = mended(session, layer, to_mend, request) if to_mend else []
-        as_they_are = {row.id: row.to_try for row in rows}
-        found = tried(session, layer, [*{**as_they_are, **{row.id: row for row in new}}.values()])
-    if new and not context.args.dry_run:
+        for at in range(0, len(rows), MOST_ROWS):
+            found += _tried(session, layer, rows[at : at + MOST_ROWS], request)
+    known = {row.id: row.to_try for row in rows}
+    new = [one.row for one in found if one.row != known[one.row.id]]
+    if not context.args.dry_run:
         said = Said(request.said_by, request.why, context.args.run_id)
         target = table_id(context.paths.table(context.spec.table))
         context.quarantine.record_fixed(context.spec.table, target, new, said)
     return found
+
+
+def _tried(
+    session: SparkSession, layer: ReceivesRows, rows: Sequence[QuarantinedRow], request: QuarantineRequest
+) -> list[Tried]:
+    # The run may have died after this: what an expression has mended is not mended by it once more.
+    to_mend = [row for row in rows if request.edited or (request.mends and row.fix != request.how)]
+    new = {row.id: row for row in mended(session, layer, to_mend, request)} if to_mend else {}
+    return tried(session, layer, [new.get(row.id, row.to_try) for row in rows])
 
 
 def verdict_report(context: JobContext, job: Job, request: QuarantineRequest, found: Sequence[Tried]) -> JobReport:

@@ -12,8 +12,8 @@ from include.control.quarantined import QuarantinedRow, quarantined_rows
 from spark_jobs.delta_io.batches import BatchPlan, BatchWork, Closing
 from spark_jobs.runtime.context import JobContext
 
-MOST_ROWS = 20_000
-"""Rows that one batch tries; more are tried in several."""
+MOST_ROWS = 10_000
+"""Rows that one batch tries, which pass through the driver; more are tried in several."""
 
 
 class ReplayWork:
