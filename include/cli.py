@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from include.cli_output import ErrorsToExitCodes
+from include.cli_quarantine_commands import quarantine
 from include.contracts.file_status import FileStatus
 
 app = typer.Typer(
@@ -26,7 +27,6 @@ app = typer.Typer(
     "14 gate failed, 15 no Spark, 16 disk full.",
 )
 
-quarantine = typer.Typer(no_args_is_help=True, help="Look at the rows that tables refused.")
 app.add_typer(quarantine, name="quarantine")
 
 Domain = Annotated[str | None, typer.Option(help="The business area; may be left out where there is just one.")]
@@ -173,38 +173,6 @@ def columns(
     from include.settings import Settings
 
     show(column_table(decide_columns(table, approve or (), refuse or (), Settings())))
-
-
-@quarantine.command("list")
-def quarantine_list(
-    domain: Annotated[str | None, typer.Option(help="Only tables of this business area.")] = None,
-) -> None:
-    """List why rows are in quarantine: each reason with its rows and intervals."""
-    from include.cli_output import show
-    from include.cli_quarantine import all_refusals, refusal_table
-    from include.settings import Settings
-
-    found = all_refusals(Settings(), domain)
-    show(refusal_table(found) if found else "No row is in quarantine.")
-
-
-@quarantine.command("show")
-def quarantine_show(
-    table: Annotated[str, typer.Argument(help="The table that refused the rows.")],
-    interval: Annotated[str | None, typer.Option(help="Only rows of this UTC day, or of start/end.")] = None,
-    to: LastDay = None,
-    reason: Annotated[str, typer.Option(help="Only rows with a reason that has this text in it.")] = "",
-    limit: Annotated[int, typer.Option(min=1, help="So many rows at most, the newest batch first.")] = 20,
-) -> None:
-    """Show quarantined rows, each with where it came from and why it was refused."""
-    from include.cli_output import show
-    from include.cli_quarantine import row_table, rows_of
-    from include.cli_selection import parse_intervals
-    from include.settings import Settings
-
-    intervals = parse_intervals(interval, to) if interval else ()
-    found = rows_of(table, Settings(), intervals, reason)
-    show(row_table(found[:limit]), f"{min(limit, len(found)):,} of {len(found):,} quarantined rows of {table}")
 
 
 @app.command()

@@ -10,14 +10,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 from urllib.parse import urlsplit
 
+from include.contracts.command_line import CommandLine
 from include.contracts.interval_args import FOLLOW_DOMAIN, RUN_INTERVAL, DomainArgs
+from include.contracts.job_args import Job, JobArgs
 from include.contracts.job_report import JobReport
 from include.errors import SparkUnavailableError
 from include.settings import PROJECT, Settings
@@ -102,34 +104,56 @@ class Driver:
 
     def end(self) -> DriverEnd:
         """How the driver ended, once the reports are through."""
-        lines = self._arguments.log.read_text(encoding="utf-8", errors="replace").splitlines()
-        said = [line for line in lines if line.strip() and not line.startswith("\tat ")]
-        return DriverEnd(self._exit_code, self._arguments.log, "\n".join(said[-_LAST_LINES:]))
+        return _end(self._exit_code, self._arguments.log)
 
     def _arrived(self, awaited: Iterable[str]) -> list[JobReport]:
         found = (JobReport.load(self._arguments.reports / f"{table}.json") for table in awaited)
         return [report for report in found if report]
 
-    @contextmanager
-    def _process(self, application: str) -> Iterator[subprocess.Popen[bytes]]:
+    def _process(self, application: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
         command = driver_command(self._settings, application, self._arguments, os.environ, self._text_bytes)
-        self._arguments.reports.mkdir(parents=True, exist_ok=True)
-        with self._arguments.log.open("wb") as log:
-            process = subprocess.Popen(
-                command,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=driver_environment(os.environ),
-                start_new_session=True,
-            )
-            try:
-                yield process
-            finally:
-                _end_tree(process)
+        return _running(command, self._arguments.log)
+
+
+def run_job(settings: Settings, arguments: JobArgs, job: Job) -> tuple[JobReport | None, DriverEnd]:
+    """Run one job to its end: its report, if it left one, and how the driver ended.
+
+    Raises:
+        SparkUnavailableError: there is no Spark to start.
+    """
+    log = arguments.report.with_suffix(".log")
+    command = driver_command(settings, job.application, arguments, os.environ)
+    with _signals(_leave, signal.SIGTERM), _running(command, log) as process:
+        code = process.wait()
+    return JobReport.load(arguments.report), _end(code, log)
+
+
+@contextmanager
+def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The driver's process, whose tree ends with this block."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as said:
+        process = subprocess.Popen(
+            command,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            env=driver_environment(os.environ),
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            _end_tree(process)
+
+
+def _end(exit_code: int, log: Path) -> DriverEnd:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    said = [line for line in lines if line.strip() and not line.startswith("\tat ")]
+    return DriverEnd(exit_code, log, "\n".join(said[-_LAST_LINES:]))
 
 
 def driver_command(
-    settings: Settings, application: str, arguments: DomainArgs, environment: Mapping[str, str], text_bytes: int = 0
+    settings: Settings, application: str, arguments: CommandLine, environment: Mapping[str, str], text_bytes: int = 0
 ) -> list[str]:
     """The driver's command: plain Python against the Spark Connect server of SPARK_REMOTE, else a local spark-submit.
 

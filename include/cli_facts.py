@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
+from include.contracts.row_status import PENDING
 from include.control.gates import Gates
+from include.control.quarantined import count_by_status
 from include.paths import LakehousePaths
 
 
@@ -23,7 +25,7 @@ class TableFacts:
         certified_version: the version that readers may use.
         rows: rows of the newest version; None too where a file states no count.
         bytes: size of the files of the newest version.
-        quarantined: rows in its quarantine; 0 where there is none.
+        quarantined: rows that wait in its quarantine, neither replayed nor discarded.
     """
 
     table: str
@@ -41,14 +43,14 @@ def table_facts(table: str, root: Path) -> TableFacts:
         return TableFacts(table)
     delta = DeltaTable(str(paths.table(table)))
     rows, size = _rows_and_bytes(delta)
-    has_quarantine = DeltaTable.is_deltatable(str(paths.quarantine(table)))
+    standing = count_by_status(table, paths)
     return TableFacts(
         table=table,
         version=delta.version(),
         certified_version=Gates(paths).certified(table),
         rows=rows,
         bytes=size,
-        quarantined=_rows_and_bytes(DeltaTable(str(paths.quarantine(table))))[0] if has_quarantine else 0,
+        quarantined=sum(standing[status] for status in PENDING),
     )
 
 

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 
 from include.catalog import Catalog, load_catalog
 from include.cli_files import file_table, files_of
-from include.cli_selection import Selection, below_landing
+from include.cli_selection import Selection, below_landing, selection_below
 from include.contracts.file_status import FileStatus
 from include.contracts.interval import Interval
 from include.contracts.table_spec import BronzeSpec
@@ -95,9 +95,4 @@ def _named(name: str, known: Sequence[tuple[BronzeSpec, FileState]]) -> list[tup
 
 
 def _selection(catalog: Catalog, domain: str, interval: Interval, tables: set[str]) -> Selection:
-    reached = set(tables)
-    for spec in catalog.of_domain(domain):  # in build order
-        if not isinstance(spec, BronzeSpec) and reached & set(spec.source_tables):
-            reached.add(spec.table)
-    specs = tuple(spec for spec in catalog.of_domain(domain) if spec.table in reached)
-    return Selection(catalog, domain, specs, (interval,), names_tables=True)
+    return Selection(catalog, domain, selection_below(catalog, domain, tables), (interval,), names_tables=True)

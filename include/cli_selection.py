@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -55,6 +55,15 @@ def select(folder: Path, domain: str | None, tables: Sequence[str] | None, inter
             raise SpecError(msg)
     chosen = tuple(spec for spec in specs if not tables or spec.table in tables)
     return Selection(catalog, name, chosen, intervals, bool(tables))
+
+
+def selection_below(catalog: Catalog, domain: str, tables: Set[str]) -> tuple[AnySpec, ...]:
+    """The tables, and every table of the domain that what they bring can reach, in build order."""
+    reached = set(tables)
+    for spec in catalog.of_domain(domain):
+        if reached & set(spec.source_tables):
+            reached.add(spec.table)
+    return tuple(spec for spec in catalog.of_domain(domain) if spec.table in reached)
 
 
 def below_landing(path: str, landing: str) -> str:

@@ -19,6 +19,8 @@ class Job(StrEnum):
     QUALITY_GATE = "quality_gate"
     TABLE_OPTIMIZE = "table_optimize"
     TABLE_VACUUM = "table_vacuum"
+    QUARANTINE_FIX = "quarantine_fix"
+    QUARANTINE_REPLAY = "quarantine_replay"
 
     @property
     def application(self) -> str:
@@ -43,7 +45,8 @@ class JobArgs(CommandLine):
         tables: the folder of the table specs.
         report: the file that the job writes its report to.
         reprocess: read the interval's bronze rows again, whatever was consumed.
-        dry_run: maintenance only: say what would be done, and do nothing.
+        dry_run: maintenance and quarantine only: say what would be done, and do nothing.
+        request: quarantine only: the file that says which rows are meant, and what is mended in them.
     """
 
     table: str
@@ -56,6 +59,7 @@ class JobArgs(CommandLine):
     report: Path
     reprocess: bool = False
     dry_run: bool = False
+    request: Path | None = None
 
     @property
     def interval(self) -> Interval:

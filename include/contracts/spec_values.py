@@ -44,6 +44,16 @@ def _is_a_retention(text: str) -> str:
     raise ValueError(msg)
 
 
+def duration(text: str) -> timedelta:
+    """What a retention says.
+
+    >>> duration("7 days")
+    datetime.timedelta(days=7)
+    """
+    count, unit = text.split()
+    return timedelta(hours=int(count)) if unit == "hours" else timedelta(days=int(count))
+
+
 def _as_a_wait(value: object) -> object:
     found = re.fullmatch(r"(\d+) (seconds|minutes|hours)", value) if isinstance(value, str) else None
     if found:

@@ -15,11 +15,12 @@ from pydantic import Field, model_validator
 from include.contracts.bronze_sources import BATCH_SIZES, BronzeSource, KafkaSource, LandingSource
 from include.contracts.change_data import ChangeData
 from include.contracts.expectation import Expectation
+from include.contracts.maintenance_spec import MaintenanceSpec, QuarantineSpec
 from include.contracts.spec_part import SpecPart
-from include.contracts.spec_values import NAME, ColumnName, ColumnType, PropertyText, Retention
+from include.contracts.spec_values import NAME, ColumnName, ColumnType, PropertyText
 
 _NOT_OF_ROWS: Any = {
-    **dict.fromkeys(("description", "owner", "classification", "maintenance", "evolve"), True),
+    **dict.fromkeys(("description", "owner", "classification", "maintenance", "evolve", "quarantine"), True),
     "source": BATCH_SIZES,
 }
 
@@ -38,30 +39,6 @@ class ColumnSpec(SpecPart):
     nullable: bool = True
     description: str = ""
     expression: str | None = Field(default=None, alias="from")
-
-
-class VacuumSpec(SpecPart):
-    """How long files that no version needs any more are kept.
-
-    Attributes:
-        retain: `<n> hours` or `<n> days`; older versions can then be neither read nor restored.
-    """
-
-    retain: Retention = "30 days"
-
-
-class MaintenanceSpec(SpecPart):
-    """What table maintenance does for the table.
-
-    Attributes:
-        optimize: `auto` bin-packs (or Z-orders, where `zorder_by` is set) when small files call for it; `off` never.
-        vacuum: the retention below which no file is removed.
-        change_data_feed: whether Delta records row changes, which the next layer reads.
-    """
-
-    optimize: Literal["auto", "off"] = "auto"
-    vacuum: VacuumSpec = VacuumSpec()
-    change_data_feed: bool = True
 
 
 class TableSpec(SpecPart):
@@ -139,6 +116,7 @@ class BronzeSpec(TableSpec):
             then it is kept in `_rescued`.
         columns: the fields of a record, each with the type that its values should have; a value that does not fit is
             kept in `_rescued`.
+        quarantine: how long refused rows may wait.
     """
 
     table: str = Field(pattern=rf"^bronze\.{NAME}$")
@@ -146,6 +124,7 @@ class BronzeSpec(TableSpec):
     on_drift: Literal["rescue", "fail", "evolve"] = "rescue"
     evolve: Literal["auto", "ask"] = "auto"
     columns: dict[ColumnName, ColumnSpec] = Field(min_length=1)
+    quarantine: QuarantineSpec = QuarantineSpec()
 
     @model_validator(mode="after")
     def _evolves_by_names(self) -> Self:
@@ -197,12 +176,14 @@ class SilverSpec(TableSpec, ChangeData):
         source: the bronze table it is merged from.
         snapshot: `full` says that each interval delivers the whole table: keys that are missing are deleted.
         columns: the table's columns, typed.
+        quarantine: how long refused rows may wait.
     """
 
     table: str = Field(pattern=rf"^silver\.{NAME}$")
     source: str = Field(pattern=rf"^bronze\.{NAME}$")
     snapshot: Literal["full"] | None = None
     columns: dict[ColumnName, ColumnSpec] = Field(min_length=1)
+    quarantine: QuarantineSpec = QuarantineSpec()
 
     @property
     def source_tables(self) -> tuple[str, ...]:

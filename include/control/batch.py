@@ -76,6 +76,9 @@ class BatchSources(BaseModel):
         snapshots: the intervals whose full snapshots go on top of a table with history, oldest first; none where all
             snapshots are put in order anew.
         reprocess: the interval's rows are read again, whatever was consumed.
+        replay: id of the quarantined rows that it tries once more (they are in `ops.quarantine`), and of nothing else;
+            what the stream has consumed is carried on as it was.
+        replayed_rows: how many.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -90,6 +93,21 @@ class BatchSources(BaseModel):
     snapshot_at: Instant | None = None
     snapshots: tuple[Instant, ...] = ()
     reprocess: bool = False
+    replay: str = ""
+    replayed_rows: int = 0
+
+    def replaying(self, replay: str, rows: int) -> BatchSources:
+        """The sources of a replay that follows a batch with these: it reads nothing new, and loses no position."""
+        read = self.offsets.items()
+        return BatchSources(
+            ranges={table: (upto, upto) for table, (_, upto) in self.ranges.items()},
+            source_ids=self.source_ids,
+            offsets={topic: {at: (end, end) for at, (_, end) in spans.items()} for topic, spans in read},
+            topic_ids=self.topic_ids,
+            snapshot_at=self.snapshot_at,
+            replay=replay,
+            replayed_rows=rows,
+        )
 
     def consumed(self, table: str, table_id: str) -> int | None:
         """The version up to which this very table was consumed; None for one that was built anew since."""

@@ -12,11 +12,24 @@ from include.contracts.job_report import RowFates
 from include.control.batch import Winner
 from include.errors import ConservationError
 
+_WHAT_NEXT = "The version is not certified; compare it with its sources before anything else."
+
 
 def table_rows(table: Path, version: int) -> int:
     """The rows of one version, from the statistics of its data files; nothing is scanned."""
     actions = pa.table(DeltaTable(str(table), version=version).get_add_actions(flatten=True))
     return int(pc.sum(actions["num_records"]).as_py() or 0) if actions.num_rows else 0
+
+
+def require_conserved(winner: Winner, rows: RowFates) -> None:
+    """Hold a batch's counts against each other.
+
+    Raises:
+        ConservationError: the fates do not add up to the rows read.
+    """
+    if not rows.are_conserved:
+        msg = f"{_named(winner)}: the fates of the rows do not add up: {rows.model_dump()}. {_WHAT_NEXT}"
+        raise ConservationError(msg)
 
 
 def check_conservation(table: Path, winner: Winner, rows: RowFates) -> None:
@@ -26,14 +39,15 @@ def check_conservation(table: Path, winner: Winner, rows: RowFates) -> None:
         ConservationError: the fates do not add up to the rows read, or the table did not grow by
             `inserted - deleted`.
     """
-    where = f"{winner.intent.table} version {winner.version}, batch {winner.batch_seq}"
-    what_next = "The version is not certified; compare it with its sources before anything else."
-    if not rows.are_conserved:
-        raise ConservationError(f"{where}: the fates of the rows do not add up: {rows.model_dump()}. {what_next}")
+    require_conserved(winner, rows)
     before, after = table_rows(table, winner.version - 1), table_rows(table, winner.version)
     if after != before + rows.inserted - rows.deleted:
         msg = (
-            f"{where}: the table went from {before} to {after} rows, but {rows.inserted} were inserted and "
-            f"{rows.deleted} deleted. {what_next}"
+            f"{_named(winner)}: the table went from {before} to {after} rows, but {rows.inserted} were inserted and "
+            f"{rows.deleted} deleted. {_WHAT_NEXT}"
         )
         raise ConservationError(msg)
+
+
+def _named(winner: Winner) -> str:
+    return f"{winner.intent.table} version {winner.version}, batch {winner.batch_seq}"

@@ -85,6 +85,12 @@ def read_commit(table: Path, version: int) -> Commit | None:
     return _commit(version, [json.loads(line) for line in text.splitlines() if line.strip()])
 
 
+def committed_at(table: Path, version: int) -> datetime:
+    """When `version` was made, by the committer's clock; the start of 1970 where the log has forgotten it."""
+    commit = read_commit(table, version)
+    return commit.at if commit else EPOCH_START
+
+
 def _commit(version: int, actions: list[dict[str, Any]]) -> Commit:
     info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     files = [action[kind] for action in actions for kind in ("add", "remove") if kind in action]

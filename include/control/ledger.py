@@ -128,8 +128,9 @@ class Ledger:
     def intervals(self, table: str, table_id: str, upto: int) -> tuple[datetime, ...]:
         """Start of each interval of which a batch was committed at or before a version of the table, oldest first."""
         rows = self._batches.events(table, ("version", "intent"), table_id=table_id, event=BatchEvent.COMMITTED)
-        winners = (recorded_winner(row) for row in rows if row["version"] <= upto)
-        return tuple(sorted({winner.intent.interval_start for winner in winners}))
+        intents = [recorded_winner(row).intent for row in rows if row["version"] <= upto]
+        # A replay brings single rows to intervals of before.
+        return tuple(sorted({intent.interval_start for intent in intents if not intent.sources.replay}))
 
     def compact(self, table: str) -> None:
         """Put the many small files that hold the table's events together."""

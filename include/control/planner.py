@@ -14,6 +14,7 @@ from include.catalog import Catalog
 from include.contracts.bronze_sources import LandingSource
 from include.contracts.interval import Interval
 from include.contracts.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
+from include.control.ageing import ageing_note
 from include.control.batch import BatchSources, Stream, StreamPosition, Winner
 from include.control.delta_log import read_commit
 from include.control.gates import Gates
@@ -75,7 +76,7 @@ def advise(
     ledger, gates = Ledger(paths), Gates(paths)
     position = stream_position(spec, paths, ledger)
     last = position.last if position else None
-    unfinished = last is not None and not _is_complete(spec, last, ledger, gates)
+    unfinished = last is not None and not is_complete(spec, last, ledger, gates)
     base = Advice(
         table=spec.table,
         nothing_new=last is not None and not unfinished,
@@ -83,7 +84,7 @@ def advise(
         batch_seq=last.batch_seq if last else None,
         version=last.version if last else None,
         certified_version=gates.certified(spec.table),
-        notes=spec_change_note(spec, last),
+        notes=(*spec_change_note(spec, last), *ageing_note(spec, paths, datetime.now(UTC))),
     )
     if isinstance(spec, BronzeSpec) and spec.reads_kafka:
         return _with_messages(base, spec, position, settings)
@@ -153,8 +154,8 @@ def spec_change_note(spec: AnySpec, last: Winner | None) -> tuple[str, ...]:
     )
 
 
-def _is_complete(spec: AnySpec, last: Winner, ledger: Ledger, gates: Gates) -> bool:
-    """Whether the last batch has its secondary writes and its gate result."""
+def is_complete(spec: AnySpec, last: Winner, ledger: Ledger, gates: Gates) -> bool:
+    """Whether a batch has its secondary writes and its gate result."""
     return bool(ledger.closed(last) and gates.result(spec.table, last.version, spec.suite_hash))
 
 

@@ -1,107 +1,201 @@
-"""The quarantine as people ask of it: which reasons, how many rows, and the rows themselves. No Spark."""
+"""The quarantine as people ask of it: which rows, why, since when, and where each of them stands. No Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 
-from include.contracts.interval import Interval
+from include.contracts.quarantine_request import RowFilter
+from include.contracts.row_status import PENDING, RowStatus
+from include.control.quarantine_events import QuarantineEvents, ReceivedRow
+from include.control.resolution import table_id
+from include.control.row_states import STATE_COLUMNS, RowState, row_states
 from include.paths import LakehousePaths
 
-_SINCE, _BATCH = "_interval_start", "_batch_seq"
+SUMMARY = ("row_id", "reasons", "source", "position", "_interval_start", "_batch_seq", "first_seen", "last_seen")
+"""The columns of a quarantine table that say which row it is; the row itself is what costs."""
+
+WHOLE = (*SUMMARY, "record", "received")
+"""Those, and the row itself."""
+
+
+@dataclass(frozen=True)
+class QuarantinedRow:
+    """One row.
+
+    Attributes:
+        id: what it is known by, the same however often its interval is read again.
+        status: where it stands.
+        reasons: why it is refused: by the last replay that tried it, else by the batch that read it.
+        source: the landing file it came from, or the Kafka topic and partition; empty where that is not known.
+        position: its record number in that file, or its Kafka offset, where known.
+        interval_start: start of the interval that brought it.
+        batch_seq: the last batch that refused it.
+        first_seen: when it was refused first; None for a row that an earlier version of Millrace wrote.
+        last_seen: when it was refused last.
+        attempts: how many replays tried it.
+        fix: what was mended in it; empty for a row that is as its source delivered it.
+        record: the row as the table's rules saw it, as JSON, or the text that could not be parsed.
+        received: the row as the table's writer receives it, mended if it was, as JSON; empty for a row that an earlier
+            version wrote.
+    """
+
+    id: str
+    status: RowStatus
+    reasons: tuple[str, ...]
+    source: str
+    position: int | None
+    interval_start: datetime
+    batch_seq: int
+    first_seen: datetime | None
+    last_seen: datetime | None
+    attempts: int = 0
+    fix: str = ""
+    record: str = ""
+    received: str = ""
+
+    @property
+    def to_try(self) -> ReceivedRow:
+        """What a replay tries."""
+        return ReceivedRow(self.id, self.received, self.fix)
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """The rows of one table that were refused for one reason; a row with two reasons counts for both.
+    """The rows of one table that were refused for one reason and stand alike; a row with two reasons counts for both.
 
     Attributes:
         reason: `rule: reason`, as the spec states it.
+        status: where they stand.
         rows: how many.
+        first_seen: when the oldest was refused first; None where that is not known.
         first: start of the first interval that brought one.
         last: start of the last one.
         batch_seq: the last batch that refused one.
     """
 
     reason: str
+    status: RowStatus
     rows: int
+    first_seen: datetime | None
     first: datetime
     last: datetime
     batch_seq: int
 
 
-@dataclass(frozen=True)
-class RefusedRow:
-    """One row.
-
-    Attributes:
-        source: the landing file it came from, or the Kafka topic and partition; empty below bronze.
-        position: its record number in that file, or its Kafka offset, where known.
-        reasons: why it was refused.
-        record: the row as JSON, or the text that could not be parsed.
-        batch_seq: the batch that refused it.
-    """
-
-    source: str
-    position: int | None
-    reasons: tuple[str, ...]
-    record: str
-    batch_seq: int
-
-
-def refusals(table: str, paths: LakehousePaths) -> list[Refusal]:
+def refusals(table: str, paths: LakehousePaths, statuses: Sequence[RowStatus] = PENDING) -> list[Refusal]:
     """The reasons for which rows of the table are in quarantine, the commonest first."""
-    rows = _rows(table, paths, ["reasons", _SINCE, _BATCH])
-    parents = pc.list_parent_indices(rows["reasons"])
-    flat = rows.select([_SINCE, _BATCH]).take(parents).append_column("reason", pc.list_flatten(rows["reasons"]))
-    wanted = [("reason", "count"), (_SINCE, "min"), (_SINCE, "max"), (_BATCH, "max")]
-    found = [
-        Refusal(one["reason"], one["reason_count"], one[f"{_SINCE}_min"], one[f"{_SINCE}_max"], one[f"{_BATCH}_max"])
-        for one in flat.group_by("reason").aggregate(wanted).to_pylist()
-    ]
-    return sorted(found, key=lambda one: (-one.rows, one.reason))
+    alike: dict[tuple[str, RowStatus], list[QuarantinedRow]] = defaultdict(list)
+    for row in quarantined_rows(table, paths, RowFilter(statuses=tuple(statuses)), SUMMARY):
+        for reason in row.reasons:
+            alike[reason, row.status].append(row)
+    return sorted((_refusal(*key, rows) for key, rows in alike.items()), key=lambda one: (-one.rows, one.reason))
 
 
-def refused_rows(
-    table: str, paths: LakehousePaths, intervals: Sequence[Interval] = (), reason: str = ""
-) -> list[RefusedRow]:
-    """The quarantined rows of the table, the newest batch first.
-
-    Args:
-        table: the table that refused them.
-        paths: the lakehouse.
-        intervals: only rows of these; all for none.
-        reason: only rows with a reason that has this text in it.
-    """
-    starts = {interval.start for interval in intervals}
-    columns = ["source", "position", "reasons", "record", _BATCH, _SINCE]
-    found = [
-        RefusedRow(row["source"] or "", row["position"], tuple(row["reasons"]), row["record"], row[_BATCH])
-        for row in _rows(table, paths, columns).to_pylist()
-        if (not starts or row[_SINCE] in starts) and any(reason in one for one in row["reasons"])
-    ]
-    return sorted(found, key=lambda row: (-row.batch_seq, row.source, row.position or 0, row.record))
+def quarantined_rows(
+    table: str, paths: LakehousePaths, wanted: RowFilter, columns: Sequence[str] = WHOLE
+) -> list[QuarantinedRow]:
+    """The quarantined rows of the table that the filter lets through, the newest batch first."""
+    states = _states(table, paths)
+    rows = (_row(one, states.get(one["row_id"], RowState())) for one in _identified(table, paths, columns))
+    found = [row for row in rows if _is_wanted(row, wanted)]
+    return sorted(found, key=lambda row: (-row.batch_seq, row.source, row.position or 0, row.record, row.id))
 
 
-def _rows(table: str, paths: LakehousePaths, columns: list[str]) -> pa.Table:
+def count_by_status(table: str, paths: LakehousePaths) -> Counter[RowStatus]:
+    """How many quarantined rows of the table stand so."""
+    states = _states(table, paths)
+    return Counter(states.get(row["row_id"], RowState()).status for row in _identified(table, paths, ("row_id",)))
+
+
+def waiting_since_before(table: str, paths: LakehousePaths, limit: datetime) -> list[datetime]:
+    """When those rows were refused first that wait for somebody, and were seen before `limit`; each run asks for it."""
+    path = str(paths.quarantine(table))
+    if not DeltaTable.is_deltatable(path) or "first_seen" not in _stored(delta := DeltaTable(path)):
+        return []
+    old = delta.to_pyarrow_table(columns=["row_id", "first_seen"], filters=[("first_seen", "<", limit)])
+    if not old.num_rows:
+        return []
+    states = _states(table, paths)
+    rows = zip(old["row_id"].to_pylist(), old["first_seen"].to_pylist(), strict=True)
+    return [seen for row_id, seen in rows if states.get(row_id, RowState()).status in PENDING]
+
+
+def _states(table: str, paths: LakehousePaths) -> dict[str, RowState]:
+    try:
+        target = table_id(paths.table(table))
+    except TableNotFoundError:
+        return {}
+    return row_states(QuarantineEvents(paths).of(table, target, STATE_COLUMNS))
+
+
+def _identified(table: str, paths: LakehousePaths, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The rows as they are stored; those of an earlier version get an id that lasts until they are rewritten."""
     path = str(paths.quarantine(table))
     if not DeltaTable.is_deltatable(path):
-        return _NONE.select(columns)
-    return DeltaTable(path).to_pyarrow_table(columns=columns)
+        return
+    delta = DeltaTable(path)
+    stored = _stored(delta)
+    if "row_id" not in stored or any(id_ is None for id_ in _column(delta, "row_id")):
+        columns = WHOLE
+    seen: Counter[str] = Counter()
+    for row in delta.to_pyarrow_table(columns=[name for name in columns if name in stored]).to_pylist():
+        whole = {name: row.get(name) for name in WHOLE}
+        yield whole if whole["row_id"] else {**whole, "row_id": _made_up_id(table, whole, seen)}
 
 
-_NONE = pa.schema(
-    [
-        ("source", pa.string()),
-        ("position", pa.int64()),
-        ("reasons", pa.list_(pa.string())),
-        ("record", pa.string()),
-        (_BATCH, pa.int64()),
-        (_SINCE, pa.timestamp("us", tz="UTC")),
-    ]
-).empty_table()
+def _stored(delta: DeltaTable) -> set[str]:
+    return {field.name for field in delta.schema().fields}
+
+
+def _column(delta: DeltaTable, name: str) -> Iterable[Any]:
+    found: list[Any] = delta.to_pyarrow_table(columns=[name])[name].to_pylist()
+    return found
+
+
+def _made_up_id(table: str, row: dict[str, Any], seen: Counter[str]) -> str:
+    said = [table, *(row[name] for name in ("source", "position", "_interval_start", "_batch_seq", "record"))]
+    key = "\n".join(map(str, said))
+    seen[key] += 1
+    return hashlib.sha256(f"{key}\n{seen[key]}".encode()).hexdigest()[:16]
+
+
+def _row(stored: dict[str, Any], state: RowState) -> QuarantinedRow:
+    return QuarantinedRow(
+        id=stored["row_id"],
+        status=state.status,
+        reasons=tuple(stored["reasons"] or ()) if state.reasons is None else state.reasons,
+        source=stored["source"] or "",
+        position=stored["position"],
+        interval_start=stored["_interval_start"],
+        batch_seq=stored["_batch_seq"],
+        first_seen=stored["first_seen"],
+        last_seen=stored["last_seen"],
+        attempts=state.attempts,
+        fix=state.fix,
+        record=stored["record"] or "",
+        received=state.received or stored["received"] or "",
+    )
+
+
+def _is_wanted(row: QuarantinedRow, wanted: RowFilter) -> bool:
+    return (
+        row.status in wanted.statuses
+        and (not wanted.ids or row.id in wanted.ids)
+        and (not wanted.starts or row.interval_start in wanted.starts)
+        and (not wanted.reason or any(wanted.reason in one for one in row.reasons))
+    )
+
+
+def _refusal(reason: str, status: RowStatus, rows: Sequence[QuarantinedRow]) -> Refusal:
+    starts = [row.interval_start for row in rows]
+    known = [row.first_seen for row in rows if row.first_seen]
+    last = max(row.batch_seq for row in rows)
+    return Refusal(reason, status, len(rows), min(known, default=None), min(starts), max(starts), last)

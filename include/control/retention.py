@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from include.catalog import Catalog
+from include.contracts.spec_values import duration
 from include.contracts.table_spec import GoldSpec, SilverSpec, TableSpec
 from include.control.delta_log import Commit, commits_after
 from include.control.gates import Gates
@@ -37,12 +38,11 @@ class Reader:
 def retention_of(spec: TableSpec) -> timedelta:
     """How long old versions of the table stay readable.
 
-    >>> from include.contracts.table_spec import VacuumSpec
+    >>> from include.contracts.maintenance_spec import VacuumSpec
     >>> VacuumSpec(retain="7 days").retain
     '7 days'
     """
-    count, unit = spec.maintenance.vacuum.retain.split()
-    return timedelta(hours=int(count)) if unit == "hours" else timedelta(days=int(count))
+    return duration(spec.maintenance.vacuum.retain)
 
 
 def readers_of(spec: TableSpec, catalog: Catalog, paths: LakehousePaths) -> tuple[Reader, ...]:

@@ -18,6 +18,9 @@ PROPOSED_COLUMNS = Asset(name="proposed_columns", uri="millrace://ops/columns", 
 MAY_PROPOSE_COLUMNS = AssetAlias(name="proposed_columns", group="ops")
 """What a task has as outlet that emits `PROPOSED_COLUMNS` only where there are some."""
 
+REPLAYED_TABLE = AssetAlias(name="replayed_table", group="ops")
+"""What the task of a replay has as outlet: which table it is, the form says."""
+
 
 def table_asset(table: str) -> Asset:
     """The asset of `<layer>.<name>`; its group in the UI is the layer.

@@ -14,9 +14,14 @@ from pyspark.sql import functions as F
 
 from include.control.batch import Winner
 from include.paths import LakehousePaths
+from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import append, one_of, replace_where
 from spark_jobs.delta_io.secondary import SecondaryTable, write_once
 from spark_jobs.delta_io.tables import OpenSession, TableShape
+from spark_jobs.transforms.received import RECEIVED, ROW_ID
+
+OF_LATER_VERSIONS = {"row_id": "string", "received": "string", "first_seen": "timestamp", "last_seen": "timestamp"}
+"""Columns that the first quarantine tables did not have: they are added to one that lacks them."""
 
 SHAPE = TableShape(
     columns={
@@ -28,8 +33,13 @@ SHAPE = TableShape(
         "_stream": "string",
         "_batch_seq": "bigint",
         "_batch_token": "string",
+        **OF_LATER_VERSIONS,
     },
     comments={
+        "row_id": "what the row is known by, however often it is refused; what became of it is in ops/quarantine",
+        "received": "the row as the table's writer received it, as JSON: what a replay tries",
+        "first_seen": "when it was refused first",
+        "last_seen": "when it was refused last",
         "record": "the refused row as JSON, or the record as text when it could not be parsed",
         "reasons": "why it was refused: `rule: reason`, one for each rule",
         "source": "the landing file it came from, or the Kafka topic and partition",
@@ -75,7 +85,15 @@ class QuarantineWrite:
             append(refused, path)
             return
         mine = one_of("_batch_token", [self.winner.token])
-        replace_where(refused, path, " OR ".join([*outdated, mine]))
+        replace_where(self._seen_before(refused), path, " OR ".join([*outdated, mine]))
+
+    def _seen_before(self, refused: DataFrame) -> DataFrame:
+        """The rows with the time of their first refusal, where they stand in quarantine already."""
+        path = self.paths.quarantine(self.winner.intent.table)
+        known = read_version(refused.sparkSession, path, DeltaTable(str(path)).version())
+        first = known.groupBy("row_id").agg(F.min("first_seen").alias("_first"))
+        seen = F.coalesce("_first", "first_seen")
+        return refused.join(first, "row_id", "left").withColumn("first_seen", seen).select(*SHAPE.columns)
 
     def _outdated(self) -> list[str]:
         """SQL of the rows that the batch has read anew, or whose source is gone."""
@@ -96,14 +114,32 @@ class QuarantineWrite:
 def quarantine_of(table: str, paths: LakehousePaths) -> SecondaryTable:
     """The quarantine table of `table`."""
     layer, name = table.split(".")
-    return SecondaryTable(f"{layer}_quarantine.{name}", paths.quarantine(table), SHAPE)
+    path = paths.quarantine(table)
+    return SecondaryTable(f"{layer}_quarantine.{name}", path, SHAPE, addable=frozenset(OF_LATER_VERSIONS))
 
 
 def quarantine_rows(
-    refused: DataFrame, winner: Winner, *, record: Column, reasons: Column, source: Column, position: Column
+    refused: DataFrame,
+    winner: Winner,
+    refused_at: datetime,
+    *,
+    record: Column,
+    reasons: Column,
+    source: Column,
+    position: Column,
 ) -> DataFrame:
-    """Refused rows, which have an `_interval_start`, in the form of the quarantine table."""
-    intent = winner.intent
+    """Refused rows, which have an `_interval_start`, `ROW_ID` and `RECEIVED`, in the form of the quarantine table.
+
+    Args:
+        refused: the rows.
+        winner: the batch that refused them.
+        refused_at: when it was committed.
+        record: the row as the rules saw it.
+        reasons: why it was refused.
+        source: where it came from.
+        position: its place in there.
+    """
+    intent, seen = winner.intent, F.lit(refused_at).cast("timestamp")
     return refused.select(
         record.alias("record"),
         reasons.alias("reasons"),
@@ -113,4 +149,8 @@ def quarantine_rows(
         F.lit(intent.stream).alias("_stream"),
         F.lit(intent.batch_seq).cast("bigint").alias("_batch_seq"),
         F.lit(intent.token).alias("_batch_token"),
+        F.col(ROW_ID).alias("row_id"),
+        F.col(RECEIVED).alias("received"),
+        seen.alias("first_seen"),
+        seen.alias("last_seen"),
     )

@@ -22,11 +22,19 @@ Write = Callable[[SparkSession], None]
 
 @dataclass(frozen=True)
 class SecondaryTable:
-    """A table beside a medallion table that follows its batches."""
+    """A table beside a medallion table that follows its batches.
+
+    Attributes:
+        name: `<layer>_<kind>.<name>`.
+        path: its folder.
+        shape: its columns.
+        addable: those of them that are added to a table of an earlier version.
+    """
 
     name: str
     path: Path
     shape: TableShape
+    addable: frozenset[str] = frozenset()
 
     def app_id(self, stream: str) -> str:
         """Delta's application id of the rows that come from one stream of the main table."""
@@ -41,7 +49,7 @@ def write_once(open_session: OpenSession, table: SecondaryTable, winner: Winner,
     app_id = table.app_id(winner.intent.stream)
     if committed_txn(table.path, app_id) >= winner.batch_seq:
         return
-    ensure_table(open_session, table.path, table.shape)
+    ensure_table(open_session, table.path, table.shape, table.addable)
     conf = {**commit_conf(winner.intent), "spark.databricks.delta.write.txnAppId": app_id}
     with open_session(conf) as session:
         try:

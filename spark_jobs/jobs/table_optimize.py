@@ -23,6 +23,7 @@ def run(context: JobContext) -> JobReport:
     path = require_table(context)
     if not context.args.dry_run:
         context.ledger.compact(context.spec.table)
+        context.quarantine.compact(context.spec.table)
     small = small_files(path)
     planned = {"small_files": small, "zorder_by": list(context.spec.zorder_by)}
     if context.spec.maintenance.optimize == "off" or small < SMALL_FILES_WORTH_A_RUN:

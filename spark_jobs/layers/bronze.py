@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from include.contracts.job_report import RowFates
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import Intent, StreamPosition, Winner
+from include.control.delta_log import committed_at
+from include.control.quarantine_events import ReceivedRow
 from spark_jobs.delta_io.batches import BatchPlan, Closing
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.quarantine import QuarantineWrite, quarantine_rows
@@ -17,6 +20,7 @@ from spark_jobs.delta_io.row_writes import append, one_of, replace_where, replac
 from spark_jobs.delta_io.tables import TableShape, ensure_table, shape_properties
 from spark_jobs.layers.bronze_records import BronzeRecords
 from spark_jobs.layers.column_drift import ColumnDrift
+from spark_jobs.layers.received_rows import received_frame, record_outcome, refused_again
 from spark_jobs.quality.row_rules import refusals
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.judgement import (
@@ -30,6 +34,7 @@ from spark_jobs.transforms.judgement import (
     reasons,
     refused_when,
 )
+from spark_jobs.transforms.received import RECEIVED, as_received, is_received, with_row_id
 from spark_jobs.transforms.records import CORRUPT, RESCUED
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
 
@@ -92,12 +97,9 @@ class BronzeIngest:
         observation = Observation()
         judged_records = self._judged(session, plan)
         records = judged_records.observe(observation, *fate_counts())
+        own = {} if intent.sources.replay else self._of_this_batch(intent)
         kept = records.where(accepted()).withColumns(
-            {
-                RESCUED: self.drift.rescued(self.spec, self.records.source()),
-                INTERVAL_START: F.lit(intent.interval_start).cast("timestamp"),
-                "_ingested_at": F.lit(self._context.now()).cast("timestamp"),
-            }
+            {**own, "_ingested_at": F.lit(self._context.now()).cast("timestamp")}
         )
         rows = with_stamp(kept, intent).select(*bronze_shape(self.spec, self.records.origin).columns)
         path = self._context.paths.table(self.spec.table)
@@ -118,10 +120,42 @@ class BronzeIngest:
         counts = self._counts(winner, plan)
         replaced = [file.path for file in plan.files] if plan.sources.replaces_files else []
         quarantine = QuarantineWrite(self._context.paths, winner, counts["quarantined"], replaced)
+        if winner.intent.sources.replay:
+            return self._close_replay(winner, plan, counts)
         quarantine.run(self._context.open_session, lambda session: self._refused(session, winner, plan))
         self.drift.propose(self.spec, winner)
         rows_of_file = self.records.closed(winner, plan, counts, lambda: self._dropped_of_sources(plan))
         return Closing(self._fates(winner, counts), rows_of_file)
+
+    def received_schema(self, session: SparkSession) -> StructType:
+        """The columns of a record before it is judged; a record that could not be parsed is in `_corrupt_record`."""
+        columns = bronze_shape(self.spec, self.records.origin).columns
+        wanted = [name for name in columns if is_received(name) and name not in STAMP_COLUMNS]
+        kinds = {**{name: columns[name] for name in wanted}, CORRUPT: "string"}
+        return session.createDataFrame([], ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())).schema
+
+    def judge_received(self, session: SparkSession, rows: Sequence[ReceivedRow]) -> DataFrame:
+        """The records as they were received, or mended, judged like those that a source delivers."""
+        return self._judge(received_frame(session, rows, self.received_schema(session)))
+
+    def _of_this_batch(self, intent: Intent) -> dict[str, Column]:
+        """What a replayed record has from when it was delivered, and any other gets now."""
+        return {
+            RESCUED: self.drift.rescued(self.spec, self.records.source()),
+            "_interval_start": F.lit(intent.interval_start).cast("timestamp"),
+        }
+
+    def _close_replay(self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int]) -> Closing:
+        """Record what became of each row, once the commit is known to hold as many as were accepted.
+
+        Raises:
+            ConservationError: it does not.
+        """
+        fates = self._fates(winner, counts)
+        with self._context.open_session({}) as session:
+            refused = refused_again(self._judged(session, plan))
+        record_outcome(self._context, winner, fates, refused)
+        return Closing(fates)
 
     def _fates(self, winner: Winner, counts: Mapping[str, int]) -> RowFates:
         written, removed = replaced_rows(self._context.paths.table(self.spec.table), winner.version)
@@ -141,7 +175,11 @@ class BronzeIngest:
         return {row["source"]: row["count"] for row in rows}
 
     def _judged(self, session: SparkSession, plan: BatchPlan) -> DataFrame:
-        records = self.records.read(session, self.spec, plan)
+        if replay := plan.sources.replay:
+            return self.judge_received(session, self._context.quarantine.pinned(self.spec.table, replay))
+        return self._judge(self.records.read(session, self.spec, plan))
+
+    def _judge(self, records: DataFrame) -> DataFrame:
         required = tuple(name for name, column in self.spec.columns.items() if not column.nullable)
         malformed = F.col(CORRUPT).isNotNull()
         unparsed = refused_when(malformed, "malformed record", f"it cannot be parsed as {self.spec.source.format}")
@@ -153,7 +191,8 @@ class BronzeIngest:
         """Records read, quarantined and dropped: observed during the write, or counted again after a crash."""
         if winner.token in self._observed:
             return self._observed[winner.token].get
-        self.records.require_as_planned(plan)
+        if not plan.sources.replay:
+            self.records.require_as_planned(plan)
         with self._context.open_session({}) as session:
             row = self._judged(session, plan).agg(*fate_counts()).first()
         return row.asDict() if row else {}
@@ -161,11 +200,15 @@ class BronzeIngest:
     def _refused(self, session: SparkSession, winner: Winner, plan: BatchPlan) -> DataFrame:
         started = F.lit(winner.intent.interval_start).cast("timestamp")
         placed = self.records.placed(self._judged(session, plan)).withColumn(INTERVAL_START, started)
-        fields = F.to_json(F.struct(*self.spec.columns, RESCUED))
+        record = F.coalesce(F.col(CORRUPT), F.to_json(F.struct(*self.spec.columns, RESCUED)))
+        # A file that is delivered again, or replaced, brings other rows: the batch tells them apart.
+        identity = (self.records.source(), F.col("_position"), F.lit(winner.batch_seq), record)
+        refused = with_row_id(placed.where(quarantined()), self.spec.table, identity)
         return quarantine_rows(
-            placed.where(quarantined()),
+            refused.withColumn(RECEIVED, as_received(self.received_schema(session).names)),
             winner,
-            record=F.coalesce(F.col(CORRUPT), fields),
+            committed_at(self._context.paths.table(self.spec.table), winner.version),
+            record=record,
             reasons=reasons(),
             source=self.records.source(),
             position=F.col("_position"),

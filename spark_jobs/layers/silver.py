@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from include.contracts.job_report import RowFates
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import BatchSources, Intent, StreamPosition, Winner
-from include.control.delta_log import commits_still_known, read_commit
+from include.control.delta_log import commits_still_known, committed_at, read_commit
 from include.control.source_ranges import changed_ranges, pin_sources
 from include.errors import ConservationError
 from spark_jobs.delta_io.batches import BatchPlan, Closing
@@ -28,7 +28,8 @@ from spark_jobs.layers.silver_source import SilverSource
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms import changes as C
 from spark_jobs.transforms.history import broken_keys
-from spark_jobs.transforms.judgement import accepted, quarantined, reasons
+from spark_jobs.transforms.judgement import accepted, reasons
+from spark_jobs.transforms.received import RECEIVED, with_row_id
 from spark_jobs.transforms.retraction import tombstone_changes
 from spark_jobs.transforms.silver import sequence_type, start_type
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
@@ -91,8 +92,9 @@ class SilverMerge:
         paths, open_session = self._context.paths, self._context.open_session
         replaced = self._source.replaced_files(winner.intent.sources)
         again = self._source.read_again(winner.intent)
-        quarantine = QuarantineWrite(paths, winner, counts.quarantined, replaced, again)
-        quarantine.run(open_session, lambda session: self._refused(session, winner))
+        if not winner.intent.sources.replay:
+            quarantine = QuarantineWrite(paths, winner, counts.quarantined, replaced, again)
+            quarantine.run(open_session, lambda session: self._refused(session, winner))
         tombstones = tombstones_of(self.spec, paths.tombstones(self.spec.table))
         deletes = counts.deletes and not self.spec.snapshot
         if deletes or (replaced and DeltaTable.is_deltatable(str(tombstones.path))):
@@ -101,6 +103,8 @@ class SilverMerge:
         self._compare_with_commit(winner, fates)
         if self.spec.keeps_history:
             self._require_sound_periods(winner)
+        if winner.intent.sources.replay:
+            self._source.replays.settle(winner, fates)
         return Closing(fates)
 
     def _changes(self, classified: DataFrame, intent: Intent) -> DataFrame:
@@ -108,23 +112,27 @@ class SilverMerge:
         stamped = with_stamp(classified.where(F.col("_fate").isin(*C.CHANGES)), intent)
         return stamped.select(*silver_shape(self.spec).columns, "_fate")
 
-    def _arrived(self, sources: BatchSources) -> list[datetime]:
-        """The intervals of what the source's commits brought, each once, oldest first."""
+    def _arrived(self, sources: BatchSources) -> list[Intent]:
+        """The batches of the source in the range."""
         after, upto = sources.ranges[self.spec.source]
         commits = commits_still_known(self._context.paths.table(self.spec.source), after)
         brought = (commit.metadata for commit in commits if commit.metadata and commit.version <= upto)
-        return sorted({Intent.model_validate(metadata).interval_start for metadata in brought})
+        return [Intent.model_validate(metadata) for metadata in brought]
 
     def _with_snapshots(self, sources: BatchSources, held: datetime | None) -> BatchSources:
         """The sources with the newest interval whose full snapshot has arrived, and those that go on top of history."""
         if not self.spec.snapshot:
             return sources
-        arrived = self._arrived(sources)
+        intents = self._arrived(sources)
+        # A replay brings single rows to snapshots of before.
+        arrived = sorted({intent.interval_start for intent in intents if not intent.sources.replay})
+        replays = any(intent.sources.replay for intent in intents)
         # What an earlier source held is no snapshot of the one that was built anew.
         known = held if sources.ranges[self.spec.source][0] is not None else None
         newest = max([*arrived, *([known] if known else [])], default=None)
-        follows = self.spec.keeps_history and known and arrived and arrived[0] > known and not sources.reprocess
-        return sources.model_copy(update={"snapshot_at": newest, "snapshots": tuple(arrived) if follows else ()})
+        follows = known and arrived and arrived[0] > known and not (replays or sources.reprocess)
+        on_top = tuple(arrived) if self.spec.keeps_history and follows else ()
+        return sources.model_copy(update={"snapshot_at": newest, "snapshots": on_top})
 
     def _count_again(self, winner: Winner) -> MergeCounts:
         """The counts of a batch whose writer died: the same rows against the version below its commit."""
@@ -133,10 +141,15 @@ class SilverMerge:
 
     def _refused(self, session: SparkSession, winner: Winner) -> DataFrame:
         # Rows that are only read again, because of a retracted key, are accepted ones.
-        refused = self._source.judged(session, winner.intent, None).where(quarantined())
-        record = F.to_json(F.struct(*self.spec.columns))
+        refused = with_row_id(self._source.refused(session, winner.intent), self.spec.table, [F.col(RECEIVED)])
         return quarantine_rows(
-            refused, winner, record=record, reasons=reasons(), source=F.col("_source"), position=F.col("_position")
+            refused,
+            winner,
+            committed_at(self._path, winner.version),
+            record=F.to_json(F.struct(*self.spec.columns)),
+            reasons=reasons(),
+            source=F.col("_source"),
+            position=F.col("_position"),
         )
 
     def _bury(self, session: SparkSession, winner: Winner) -> None:

@@ -98,7 +98,7 @@ class SilverFates:
         if self._spec.snapshot and self._spec.keeps_history:
             return self._of_snapshots(rows.judged, target, intent.sources)
         if self._spec.snapshot:
-            return self._of_snapshot(rows.judged, target, intent)
+            return self._of_snapshot(session, rows.judged, target, intent)
         if self._spec.keeps_history:
             return self._of_events(rows, target)
         return self._of_last_states(rows, target, self._tombstones(session))
@@ -160,12 +160,17 @@ class SilverFates:
             below = below.join(rows.anew, keys, "left_anti")
         return timeline(events.withColumn(EVENTS, F.lit(1)), below, keys, self._spec.stored_columns)
 
-    def _of_snapshot(self, rows: DataFrame, target: DataFrame, intent: Intent) -> DataFrame:
+    def _of_snapshot(self, session: SparkSession, rows: DataFrame, target: DataFrame, intent: Intent) -> DataFrame:
         newest = F.col("_interval_start") == F.lit(intent.sources.snapshot_at).cast("timestamp")
         delivered = rows.where(newest)
         latest = C.latest_per_key(delivered.where(accepted()), self._spec.keys).withColumn(EVENTS, F.lit(1))
         kept = C.with_snapshot_fate(latest, self._state(target), self._spec.keys)
-        absent = C.absent_rows(delivered.select(*self._spec.keys), target, self._spec.keys)
+        if intent.sources.replay:
+            return kept
+        keys = delivered.select(*self._spec.keys)
+        if (replayed := self._source.delivered_by_replays(session, intent)) is not None:
+            keys = keys.union(replayed)
+        absent = C.absent_rows(keys, target, self._spec.keys)
         return kept.unionByName(absent, allowMissingColumns=True)
 
     def _late(self, session: SparkSession, intent: Intent, version: int, rows: DataFrame) -> DataFrame:

@@ -15,19 +15,27 @@ from include.control.batch import BatchSources, Intent
 from include.control.source_ranges import require_same_sources
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.reads import read_appended, read_removed, read_version
+from spark_jobs.layers.silver_replays import SilverReplays
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.session import frozen
+from spark_jobs.transforms.judgement import quarantined
+from spark_jobs.transforms.received import RECEIVED, as_received, is_received
 from spark_jobs.transforms.retraction import recomputed
 from spark_jobs.transforms.silver import silver_rows
 
 
 class SilverSource:
-    """The bronze table of a silver table."""
+    """The bronze table of a silver table.
+
+    Attributes:
+        replays: the quarantined rows that replays bring beside it.
+    """
 
     def __init__(self, context: JobContext, spec: SilverSpec) -> None:
         self._context = context
         self._spec = spec
         self._path = context.paths.table(spec.source)
+        self.replays = SilverReplays(context, spec)
         # Asked at every step of a batch; what became of certified versions does not change meanwhile.
         self._replaced_files = cache(context.ledger.replaced_files)
         self._intervals = cache(context.ledger.intervals)
@@ -51,6 +59,9 @@ class SilverSource:
         if removed is None:
             return frozen(self._every_key(session, target_version))
         keys = silver_rows(removed, self._spec).select(*self._spec.keys)
+        of_files = F.col("_source").isin(*self.replaced_files(intent.sources))
+        if (replayed := self.replays.taken(session, intent)) is not None:
+            keys = keys.union(replayed.where(of_files).select(*self._spec.keys))
         return frozen(keys.where(reduce(and_, (F.col(key).isNotNull() for key in keys.columns))).distinct())
 
     def _every_key(self, session: SparkSession, target_version: int) -> DataFrame:
@@ -64,13 +75,11 @@ class SilverSource:
 
     def judged(self, session: SparkSession, intent: Intent, retracted: DataFrame | None) -> DataFrame:
         """The rows of a batch, typed and judged: what is new, and of retracted keys all that the source holds."""
-        require_same_sources(intent.sources, self._context.paths)
-        rows = silver_rows(self._rows(session, intent), self._spec)
+        rows = self._tried_or_new(session, intent)
         if retracted is None:
             return rows
-        _, upto = intent.sources.ranges[self._spec.source]
-        held = silver_rows(read_version(session, self._path, upto), self._spec)
-        return recomputed(rows, held, retracted, self._spec.keys)
+        held = self._all(session, intent)
+        return recomputed(rows.select(*held.columns), held, retracted, self._spec.keys)
 
     def snapshots(self, sources: BatchSources) -> tuple[datetime, ...]:
         """The intervals of the full snapshots that a batch puts in order, oldest first."""
@@ -81,11 +90,26 @@ class SilverSource:
         """The judged rows of these snapshots."""
         if intent.sources.snapshots:
             return self.judged(session, intent, None)
-        require_same_sources(intent.sources, self._context.paths)
-        return silver_rows(self._held(session, intent.sources), self._spec)
+        return self._all(session, intent)
+
+    def refused(self, session: SparkSession, intent: Intent) -> DataFrame:
+        """The rows that a batch puts into quarantine, each with the bronze row that it was."""
+        bronze = self._rows(session, intent)
+        received = as_received(filter(is_received, bronze.columns)).alias(RECEIVED)
+        return silver_rows(bronze, self._spec, received).where(quarantined())
+
+    def delivered_by_replays(self, session: SparkSession, intent: Intent) -> DataFrame | None:
+        """The keys that replays have brought to the snapshot that the batch reads; None for none."""
+        taken = self.replays.taken(session, intent)
+        if taken is None:
+            return None
+        of_snapshot = F.col("_interval_start") == F.lit(intent.sources.snapshot_at).cast("timestamp")
+        return taken.where(of_snapshot).select(*self._spec.keys)
 
     def read_again(self, intent: Intent) -> datetime | None:
         """Start of the interval of which a batch reads every row that the source has, whatever was consumed."""
+        if intent.sources.replay:
+            return None
         return intent.sources.snapshot_at or (intent.interval_start if intent.sources.reprocess else None)
 
     def _rows(self, session: SparkSession, intent: Intent) -> DataFrame:
@@ -96,6 +120,23 @@ class SilverSource:
             return rows
         in_again = F.col("_interval_start") == F.lit(again).cast("timestamp")
         return rows.where(~in_again).unionByName(self._held(session, intent.sources).where(in_again))
+
+    def _tried_or_new(self, session: SparkSession, intent: Intent) -> DataFrame:
+        if intent.sources.replay:
+            return self.replays.judged(session, intent)
+        require_same_sources(intent.sources, self._context.paths)
+        return silver_rows(self._rows(session, intent), self._spec)
+
+    def _all(self, session: SparkSession, intent: Intent) -> DataFrame:
+        """All that the source holds, what replays have brought, and what this one tries."""
+        require_same_sources(intent.sources, self._context.paths)
+        bronze = self._held(session, intent.sources)
+        held = silver_rows(bronze, self._spec)
+        if (replayed := self.replays.taken(session, intent, still_in=bronze)) is not None:
+            held = held.unionByName(replayed.select(*held.columns))
+        if intent.sources.replay:
+            held = held.unionByName(self.replays.judged(session, intent).select(*held.columns))
+        return held
 
     def _new_rows(self, session: SparkSession, sources: BatchSources) -> DataFrame:
         """The rows that came, of a file that was replaced those it has now: it may have come several times."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from include.contracts.job_args import WRITER_OF_LAYER
 from include.contracts.job_report import JobReport, RowFates, total
+from include.control.ageing import ageing_note
 from include.control.batch import Stream
 from include.control.conservation import table_rows
 from include.control.planner import spec_change_note
@@ -49,7 +50,8 @@ def _report(
     context: JobContext, results: Sequence[BatchResult], gate: GateOutcome | None, timings: dict[str, float]
 ) -> JobReport:
     spec, winner = context.spec, results[-1].winner
-    notes = (*spec_change_note(spec, results[0].previous), *(gate.warnings if gate else ()))
+    waiting = ageing_note(spec, context.paths, context.now())
+    notes = (*spec_change_note(spec, results[0].previous), *(gate.warnings if gate else ()), *waiting)
     did_something = [result for result in results if result.committed or result.finished]
     rows = total(result.rows for result in did_something)
     return JobReport(

@@ -20,6 +20,7 @@ from include.control.leases import Leases
 from include.control.ledger import Ledger
 from include.control.new_columns import NewColumns
 from include.control.objects import LocalObjectStore
+from include.control.quarantine_events import QuarantineEvents
 from include.paths import LakehousePaths
 from include.settings import Settings
 from spark_jobs.runtime.session import own_session
@@ -71,6 +72,11 @@ class JobContext:
     def new_columns(self) -> NewColumns:
         """The columns that drift has brought to the lakehouse's bronze tables."""
         return NewColumns(self.paths)
+
+    @cached_property
+    def quarantine(self) -> QuarantineEvents:
+        """What became of the lakehouse's quarantined rows."""
+        return QuarantineEvents(self.paths)
 
     @cached_property
     def leases(self) -> Leases:

@@ -18,7 +18,7 @@ from spark_jobs.runtime.context import JobContext
 
 RunJob = Callable[[JobContext], JobReport]
 
-OPS = ("batches", "files", "gates", "columns")
+OPS = ("batches", "files", "gates", "columns", "quarantine")
 """The tables of the ledger that jobs write to."""
 
 log = logging.getLogger("millrace")

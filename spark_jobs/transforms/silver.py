@@ -9,7 +9,10 @@ from include.contracts.table_spec import ColumnSpec, SilverSpec
 from spark_jobs.quality.row_rules import refusals
 from spark_jobs.transforms.changes import row_hash
 from spark_jobs.transforms.judgement import judged, missing_values, no_refusal, refused_when
+from spark_jobs.transforms.received import FIXED, ROW_ID
 from spark_jobs.transforms.records import RESCUED
+
+_GREATEST_HASH, _MENDED_HASHES = 2**63 - 1, 2**32
 
 
 def origin(bronze: DataFrame) -> tuple[Column, Column, Column]:
@@ -21,12 +24,12 @@ def origin(bronze: DataFrame) -> tuple[Column, Column, Column]:
     return place[0].alias("_source"), place[1].alias("_position"), F.col("_interval_start")
 
 
-def silver_rows(bronze: DataFrame, spec: SilverSpec) -> DataFrame:
+def silver_rows(bronze: DataFrame, spec: SilverSpec, *more: Column) -> DataFrame:
     """Typed rows of the spec's columns, and what a merge needs to know of each.
 
     Returns:
         The spec's columns, `_sequence` and `_source_hash` (the order of the event), `_content_hash`, `_is_delete`,
-        `_refusals`, and the origin. A truncate is a delete without keys.
+        `_refusals`, the origin, and `more` of the bronze row. A truncate is a delete without keys.
     """
     typed = bronze.select(
         *(_value(name, column, spec).alias(name) for name, column in spec.columns.items()),
@@ -35,6 +38,7 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec) -> DataFrame:
         row_hash(source_columns(bronze)).alias("_source_hash"),
         F.array_compact(F.array(*_unfit(bronze, spec))).alias("_unfit"),
         *origin(bronze),
+        *more,
     )
     ordered = typed.withColumns({"_sequence": sequence(spec), "_content_hash": row_hash(spec.stored_columns)})
     return judged(ordered, spec.row_rules, *_refusals(spec)).drop("_unfit", "_is_truncate")
@@ -43,6 +47,17 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec) -> DataFrame:
 def source_columns(bronze: DataFrame) -> list[str]:
     """What the source said of a row; where it came from and when is no part of it."""
     return [name for name in bronze.columns if not name.startswith("_") or name == RESCUED]
+
+
+def mended_rows(received: DataFrame, spec: SilverSpec) -> DataFrame:
+    """As `silver_rows`, of rows with `ROW_ID` and `FIXED`, which are kept as well.
+
+    One in which somebody has mended something comes after every event of the same sequence that a source delivered:
+    else its original, once a rule lets that through, could take its place. Of several such rows the order is by hash.
+    """
+    rows = silver_rows(received, spec, F.col(ROW_ID), F.col(FIXED))
+    last = F.lit(_GREATEST_HASH) - F.pmod("_source_hash", F.lit(_MENDED_HASHES))
+    return rows.withColumn("_source_hash", F.when(F.col(FIXED), last).otherwise(F.col("_source_hash")))
 
 
 def sequence(spec: SilverSpec) -> Column:

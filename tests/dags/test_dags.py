@@ -18,7 +18,7 @@ from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.retries import TypedRetryPolicy
 
-DAG_IDS = {"column_approvals", "flights", "table_maintenance"}
+DAG_IDS = {"column_approvals", "flights", "quarantine_replay", "table_maintenance"}
 TABLES = {
     "bronze": {"flight_events", "weather", "planes"},
     "silver": {"flights", "weather", "planes"},
@@ -75,6 +75,17 @@ def test_people_are_asked_when_a_table_proposes_columns(dags: dict[str, DAG]) ->
     asking = dags["column_approvals"]
     assert asking.timetable.asset_condition.objects == (PROPOSED_COLUMNS,)
     assert asking.get_task("approve").upstream_task_ids == {"open_questions"}
+
+
+def test_a_replay_runs_by_hand_only_and_its_form_offers_every_table_that_refuses_rows(dags: dict[str, DAG]) -> None:
+    dag = dags["quarantine_replay"]
+    assert dag.timetable.can_be_scheduled is False
+    assert set(dag.params.get_param("table").schema["enum"]) == {name for name in NAMES if not name.startswith("gold.")}
+    assert dag.params["dry_run"] is True
+    assert {"ids", "reason", "all_rows", "set_column", "set_to", "why"} <= set(dag.params)
+    replay = dag.get_task("replay")
+    assert (replay.job, replay.table) == (Job.QUARANTINE_REPLAY, "{{ params.table }}")
+    assert_keeps_the_house_rules(replay)
 
 
 def test_a_run_covers_whole_utc_days_and_is_not_caught_up(dags: dict[str, DAG]) -> None:

@@ -12,8 +12,20 @@ from deltalake import DeltaTable
 
 from include.contracts.job_args import WRITER_OF_LAYER, Job, JobArgs
 from include.contracts.job_report import JobReport
+from include.contracts.quarantine_request import QuarantineRequest, RowFilter
+from include.contracts.row_status import PENDING, RowStatus
+from include.control.quarantined import QuarantinedRow, quarantined_rows
 from include.paths import LakehousePaths
-from spark_jobs.jobs import bronze_ingest, gold_aggregate, quality_gate, silver_merge, table_optimize, table_vacuum
+from spark_jobs.jobs import (
+    bronze_ingest,
+    gold_aggregate,
+    quality_gate,
+    quarantine_fix,
+    quarantine_replay,
+    silver_merge,
+    table_optimize,
+    table_vacuum,
+)
 from spark_jobs.runtime.entrypoint import RunJob, run_and_report
 from tests.support.delta_tables import day
 from tests.support.specs import write_specs
@@ -25,6 +37,8 @@ RUN: dict[Job, RunJob] = {
     Job.QUALITY_GATE: quality_gate.run,
     Job.TABLE_OPTIMIZE: table_optimize.run,
     Job.TABLE_VACUUM: table_vacuum.run,
+    Job.QUARANTINE_FIX: quarantine_fix.run,
+    Job.QUARANTINE_REPLAY: quarantine_replay.run,
 }
 
 
@@ -84,6 +98,19 @@ class Lakehouse:
         saved = JobReport.load(args.report)
         assert saved == report, "the report on disk is the one that was returned"
         return report
+
+    def ask(self, job: Job, table: str, request: QuarantineRequest, **more: Any) -> JobReport:
+        """Run a job of the quarantine."""
+        file = request.save(self.folder / "reports" / f"request.{len(self.reports)}.json")
+        return self.run(table, job=job, request=file, **more)
+
+    def replay(self, table: str, *, dry_run: bool = False, **asked: Any) -> JobReport:
+        """Replay quarantined rows of a table, mended first if that is asked for."""
+        return self.ask(Job.QUARANTINE_REPLAY, table, QuarantineRequest(said_by="ann", **asked), dry_run=dry_run)
+
+    def waiting(self, table: str, *statuses: RowStatus) -> list[QuarantinedRow]:
+        """The quarantined rows of a table that stand so; those that wait for somebody, for none."""
+        return quarantined_rows(table, self.paths, RowFilter(statuses=statuses or PENDING))
 
     def run_all(self, number: int, *tables: str, **more: Any) -> list[JobReport]:
         """Run tables one after the other for day `number`."""

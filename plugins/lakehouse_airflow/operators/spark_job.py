@@ -11,7 +11,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.contracts.interval import Interval
-from include.contracts.job_args import Job
+from include.contracts.job_args import Job, JobArgs
 from include.contracts.job_report import JobReport
 from include.disk_space import disk_full
 from include.errors import ExitCode, Outcome
@@ -110,7 +110,7 @@ class SparkJobOperator(SparkSubmitOperator):
         """
         settings = absolute(Settings())
         files = TryFiles.of(settings.root, context["ti"])
-        arguments = job_args(self.table, context, interval, settings, files.report, dry_run=dry_run)
+        arguments = self.finished_args(job_args(self.table, context, interval, settings, files.report, dry_run=dry_run))
         self.application = str(PROJECT / self.job.application)
         self.application_args = arguments.to_argv()
         self.name = f"millrace {self.table} {self.job}"
@@ -124,6 +124,10 @@ class SparkJobOperator(SparkSubmitOperator):
         if report.outcome is Outcome.FAILED:
             self.log.error("The last lines of the driver:\n%s", self._driver_log.tail)
         return report
+
+    def finished_args(self, arguments: JobArgs) -> JobArgs:
+        """The arguments with what this kind of task tells its job beside them."""
+        return arguments
 
     def on_kill(self) -> None:
         """End the driver and all its children; nothing to do before it was started."""

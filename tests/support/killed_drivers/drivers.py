@@ -13,8 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from include.contracts.job_args import WRITER_OF_LAYER
+from include.contracts.job_args import WRITER_OF_LAYER, Job
 from include.contracts.job_report import JobReport
+from include.contracts.quarantine_request import QuarantineRequest
 from include.settings import PROJECT
 from tests.support.killed_drivers.places import NOWHERE
 from tests.support.lakehouse import Lakehouse
@@ -74,6 +75,14 @@ class Drivers:
         args.report.unlink(missing_ok=True)
         job = WRITER_OF_LAYER[table.partition(".")[0]]
         ended = self._live({"place": dies, "signum": by, "victim": victim, "job": job, "argv": args.to_argv()})
+        return replace(ended, report=JobReport.load(args.report))
+
+    def replay(self, lakehouse: Lakehouse, table: str, request: QuarantineRequest, dies: str = NOWHERE) -> Ended:
+        """Replay quarantined rows of a table; at the place `dies` the driver is killed."""
+        args = lakehouse.args(table, request=request.save(lakehouse.folder / "reports" / "request.json"))
+        args.report.unlink(missing_ok=True)
+        life = {"place": dies, "signum": signal.SIGKILL, "victim": 0, "job": Job.QUARANTINE_REPLAY}
+        ended = self._live({**life, "argv": args.to_argv()})
         return replace(ended, report=JobReport.load(args.report))
 
     def command(self, lakehouse: Lakehouse, *words: str, dies: str = NOWHERE) -> Ended:

@@ -17,7 +17,7 @@ from include.control.resolution import table_id
 from include.paths import LakehousePaths
 from tests.support.killed_drivers.steps import numbers
 
-OF_THE_MOMENT = ("_ingested_at", "_batch_token")
+OF_THE_MOMENT = ("_ingested_at", "_batch_token", "first_seen", "last_seen")
 """Columns in which two right runs differ."""
 
 

@@ -18,6 +18,7 @@ from include.control.ledger import Ledger
 from include.control.ledger_events import FileEvent
 from include.control.new_columns import NewColumns
 from include.control.ops_table import OpsTable
+from include.control.quarantine_events import QuarantineEvents, RowEvent
 from spark_jobs.delta_io import quarantine, tables
 from spark_jobs.layers import bronze, gold, silver
 from tests.support.killed_drivers.steps import Step, steps_of
@@ -37,6 +38,27 @@ SLOW_WRITE_S = 4
 """How long the server works on a write during which the driver dies, beyond what it takes anyway."""
 SLOW_ORDER = "o1"
 """The order whose row takes so long."""
+
+BEFORE_PINNING = "before the rows of a replay are pinned"
+PINNED = "after the rows of a replay are pinned"
+FIXED = "after the record of what was mended"
+HALF_TOLD = "between what was refused again and what was replayed"
+TOLD = "between the outcome of each row and the closing"
+OF_QUARANTINE = (
+    FIXED,
+    BEFORE_PINNING,
+    PINNED,
+    Step.INTENT,
+    IN_THE_WRITE,
+    Step.COMMIT,
+    Step.RECORDED,
+    HALF_TOLD,
+    TOLD,
+    Step.CLOSED,
+    Step.CERTIFICATE,
+    BEFORE_REPORT,
+)
+"""All places of a replay of quarantined rows that are mended first, in their order."""
 
 OF_FILES = (
     BEFORE_INTENT,
@@ -113,7 +135,7 @@ def _slow_down_the_write(die: Die) -> None:
     silver.merge_changes = lambda session, path, changes, *more: merge(session, path, slowed(changes), *more)
 
 
-def _of_files(event: FileEvent) -> Condition:
+def _of_files(event: FileEvent | RowEvent) -> Condition:
     return lambda _, events: bool(events) and events[0]["event"] == event
 
 
@@ -138,6 +160,11 @@ _AT: dict[str, Callable[[Die], None]] = {
     BEFORE_REPLAY: lambda die: _before(Ledger, "record_replayed", die),
     REPLAYS_RECORDED: lambda die: _after(cli_replay, "record_replays", die),
     REPLAY_OF_ONE: lambda die: _after(Ledger, "record_replayed", die),
+    FIXED: lambda die: _after(QuarantineEvents, "record_fixed", die),
+    BEFORE_PINNING: lambda die: _before(QuarantineEvents, "pin", die),
+    PINNED: lambda die: _after(QuarantineEvents, "pin", die),
+    HALF_TOLD: lambda die: _after(OpsTable, "append", die, _of_files(RowEvent.REFUSED)),
+    TOLD: lambda die: _after(QuarantineEvents, "record_outcome", die),
 }
 
 _LAST_STEP = {

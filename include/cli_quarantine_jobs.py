@@ -1,0 +1,174 @@
+"""What `lakehouse quarantine fix` and `replay` do: a request to a job of its own driver, then the tables below."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from include.catalog import load_catalog
+from include.cli_driver import run_job
+from include.cli_output import console, show
+from include.cli_quarantine import Days, require_selection, require_standing, rows_of, whole_ids
+from include.cli_reports import ending, failure_lines, note_lines, report_table
+from include.cli_run import run_selection
+from include.cli_selection import Selection, parse_intervals, selection_below, today
+from include.cli_views import new_table
+from include.contracts.interval import Interval
+from include.contracts.job_args import Job, JobArgs
+from include.contracts.job_report import JobReport
+from include.contracts.quarantine_request import QuarantineRequest, RowFilter
+from include.contracts.row_status import PENDING, RowStatus
+from include.contracts.table_spec import GoldSpec
+from include.control.edited_rows import edited_rows
+from include.control.quarantined import SUMMARY, quarantined_rows
+from include.control.replay_advice import replay_interval
+from include.errors import BadInputError, ExitCode
+from include.paths import LakehousePaths
+from include.settings import Settings
+
+
+def request_for(
+    table: str,
+    settings: Settings,
+    ids: Sequence[str],
+    days: Days,
+    reason: str,
+    *,
+    everything: bool,
+    assign: Sequence[str] | None,
+    edited: Path | None,
+    why: str,
+) -> QuarantineRequest:
+    """What the options of a command ask for.
+
+    Raises:
+        SpecError: a spec is wrong, or there is no such table.
+        BadInputError: the file of edited rows is none.
+        typer.BadParameter: nothing says which rows, or an option is not one.
+    """
+    require_refusing(table, settings)
+    if edited and (assign or ids or days[0] or reason or everything):
+        raise typer.BadParameter("--rows says by itself which rows are meant, and what is changed in them")
+    text = edited.read_text(encoding="utf-8") if edited else ""
+    named = [row.id for row in edited_rows(text)] if edited else list(ids)
+    require_selection(named, days, reason, everything=everything)
+    paths = LakehousePaths(settings.root)
+    require_standing(rows_of(table, settings, named, days, reason, RowStatus) if named else (), PENDING, "tried")
+    starts = tuple(interval.start for interval in parse_intervals(days[0], days[1])) if days[0] else ()
+    return QuarantineRequest(
+        rows=RowFilter(ids=whole_ids(table, paths, named), reason=reason, starts=starts),
+        assign=dict(map(assignment, assign or ())),
+        edited=text,
+        said_by=getpass.getuser(),
+        why=why,
+    )
+
+
+def assignment(text: str) -> tuple[str, str]:
+    """The column and the SQL of `--set`.
+
+    >>> assignment("amount = abs(amount)")
+    ('amount', 'abs(amount)')
+
+    Raises:
+        typer.BadParameter: it is no assignment.
+    """
+    column, equals, sql = (part.strip() for part in text.partition("="))
+    if not (column.isidentifier() and equals and sql):
+        raise typer.BadParameter(f'{text!r} is no assignment; write --set "amount = abs(amount)"')
+    return column, sql
+
+
+def ask(table: str, request: QuarantineRequest, settings: Settings, job: Job, *, dry_run: bool) -> ExitCode:
+    """Run the job in a driver of its own, and show how it ended.
+
+    Raises:
+        SparkUnavailableError: there is no Spark to start.
+    """
+    run_id = f"cli__{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    folder = LakehousePaths(settings.root).reports / run_id
+    paths, spec = LakehousePaths(settings.root), load_catalog(settings.tables).spec(table)
+    interval = replay_interval(spec, quarantined_rows(table, paths, request.rows, SUMMARY), paths)
+    if interval is None:
+        show(f"No row of {table} that waits in quarantine is meant: no Spark was started.")
+        return ExitCode.OK
+    arguments = _arguments(table, settings, interval, run_id, folder, dry_run=dry_run)
+    asked = arguments.model_copy(update={"request": request.save(folder / f"{table}.request.json")})
+    with console().status(f"{table}: starting Spark"):
+        report, end = run_job(settings, asked, job)
+    if report is None:
+        said = f"The Spark driver ended with exit code {end.exit_code}:\n{end.last_words}\ndriver log: {end.log}"
+        console(stderr=True).print(said, markup=False)
+        return ExitCode.FAILED
+    _show(report)
+    code = ending(report)
+    if code is not ExitCode.OK:
+        lines = "\n".join((*failure_lines([report]), f"driver log: {end.log}"))
+        console(stderr=True).print(lines, markup=False, soft_wrap=True)
+    return code
+
+
+def run_below(table: str, settings: Settings) -> ExitCode:
+    """Run the tables that read the table, directly or not; none is started where nothing is new.
+
+    Raises:
+        SparkUnavailableError: there is no Spark to start.
+    """
+    catalog = load_catalog(settings.tables)
+    specs = selection_below(catalog, catalog.spec(table).domain, {table})[1:]
+    if not specs:
+        return ExitCode.OK
+    intervals = parse_intervals(today())
+    selection = Selection(catalog, specs[0].domain, tuple(specs), intervals, names_tables=True)
+    return run_selection(selection, settings, reprocess=False)
+
+
+def require_refusing(table: str, settings: Settings) -> None:
+    """Whether the table refuses rows at all.
+
+    Raises:
+        SpecError: a spec is wrong, or there is no such table.
+        BadInputError: it is one of gold.
+    """
+    if isinstance(load_catalog(settings.tables).spec(table), GoldSpec):
+        raise BadInputError(f"{table} refuses no row: gold is worked out of silver, mend the rows there")
+
+
+def _arguments(
+    table: str, settings: Settings, interval: Interval, run_id: str, folder: Path, *, dry_run: bool
+) -> JobArgs:
+    return JobArgs(
+        table=table,
+        interval_start=interval.start,
+        interval_end=interval.end,
+        run_id=run_id,
+        root=settings.root,
+        landing=settings.landing,
+        tables=settings.tables,
+        report=folder / f"{table}.json",
+        dry_run=dry_run,
+    )
+
+
+def _show(report: JobReport) -> None:
+    if rows := report.details.get("rows"):
+        show(_verdict_table(rows))
+    if report.rows.read:
+        show(report_table([report], [report.table]))
+    show(report.message, *note_lines([report]))
+
+
+def _verdict_table(rows: Sequence[dict[str, object]]) -> Table:
+    """What the rules make of each row."""
+    table = new_table("id", "would be", "reasons", "row")
+    for row in rows:
+        reasons = row["reasons"]
+        why = "\n".join(map(str, reasons)) if isinstance(reasons, list) else ""
+        table.add_row(str(row["id"]), str(row["fate"]), Text(why), Text(str(row["received"])))
+    return table

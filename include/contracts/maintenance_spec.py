@@ -1,0 +1,42 @@
+"""What is done for a table beside its batches: its files kept in order, its refused rows not forgotten."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from include.contracts.spec_part import SpecPart
+from include.contracts.spec_values import Retention
+
+
+class VacuumSpec(SpecPart):
+    """How long files that no version needs any more are kept.
+
+    Attributes:
+        retain: `<n> hours` or `<n> days`; older versions can then be neither read nor restored.
+    """
+
+    retain: Retention = "30 days"
+
+
+class MaintenanceSpec(SpecPart):
+    """What table maintenance does for the table.
+
+    Attributes:
+        optimize: `auto` bin-packs (or Z-orders, where `zorder_by` is set) when small files call for it; `off` never.
+        vacuum: the retention below which no file is removed.
+        change_data_feed: whether Delta records row changes, which the next layer reads.
+    """
+
+    optimize: Literal["auto", "off"] = "auto"
+    vacuum: VacuumSpec = VacuumSpec()
+    change_data_feed: bool = True
+
+
+class QuarantineSpec(SpecPart):
+    """How long refused rows may wait for somebody.
+
+    Attributes:
+        warn_after: `<n> hours` or `<n> days`; from then on each run, and `lakehouse quarantine list`, warns of them.
+    """
+
+    warn_after: Retention = "7 days"

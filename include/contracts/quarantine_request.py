@@ -1,0 +1,79 @@
+"""What a person asks of quarantined rows: which of them, what is mended in them, who wants it and why.
+
+It travels to the driver as a file beside the report: rows and SQL are no text for a command line.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from include.contracts.interval import Instant
+from include.contracts.row_status import PENDING, RowStatus
+
+
+class RowFilter(BaseModel):
+    """Which quarantined rows of a table are meant; every condition that is stated must hold.
+
+    Attributes:
+        ids: only rows with one of these ids; any for none.
+        reason: only rows with a reason that has this text in it.
+        starts: only rows of the intervals that start so; of any for none.
+        statuses: only rows that stand so.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ids: tuple[str, ...] = ()
+    reason: str = ""
+    starts: tuple[Instant, ...] = ()
+    statuses: tuple[RowStatus, ...] = PENDING
+
+
+class QuarantineRequest(BaseModel):
+    """What is to become of quarantined rows.
+
+    Attributes:
+        rows: which rows.
+        assign: column -> Spark SQL over the columns of the row as it was received; all see the values from before.
+        edited: rows that somebody has edited, as JSON lines `{"id": ..., "record": {column: value}}`; a column that is
+            left out keeps its value.
+        said_by: who asks.
+        why: the reason, for those who look at the row's history.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rows: RowFilter = RowFilter()
+    assign: dict[str, str] = Field(default_factory=dict)
+    edited: str = ""
+    said_by: str = ""
+    why: str = ""
+
+    @property
+    def mends(self) -> bool:
+        """Whether rows are changed, rather than tried again as they are."""
+        return bool(self.assign or self.edited)
+
+    @property
+    def how(self) -> str:
+        """What is changed, in one line.
+
+        >>> QuarantineRequest(assign={"amount": "abs(amount)"}).how
+        'amount = abs(amount)'
+        """
+        assigned = "; ".join(f"{column} = {sql}" for column, sql in self.assign.items())
+        return assigned or ("edited" if self.edited else "")
+
+    def save(self, path: Path) -> Path:
+        """Write it to `path`, which is returned."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.model_dump_json(), encoding="utf-8")
+        return path
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """The request at `path`."""
+        return cls.model_validate_json(path.read_text(encoding="utf-8"))

@@ -1,0 +1,80 @@
+"""One DAG that replays quarantined rows, of whatever table, as its form says."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG, Param, ParamsDict
+
+from include.catalog import load_catalog
+from include.contracts.table_spec import GoldSpec
+from include.settings import Settings
+from lakehouse_airflow.assets import REPLAYED_TABLE
+from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT, WRITE_PRIORITY, task_defaults
+from lakehouse_airflow.operators.quarantine_replay import QuarantineReplayOperator
+
+_DOC = """Tries rows that a table has refused once more, as they are or with one column mended: through the same rules,
+the same merge and the same sequence as any other row. Each gets into its table at most once, however often this runs.
+
+Trigger it with the form. While *Dry run* is on it writes nothing, and its log says what would become of each row. Rows
+that the rules still refuse stay in quarantine, with one attempt more. The tables that read this one take the rows over
+with their next run."""
+
+
+def build_quarantine_replay_dag(
+    *,
+    owner: str,
+    dag_id: str = "quarantine_replay",
+    conn_id: str = "spark_default",
+    execution_timeout: timedelta = EXECUTION_TIMEOUT,
+) -> DAG:
+    """The DAG with one task, which runs only by hand.
+
+    Args:
+        owner: who looks after it.
+        dag_id: the DAG id.
+        conn_id: the Airflow connection that says where Spark runs.
+        execution_timeout: after this the task is ended, with all that it started.
+
+    Raises:
+        SpecError: a spec is wrong; Airflow shows it as the file's import error.
+    """
+    specs = load_catalog(Settings().tables).specs.values()
+    tables = [spec.table for spec in specs if not isinstance(spec, GoldSpec)]
+    with DAG(
+        dag_id=dag_id,
+        dag_display_name="Quarantine replay",
+        description="Tries rows that a table has refused once more",
+        doc_md=_DOC,
+        schedule=None,
+        catchup=False,
+        tags=["lakehouse", "quarantine"],
+        default_args=task_defaults(owner, execution_timeout, WRITE_PRIORITY),
+    ) as dag:
+        QuarantineReplayOperator(task_id="replay", conn_id=conn_id, outlets=[REPLAYED_TABLE])
+    # Set last: a task that is added later gets a copy of its own, and copies are most of what parsing costs.
+    dag.params = ParamsDict(_form(tables))
+    return dag
+
+
+def _form(tables: list[str]) -> dict[str, Param]:
+    """The fields of the form, in its order."""
+    return {
+        "table": Param(tables[0] if tables else "", type="string", enum=tables or [""], title="Table"),
+        "ids": _text("Ids", "The rows, by their ids, as `lakehouse quarantine show` lists them; blanks between them."),
+        "reason": _text("Reason", "Or all that wait with a reason that has this text in it."),
+        "all_rows": Param(False, type="boolean", title="All rows", description_md="Or all that wait."),
+        "set_column": _text("Mend column", "The column that is mended first; left out, the rows go as they are."),
+        "set_to": _text("Its new value", "Spark SQL over the row as it was received, such as `abs(amount)`."),
+        "why": _text("Why", "For those who look at the history of a row."),
+        "dry_run": Param(
+            True,
+            type="boolean",
+            title="Dry run",
+            description_md="Only say in the log what would become of each row. Off replays them.",
+        ),
+    }
+
+
+def _text(title: str, meaning: str) -> Param:
+    return Param(None, type=["null", "string"], title=title, description_md=meaning)

@@ -1,0 +1,123 @@
+"""Replays quarantined rows as a form asks for it; a dry run says what would become of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from include.contracts.interval import Interval
+from include.contracts.job_args import Job, JobArgs
+from include.contracts.job_report import JobReport
+from include.contracts.quarantine_request import QuarantineRequest, RowFilter
+from include.contracts.row_status import RowStatus
+from include.errors import Outcome
+from include.paths import LakehousePaths
+from include.settings import Settings
+from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
+from lakehouse_airflow.operators.spark_job import SparkJobOperator
+from lakehouse_airflow.operators.task_result import TaskResult
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from include.control.quarantined import QuarantinedRow
+
+_SHOWN = 50
+
+
+class QuarantineReplayOperator(SparkJobOperator):
+    """Replay the quarantined rows that the form of the run names; no Spark is started where none of them waits.
+
+    The form's fields are Params of the run: `table`, `ids`, `reason`, `all_rows`, `set_column`, `set_to`, `why`,
+    `dry_run`. Parameters are those of `SparkJobOperator`, but for job and table.
+    """
+
+    ui_color = "#e6e0c8"
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(job=Job.QUARANTINE_REPLAY, table="{{ params.table }}", **kwargs)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Run the replay, and tell whoever reads the table of its new version.
+
+        Raises:
+            AirflowFailException: the form does not say which rows, or what is mended in them; or the gate refused the
+                version that the replay made.
+            MillraceError, AirflowException: as `SparkJobOperator.execute`.
+        """
+        self._request = request_of(context)
+        rows, interval = self._waiting()
+        for row in rows[:_SHOWN]:
+            self.log.info("%s %s, tried %s times: %s", row.id, row.status, row.attempts, "; ".join(row.reasons))
+        self.log.info("%s: %s rows that wait in quarantine are meant", self.table, len(rows))
+        if interval is None:
+            return TaskResult.of_nothing(f"{self.table}: no row that waits in quarantine is meant").to_xcom()
+        report = self.run_well(context, interval, dry_run=bool(context["params"]["dry_run"]))
+        for row in report.details.get("rows", ()):
+            self.log.info("%s would be %s: %s", row["id"], row["fate"], "; ".join(row["reasons"]) or row["received"])
+        self.log.info("%s", report.message)
+        if any(not check.passed and check.action == "fail" for check in report.checks):
+            raise AirflowFailException(report.message)
+        self._announce(context, report, interval)
+        return TaskResult.of_report(report).to_xcom()
+
+    def finished_args(self, arguments: JobArgs) -> JobArgs:
+        """The arguments with the file that says which rows are meant."""
+        path: Path = arguments.report.with_suffix(".request.json")
+        return arguments.model_copy(update={"request": self._request.save(path)})
+
+    def _waiting(self) -> tuple[list[QuarantinedRow], Interval | None]:
+        """The rows that are meant, and the interval to report them under; None where there is nothing to do."""
+        # Imported here: parsing a DAG file must not load the Delta reader.
+        from include.catalog import load_catalog
+        from include.control.quarantined import SUMMARY, quarantined_rows
+        from include.control.replay_advice import replay_interval
+        from include.errors import SpecError
+
+        settings = Settings()
+        paths = LakehousePaths(settings.root)
+        try:
+            spec = load_catalog(settings.tables).spec(self.table)
+        except SpecError as wrong:
+            raise AirflowFailException(str(wrong)) from None
+        wanted = self._request.rows
+        every = quarantined_rows(self.table, paths, wanted.model_copy(update={"statuses": tuple(RowStatus)}), SUMMARY)
+        if unknown := sorted(set(wanted.ids) - {row.id for row in every}):
+            raise AirflowFailException(f"{self.table} has no row {', '.join(unknown)} in quarantine: correct Ids.")
+        rows = [row for row in every if row.status in wanted.statuses]
+        return rows, replay_interval(spec, rows, paths)
+
+    def _announce(self, context: Context, report: JobReport, interval: Interval) -> None:
+        """Let DAGs that wait for the table run, where readers may use a newer version of it."""
+        if report.outcome is Outcome.COMMITTED and report.certified_moved:
+            told = {
+                "interval_start": interval.start.isoformat(),
+                "interval_end": interval.end.isoformat(),
+                "version": report.certified_version,
+                "rows": report.table_rows,
+            }
+            context["outlet_events"][REPLAYED_TABLE].add(table_asset(self.table), extra=told)
+
+
+def request_of(context: Context) -> QuarantineRequest:
+    """What the form asks for.
+
+    Raises:
+        AirflowFailException: it does not say which rows, or only half of what is mended in them.
+    """
+    form = context["params"]
+    ids, reason = tuple(str(form["ids"] or "").replace(",", " ").split()), str(form["reason"] or "")
+    column, sql = str(form["set_column"] or "").strip(), str(form["set_to"] or "").strip()
+    if not (ids or reason or form["all_rows"]):
+        raise AirflowFailException("Which rows? Fill in Ids or Reason, or tick All rows; then trigger this again.")
+    if bool(column) != bool(sql):
+        raise AirflowFailException("To mend a column, fill in both fields: Mend column, and Its new value.")
+    run = context["dag_run"]
+    return QuarantineRequest(
+        rows=RowFilter(ids=ids, reason=reason),
+        assign={column: sql} if column else {},
+        said_by=str(getattr(run, "triggering_user_name", None) or f"DAG {run.dag_id}"),
+        why=str(form["why"] or ""),
+    )

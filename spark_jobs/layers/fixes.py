@@ -1,0 +1,140 @@
+"""Fixes: what somebody mends in quarantined rows, worked out once and pinned as values; nothing is replayed by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from include.contracts.quarantine_request import QuarantineRequest
+from include.control.edited_rows import EditedRow, edited_rows
+from include.control.quarantine_events import ReceivedRow
+from include.control.quarantined import QuarantinedRow
+from include.errors import BadInputError
+from include.specs.problem import did_you_mean
+from spark_jobs.layers.received_rows import ReceivesRows, received_frame, verdicts
+from spark_jobs.transforms.received import ROW_ID, as_received, mendable, values_of
+from spark_jobs.transforms.records import CORRUPT
+
+_MISFITS, _EDIT, _EDITED = "_misfits", "_edit", "_edited"
+_FEW = 5
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What the rules say of a row.
+
+    Attributes:
+        row: the row, mended where something was to be mended.
+        fate: `applied`, `quarantined` or `dropped`, as it would be if no newer event overruled it.
+        reasons: the rules that it fails.
+    """
+
+    row: ReceivedRow
+    fate: str
+    reasons: tuple[str, ...]
+
+
+def mended(
+    session: SparkSession, layer: ReceivesRows, rows: Sequence[QuarantinedRow], request: QuarantineRequest
+) -> list[ReceivedRow]:
+    """The rows as the request mends them.
+
+    Raises:
+        BadInputError: a column does not exist, an expression is none, or a value does not fit its column.
+    """
+    schema = layer.received_schema(session)
+    frame = received_frame(session, [row.to_try for row in rows], schema)
+    if request.edited:
+        values, frame = _edited_values(session, frame, schema, edited_rows(request.edited))
+    else:
+        values = _assigned_values(schema, request.assign)
+    try:
+        found = _changed(frame, schema, values).collect()
+    except PySparkException as error:
+        said = str(error).splitlines()[0]
+        raise BadInputError(f"the fix {request.how!r} cannot be worked out: {said}. Nothing was recorded.") from error
+    _require_fitting({row[ROW_ID]: row[_MISFITS] for row in found})
+    return [ReceivedRow(row[ROW_ID], row["received"], request.how) for row in found]
+
+
+def tried(session: SparkSession, layer: ReceivesRows, rows: Sequence[ReceivedRow]) -> list[Tried]:
+    """What the rules of the table say of the rows now."""
+    said = verdicts(layer.judge_received(session, rows))
+    return [Tried(row, *said[row.id]) for row in rows]
+
+
+def _assigned_values(schema: StructType, assign: Mapping[str, str]) -> dict[str, tuple[Column, Column]]:
+    """Column -> (its new value as it is worked out, whether it has one)."""
+    _require_columns(schema, assign)
+    return {name: (F.expr(sql), F.lit(True)) for name, sql in assign.items()}
+
+
+def _edited_values(
+    session: SparkSession, frame: DataFrame, schema: StructType, edits: Sequence[EditedRow]
+) -> tuple[dict[str, tuple[Column, Column]], DataFrame]:
+    """The same of edited rows, and the frame with what was stated of each: as text, and cast like an expression."""
+    _require_columns(schema, {name for edit in edits for name in edit.columns})
+    columns = mendable(schema)
+    texts = StructType([StructField(name, StringType()) for name in columns])
+    told = [(edit.id, edit.line, list(edit.columns)) for edit in edits]
+    stated = session.createDataFrame(told, f"{ROW_ID} string, _line string, {_EDITED} array<string>")
+    records = {"typed": schema, "text": texts}
+    read = [values_of(F.col("_line"), _record(kind))["record"].alias(name) for name, kind in records.items()]
+    joined = frame.join(stated.withColumn(_EDIT, F.struct(*read)).drop("_line"), ROW_ID)
+    values = {
+        name: (
+            F.coalesce(F.col(f"{_EDIT}.typed.`{name}`").cast("string"), F.col(f"{_EDIT}.text.`{name}`")),
+            F.array_contains(_EDITED, F.lit(name)),
+        )
+        for name in columns
+    }
+    if CORRUPT in columns:
+        # Whoever states columns of a record that could not be parsed states the record.
+        value, is_stated = values[CORRUPT]
+        values[CORRUPT] = (value, is_stated | (F.size(_EDITED) > 0))
+    return values, joined
+
+
+def _record(schema: StructType) -> StructType:
+    return StructType([StructField("record", schema)])
+
+
+def _changed(frame: DataFrame, schema: StructType, values: Mapping[str, tuple[Column, Column]]) -> DataFrame:
+    """`ROW_ID`, the rows as JSON, and the columns whose new value does not fit."""
+    kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
+    misfits = [
+        F.when(given & value.isNotNull() & value.try_cast(kinds[name]).isNull(), F.lit(f"{name} is no {kinds[name]}"))
+        for name, (value, given) in values.items()
+    ]
+    new = {
+        name: F.when(given, value.try_cast(kinds[name])).otherwise(F.col(f"`{name}`"))
+        for name, (value, given) in values.items()
+    }
+    kept = [name for name in schema.names if name not in new]
+    mended_frame = frame.select(
+        ROW_ID,
+        F.array_compact(F.array(*misfits)).alias(_MISFITS),
+        *kept,
+        *(value.alias(name) for name, value in new.items()),
+    )
+    return mended_frame.select(ROW_ID, _MISFITS, as_received(schema.names).alias("received"))
+
+
+def _require_columns(schema: StructType, names: Iterable[str]) -> None:
+    known = mendable(schema)
+    if unknown := [name for name in names if name not in known]:
+        msg = f"a row as it was received has no column {unknown[0]!r}: {did_you_mean(unknown[0], known)}"
+        raise BadInputError(msg)
+
+
+def _require_fitting(misfits: Mapping[str, Sequence[str]]) -> None:
+    wrong = [f"  {row_id}: {', '.join(found)}" for row_id, found in misfits.items() if found]
+    if wrong:
+        more = [f"  and {len(wrong) - _FEW} more"] if len(wrong) > _FEW else []
+        head = f"{len(wrong)} rows would get a value that does not fit its column. Nothing was recorded:"
+        raise BadInputError("\n".join([head, *wrong[:_FEW], *more]))

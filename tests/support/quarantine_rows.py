@@ -1,0 +1,60 @@
+"""Quarantine tables written by delta-rs, for tests that need no Spark."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from include.control.resolution import table_id
+from include.paths import LakehousePaths
+
+FIRST = datetime(2013, 1, 1, tzinfo=UTC)
+SEEN = datetime(2026, 1, 1, tzinfo=UTC)
+_TIME = pa.timestamp("us", tz="UTC")
+OF_FIRST_VERSION = pa.schema(
+    [
+        ("record", pa.string()),
+        ("reasons", pa.list_(pa.string())),
+        ("source", pa.string()),
+        ("position", pa.int64()),
+        ("_interval_start", _TIME),
+        ("_batch_seq", pa.int64()),
+    ]
+)
+COLUMNS = pa.schema(
+    [
+        *OF_FIRST_VERSION,
+        ("row_id", pa.string()),
+        ("received", pa.string()),
+        ("first_seen", _TIME),
+        ("last_seen", _TIME),
+    ]
+)
+
+
+def refused(number: int, *reasons: str, of_day: int = 1, **more: Any) -> dict[str, Any]:
+    """One refused row, whose id is `r<number>`."""
+    return {
+        "record": f'{{"order_id":"o{number}"}}',
+        "reasons": list(reasons),
+        "source": None,
+        "position": None,
+        "_interval_start": FIRST + timedelta(days=of_day - 1),
+        "_batch_seq": of_day,
+        "row_id": f"r{number}",
+        "received": f'{{"order_id":"o{number}","_source_file":"a.json"}}',
+        "first_seen": SEEN + timedelta(days=of_day - 1),
+        "last_seen": SEEN + timedelta(days=of_day - 1),
+        **more,
+    }
+
+
+def quarantine(paths: LakehousePaths, table: str, *rows: dict[str, Any], schema: pa.Schema = COLUMNS) -> str:
+    """Put rows into the quarantine of a table, which is made if there is none; the id of the table is returned."""
+    if not DeltaTable.is_deltatable(str(paths.table(table))):
+        DeltaTable.create(str(paths.table(table)), pa.schema([("n", pa.int64())]))
+    write_deltalake(paths.quarantine(table), pa.Table.from_pylist(list(rows), schema), mode="append")
+    return table_id(paths.table(table))

@@ -1,0 +1,115 @@
+"""A replay asks its job for what the form says, and starts no Spark where no row waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from include.contracts.job_args import Job, JobArgs
+from include.contracts.quarantine_request import QuarantineRequest
+from include.paths import LakehousePaths
+from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
+from lakehouse_airflow.operators.quarantine_replay import QuarantineReplayOperator
+from tests.support.quarantine_rows import FIRST, quarantine, refused
+from tests.unit.plugins.lakehouse_airflow.operators.conftest import House
+
+MakeRun = Callable[..., dict[str, Any]]
+ORDERS = "bronze.orders"
+FORM = {
+    "table": ORDERS, "ids": None, "reason": None, "all_rows": False, "set_column": None, "set_to": None, "why": None,
+    "dry_run": True,
+}  # fmt: skip
+DONE = """
+report(Outcome.COMMITTED, "replayed", version=4, certified_version=4, certified_moved=True, table_rows=9,
+       rows=RowFates(read=1, applied=1, inserted=1))
+"""
+
+
+@pytest.fixture
+def asked(house: House, run_of: MakeRun) -> Callable[..., dict[str, Any]]:
+    """The context of a run whose form says this; two rows wait in quarantine."""
+    quarantine(LakehousePaths(house.root), ORDERS, refused(1, "too low", of_day=2), refused(2, "no key", of_day=3))
+    told: list[tuple[Any, Any]] = []
+    events = {REPLAYED_TABLE: SimpleNamespace(add=lambda asset, extra: told.append((asset, extra)))}
+
+    def make(**said: Any) -> dict[str, Any]:
+        context = run_of(run_type="manual", logical_date=None, start=None, end=None, events=events)
+        context["dag_run"].triggering_user_name = "ann"
+        return {**context, "params": {**FORM, **said}, "told": told}
+
+    return make
+
+
+def replay() -> QuarantineReplayOperator:
+    task = QuarantineReplayOperator(task_id="replay")
+    assert task.table == "{{ params.table }}"
+    task.table = ORDERS
+    return task
+
+
+def request_of(task: QuarantineReplayOperator) -> tuple[JobArgs, QuarantineRequest]:
+    args = JobArgs.from_argv(task.application_args)
+    assert args.request is not None
+    return args, QuarantineRequest.load(args.request)
+
+
+@pytest.mark.usefixtures("warm_server")
+def test_the_job_is_asked_for_what_the_form_says(house: House, asked: Callable[..., dict[str, Any]]) -> None:
+    house.job(DONE, Job.QUARANTINE_REPLAY)
+    task = replay()
+    form = {"ids": "r1, r2", "set_column": " amount ", "set_to": "abs(amount)", "why": "so", "dry_run": False}
+    context = asked(**form)
+    assert task.execute(context)["rows"] == {"read": 1, "applied": 1, "inserted": 1}
+    args, request = request_of(task)
+    assert (request.rows.ids, request.assign, request.why, request.said_by) == (
+        ("r1", "r2"), {"amount": "abs(amount)"}, "so", "ann"
+    )  # fmt: skip
+    assert (args.dry_run, args.table, args.interval.start) == (False, ORDERS, refused(1, of_day=2)["_interval_start"])
+    ((asset, extra),) = context["told"]
+    assert (asset, extra["version"]) == (table_asset(ORDERS), 4)
+    assert FIRST.isoformat() < extra["interval_start"] < extra["interval_end"]
+
+
+@pytest.mark.usefixtures("warm_server")
+def test_it_is_a_dry_run_until_told_otherwise(house: House, asked: Callable[..., dict[str, Any]]) -> None:
+    house.job("report(Outcome.NO_OP, 'nothing written')", Job.QUARANTINE_REPLAY)
+    task, context = replay(), asked(all_rows=True)
+    task.execute(context)
+    assert request_of(task)[0].dry_run is True
+    assert context["told"] == []
+
+
+@pytest.mark.usefixtures("warm_server")
+def test_a_version_that_the_gate_refuses_fails_the_task(house: House, asked: Callable[..., dict[str, Any]]) -> None:
+    house.job(
+        "from include.contracts.job_report import CheckResult\n"
+        "report(Outcome.COMMITTED, 'replayed; refused by its gate', version=4,"
+        " checks=(CheckResult(rule='r', action='fail', passed=False),))",
+        Job.QUARANTINE_REPLAY,
+    )
+    with pytest.raises(AirflowFailException, match="refused by its gate"):
+        replay().execute(asked(all_rows=True, dry_run=False))
+
+
+def test_where_no_row_is_meant_no_spark_is_started(asked: Callable[..., dict[str, Any]]) -> None:
+    result = replay().execute(asked(reason="no such reason"))
+    assert result["message"] == "bronze.orders: no row that waits in quarantine is meant"
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ({}, "Which rows"),
+        ({"ids": "r1 r9"}, "has no row r9"),
+        ({"all_rows": True, "set_column": "amount"}, "fill in both fields"),
+    ],
+)
+def test_a_form_that_says_too_little_fails_with_what_to_fill_in(
+    asked: Callable[..., dict[str, Any]], form: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=said):
+        replay().execute(asked(**form))
