@@ -154,6 +154,12 @@ def _parquet_content(path: LandedFile, source: LandingSource) -> Content:
     return Content(tuple(schema.names), _digest([str(kind) for kind in schema.types]))
 
 
+def parquet_rows(path: LandedFile) -> int:
+    """How many rows a Parquet file says that it holds."""
+    with path.open() as content:
+        return int(pq.read_metadata(content).num_rows)
+
+
 def _avro_content(path: LandedFile, source: LandingSource) -> Content:
     if not _head(path).startswith(MAGIC):
         msg = f"{path.name} is not an Avro file; the spec's source.format is {source.format}"

@@ -52,6 +52,13 @@ class BronzeRecords(Protocol):
     def placed(self, records: DataFrame) -> DataFrame:
         """Add `_position`: where in its source a record stands."""
 
+    @property
+    def state_their_rows(self) -> bool:
+        """Whether the source itself says how many records a plan reads, none of which can fail to be parsed."""
+
+    def stated_rows(self, plan: BatchPlan) -> int:
+        """How many it says; asked only of a source that does."""
+
     def require_as_planned(self, plan: BatchPlan) -> None:
         """Whether the source still holds what a batch has read, so that it can be read once more.
 

@@ -102,6 +102,19 @@ class KafkaRecords:
         """Add the message's offset as `_position`."""
         return records.withColumn("_position", F.col("_offset"))
 
+    @property
+    def state_their_rows(self) -> bool:
+        """Offsets are no count: a topic that is compacted, or written in transactions, leaves some out."""
+        return False
+
+    def stated_rows(self, plan: BatchPlan) -> int:
+        """No message is counted so.
+
+        Raises:
+            TypeError: always.
+        """
+        raise TypeError("a Kafka topic does not say how many messages lie between two offsets")
+
     def require_as_planned(self, plan: BatchPlan) -> None:
         """Whether the brokers still hold what a batch has read.
 

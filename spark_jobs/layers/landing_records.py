@@ -15,8 +15,8 @@ from include.contracts.table_spec import BronzeSpec
 from include.control.batch import BatchSources, FileFact, StreamPosition, Winner, files_digest
 from include.control.delta_log import read_commit
 from include.control.ingest import FilePlan, plan_files, require_as_loaded
-from include.control.inspection import inspect
-from include.control.landing import each_file, landing_of
+from include.control.inspection import inspect, parquet_rows
+from include.control.landing import LandedFile, each_file, landing_of
 from include.control.matching import given_up_notes
 from include.errors import BadInputError, MillraceError, NotReadyError
 from spark_jobs.delta_io.batches import BatchPlan
@@ -98,6 +98,15 @@ class LandingRecords:
     def placed(self, records: DataFrame) -> DataFrame:
         """Add the record's number in its file as `_position`."""
         return with_line_position(records)
+
+    @property
+    def state_their_rows(self) -> bool:
+        """Parquet files say in their footers how many rows they hold, and each of these can be read."""
+        return self._spec.landing_source.format == "parquet"
+
+    def stated_rows(self, plan: BatchPlan) -> int:
+        """How many rows the plan's Parquet files say that they hold: what Spark must have read."""
+        return sum(parquet_rows(LandedFile(self._landing, file.path)) for file in plan.files if file.size)
 
     def require_as_planned(self, plan: BatchPlan) -> None:
         """Whether the files still hold what was loaded of them.
