@@ -6,7 +6,8 @@ from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
 from include.control.source_ranges import certified_sources
 from spark_jobs.delta_io.tables import ensure_table
-from spark_jobs.layers.silver import SilverMerge, silver_shape
+from spark_jobs.layers.silver import SilverMerge
+from spark_jobs.layers.silver_tables import silver_shape
 from spark_jobs.layers.writing import write_batch
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main

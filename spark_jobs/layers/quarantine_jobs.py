@@ -25,8 +25,9 @@ from spark_jobs.layers.landing_records import LandingRecords
 from spark_jobs.layers.maintenance import require_table
 from spark_jobs.layers.received_rows import ReceivesRows
 from spark_jobs.layers.replays import MOST_ROWS, pending_rows
-from spark_jobs.layers.silver import SilverMerge, silver_shape
+from spark_jobs.layers.silver import SilverMerge
 from spark_jobs.layers.silver_replays import SilverReplays
+from spark_jobs.layers.silver_tables import silver_shape
 from spark_jobs.runtime.context import JobContext
 
 MOST_SHOWN = 20

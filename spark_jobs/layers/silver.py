@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from pathlib import Path
 
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -20,33 +19,20 @@ from spark_jobs.delta_io.merges import merge_changes, merge_tombstones
 from spark_jobs.delta_io.quarantine import QuarantineWrite, quarantine_rows
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import append
-from spark_jobs.delta_io.secondary import SecondaryTable, write_once
-from spark_jobs.delta_io.tables import TableShape, shape_properties
+from spark_jobs.delta_io.secondary import write_once
 from spark_jobs.layers.merge_counts import MergeCounts, changed_rows, one_row
 from spark_jobs.layers.silver_fates import SilverFates
 from spark_jobs.layers.silver_source import SilverSource
+from spark_jobs.layers.silver_tables import silver_shape, tombstones_of
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms import changes as C
 from spark_jobs.transforms.history import broken_keys
 from spark_jobs.transforms.judgement import accepted, reasons
 from spark_jobs.transforms.received import RECEIVED, with_row_id
 from spark_jobs.transforms.retraction import tombstone_changes
-from spark_jobs.transforms.silver import sequence_type, start_type
-from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
-from spark_jobs.transforms.timeline import END_AT, START_AT
-
-
-def silver_shape(spec: SilverSpec) -> TableShape:
-    """The silver table of a spec: its columns, the winning sequence of each row, and the batch that wrote it."""
-    stored = {name: spec.columns[name].type for name in spec.stored_columns}
-    history = dict.fromkeys((START_AT, END_AT), start_type(spec)) if spec.keeps_history else {}
-    return TableShape(
-        columns={**stored, **history, **_order_columns(spec), "_content_hash": "bigint", **STAMP_COLUMNS},
-        comments={name: spec.columns[name].description for name in stored},
-        partitioned_by=spec.partitioned_by,
-        properties=shape_properties(spec),
-        comment=spec.description,
-    )
+from spark_jobs.transforms.silver import start_type
+from spark_jobs.transforms.stamps import with_stamp
+from spark_jobs.transforms.timeline import START_AT
 
 
 class SilverMerge:
@@ -186,14 +172,3 @@ class SilverMerge:
                 "before it, then run the interval again with reprocess."
             )
             raise ConservationError(msg)
-
-
-def tombstones_of(spec: SilverSpec, path: Path) -> SecondaryTable:
-    """The table of the deleted keys of a silver table, each with its sequence."""
-    keys = {key: spec.columns[key].type for key in spec.keys}
-    columns = {**keys, **_order_columns(spec), **STAMP_COLUMNS}
-    return SecondaryTable(f"silver_tombstones.{spec.name}", path, TableShape(columns, comment="Deleted keys"))
-
-
-def _order_columns(spec: SilverSpec) -> dict[str, str]:
-    return {"_sequence": sequence_type(spec), "_source_hash": "bigint"}

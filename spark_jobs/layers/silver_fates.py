@@ -13,6 +13,7 @@ from include.control.batch import BatchSources, Intent
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.merge_counts import KeyBounds, MergeCounts, fates_of, one_row
 from spark_jobs.layers.silver_source import SilverSource
+from spark_jobs.layers.silver_tables import tombstones_of, version_before
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.session import frozen
 from spark_jobs.transforms import changes as C
@@ -101,7 +102,7 @@ class SilverFates:
             return self._of_snapshot(session, rows.judged, target, intent)
         if self._spec.keeps_history:
             return self._of_events(rows, target)
-        return self._of_last_states(rows, target, self._tombstones(session))
+        return self._of_last_states(rows, target, self._tombstones(session, intent))
 
     def _of_last_states(self, rows: Rows, target: DataFrame, tombstones: DataFrame | None) -> DataFrame:
         keys = self._spec.keys
@@ -183,16 +184,16 @@ class SilverFates:
         held = read_version(session, self._path, version)
         if self._spec.keeps_history:
             held = held.where(F.col(END_AT).isNull())
-        return late_keys(events, held, self._tombstones(session), self._spec.keys)
+        return late_keys(events, held, self._tombstones(session, intent), self._spec.keys)
 
     def _state(self, target: DataFrame) -> DataFrame:
         return target.select(*self._spec.keys, *C.ORDER, CONTENT)
 
-    def _tombstones(self, session: SparkSession) -> DataFrame | None:
-        path = self._context.paths.tombstones(self._spec.table)
-        if not DeltaTable.is_deltatable(str(path)):
+    def _tombstones(self, session: SparkSession, intent: Intent) -> DataFrame | None:
+        table = tombstones_of(self._spec, self._context.paths.tombstones(self._spec.table))
+        if not DeltaTable.is_deltatable(str(table.path)):
             return None
-        return read_version(session, path, DeltaTable(str(path)).version())
+        return read_version(session, table.path, version_before(table, intent))
 
 
 def _keys_of(rows: DataFrame, keys: list[str] | tuple[str, ...]) -> DataFrame:

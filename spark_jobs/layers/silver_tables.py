@@ -1,0 +1,49 @@
+"""The Delta tables of a silver table: its own, and that of its deleted keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from include.contracts.table_spec import SilverSpec
+from include.control.batch import Intent
+from include.control.delta_log import commits_still_known, latest_version
+from spark_jobs.delta_io.secondary import SecondaryTable
+from spark_jobs.delta_io.tables import TableShape, committed_txn, shape_properties
+from spark_jobs.transforms.silver import sequence_type, start_type
+from spark_jobs.transforms.stamps import STAMP_COLUMNS
+from spark_jobs.transforms.timeline import END_AT, START_AT
+
+
+def silver_shape(spec: SilverSpec) -> TableShape:
+    """The silver table of a spec: its columns, the winning sequence of each row, and the batch that wrote it."""
+    stored = {name: spec.columns[name].type for name in spec.stored_columns}
+    history = dict.fromkeys((START_AT, END_AT), start_type(spec)) if spec.keeps_history else {}
+    return TableShape(
+        columns={**stored, **history, **_order_columns(spec), "_content_hash": "bigint", **STAMP_COLUMNS},
+        comments={name: spec.columns[name].description for name in stored},
+        partitioned_by=spec.partitioned_by,
+        properties=shape_properties(spec),
+        comment=spec.description,
+    )
+
+
+def tombstones_of(spec: SilverSpec, path: Path) -> SecondaryTable:
+    """The table of the deleted keys of a silver table, each with its sequence."""
+    keys = {key: spec.columns[key].type for key in spec.keys}
+    columns = {**keys, **_order_columns(spec), **STAMP_COLUMNS}
+    return SecondaryTable(f"silver_tombstones.{spec.name}", path, TableShape(columns, comment="Deleted keys"))
+
+
+def version_before(table: SecondaryTable, intent: Intent) -> int:
+    """The newest version of a secondary table without what a batch itself has written: it may be counted once more."""
+    newest = latest_version(table.path)
+    if committed_txn(table.path, table.app_id(intent.stream)) < intent.batch_seq:
+        return newest
+    commits = commits_still_known(table.path, None)
+    return min(
+        (commit.version - 1 for commit in commits if commit.metadata.get("token") == intent.token), default=newest
+    )
+
+
+def _order_columns(spec: SilverSpec) -> dict[str, str]:
+    return {"_sequence": sequence_type(spec), "_source_hash": "bigint"}
