@@ -40,18 +40,23 @@ from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
 
 INTERVAL_START = "_interval_start"
 
+_WITHOUT_STATISTICS = ("binary", "boolean", "array", "map", "struct")
+"""Types of which Delta knows no least and greatest value; naming such a column is an error of its own."""
+
 
 def bronze_shape(spec: BronzeSpec, origin: Mapping[str, str]) -> TableShape:
     """The bronze table of a spec: its columns, what did not fit them, and where each row came from."""
     declared = {name: column.type for name, column in spec.columns.items()}
     own = {RESCUED: "string", **origin, INTERVAL_START: "timestamp", "_ingested_at": "timestamp"}
+    columns = {**declared, **own, **STAMP_COLUMNS}
     looked_up = [name for name in (*origin, INTERVAL_START, *spec.zorder_by) if name not in spec.partitioned_by]
+    skippable = [name for name in looked_up if not columns[name].startswith(_WITHOUT_STATISTICS)]
     return TableShape(
-        columns={**declared, **own, **STAMP_COLUMNS},
+        columns=columns,
         comments={name: column.description for name, column in spec.columns.items()},
         partitioned_by=spec.partitioned_by,
         # Statistics of every column are a fifth of a large load, and nobody looks for received values in bronze.
-        properties={"delta.dataSkippingStatsColumns": ",".join(looked_up), **shape_properties(spec)},
+        properties={"delta.dataSkippingStatsColumns": ",".join(skippable), **shape_properties(spec)},
         comment=spec.description,
     )
 
