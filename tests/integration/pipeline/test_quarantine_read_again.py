@@ -95,6 +95,7 @@ def test_a_replay_is_part_of_the_snapshot_that_brought_its_row_and_of_no_later_o
     assert amounts(lakehouse) == {"o1": 1}
 
 
+@pytest.mark.faults
 def test_whenever_a_row_is_replayed_among_its_days_silver_ends_the_same(lakehouse: Lakehouse) -> None:
     days = {1: [order(1, -5, 8), order(2, -2, 8)], 2: [order(1, 7, 3, of_day=2)], 3: [order(2, 1, 1), order(3, 3, 1)]}
     ends = []
