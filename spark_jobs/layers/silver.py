@@ -87,7 +87,7 @@ class SilverMerge:
             write_once(open_session, tombstones, winner, lambda session: self._bury(session, winner))
         fates = counts.to_fates()
         self._compare_with_commit(winner, fates)
-        if self.spec.keeps_history:
+        if self.spec.keeps_history and (fates.inserted or fates.updated or fates.deleted):
             self._require_sound_periods(winner)
         if winner.intent.sources.replay:
             self._source.replays.settle(winner, fates)

@@ -107,6 +107,17 @@ def test_only_tracked_columns_begin_a_period(history: Lakehouse) -> None:
     assert periods(history, "event_seq") == [("o1", 3, 1, 4), ("o1", 4, 4, None)]
 
 
+def test_a_sequence_of_two_columns_is_a_start_of_two_columns(history: Lakehouse) -> None:
+    two = {"sequence_by": ["event_at", "event_seq"], "except_column_list": ["event_at"]}
+    state_history(history, **two, track_history_except_column_list=["event_seq"])
+    history.deliver(1, "a.json", [order(1, 5, 1, seq=1), order(1, 6, 1, seq=3)])
+    history.deliver(2, "a.json", [order(1, 7, 1, seq=2), order(1, 6, 1, seq=4)])
+    run(history, [1, 2])
+    rows = history.rows(SILVER, "amount", "event_seq", "__START_AT", "__END_AT")
+    found = [(amount, seq, start["event_seq"], (end or {}).get("event_seq")) for amount, seq, start, end in rows]
+    assert sorted(found) == [(5, 1, 1, 2), (6, 4, 3, None), (7, 2, 2, 3)]
+
+
 def test_a_null_leaves_a_column_as_it_was_whatever_the_order(history: Lakehouse) -> None:
     state_history(history, stored_as_scd_type=1, ignore_null_updates=True, except_column_list=[])
     history.deliver(1, "a.json", [order(1, 5, 1, seq=1), order(2, 7, 1)])
