@@ -23,7 +23,7 @@ from include.contracts.job_args import Job, JobArgs
 from include.contracts.job_report import JobReport
 from include.errors import SparkUnavailableError
 from include.settings import PROJECT, Settings
-from include.spark_conf import launch_conf
+from include.spark_conf import DRIVER_VARIABLES, launch_conf
 
 MASTER = "local[*]"
 _POLL_S = 0.2
@@ -178,6 +178,7 @@ def driver_environment(environment: Mapping[str, str]) -> dict[str, str]:
     # An empty SPARK_REMOTE means none to us, but a remote address to spark-submit.
     kept = {name: value for name, value in environment.items() if name != "SPARK_REMOTE" or value}
     return {
+        **DRIVER_VARIABLES,
         **kept,
         "PYTHONPATH": os.pathsep.join(paths),
         "PYSPARK_PYTHON": sys.executable,

@@ -66,6 +66,11 @@ LARGE_LOAD = 96 * 1024**2
 """Bytes of text, about a million records, from which on the second compiler pays (`benchmarks/README.md`)."""
 
 
+DRIVER_VARIABLES = {"PYDANTIC_DISABLE_PLUGINS": "__all__"}
+"""Variables of every driver's process. Millrace's models use no plugin of pydantic, and the search for one opens each
+archive on Python's path: a tenth of what a driver's Python does before it begins."""
+
+
 def launch_conf(jars: Path, master: str, text_bytes: int = 0) -> dict[str, str]:
     """All settings of a new Spark application against `master`.
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
@@ -49,15 +50,33 @@ def quarantined_of_files(quarantine: Path, winner: Winner) -> Counter[str]:
 
 
 def _written(added: Iterable[Path]) -> tuple[Counter[str], Counter[str]]:
-    """(rows, rows with a rescued value) of each landing file."""
+    """(rows, rows with a rescued value) of each landing file.
+
+    The names are read as the dictionary that they are stored by, and what was rescued only where the footer says that
+    something was: as texts, both would take a tenth of a large load.
+    """
     written, rescued = Counter[str](), Counter[str]()
     for file in added:
-        # partitioning=None: a folder such as day=2013-01-01 must not become a column.
-        rows = pq.read_table(file, columns=[SOURCE_FILE, RESCUED], partitioning=None)
-        written.update(_counts(rows[SOURCE_FILE]))
-        rescued.update(_counts(rows[SOURCE_FILE].filter(pc.is_valid(rows[RESCUED]))))
+        stored = pq.ParquetFile(file, read_dictionary=[SOURCE_FILE])
+        for group in range(stored.num_row_groups):
+            names = stored.read_row_group(group, columns=[SOURCE_FILE])[SOURCE_FILE]
+            written.update(_counts(names))
+            if not _all_null(stored.metadata.row_group(group), RESCUED):
+                values = stored.read_row_group(group, columns=[RESCUED])[RESCUED]
+                rescued.update(_counts(names.filter(pc.is_valid(values))))
     return written, rescued
 
 
-def _counts(values: object) -> dict[str, int]:
-    return {count["values"]: count["counts"] for count in pc.value_counts(values).to_pylist()}
+def _all_null(group: pq.RowGroupMetaData, column: str) -> bool:
+    """Whether the footer says that a column of the group has no value; false where it says nothing."""
+    columns = (group.column(index) for index in range(group.num_columns))
+    (stated,) = (found.statistics for found in columns if found.path_in_schema == column)
+    return stated is not None and stated.has_null_count and bool(stated.null_count == group.num_rows)
+
+
+def _counts(names: pa.ChunkedArray) -> dict[str, int]:
+    found = Counter[str]()
+    for chunk in names.chunks:
+        for count in pc.value_counts(chunk.indices).to_pylist():
+            found[chunk.dictionary[count["values"]].as_py()] += count["counts"]
+    return found

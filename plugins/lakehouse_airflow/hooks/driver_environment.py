@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from include.settings import PROJECT
+from include.spark_conf import DRIVER_VARIABLES
 
 CONNECT = "sc://"
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
@@ -25,7 +26,8 @@ def driver_environment(base: Mapping[str, str], master: str, extra: Mapping[str,
         master: a Spark master, or the `sc://` address of a Spark Connect server.
         extra: variables of the operator's own; they win.
     """
-    kept = {name: value for name, value in base.items() if not name.startswith(_NOT_FOR_DRIVERS)}
+    passed_on = {name: value for name, value in base.items() if not name.startswith(_NOT_FOR_DRIVERS)}
+    kept = {**DRIVER_VARIABLES, **passed_on}
     kept["PYTHONPATH"] = _first(str(PROJECT), kept.get("PYTHONPATH"))
     if master.startswith(CONNECT):
         return {**kept, "SPARK_REMOTE": master, **extra}
