@@ -16,6 +16,7 @@ from include.paths import LakehousePaths
 from include.settings import Settings
 from lakehouse_airflow.assets import announced_by, table_asset
 from lakehouse_airflow.operators.endings import error_of
+from lakehouse_airflow.operators.gate_override import way_out
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.task_result import TaskResult
 
@@ -31,7 +32,7 @@ class Verdict:
         version: the version that was judged.
         certified: the version that readers use now.
         passed: whether they may use the judged one.
-        said: when not passed, one line for the person on call.
+        said: when not passed, one line for the person on call; by whose word, when a person let it pass.
         checks: what each rule said.
     """
 
@@ -65,7 +66,8 @@ class QualityGateOperator(SparkJobOperator):
         """Judge the version that the writer left.
 
         Raises:
-            AirflowFailException: the version is refused; the first line says by what, and what readers still see.
+            AirflowFailException: the version is refused; the first line says by what, what readers still see, and how
+                a person lets it pass.
             MillraceError, AirflowException: as `SparkJobOperator.execute`, when the gate's own job ran.
         """
         interval = self.due_interval(context)
@@ -76,11 +78,13 @@ class QualityGateOperator(SparkJobOperator):
             return self._nothing(f"{self.table} has no version yet that could be judged")
         verdict = self._left_by(written) or self._judge(context, interval)
         if not verdict.passed:
-            self.log.error("%s", verdict.said)
+            said = f"{verdict.said} {way_out(self.table, verdict.version)}"
+            self.log.error("%s", said)
             for line in failures_in(verdict.checks):
                 self.log.error("%s", line)
-            raise AirflowFailException(verdict.said)
-        self.log.info("%s: version %s passed; readers use version %s", self.table, verdict.version, verdict.certified)
+            raise AirflowFailException(said)
+        how = verdict.said or "passed"
+        self.log.info("%s: version %s %s; readers use version %s", self.table, verdict.version, how, verdict.certified)
         self._announce(context, interval, verdict, written)
         return self._result(verdict, written).to_xcom()
 
@@ -109,7 +113,8 @@ class QualityGateOperator(SparkJobOperator):
         result = gates.result(self.table, written.version, spec.suite_hash)
         if result is None:
             return None
-        return Verdict(result.version, gates.certified(self.table), result.passed, result.refused, result.checks)
+        said = str(result.override) if result.override else result.refused
+        return Verdict(result.version, gates.certified(self.table), result.passed, said, result.checks)
 
     def _judge(self, context: Context, interval: Interval) -> Verdict:
         """Run the gate's own job."""
@@ -117,7 +122,8 @@ class QualityGateOperator(SparkJobOperator):
         if report.outcome is not Outcome.GATE_FAILED and (error := error_of(report, self._driver_log.path)):
             raise error from None
         passed = report.outcome is not Outcome.GATE_FAILED
-        return Verdict(report.version, report.certified_version, passed, report.message, report.checks)
+        said = "" if passed else report.message
+        return Verdict(report.version, report.certified_version, passed, said, report.checks)
 
     def _announce(self, context: Context, interval: Interval, verdict: Verdict, written: TaskResult | None) -> None:
         asset = table_asset(self.table)
@@ -146,7 +152,7 @@ class QualityGateOperator(SparkJobOperator):
     def _result(self, verdict: Verdict, written: TaskResult | None) -> TaskResult:
         return TaskResult(
             outcome=Outcome.NO_OP,
-            message=f"version {verdict.version} passed",
+            message=f"version {verdict.version} {verdict.said or 'passed'}",
             batch_seq=written.batch_seq if written else None,
             version=verdict.version,
             certified_version=verdict.certified,

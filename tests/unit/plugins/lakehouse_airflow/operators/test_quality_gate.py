@@ -104,7 +104,7 @@ def test_a_refused_version_names_expectation_table_version_and_what_readers_see(
     judge(house.root, house.spec, winner, passed=False)
     with pytest.raises(AirflowFailException) as refused:
         gate().execute(run_of(left=left(winner.version)))
-    assert str(refused.value).splitlines()[0] == (
+    assert str(refused.value).startswith(
         "bronze.orders version 2 refused: expect_table_row_count_to_be_between() observed 0; readers stay on version 1"
     )
     said = capfd.readouterr().out
@@ -128,7 +128,7 @@ def test_a_mended_spec_is_judged_anew(house: House, run_of: MakeRun) -> None:
     other_rules = house.spec.model_copy(update={"expectations": ()})
     judge(house.root, other_rules, winner)
     house.job("report(Outcome.GATE_FAILED, 'version 1 refused: expect_x()', version=1); sys.exit(14)", Job.QUALITY_GATE)
-    with pytest.raises(AirflowFailException, match=r"^version 1 refused: expect_x\(\)$"):
+    with pytest.raises(AirflowFailException, match=r"^version 1 refused: expect_x\(\)"):
         gate().execute(run_of(left=left(winner.version)))
 
 
