@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.contracts.data_docs_args import JudgedVersion
 from include.contracts.interval import Interval
 from include.contracts.job_args import Job
 from include.contracts.job_report import CheckResult
@@ -19,9 +20,12 @@ from lakehouse_airflow.operators.endings import error_of
 from lakehouse_airflow.operators.gate_override import way_out
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.task_result import TaskResult
+from lakehouse_airflow.ui.links import JUDGED, DataDocsLink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from include.contracts.table_spec import AnySpec
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class Verdict:
         passed: whether they may use the judged one.
         said: when not passed, one line for the person on call; by whose word, when a person let it pass.
         checks: what each rule said.
+        suite_hash: digest of the rules.
     """
 
     version: int | None
@@ -41,6 +46,7 @@ class Verdict:
     passed: bool
     said: str
     checks: tuple[CheckResult, ...]
+    suite_hash: str
 
 
 class QualityGateOperator(SparkJobOperator):
@@ -57,10 +63,12 @@ class QualityGateOperator(SparkJobOperator):
     """
 
     ui_color = "#c9dfc5"
+    operator_extra_links = (DataDocsLink(),)
 
     def __init__(self, *, table: str, writer_task_id: str, **kwargs: Any) -> None:
         super().__init__(job=Job.QUALITY_GATE, table=table, **kwargs)
         self.writer_task_id = writer_task_id
+        self.judged: JudgedVersion | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Judge the version that the writer left.
@@ -77,6 +85,7 @@ class QualityGateOperator(SparkJobOperator):
         if written and written.version is None:
             return self._nothing(f"{self.table} has no version yet that could be judged")
         verdict = self._left_by(written) or self._judge(context, interval)
+        self._say_what_was_judged(context, verdict)
         if not verdict.passed:
             said = f"{verdict.said} {way_out(self.table, verdict.version)}"
             self.log.error("%s", said)
@@ -87,6 +96,12 @@ class QualityGateOperator(SparkJobOperator):
         self.log.info("%s: version %s %s; readers use version %s", self.table, verdict.version, how, verdict.certified)
         self._announce(context, interval, verdict, written)
         return self._result(verdict, written).to_xcom()
+
+    def _say_what_was_judged(self, context: Context, verdict: Verdict) -> None:
+        """Leave what the Data Docs of the run are built from, however this task ends."""
+        if verdict.version is not None:
+            self.judged = JudgedVersion(table=self.table, version=verdict.version, suite_hash=verdict.suite_hash)
+            context["ti"].xcom_push(JUDGED, self.judged.model_dump())
 
     def _nothing(self, reason: str) -> dict[str, Any]:
         self.outlets = []
@@ -99,22 +114,24 @@ class QualityGateOperator(SparkJobOperator):
     def _left_by(self, written: TaskResult | None) -> Verdict | None:
         """The verdict on the written version by the rules as they are now, if there is one."""
         # Imported here: parsing a DAG file must not load the Delta reader.
-        from include.catalog import load_catalog
         from include.control.gates import Gates
 
         if written is None or written.version is None:
             return None
-        settings = Settings()
-        try:
-            spec = load_catalog(settings.tables).spec(self.table)
-        except SpecError as wrong:
-            raise AirflowFailException(str(wrong)) from None
-        gates = Gates(LakehousePaths(settings.root))
-        result = gates.result(self.table, written.version, spec.suite_hash)
+        gates, rules = Gates(LakehousePaths(Settings().root)), self._spec().suite_hash
+        result = gates.result(self.table, written.version, rules)
         if result is None:
             return None
         said = str(result.override) if result.override else result.refused
-        return Verdict(result.version, gates.certified(self.table), result.passed, said, result.checks)
+        return Verdict(result.version, gates.certified(self.table), result.passed, said, result.checks, rules)
+
+    def _spec(self) -> AnySpec:
+        from include.catalog import load_catalog
+
+        try:
+            return load_catalog(Settings().tables).spec(self.table)
+        except SpecError as wrong:
+            raise AirflowFailException(str(wrong)) from None
 
     def _judge(self, context: Context, interval: Interval) -> Verdict:
         """Run the gate's own job."""
@@ -123,7 +140,8 @@ class QualityGateOperator(SparkJobOperator):
             raise error from None
         passed = report.outcome is not Outcome.GATE_FAILED
         said = "" if passed else report.message
-        return Verdict(report.version, report.certified_version, passed, said, report.checks)
+        rules = self._spec().suite_hash
+        return Verdict(report.version, report.certified_version, passed, said, report.checks, rules)
 
     def _announce(self, context: Context, interval: Interval, verdict: Verdict, written: TaskResult | None) -> None:
         asset = table_asset(self.table)

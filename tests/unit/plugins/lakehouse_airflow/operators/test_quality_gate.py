@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.operators import quality_gate
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from lakehouse_airflow.operators.task_result import TaskResult
+from lakehouse_airflow.ui.links import JUDGED, DataDocsLink
 from tests.support.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
 
@@ -145,3 +147,28 @@ def test_a_table_without_a_version_has_nothing_to_judge(house: House, run_of: Ma
     task = gate()
     result = task.execute(run_of(left=left(None, Outcome.NO_OP)))
     assert (result["outcome"], task.outlets) == ("no_op", [])
+
+
+@pytest.mark.usefixtures("earlier_events")
+@pytest.mark.parametrize("passed", [True, False])
+def test_however_it_ends_it_says_what_was_judged_and_links_to_the_data_docs(
+    house: House, run_of: MakeRun, passed: bool
+) -> None:
+    house.deliver()
+    winner = commit_batch(house.root, house.landing, house.spec, DAY, RUN)
+    judge(house.root, house.spec, winner, passed=passed)
+    task, context = gate(), run_of(left=left(winner.version), events=events())
+    with nullcontext() if passed else pytest.raises(AirflowFailException):
+        task.execute(context)
+    told = {"table": "bronze.orders", "version": 1, "suite_hash": house.spec.suite_hash}
+    assert context["ti"].pushed == {JUDGED: told}
+    [link] = task.operator_extra_links
+    where = link.get_link(task, ti_key=SimpleNamespace(dag_id="shop", run_id=RUN))
+    assert where == "/lakehouse/data-docs/shop/scheduled__2013-01-06T00%3A00%3A00%2B00%3A00/bronze.orders"
+
+
+def test_a_gate_that_judged_nothing_links_to_nothing(house: House, run_of: MakeRun) -> None:
+    task, context = gate(), run_of(left=left(None, Outcome.NO_OP))
+    task.execute(context)
+    assert context["ti"].pushed == {}
+    assert DataDocsLink().get_link(task, ti_key=SimpleNamespace(dag_id="shop", run_id=RUN)) == ""
