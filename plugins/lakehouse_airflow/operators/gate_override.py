@@ -49,6 +49,7 @@ class RefusalOperator(BaseOperator):
             spec = load_catalog(settings.tables).spec(table)
             refusal = refusal_to_override(spec, version, paths, Gates(paths))
         except (SpecError, OverrideError) as wrong:
+            self.log.error("%s", wrong)
             raise AirflowFailException(str(wrong)) from None
         self.log.info("%s", refusal.refused)
         asked_by = getattr(context["dag_run"], "triggering_user_name", None)
@@ -88,6 +89,7 @@ class GateOverrideOperator(BaseOperator):
         try:
             result = override(load_catalog(settings.tables).spec(table), version, said, paths)
         except (SpecError, OverrideError) as wrong:
+            self.log.error("%s", wrong)
             raise AirflowFailException(str(wrong)) from None
         self.log.info("%s version %s: %s. Clear its gate, with what follows it.", table, version, result.override)
         told = _told(result, paths)
