@@ -94,7 +94,7 @@ def test_an_override_runs_by_hand_only_and_needs_a_version_a_reason_and_an_appro
     dag = dags["gate_override"]
     assert dag.timetable.can_be_scheduled is False
     assert set(dag.params.get_param("table").schema["enum"]) == NAMES
-    for name in ("version", "reason"):
+    for name in ("table", "version", "reason"):
         with pytest.raises(ParamValidationError):
             dag.params.get_param(name).resolve()
     assert dag.get_task("approve").upstream_task_ids == {"refusal"}
