@@ -39,6 +39,8 @@ def build_gate_override_dag(*, owner: str, approvers: Sequence[str] = ()) -> DAG
         doc_md=_DOC,
         schedule=None,
         catchup=False,
+        # It runs by hand alone, and then somebody waits for it: a run of a paused DAG would wait without a word.
+        is_paused_upon_creation=False,
         tags=["lakehouse", "gates"],
         default_args={"owner": owner, "retries": RETRIES, "retry_delay": RETRY_DELAY},
     ) as dag:
