@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from include.contracts.job_report import CheckResult
 from include.contracts.table_spec import AnySpec, parse_spec
@@ -233,6 +235,43 @@ def test_of_many_at_once_one_lets_it_pass(paths: LakehousePaths) -> None:
     assert len(winners) == 1
     others = [answer for answer in answers if answer not in winners]
     assert all("overridden by" in answer or "somebody else" in answer for answer in others)
+
+
+EVENTS = st.lists(
+    st.one_of(
+        st.just("append"),
+        st.tuples(st.just("judge"), st.integers(0, 5), st.booleans()),
+        st.tuples(st.just("override"), st.integers(-1, 6)),
+    ),
+    max_size=10,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(events=EVENTS)
+def test_whatever_happened_before_an_override_certifies_just_the_newest_refused_version(
+    events: list[str | tuple[str, int, bool] | tuple[str, int]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    paths = LakehousePaths(tmp_path_factory.mktemp("lake"))
+    create_table(paths.table(TABLE))
+    newest, passed, refused = 0, set[int](), set[int]()
+    for number, event in enumerate(events):
+        certified = max(passed, default=-1)
+        if event == "append":
+            newest = append(paths.table(TABLE))
+        elif event[0] == "judge" and event[1] <= newest:
+            judge(paths, event[1], passed=bool(event[2]))
+            (passed if event[2] else refused).add(event[1])
+        elif event[0] == "override":
+            standing = [version for version in refused if version > certified]
+            if standing and event[1] == max(standing):
+                assert override(SPEC, event[1], said(run_id=str(number)), paths).version == event[1]
+                passed.add(event[1])
+            else:
+                with pytest.raises(OverrideError):
+                    override(SPEC, event[1], said(run_id=str(number)), paths)
+        now = Gates(paths).last_passed(TABLE)
+        assert (-1 if now is None else now) == max(passed, default=-1) >= certified
 
 
 KILLED = """
