@@ -53,10 +53,17 @@ def refused_version(lakehouse: Settings) -> int:
     return version
 
 
-def data_docs(api: AirflowApi, run: Run, task_id: str) -> str:
-    """Where the link of a gate's task in the UI leads."""
+def links(api: AirflowApi, run: Run, task_id: str) -> dict[str, str | None]:
+    """The links of a gate's task in the UI."""
     path = f"/api/v2/dags/{run.dag_id}/dagRuns/{run.dag_run_id}/taskInstances/{task_id}/links"
-    link: str = api.get(path)["extra_links"]["Data Docs"]
+    found: dict[str, str | None] = api.get(path)["extra_links"]
+    return found
+
+
+def data_docs(api: AirflowApi, run: Run, task_id: str) -> str:
+    """Where the link to the Data Docs leads."""
+    link = links(api, run, task_id)["Data Docs"]
+    assert link is not None
     return link
 
 
@@ -88,6 +95,8 @@ def test_the_first_line_of_the_refused_gate_says_how_to_let_it_pass(
     version = refused_version(lakehouse)
     assert f"trigger the DAG gate_override for {SILVER} and version {version}" in first
     assert f"lakehouse gate override {SILVER} --version {version}" in first
+    assert links(api, refused, GATE)["Gate override"] == "/dags/gate_override"
+    assert links(api, refused, "bronze.overruled_readings_gate")["Gate override"] is None
 
 
 @pytest.mark.timeout(600)

@@ -11,8 +11,9 @@ from include.catalog import load_catalog
 from include.settings import Settings
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE
 from lakehouse_airflow.factory.defaults import RETRY_DELAY
-from lakehouse_airflow.operators.gate_override import OVERRIDE_DAG_ID, GateOverrideOperator, RefusalOperator
+from lakehouse_airflow.operators.gate_override import GateOverrideOperator, RefusalOperator
 from lakehouse_airflow.retries import RETRIES
+from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
 
 _DOC = """Lets **one** refused version of a table pass, once: readers use it from then on, and `ops.gates` keeps who
 approved it and why.

@@ -12,13 +12,12 @@ from include.errors import OverrideError, SpecError
 from include.paths import LakehousePaths
 from include.settings import Settings
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE, announced_by, table_asset
+from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from include.control.gates import GateResult
-
-OVERRIDE_DAG_ID = "gate_override"
 
 
 def way_out(table: str, version: int | None) -> str:

@@ -20,7 +20,7 @@ from lakehouse_airflow.operators.endings import error_of
 from lakehouse_airflow.operators.gate_override import way_out
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.task_result import TaskResult
-from lakehouse_airflow.ui.links import JUDGED, DataDocsLink
+from lakehouse_airflow.ui.links import JUDGED, DataDocsLink, OverrideLink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -63,12 +63,13 @@ class QualityGateOperator(SparkJobOperator):
     """
 
     ui_color = "#c9dfc5"
-    operator_extra_links = (DataDocsLink(),)
+    operator_extra_links = (DataDocsLink(), OverrideLink())
 
     def __init__(self, *, table: str, writer_task_id: str, **kwargs: Any) -> None:
         super().__init__(job=Job.QUALITY_GATE, table=table, **kwargs)
         self.writer_task_id = writer_task_id
         self.judged: JudgedVersion | None = None
+        self.has_refused = False
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Judge the version that the writer left.
@@ -87,6 +88,7 @@ class QualityGateOperator(SparkJobOperator):
         verdict = self._left_by(written) or self._judge(context, interval)
         self._say_what_was_judged(context, verdict)
         if not verdict.passed:
+            self.has_refused = True
             said = f"{verdict.said} {way_out(self.table, verdict.version)}"
             self.log.error("%s", said)
             for line in failures_in(verdict.checks):

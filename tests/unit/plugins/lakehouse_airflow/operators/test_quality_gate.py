@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.contracts.data_docs_args import JudgedVersion
 from include.contracts.job_args import Job
 from include.errors import ConflictError, Outcome
 from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.operators import quality_gate
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from lakehouse_airflow.operators.task_result import TaskResult
-from lakehouse_airflow.ui.links import JUDGED, DataDocsLink
+from lakehouse_airflow.ui.links import JUDGED
 from tests.support.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
 
@@ -162,13 +163,29 @@ def test_however_it_ends_it_says_what_was_judged_and_links_to_the_data_docs(
         task.execute(context)
     told = {"table": "bronze.orders", "version": 1, "suite_hash": house.spec.suite_hash}
     assert context["ti"].pushed == {JUDGED: told}
-    [link] = task.operator_extra_links
-    where = link.get_link(task, ti_key=SimpleNamespace(dag_id="shop", run_id=RUN))
-    assert where == "/lakehouse/data-docs/shop/scheduled__2013-01-06T00%3A00%3A00%2B00%3A00/bronze.orders"
+    assert links_of(task) == {
+        "Data Docs": "/lakehouse/data-docs/shop/scheduled__2013-01-06T00%3A00%3A00%2B00%3A00/bronze.orders",
+        "Gate override": "" if passed else "/dags/gate_override",
+    }
+
+
+def links_of(task: QualityGateOperator) -> dict[str, str]:
+    """The links of the task in the UI, as they are left when it has ended."""
+    here = SimpleNamespace(dag_id="shop", run_id=RUN)
+    return {link.name: link.get_link(task, ti_key=here) for link in task.operator_extra_links}
+
+
+def test_links_hold_below_a_path_of_airflows_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://tools.example.org/airflow/")
+    task = gate()
+    task.judged, task.has_refused = JudgedVersion(table="bronze.orders", version=1, suite_hash="s"), True
+    found = links_of(task)
+    assert found["Gate override"] == "/airflow/dags/gate_override"
+    assert found["Data Docs"].startswith("/airflow/lakehouse/data-docs/shop/")
 
 
 def test_a_gate_that_judged_nothing_links_to_nothing(house: House, run_of: MakeRun) -> None:
     task, context = gate(), run_of(left=left(None, Outcome.NO_OP))
     task.execute(context)
     assert context["ti"].pushed == {}
-    assert DataDocsLink().get_link(task, ti_key=SimpleNamespace(dag_id="shop", run_id=RUN)) == ""
+    assert set(links_of(task).values()) == {""}
