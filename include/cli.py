@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from include.cli_gate_commands import gate
 from include.cli_output import ErrorsToExitCodes
 from include.cli_quarantine_commands import quarantine
 from include.contracts.file_status import FileStatus
@@ -28,6 +29,7 @@ app = typer.Typer(
 )
 
 app.add_typer(quarantine, name="quarantine")
+app.add_typer(gate, name="gate")
 
 Domain = Annotated[str | None, typer.Option(help="The business area; may be left out where there is just one.")]
 Day = Annotated[str, typer.Option(help="A UTC day (2013-01-01), or [bold]start/end[/bold] as ISO instants.")]

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from include.contracts.row_status import PENDING
-from include.control.gates import Gates
+from include.control.gates import Gates, Override
 from include.control.quarantined import count_by_status
 from include.paths import LakehousePaths
 
@@ -26,6 +26,7 @@ class TableFacts:
         rows: rows of the newest version; None too where a file states no count.
         bytes: size of the files of the newest version.
         quarantined: rows that wait in its quarantine, neither replayed nor discarded.
+        override: by whose word the certified version may be read though the rules refused it; None where they did not.
     """
 
     table: str
@@ -34,6 +35,7 @@ class TableFacts:
     rows: int | None = None
     bytes: int | None = None
     quarantined: int | None = None
+    override: Override | None = None
 
 
 def table_facts(table: str, root: Path) -> TableFacts:
@@ -43,14 +45,16 @@ def table_facts(table: str, root: Path) -> TableFacts:
         return TableFacts(table)
     delta = DeltaTable(str(paths.table(table)))
     rows, size = _rows_and_bytes(delta)
-    standing = count_by_status(table, paths)
+    standing, gates = count_by_status(table, paths), Gates(paths)
+    overridden = gates.override_in_force(table)
     return TableFacts(
         table=table,
         version=delta.version(),
-        certified_version=Gates(paths).certified(table),
+        certified_version=gates.certified(table),
         rows=rows,
         bytes=size,
         quarantined=sum(standing[status] for status in PENDING),
+        override=overridden.override if overridden else None,
     )
 
 

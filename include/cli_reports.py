@@ -45,7 +45,7 @@ def ending(report: JobReport) -> ExitCode:
 
 def refusals(report: JobReport) -> list[CheckResult]:
     """The rules for which the gate refused the version."""
-    return [check for check in report.checks if not check.passed and check.action == "fail"]
+    return [check for check in report.checks if check.refuses]
 
 
 def report_line(report: JobReport) -> Text:

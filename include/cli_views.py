@@ -113,7 +113,8 @@ def size(byte_count: int | None) -> str:
 def _certification(facts: TableFacts) -> str:
     if facts.certified_version is None:
         return "no version is certified"
-    return "" if facts.certified_version == facts.version else "newest version is not certified"
+    newest = "" if facts.certified_version == facts.version else "newest version is not certified"
+    return "; ".join(part for part in (newest, str(facts.override) if facts.override else "") if part)
 
 
 def _reads(spec: AnySpec) -> str:

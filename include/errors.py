@@ -57,6 +57,10 @@ class BadInputError(MillraceError):
     exit_code = ExitCode.BAD_INPUT
 
 
+class OverrideError(BadInputError):
+    """Raised when a gate's refusal cannot be overridden as asked: there is none, or the version is not the newest."""
+
+
 class NotReadyError(MillraceError):
     """Raised when the source of an interval has not arrived yet; trying again later is right."""
 

@@ -46,3 +46,8 @@ class LakehousePaths:
     def reports(self) -> Path:
         """The folder of job reports."""
         return self.root / "_millrace" / "reports"
+
+    @property
+    def data_docs(self) -> Path:
+        """The folder of the pages on what the gates of each run said."""
+        return self.root / "_millrace" / "data_docs"

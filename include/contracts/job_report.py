@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from include.contracts.expectation import Action
 from include.contracts.interval import Interval
 from include.errors import ExitCode, Outcome
 
@@ -91,6 +92,7 @@ class CheckResult(BaseModel):
         unexpected_rows: how many rows fail it, where rows can.
         samples: up to five unexpected values.
         error: why the rule could not be judged; such a rule never passes.
+        overridden: whether a person let the version pass all the same.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -104,6 +106,17 @@ class CheckResult(BaseModel):
     unexpected_rows: int | None = None
     samples: tuple[Any, ...] = ()
     error: str = ""
+    overridden: bool = False
+
+    @property
+    def refuses(self) -> bool:
+        """Whether the version is refused for it.
+
+        >>> failed = CheckResult(rule="expect_column_to_exist(n)", action="fail", passed=False)
+        >>> failed.refuses, failed.model_copy(update={"overridden": True}).refuses
+        (True, False)
+        """
+        return not self.passed and self.action == Action.FAIL and not self.overridden
 
 
 class JobReport(BaseModel):

@@ -1,11 +1,13 @@
 """Gate results and certified versions, kept in `ops.gates`.
 
 A gate on version v judges every batch in (last certified, v]; the certified version never moves back. A commit that
-changes no data (OPTIMIZE) inherits the certificate of the version below it.
+changes no data (OPTIMIZE) inherits the certificate of the version below it. A person may let one refused version pass
+(`include.control.overrides`): that is one more result of it, and counts above the others.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,6 +15,7 @@ import pyarrow as pa
 from deltalake.exceptions import TableNotFoundError
 from pydantic import BaseModel, ConfigDict
 
+from include.contracts.interval import Instant
 from include.contracts.job_report import CheckResult
 from include.control.delta_log import commits_after
 from include.control.ops_table import OpsTable
@@ -28,8 +31,31 @@ GATES = pa.schema(
         ("suite_hash", pa.string()),
         ("passed", pa.bool_()),
         ("result", pa.string()),
+        ("overridden_by", pa.string()),
+        ("override_reason", pa.string()),
     ]
 )
+
+
+class Override(BaseModel):
+    """Who let a refused version pass, and why.
+
+    Attributes:
+        by: the person.
+        reason: why, in their words.
+        run_id: the Airflow run in which they did, or `cli__<time>__<random>`: the same one asks for the same override.
+        at: when.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    by: str
+    reason: str
+    run_id: str
+    at: Instant
+
+    def __str__(self) -> str:
+        return f"overridden by {self.by} at {self.at:%Y-%m-%d %H:%M} UTC: {self.reason}"
 
 
 class GateResult(BaseModel):
@@ -44,6 +70,7 @@ class GateResult(BaseModel):
         checks: what each rule said.
         batches: the batches that the verdict covers, as `<stream>/<batch_seq>`.
         refused: when not passed, one line for the person on call.
+        override: who let it pass although the rules refused it; the checks are still what the rules said.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -56,6 +83,15 @@ class GateResult(BaseModel):
     checks: tuple[CheckResult, ...] = ()
     batches: tuple[str, ...] = ()
     refused: str = ""
+    override: Override | None = None
+
+
+@dataclass(frozen=True)
+class RecordedResult:
+    """A gate result and when it was written down."""
+
+    at: datetime
+    result: GateResult
 
 
 class Gates:
@@ -67,15 +103,39 @@ class Gates:
 
     def record(self, result: GateResult) -> None:
         """Write a verdict down."""
-        named = result.model_dump(include={"table", "table_id", "version", "suite_hash", "passed"})
-        self._events.append([{**named, "recorded_at": datetime.now(UTC), "result": result.model_dump_json()}])
+        self._events.append([_event(result)])
+
+    def record_override(self, result: GateResult) -> bool:
+        """Write an override down; says whether it is the first of this version by these rules, else nothing is written.
+
+        Raises:
+            ValueError: the result is no override.
+        """
+        if result.override is None or not result.passed:
+            raise ValueError("an override is a result that passed, and says who let it")
+        key = f"override/{result.table}/{result.table_id}/{result.version}/{result.suite_hash}"
+        return self._events.append_once([_event(result)], key)
 
     def result(self, table: str, version: int, suite_hash: str) -> GateResult | None:
-        """The newest verdict on exactly this version by exactly these rules."""
+        """The newest verdict on exactly this version by exactly these rules; an override counts above all others."""
         found = [
             row for row in self._of_this_table(table) if (row["version"], row["suite_hash"]) == (version, suite_hash)
         ]
-        return GateResult.model_validate_json(found[-1]["result"]) if found else None
+        counting = [row for row in found if row["overridden_by"]] or found
+        return GateResult.model_validate_json(counting[-1]["result"]) if counting else None
+
+    def results(self, table: str) -> list[RecordedResult]:
+        """Every verdict on the table and every override, oldest first."""
+        rows = self._of_this_table(table)
+        return [RecordedResult(row["recorded_at"], GateResult.model_validate_json(row["result"])) for row in rows]
+
+    def override_in_force(self, table: str) -> GateResult | None:
+        """The override by which readers may use the version that they use, if there is one."""
+        newest = self.last_passed(table)
+        passed = [row for row in self._of_this_table(table) if row["passed"] and row["version"] == newest]
+        # A version that the rules let pass as well needs nobody's word.
+        is_a_persons_word = bool(passed) and all(row["overridden_by"] for row in passed)
+        return GateResult.model_validate_json(passed[-1]["result"]) if is_a_persons_word else None
 
     def last_passed(self, table: str) -> int | None:
         """The newest version that a gate passed."""
@@ -90,9 +150,10 @@ class Gates:
     def certified(self, table: str) -> int | None:
         """The version that readers may use: the last passed one, or a later one with the very same rows."""
         passed = self.last_passed(table)
-        return None if passed is None else self._with_the_same_rows(table, passed)
+        return None if passed is None else self.with_the_same_rows(table, passed)
 
-    def _with_the_same_rows(self, table: str, version: int) -> int:
+    def with_the_same_rows(self, table: str, version: int) -> int:
+        """The newest version that has the very rows of `version`: nothing but OPTIMIZE and the like came since."""
         for commit in commits_after(self._paths.table(table), version):
             if commit.changes_data:
                 break
@@ -105,3 +166,15 @@ class Gates:
         except TableNotFoundError:
             return []
         return self._events.events(table, table_id=this_table)
+
+
+def _event(result: GateResult) -> dict[str, Any]:
+    named = result.model_dump(include={"table", "table_id", "version", "suite_hash", "passed"})
+    said = result.override
+    return {
+        **named,
+        "recorded_at": datetime.now(UTC),
+        "result": result.model_dump_json(),
+        "overridden_by": said.by if said else None,
+        "override_reason": said.reason if said else None,
+    }

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
@@ -47,9 +47,30 @@ class OpsTable:
         """Append `events` in one commit; nothing is written for none."""
         if not events:
             return
+        self._write(self._target(), events)
+
+    @_when_another_writer_won
+    def append_once(self, events: Sequence[dict[str, Any]], key: str) -> bool:
+        """Append `events` in one commit, unless something was appended under `key` before; says whether they were.
+
+        Of several writers at the same time one wins: the commit carries `key` as Delta's application id.
+        """
+        target = self._target()
+        if isinstance(target, str):
+            target = DeltaTable.create(target, self._schema, mode="ignore", partition_by=["table"])
+        if target.transaction_version(key) is not None:
+            return False
+        self._write(target, events, CommitProperties(app_transactions=[Transaction(key, 1)]))
+        return True
+
+    def _write(
+        self, target: DeltaTable | str, events: Sequence[dict[str, Any]], told: CommitProperties | None = None
+    ) -> None:
         rows = pa.Table.from_pylist(list(events), schema=self._schema)
         # Merged: a ledger of an earlier version takes on the columns that came since.
-        write_deltalake(self._target(), rows, mode="append", schema_mode="merge", partition_by=["table"])
+        write_deltalake(
+            target, rows, mode="append", schema_mode="merge", partition_by=["table"], commit_properties=told
+        )
 
     def events(self, table: str, columns: Sequence[str] = (), **equals: str) -> list[dict[str, Any]]:
         """The events about `table` whose columns equal `equals`, oldest first; kept, so there should be few.

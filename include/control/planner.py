@@ -23,6 +23,7 @@ from include.control.landing import files_by_the_thousand, landing_of, text_byte
 from include.control.ledger import Ledger
 from include.control.matching import Matched, given_up, given_up_notes, match, split_by_age
 from include.control.offsets import count_partitions, plan_offsets, require_nothing_lost, waits_for_more
+from include.control.overrides import override_note
 from include.control.resolution import look
 from include.control.source_ranges import changed_ranges, pin_sources
 from include.paths import LakehousePaths
@@ -84,7 +85,11 @@ def advise(
         batch_seq=last.batch_seq if last else None,
         version=last.version if last else None,
         certified_version=gates.certified(spec.table),
-        notes=(*spec_change_note(spec, last), *ageing_note(spec, paths, datetime.now(UTC))),
+        notes=(
+            *spec_change_note(spec, last),
+            *override_note(spec.table, gates),
+            *ageing_note(spec, paths, datetime.now(UTC)),
+        ),
     )
     if isinstance(spec, BronzeSpec) and spec.reads_kafka:
         return _with_messages(base, spec, position, settings)

@@ -21,6 +21,9 @@ MAY_PROPOSE_COLUMNS = AssetAlias(name="proposed_columns", group="ops")
 REPLAYED_TABLE = AssetAlias(name="replayed_table", group="ops")
 """What the task of a replay has as outlet: which table it is, the form says."""
 
+OVERRIDDEN_TABLE = AssetAlias(name="overridden_table", group="ops")
+"""What the task of a gate override has as outlet: which table it is, the form says."""
+
 
 def table_asset(table: str) -> Asset:
     """The asset of `<layer>.<name>`; its group in the UI is the layer.
@@ -33,11 +36,17 @@ def table_asset(table: str) -> Asset:
 
 
 def announced_by(context: Context, asset: Asset, version: int | None) -> bool:
-    """Whether the run of `context` has announced this version before: a task that was cleared runs once more."""
+    """Whether this version, of the run of `context`, was announced before.
+
+    By the run itself, since a task that was cleared runs once more; or by the override that let it pass.
+    """
     run = context["dag_run"]
     recent = InletEventsAccessor(asset_name=asset.name, asset_uri=asset.uri).ascending(False).limit(_LOOK_BACK)
+    told = [(event, event.extra or {}) for event in recent]
     return any(
-        (event.source_dag_id, event.source_run_id) == (run.dag_id, run.run_id)
-        and (event.extra or {}).get("version") == version
-        for event in recent
+        extra.get("version") == version
+        and (
+            (event.source_dag_id, event.source_run_id) == (run.dag_id, run.run_id) or extra.get("run_id") == run.run_id
+        )
+        for event, extra in told
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
+from include.control.overrides import override_note
 from include.control.planner import stream_position
 from include.errors import NotReadyError, Outcome
 from spark_jobs.layers.gate import run_gate
@@ -38,7 +39,7 @@ def run(context: JobContext) -> JobReport:
         certified_version=gate.certified,
         certified_moved=gate.moved,
         checks=gate.result.checks,
-        notes=gate.warnings,
+        notes=(*gate.warnings, *override_note(table, context.gates)),
     )
 
 

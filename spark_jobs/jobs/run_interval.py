@@ -37,7 +37,7 @@ def _run_table(args: IntervalArgs, spec: AnySpec, reports: dict[str, JobReport])
 
 
 def _may_go_on(report: JobReport) -> bool:
-    return report.exit_code is ExitCode.OK and all(check.passed or check.action == "warn" for check in report.checks)
+    return report.exit_code is ExitCode.OK and not any(check.refuses for check in report.checks)
 
 
 def _blocked(job: Job, by: list[str]) -> RunJob:

@@ -70,9 +70,12 @@ def _checks(context: JobContext, version: int) -> tuple[CheckResult, ...]:
 
 
 def _standing_refusal(context: JobContext, version: int, certified: int | None) -> str:
-    """Names the first batch since the certified version at which the table was refused, if that was an earlier one."""
-    first = context.gates.first_refused(context.spec.table, above=-1 if certified is None else certified)
+    """Names what was refused before: a version that a person let pass, or the first since the certified one."""
+    table, gates = context.spec.table, context.gates
+    let = gates.override_in_force(table)
+    said = f" Version {let.version} was {let.override}; that covers no later one." if let else ""
+    first = gates.first_refused(table, above=-1 if certified is None else certified)
     if first is None or first.version == version:
-        return ""
+        return said
     last_batch = first.batches[-1] if first.batches else "?"
-    return f" First refused at version {first.version} (batch {last_batch})."
+    return f"{said} First refused at version {first.version} (batch {last_batch})."

@@ -10,6 +10,7 @@ from include.contracts.job_report import JobReport, RowFates, total
 from include.control.ageing import ageing_note
 from include.control.batch import Stream
 from include.control.conservation import table_rows
+from include.control.overrides import override_note
 from include.control.planner import spec_change_note
 from include.errors import Outcome
 from spark_jobs.delta_io.batches import BatchRequest, BatchResult, BatchWork, BatchWriter
@@ -51,7 +52,8 @@ def _report(
 ) -> JobReport:
     spec, winner = context.spec, results[-1].winner
     waiting = ageing_note(spec, context.paths, context.now())
-    notes = (*spec_change_note(spec, results[0].previous), *(gate.warnings if gate else ()), *waiting)
+    overridden = override_note(spec.table, context.gates)
+    notes = (*spec_change_note(spec, results[0].previous), *(gate.warnings if gate else ()), *overridden, *waiting)
     did_something = [result for result in results if result.committed or result.finished]
     rows = total(result.rows for result in did_something)
     return JobReport(

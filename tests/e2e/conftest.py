@@ -72,7 +72,7 @@ def stack(new_home: Callable[[], Home], lakehouse: Settings, dags: Path) -> Iter
 def api(stack: Stack) -> Iterator[AirflowApi]:
     """A client of the stack's Airflow that has seen all DAGs."""
     with stack.api() as client:
-        for dag_id in ("flights", *trials.DOMAINS):
+        for dag_id in ("flights", "gate_override", *trials.DOMAINS):
             client.wait_for_dag(dag_id)
         yield client
 

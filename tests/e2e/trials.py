@@ -1,6 +1,7 @@
 """Small domains beside the flights, each made for one kind of trouble: their specs, DAG files and landing files.
 
 - `judged`: silver may have three rows at most, so that a fourth one makes the gate refuse it; gold stands below.
+- `overruled`: the same, and a person lets the refused version pass.
 - `hasty`: a bronze table whose tasks get ten seconds.
 - `revived`: a bronze table to load while the Spark server is dead.
 - `submitted`: bronze and silver whose jobs go through spark-submit instead of the warm server.
@@ -27,6 +28,7 @@ EVERY_15_S = "* * * * * */15"
 
 DOMAINS = {
     "judged": "",
+    "overruled": "",
     "hasty": "execution_timeout=timedelta(seconds=10)",
     "revived": "",
     "submitted": f'conn_id="{SUBMIT_CONNECTION}"',
@@ -54,6 +56,8 @@ def add_specs(tables: Path) -> None:
     refused = {AT_MOST_THREE: {"max_value": 3}, "action": "fail", "reason": "there are three sensors"}
     silver = {**_silver("judged"), "expectations": [refused]}
     write_specs(tables, _bronze("judged"), silver, _gold("judged"), domain="judged")
+    overruled = {**_silver("overruled"), "expectations": [refused]}
+    write_specs(tables, _bronze("overruled"), overruled, _gold("overruled"), domain="overruled")
     write_specs(tables, _bronze("hasty"), domain="hasty")
     write_specs(tables, _bronze("revived"), domain="revived")
     write_specs(tables, _bronze("submitted"), _silver("submitted"), domain="submitted")

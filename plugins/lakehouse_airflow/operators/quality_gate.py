@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.contracts.data_docs_args import JudgedVersion
 from include.contracts.interval import Interval
 from include.contracts.job_args import Job
 from include.contracts.job_report import CheckResult
@@ -16,11 +17,15 @@ from include.paths import LakehousePaths
 from include.settings import Settings
 from lakehouse_airflow.assets import announced_by, table_asset
 from lakehouse_airflow.operators.endings import error_of
+from lakehouse_airflow.operators.gate_override import way_out
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.task_result import TaskResult
+from lakehouse_airflow.ui.links import JUDGED, DataDocsLink, OverrideLink
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+    from include.contracts.table_spec import AnySpec
 
 
 @dataclass(frozen=True)
@@ -31,8 +36,9 @@ class Verdict:
         version: the version that was judged.
         certified: the version that readers use now.
         passed: whether they may use the judged one.
-        said: when not passed, one line for the person on call.
+        said: when not passed, one line for the person on call; by whose word, when a person let it pass.
         checks: what each rule said.
+        suite_hash: digest of the rules.
     """
 
     version: int | None
@@ -40,6 +46,7 @@ class Verdict:
     passed: bool
     said: str
     checks: tuple[CheckResult, ...]
+    suite_hash: str
 
 
 class QualityGateOperator(SparkJobOperator):
@@ -56,16 +63,20 @@ class QualityGateOperator(SparkJobOperator):
     """
 
     ui_color = "#c9dfc5"
+    operator_extra_links = (DataDocsLink(), OverrideLink())
 
     def __init__(self, *, table: str, writer_task_id: str, **kwargs: Any) -> None:
         super().__init__(job=Job.QUALITY_GATE, table=table, **kwargs)
         self.writer_task_id = writer_task_id
+        self.judged: JudgedVersion | None = None
+        self.has_refused = False
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Judge the version that the writer left.
 
         Raises:
-            AirflowFailException: the version is refused; the first line says by what, and what readers still see.
+            AirflowFailException: the version is refused; the first line says by what, what readers still see, and how
+                a person lets it pass.
             MillraceError, AirflowException: as `SparkJobOperator.execute`, when the gate's own job ran.
         """
         interval = self.due_interval(context)
@@ -75,14 +86,24 @@ class QualityGateOperator(SparkJobOperator):
         if written and written.version is None:
             return self._nothing(f"{self.table} has no version yet that could be judged")
         verdict = self._left_by(written) or self._judge(context, interval)
+        self._say_what_was_judged(context, verdict)
         if not verdict.passed:
-            self.log.error("%s", verdict.said)
+            self.has_refused = True
+            said = f"{verdict.said} {way_out(self.table, verdict.version)}"
+            self.log.error("%s", said)
             for line in failures_in(verdict.checks):
                 self.log.error("%s", line)
-            raise AirflowFailException(verdict.said)
-        self.log.info("%s: version %s passed; readers use version %s", self.table, verdict.version, verdict.certified)
+            raise AirflowFailException(said)
+        how = verdict.said or "passed"
+        self.log.info("%s: version %s %s; readers use version %s", self.table, verdict.version, how, verdict.certified)
         self._announce(context, interval, verdict, written)
         return self._result(verdict, written).to_xcom()
+
+    def _say_what_was_judged(self, context: Context, verdict: Verdict) -> None:
+        """Leave what the Data Docs of the run are built from, however this task ends."""
+        if verdict.version is not None:
+            self.judged = JudgedVersion(table=self.table, version=verdict.version, suite_hash=verdict.suite_hash)
+            context["ti"].xcom_push(JUDGED, self.judged.model_dump())
 
     def _nothing(self, reason: str) -> dict[str, Any]:
         self.outlets = []
@@ -95,21 +116,24 @@ class QualityGateOperator(SparkJobOperator):
     def _left_by(self, written: TaskResult | None) -> Verdict | None:
         """The verdict on the written version by the rules as they are now, if there is one."""
         # Imported here: parsing a DAG file must not load the Delta reader.
-        from include.catalog import load_catalog
         from include.control.gates import Gates
 
         if written is None or written.version is None:
             return None
-        settings = Settings()
-        try:
-            spec = load_catalog(settings.tables).spec(self.table)
-        except SpecError as wrong:
-            raise AirflowFailException(str(wrong)) from None
-        gates = Gates(LakehousePaths(settings.root))
-        result = gates.result(self.table, written.version, spec.suite_hash)
+        gates, rules = Gates(LakehousePaths(Settings().root)), self._spec().suite_hash
+        result = gates.result(self.table, written.version, rules)
         if result is None:
             return None
-        return Verdict(result.version, gates.certified(self.table), result.passed, result.refused, result.checks)
+        said = str(result.override) if result.override else result.refused
+        return Verdict(result.version, gates.certified(self.table), result.passed, said, result.checks, rules)
+
+    def _spec(self) -> AnySpec:
+        from include.catalog import load_catalog
+
+        try:
+            return load_catalog(Settings().tables).spec(self.table)
+        except SpecError as wrong:
+            raise AirflowFailException(str(wrong)) from None
 
     def _judge(self, context: Context, interval: Interval) -> Verdict:
         """Run the gate's own job."""
@@ -117,7 +141,9 @@ class QualityGateOperator(SparkJobOperator):
         if report.outcome is not Outcome.GATE_FAILED and (error := error_of(report, self._driver_log.path)):
             raise error from None
         passed = report.outcome is not Outcome.GATE_FAILED
-        return Verdict(report.version, report.certified_version, passed, report.message, report.checks)
+        said = "" if passed else report.message
+        rules = self._spec().suite_hash
+        return Verdict(report.version, report.certified_version, passed, said, report.checks, rules)
 
     def _announce(self, context: Context, interval: Interval, verdict: Verdict, written: TaskResult | None) -> None:
         asset = table_asset(self.table)
@@ -146,7 +172,7 @@ class QualityGateOperator(SparkJobOperator):
     def _result(self, verdict: Verdict, written: TaskResult | None) -> TaskResult:
         return TaskResult(
             outcome=Outcome.NO_OP,
-            message=f"version {verdict.version} passed",
+            message=f"version {verdict.version} {verdict.said or 'passed'}",
             batch_seq=written.batch_seq if written else None,
             version=verdict.version,
             certified_version=verdict.certified,

@@ -58,7 +58,7 @@ class QuarantineReplayOperator(SparkJobOperator):
         for row in report.details.get("rows", ()):
             self.log.info("%s would be %s: %s", row["id"], row["fate"], "; ".join(row["reasons"]) or row["received"])
         self.log.info("%s", report.message)
-        if any(not check.passed and check.action == "fail" for check in report.checks):
+        if any(check.refuses for check in report.checks):
             raise AirflowFailException(report.message)
         self._announce(context, report, interval)
         return TaskResult.of_report(report).to_xcom()

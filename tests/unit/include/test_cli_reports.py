@@ -37,6 +37,11 @@ class TestReports:
             "silver.a: refused by r(a): why (observed 3, 1,200 rows)"
         ]
 
+    def test_an_overridden_version_ends_well(self) -> None:
+        let = CheckResult(rule="r(a)", action="fail", passed=False, overridden=True)
+        assert ending(report_of("silver.a", checks=(let,))) is ExitCode.OK
+        assert list(failure_lines([report_of("silver.a", checks=(let,))])) == []
+
     def test_failures_name_the_cause_and_not_the_tables_that_waited_for_it(self) -> None:
         reports = [
             report_of("bronze.a", Outcome.BAD_INPUT, message="bronze.a: broken file", error_class="BadInputError"),

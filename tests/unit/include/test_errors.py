@@ -11,6 +11,7 @@ ENDINGS = {
     "MillraceError": (Outcome.FAILED, ExitCode.FAILED),
     "SpecError": (Outcome.BAD_INPUT, ExitCode.BAD_SPEC),
     "BadInputError": (Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
+    "OverrideError": (Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
     "NotReadyError": (Outcome.NOT_READY, ExitCode.NOT_READY),
     "ConflictError": (Outcome.CONFLICT, ExitCode.CONFLICT),
     "LeaseLostError": (Outcome.CONFLICT, ExitCode.CONFLICT),

@@ -141,3 +141,36 @@ def test_writers_that_create_and_append_at_once_lose_nothing(path: Path) -> None
     expected = sorted(f"{number}/{word}" for number in range(WRITERS) for word in range(EACH))
     assert sorted(words(OpsTable(path, EVENTS))) == expected
     assert latest_version(path) == WRITERS * EACH - 1
+
+
+def test_of_what_may_be_said_once_the_first_stays(events: OpsTable, path: Path) -> None:
+    assert events.append_once([event("silver.flights", "first")], "key")
+    assert not events.append_once([event("silver.flights", "second")], "key")
+    assert not OpsTable(path, EVENTS).append_once([event("silver.flights", "third")], "key")
+    assert events.append_once([event("silver.flights", "other")], "another key")
+    for number in range(FILES_WORTH_COMPACTING):
+        events.append([event("silver.planes", str(number))])
+    events.compact("silver.planes")
+    DeltaTable(str(path)).create_checkpoint()
+    assert not OpsTable(path, EVENTS).append_once([event("silver.flights", "fourth")], "key")
+    assert words(events) == ["first", "other"]
+
+
+def test_of_many_that_say_it_at_once_one_is_heard_and_nobody_else_is_lost(path: Path) -> None:
+    def write(number: int) -> bool:
+        events = OpsTable(path, EVENTS)
+        events.append([event("silver.flights", f"aside {number}")])
+        return events.append_once([event("silver.planes", str(number))], "key")
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        was_first = list(pool.map(write, range(WRITERS)))
+    assert sum(was_first) == 1
+    assert words(OpsTable(path, EVENTS), "silver.planes") == [str(was_first.index(True))]
+    assert len(words(OpsTable(path, EVENTS))) == WRITERS
+
+
+def test_the_first_word_may_be_one_that_is_said_once(path: Path) -> None:
+    with ThreadPoolExecutor(WRITERS) as pool:
+        said = pool.map(lambda _: OpsTable(path, EVENTS).append_once([event("silver.flights", "a")], "key"), range(8))
+        assert sum(said) == 1
+    assert words(OpsTable(path, EVENTS)) == ["a"]

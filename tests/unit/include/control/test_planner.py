@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from include.control.batch import FileFact, Stream
+from include.control.gates import Override
 from include.control.inspection import inspect
 from include.control.ledger import Ledger
 from include.control.local_landing import LocalLanding
+from include.control.overrides import override
 from include.control.planner import Advice, spec_change_note, stream_position
 from include.errors import NotReadyError, TornLogError
 from include.paths import LakehousePaths
@@ -60,6 +62,22 @@ def test_a_missing_delivery_is_not_ready(deliver: Deliver, said: Said) -> None:
 def test_an_empty_delivery_before_the_first_batch_is_no_batch(deliver: Deliver, said: Said) -> None:
     deliver("a.json").unlink()
     assert (said().nothing_new, said().message) == (False, "0 new of 0 files")
+
+
+def test_a_plan_says_by_whose_word_the_last_batch_is_read(
+    root: Path, landing: Path, deliver: Deliver, said: Said
+) -> None:
+    deliver("a.json")
+    winner = load_batch(root, BRONZE, files=loaded(landing))
+    judge(root, BRONZE, winner.version, passed=False)
+    assert (said().certified_version, said().notes) == (None, ())
+    let = Override(by="ann", reason="a holiday", run_id="cli", at=day().start)
+    override(BRONZE, winner.version, let, LakehousePaths(root))
+    assert (said().nothing_new, said().certified_version) == (True, winner.version)
+    [note] = said().notes
+    assert note.startswith(
+        "readers use version 1 of bronze.orders, overridden by ann at 2013-01-01 00:00 UTC: a holiday"
+    )
 
 
 def test_nothing_is_new_once_all_is_loaded_closed_and_judged(

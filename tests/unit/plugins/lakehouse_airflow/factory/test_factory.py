@@ -9,7 +9,7 @@ import pytest
 
 from include.contracts.job_args import Job
 from include.errors import SpecError
-from lakehouse_airflow.factory import build_domain_dag, build_maintenance_dag
+from lakehouse_airflow.factory import build_domain_dag, build_gate_override_dag, build_maintenance_dag
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from tests.support.specs import bronze_document, gold_document, silver_document, write_specs
 
@@ -87,3 +87,11 @@ def test_a_table_that_wants_no_optimize_is_only_vacuumed(tables: Path) -> None:
     assert "bronze.returns_optimize" not in jobs
     assert jobs["bronze.orders_optimize"] is Job.TABLE_OPTIMIZE
     assert dag.params["vacuum_dry_run"] is False
+
+
+@pytest.mark.usefixtures("tables")
+@pytest.mark.parametrize(("names", "asked"), [((), None), (("ann",), [{"id": "ann", "name": "ann"}])])
+def test_who_may_let_a_version_pass_can_be_limited(names: tuple[str, ...], asked: list[dict[str, str]] | None) -> None:
+    dag = build_gate_override_dag(owner="platform", approvers=names)
+    assert dag.get_task("approve").assigned_users == asked
+    assert dag.is_paused_upon_creation is False, "a run of a paused DAG would wait without a word"

@@ -106,8 +106,15 @@ def run_of() -> Callable[..., dict[str, Any]]:
             data_interval_end=run["end"],
         )
         left = given.get("left")
+        pushed: dict[str, Any] = {}
         ti = SimpleNamespace(
-            dag_id="shop", run_id=run_id, task_id="bronze.orders", try_number=1, xcom_pull=lambda task_ids: left
+            dag_id="shop",
+            run_id=run_id,
+            task_id="bronze.orders",
+            try_number=1,
+            xcom_pull=lambda task_ids: left,
+            xcom_push=pushed.__setitem__,
+            pushed=pushed,
         )
         params = {"day": given.get("day"), "reprocess": given.get("reprocess", False)}
         return {

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.contracts.data_docs_args import JudgedVersion
 from include.contracts.job_args import Job
 from include.errors import ConflictError, Outcome
 from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.operators import quality_gate
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from lakehouse_airflow.operators.task_result import TaskResult
+from lakehouse_airflow.ui.links import JUDGED
 from tests.support.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
 
@@ -104,7 +107,7 @@ def test_a_refused_version_names_expectation_table_version_and_what_readers_see(
     judge(house.root, house.spec, winner, passed=False)
     with pytest.raises(AirflowFailException) as refused:
         gate().execute(run_of(left=left(winner.version)))
-    assert str(refused.value).splitlines()[0] == (
+    assert str(refused.value).startswith(
         "bronze.orders version 2 refused: expect_table_row_count_to_be_between() observed 0; readers stay on version 1"
     )
     said = capfd.readouterr().out
@@ -128,7 +131,7 @@ def test_a_mended_spec_is_judged_anew(house: House, run_of: MakeRun) -> None:
     other_rules = house.spec.model_copy(update={"expectations": ()})
     judge(house.root, other_rules, winner)
     house.job("report(Outcome.GATE_FAILED, 'version 1 refused: expect_x()', version=1); sys.exit(14)", Job.QUALITY_GATE)
-    with pytest.raises(AirflowFailException, match=r"^version 1 refused: expect_x\(\)$"):
+    with pytest.raises(AirflowFailException, match=r"^version 1 refused: expect_x\(\)"):
         gate().execute(run_of(left=left(winner.version)))
 
 
@@ -145,3 +148,44 @@ def test_a_table_without_a_version_has_nothing_to_judge(house: House, run_of: Ma
     task = gate()
     result = task.execute(run_of(left=left(None, Outcome.NO_OP)))
     assert (result["outcome"], task.outlets) == ("no_op", [])
+
+
+@pytest.mark.usefixtures("earlier_events")
+@pytest.mark.parametrize("passed", [True, False])
+def test_however_it_ends_it_says_what_was_judged_and_links_to_the_data_docs(
+    house: House, run_of: MakeRun, passed: bool
+) -> None:
+    house.deliver()
+    winner = commit_batch(house.root, house.landing, house.spec, DAY, RUN)
+    judge(house.root, house.spec, winner, passed=passed)
+    task, context = gate(), run_of(left=left(winner.version), events=events())
+    with nullcontext() if passed else pytest.raises(AirflowFailException):
+        task.execute(context)
+    told = {"table": "bronze.orders", "version": 1, "suite_hash": house.spec.suite_hash}
+    assert context["ti"].pushed == {JUDGED: told}
+    assert links_of(task) == {
+        "Data Docs": "/lakehouse/data-docs/shop/scheduled__2013-01-06T00%3A00%3A00%2B00%3A00/bronze.orders",
+        "Gate override": "" if passed else "/dags/gate_override",
+    }
+
+
+def links_of(task: QualityGateOperator) -> dict[str, str]:
+    """The links of the task in the UI, as they are left when it has ended."""
+    here = SimpleNamespace(dag_id="shop", run_id=RUN)
+    return {link.name: link.get_link(task, ti_key=here) for link in task.operator_extra_links}
+
+
+def test_links_hold_below_a_path_of_airflows_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://tools.example.org/airflow/")
+    task = gate()
+    task.judged, task.has_refused = JudgedVersion(table="bronze.orders", version=1, suite_hash="s"), True
+    found = links_of(task)
+    assert found["Gate override"] == "/airflow/dags/gate_override"
+    assert found["Data Docs"].startswith("/airflow/lakehouse/data-docs/shop/")
+
+
+def test_a_gate_that_judged_nothing_links_to_nothing(house: House, run_of: MakeRun) -> None:
+    task, context = gate(), run_of(left=left(None, Outcome.NO_OP))
+    task.execute(context)
+    assert context["ti"].pushed == {}
+    assert set(links_of(task).values()) == {""}

@@ -1,0 +1,128 @@
+"""Lets a refused version pass where a person approves it, and tells whoever waits for the table."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from include.errors import OverrideError, SpecError
+from include.paths import LakehousePaths
+from include.settings import Settings
+from lakehouse_airflow.assets import OVERRIDDEN_TABLE, announced_by, table_asset
+from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from include.control.gates import GateResult
+
+
+def way_out(table: str, version: int | None) -> str:
+    """How a person lets this version pass, in one sentence."""
+    return (
+        f"If version {version} may be read as it is: trigger the DAG {OVERRIDE_DAG_ID} for {table} and version "
+        f"{version}, or `lakehouse gate override {table} --version {version} --reason ...`; then clear this task."
+    )
+
+
+class RefusalOperator(BaseOperator):
+    """Find the refusal that the form of the run is about, and what a person must know of it to decide."""
+
+    def execute(self, context: Context) -> dict[str, str]:
+        """The `subject` and the `body` of the question.
+
+        Raises:
+            AirflowFailException: there is no such refusal; the message says what is meant instead.
+        """
+        # Imported here: parsing a DAG file must not load the Delta reader.
+        from include.catalog import load_catalog
+        from include.control.gates import Gates
+        from include.control.overrides import refusal_to_override
+
+        settings, form = Settings(), context["params"]
+        paths, table, version = LakehousePaths(settings.root), form["table"], form["version"]
+        try:
+            spec = load_catalog(settings.tables).spec(table)
+            refusal = refusal_to_override(spec, version, paths, Gates(paths))
+        except (SpecError, OverrideError) as wrong:
+            self.log.error("%s", wrong)
+            raise AirflowFailException(str(wrong)) from None
+        self.log.info("%s", refusal.refused)
+        asked_by = getattr(context["dag_run"], "triggering_user_name", None)
+        return {
+            "subject": f"Let version {version} of {table} pass, though its gate refused it?",
+            "body": question(refusal, str(form["reason"]), asked_by or "the trigger of this run"),
+        }
+
+
+class GateOverrideOperator(BaseOperator):
+    """Let the version of the form pass, in the name of the person who approved it; readers use it from then on.
+
+    :param approval_task_id: the task in which they did.
+    """
+
+    ui_color = "#e8d5e0"
+
+    def __init__(self, *, approval_task_id: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.approval_task_id = approval_task_id
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Write the override down, and emit the table's asset event.
+
+        Raises:
+            AirflowFailException: nobody approved it; or there is no such refusal any more.
+        """
+        from include.catalog import load_catalog
+        from include.control.gates import Override
+        from include.control.overrides import override
+
+        settings, form = Settings(), context["params"]
+        table, version, paths = form["table"], form["version"], LakehousePaths(settings.root)
+        said = Override(
+            by=self._approved_by(context), reason=form["reason"], run_id=context["run_id"], at=datetime.now(UTC)
+        )
+        try:
+            result = override(load_catalog(settings.tables).spec(table), version, said, paths)
+        except (SpecError, OverrideError) as wrong:
+            self.log.error("%s", wrong)
+            raise AirflowFailException(str(wrong)) from None
+        self.log.info("%s version %s: %s. Clear its gate, with what follows it.", table, version, result.override)
+        told = _told(result, paths)
+        if not announced_by(context, table_asset(table), version):
+            context["outlet_events"][OVERRIDDEN_TABLE].add(table_asset(table), extra=told)
+        return told
+
+    def _approved_by(self, context: Context) -> str:
+        answer = context["ti"].xcom_pull(task_ids=self.approval_task_id) or {}
+        who = (answer.get("responded_by_user") or {}).get("name")
+        if not who:
+            raise AirflowFailException("Nobody approved this: an override is a person's. Trigger the DAG again.")
+        return str(who)
+
+
+def question(refusal: GateResult, reason: str, asked_by: str) -> str:
+    """What a person reads before they decide, as Markdown."""
+    failed = [f"- `{check.rule}`: {check.reason or 'no reason stated'}" for check in refusal.checks if check.refuses]
+    parts = (
+        refusal.refused,
+        "These rules refuse it:\n\n" + "\n".join(failed),
+        f"Why it may be read all the same, says {asked_by}: **{reason}**",
+        "**Approve**: readers and the tables that read this one use this version from now on; your name and the reason "
+        "stay with it. Later versions are judged by the rules again. Clear the gate's task afterwards, with what "
+        "follows it. **Reject**: everything stays as it is.",
+    )
+    return "\n\n".join(parts)
+
+
+def _told(result: GateResult, paths: LakehousePaths) -> dict[str, Any]:
+    """What the asset event says: as that of a gate that passed, and by whose word."""
+    from include.control.delta_log import read_commit
+
+    commit = read_commit(paths.table(result.table), result.version)
+    batch = commit.metadata if commit else {}
+    said = {key: batch.get(key) for key in ("interval_start", "interval_end", "batch_seq", "run_id")}
+    return {**said, "version": result.version, "overridden": str(result.override)}

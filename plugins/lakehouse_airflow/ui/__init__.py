@@ -1,0 +1,1 @@
+"""What Millrace adds to Airflow's web server: the pages behind its links."""

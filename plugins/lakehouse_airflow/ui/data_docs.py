@@ -1,0 +1,111 @@
+"""Serves the Data Docs of a run: built when somebody opens them, from what the run's gates have recorded.
+
+A process of its own builds them, for Great Expectations takes seconds to import and hundreds of megabytes. Who may read
+the logs of a DAG's tasks may read its pages. Values of tables are in them, so they may neither run a script nor load
+anything from elsewhere.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+from airflow.api_fastapi.common.db.common import SessionDep
+from airflow.api_fastapi.core_api.security import requires_access_dag
+from airflow.models.xcom import XComModel
+from fastapi import Depends, FastAPI, HTTPException
+from fastapi.responses import FileResponse, RedirectResponse
+from starlette import status
+
+from include.contracts.data_docs_args import DataDocsArgs, JudgedVersion
+from include.paths import LakehousePaths
+from include.settings import PROJECT, Settings
+from lakehouse_airflow.ui.links import JUDGED
+
+log = logging.getLogger(__name__)
+
+BUILDER = "spark_jobs.jobs.data_docs"
+PATIENCE_S = 180
+
+_SAFE = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'self'",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "private, no-cache",
+}
+_TYPES = {".html": "text/html", ".css": "text/css"}
+
+app = FastAPI(
+    title="Millrace",
+    docs_url=None,
+    redoc_url=None,
+    openapi_url=None,
+    dependencies=[Depends(requires_access_dag("GET", DagAccessEntity.TASK_LOGS))],
+)
+
+
+@app.get("/data-docs/{dag_id}/{run_id}/{table}")
+def open_page(dag_id: str, run_id: str, table: str, session: SessionDep) -> RedirectResponse:
+    """Build the run's pages, unless they are as its gates left it, and lead to that of the table.
+
+    Raises:
+        HTTPException: 404 where no gate of the run has judged the table, 500 where the pages could not be built.
+    """
+    judged = judged_in(dag_id, run_id, session)
+    if table not in {one.table for one in judged}:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, f"no gate of run {run_id} of {dag_id} has judged {table}")
+    settings = Settings()
+    folder = run_folder(dag_id, run_id, settings.root.resolve())
+    name = _built(DataDocsArgs(root=settings.root.resolve(), folder=folder, run_id=run_id, judged=judged))
+    return RedirectResponse(f"pages/{name}/{table}.html")
+
+
+@app.get("/data-docs/{dag_id}/{run_id}/pages/{name}/{page}")
+def read_page(dag_id: str, run_id: str, name: str, page: str) -> FileResponse:
+    """One page that was built, or its style sheet.
+
+    Raises:
+        HTTPException: 404 where there is none of that name.
+    """
+    folder = run_folder(dag_id, run_id, Settings().root.resolve())
+    file = (folder / name / page).resolve()
+    if file.parent.parent != folder or file.suffix not in _TYPES or not file.is_file():
+        raise HTTPException(status.HTTP_404_NOT_FOUND, "there is no such page: open the gate's link Data Docs again")
+    return FileResponse(file, media_type=_TYPES[file.suffix], headers=_SAFE)
+
+
+def run_folder(dag_id: str, run_id: str, root: Path) -> Path:
+    """Where the pages of a run are kept, below `root`; no name leads out of it."""
+    dag, run = (quote(name, safe=":+") for name in (dag_id, run_id))
+    return LakehousePaths(root).data_docs / f"dag={dag}" / f"run={run}"
+
+
+def judged_in(dag_id: str, run_id: str, session: SessionDep) -> tuple[JudgedVersion, ...]:
+    """What the gates of a run have decided about, by their tables."""
+    left = session.execute(
+        XComModel.get_many(key=JUDGED, run_id=run_id, dag_ids=dag_id).with_only_columns(XComModel.value)
+    )
+    judged = [JudgedVersion.model_validate(XComModel.deserialize_value(row)) for row in left]
+    return tuple(sorted(judged, key=lambda one: one.table))
+
+
+def _built(args: DataDocsArgs) -> str:
+    """The name of the folder that holds the pages."""
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT), "GX_ANALYTICS_ENABLED": "False"}
+    command = [sys.executable, "-m", BUILDER, *args.to_argv()]
+    try:
+        built = subprocess.run(
+            command, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=PATIENCE_S, check=True
+        )
+    except subprocess.SubprocessError as error:
+        log.error("The Data Docs of %s could not be built: %s\n%s", args.run_id, error, error.stderr)
+        said = (error.stderr or str(error)).strip().splitlines()[-1]
+        raise HTTPException(
+            status.HTTP_500_INTERNAL_SERVER_ERROR, f"The Data Docs could not be built: {said}"
+        ) from None
+    return built.stdout.strip()

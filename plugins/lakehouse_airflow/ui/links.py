@@ -1,0 +1,48 @@
+"""Links of tasks in Airflow's UI, to the pages that Millrace serves there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlparse
+
+from airflow.sdk import BaseOperatorLink
+from airflow.sdk.configuration import conf
+
+if TYPE_CHECKING:
+    from airflow.sdk.types import TaskInstanceKey
+
+URL_PREFIX = "/lakehouse"
+JUDGED = "judged"
+"""The XCom in which a gate's task says which version it decided about."""
+
+OVERRIDE_DAG_ID = "gate_override"
+
+
+class DataDocsLink(BaseOperatorLink):
+    """From a gate's task to the Data Docs of its run, opened at its table."""
+
+    name = "Data Docs"
+
+    def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
+        """Where they are; empty where the task decided about no version.
+
+        It is a path, so that it holds under whatever name a person reaches Airflow.
+        """
+        if operator.judged is None:
+            return ""
+        return _path(f"{URL_PREFIX}/data-docs", ti_key.dag_id, ti_key.run_id, operator.judged.table)
+
+
+class OverrideLink(BaseOperatorLink):
+    """From the task of a gate that refused a version to the DAG that lets it pass."""
+
+    name = "Gate override"
+
+    def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
+        """Where it is; empty where nothing was refused."""
+        return _path("/dags", OVERRIDE_DAG_ID) if operator.has_refused else ""
+
+
+def _path(place: str, *names: str) -> str:
+    below = urlparse(conf.get("api", "base_url", fallback="")).path.rstrip("/")
+    return "/".join((f"{below}{place}", *(quote(name, safe="") for name in names)))

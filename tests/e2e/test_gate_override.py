@@ -1,0 +1,190 @@
+"""A refused version in a real Airflow: its Data Docs, and a person who lets it pass."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from embedded.airflow import USER, password
+from embedded.airflow_api import AirflowApi, Run
+from embedded.stack import Stack
+from include.cli_facts import table_facts
+from include.settings import Settings
+from tests.e2e import trials
+from tests.e2e.days import FIRST, PATIENCE_S, SECOND, THIRD, RunDay
+from tests.e2e.waiting import wait_for
+
+SILVER, GOLD = "silver.overruled_readings", "gold.overruled_totals"
+GATE = f"{SILVER}_gate"
+DAG_ID = "gate_override"
+READING_S = 3
+"""A person reads first. Airflow 3.3 fails a task that is answered while its process is still ending."""
+
+
+@pytest.fixture(scope="module")
+def refused(api: AirflowApi, start_day: RunDay, lakehouse: Settings) -> Run:
+    """The second day of the domain, whose silver version was refused."""
+    trials.deliver(lakehouse.landing, "overruled", FIRST, [("a", 1), ("b", 2)])
+    assert api.wait_for_run(start_day("overruled", FIRST), PATIENCE_S).state == "success"
+    trials.deliver(lakehouse.landing, "overruled", SECOND, [("c", 3), ("d", 4)])
+    run = api.wait_for_run(start_day("overruled", SECOND), PATIENCE_S)
+    assert run.state == "failed"
+    return run
+
+
+@pytest.fixture(scope="module")
+def browser(stack: Stack) -> Iterator[httpx.Client]:
+    """Somebody who is logged in as the UI logs them in: by a cookie."""
+    login = {"username": USER, "password": password(stack.home)}
+    token = httpx.post(f"{stack.address.url}/auth/token", json=login).json()["access_token"]
+    with httpx.Client(
+        base_url=stack.address.url, cookies={"_token": token}, follow_redirects=True, timeout=200
+    ) as client:
+        yield client
+
+
+def refused_version(lakehouse: Settings) -> int:
+    version = table_facts(SILVER, lakehouse.root).version
+    assert version is not None
+    return version
+
+
+def links(api: AirflowApi, run: Run, task_id: str) -> dict[str, str | None]:
+    """The links of a gate's task in the UI."""
+    path = f"/api/v2/dags/{run.dag_id}/dagRuns/{run.dag_run_id}/taskInstances/{task_id}/links"
+    found: dict[str, str | None] = api.get(path)["extra_links"]
+    return found
+
+
+def data_docs(api: AirflowApi, run: Run, task_id: str) -> str:
+    """Where the link to the Data Docs leads."""
+    link = links(api, run, task_id)["Data Docs"]
+    assert link is not None
+    return link
+
+
+def ask(api: AirflowApi, version: int) -> Run:
+    return api.trigger(DAG_ID, {"table": SILVER, "version": version, "reason": "a holiday"})
+
+
+def answer(api: AirflowApi, run: Run, option: str) -> dict[str, Any]:
+    """Answer the question of a run; gives it back as the UI shows it."""
+    open_ones = f"/api/v2/dags/{DAG_ID}/dagRuns/{run.dag_run_id}/hitlDetails"
+    question: dict[str, Any] = wait_for(lambda: (api.get(open_ones)["hitl_details"] or [None])[0])
+    time.sleep(READING_S)
+    place = f"/api/v2/dags/{DAG_ID}/dagRuns/{run.dag_run_id}/taskInstances/approve/-1/hitlDetails"
+    api.ask("PATCH", place, json={"chosen_options": [option], "params_input": {}})
+    return question
+
+
+def versions_told(api: AirflowApi) -> list[int]:
+    """The versions of the silver table of which other DAGs were told."""
+    events = api.get("/api/v2/assets/events", limit=1000, name_pattern=SILVER)["asset_events"]
+    return [event["extra"]["version"] for event in events if event["name"] == SILVER]
+
+
+@pytest.mark.timeout(600)
+def test_the_first_line_of_the_refused_gate_says_how_to_let_it_pass(
+    api: AirflowApi, refused: Run, lakehouse: Settings
+) -> None:
+    first, *_ = api.log(api.task(refused, GATE))
+    version = refused_version(lakehouse)
+    assert f"trigger the DAG gate_override for {SILVER} and version {version}" in first
+    assert f"lakehouse gate override {SILVER} --version {version}" in first
+    assert links(api, refused, GATE)["Gate override"] == "/dags/gate_override"
+    assert links(api, refused, "bronze.overruled_readings_gate")["Gate override"] is None
+
+
+@pytest.mark.timeout(600)
+def test_its_data_docs_are_one_click_away_for_whoever_is_logged_in(
+    api: AirflowApi, refused: Run, browser: httpx.Client
+) -> None:
+    link = data_docs(api, refused, GATE)
+    page = browser.get(link)
+    assert page.status_code == httpx.codes.OK, page.text
+    assert page.headers["content-type"].startswith("text/html")
+    for part in (SILVER, "there are three sensors", "Must have less than or equal to", "Failed"):
+        assert part in page.text
+    listed = browser.get(str(page.url).rpartition("/")[0] + "/index.html").text
+    assert all(f"{table}.html" in listed for table in ("bronze.overruled_readings", SILVER))
+    assert browser.get(str(page.url).rpartition("/")[0] + "/bootstrap.min.css").status_code == httpx.codes.OK
+    assert browser.get(link).url == page.url, "built once"
+    assert browser.get(link.replace(SILVER, GOLD)).status_code == httpx.codes.NOT_FOUND, "it was not judged"
+
+
+@pytest.mark.timeout(600)
+def test_nobody_else_sees_them(api: AirflowApi, refused: Run, browser: httpx.Client) -> None:
+    link = data_docs(api, refused, GATE)
+    page = str(browser.get(link).url)
+    for url in (link, page):
+        stranger = httpx.get(str(browser.base_url.join(url)))
+        assert stranger.status_code == httpx.codes.UNAUTHORIZED
+        assert "three sensors" not in stranger.text
+    above = page.rpartition("/")[0]
+    for evil in ("..%2f..%2f..%2f..%2freports", "%2e%2e/%2e%2e/lock", "..%5clock"):
+        assert browser.get(f"{above}/{evil}").status_code == httpx.codes.NOT_FOUND
+
+
+@pytest.mark.timeout(600)
+def test_a_version_that_cannot_be_overridden_is_not_asked_about(
+    api: AirflowApi, refused: Run, lakehouse: Settings
+) -> None:
+    run = api.wait_for_run(ask(api, refused_version(lakehouse) - 1), PATIENCE_S)
+    assert (refused.state, run.state) == ("failed", "failed")
+    states = {task.task_id: (task.state, task.try_number) for task in api.tasks(DAG_ID, run.dag_run_id)}
+    assert states == {"refusal": ("failed", 1), "approve": ("upstream_failed", 0), "override": ("upstream_failed", 0)}
+    assert "passed its gate: there is nothing to override" in "\n".join(api.log(api.task(run, "refusal")))
+
+
+@pytest.mark.timeout(600)
+def test_after_a_rejection_everything_stays_as_it_is(api: AirflowApi, refused: Run, lakehouse: Settings) -> None:
+    before = table_facts(SILVER, lakehouse.root)
+    run = ask(api, refused_version(lakehouse))
+    answer(api, run, "Reject")
+    assert api.wait_for_run(run, PATIENCE_S).state == "success"
+    assert api.task(run, "override").state == "skipped"
+    assert table_facts(SILVER, lakehouse.root) == before
+    assert refused.state == "failed"
+
+
+@pytest.mark.timeout(600)
+def test_an_approved_version_is_read_told_of_once_and_passes_its_gate(
+    api: AirflowApi, refused: Run, lakehouse: Settings, browser: httpx.Client
+) -> None:
+    version, before = refused_version(lakehouse), data_docs(api, refused, GATE)
+    assert version not in versions_told(api)
+    run = ask(api, version)
+    question = answer(api, run, "Approve")
+    assert question["subject"] == f"Let version {version} of {SILVER} pass, though its gate refused it?"
+    assert "there are three sensors" in question["body"]
+    assert "**a holiday**" in question["body"]
+    assert api.wait_for_run(run, PATIENCE_S).state == "success"
+    facts = table_facts(SILVER, lakehouse.root)
+    assert (facts.certified_version, facts.override is not None and facts.override.by) == (version, USER)
+    assert versions_told(api).count(version) == 1
+
+    api.clear(refused, GATE)
+    assert api.wait_for_run(refused, PATIENCE_S).state == "success"
+    assert api.task(refused, f"{GOLD}_gate").state == "success"
+    assert table_facts(GOLD, lakehouse.root).rows == 4
+    assert versions_told(api).count(version) == 1, "nobody is told twice"
+    assert f"version {version} overridden by {USER}" in "\n".join(api.log(api.task(refused, GATE)))
+    assert f"overridden by {USER}" in browser.get(before).text
+    assert f"{GOLD}.html" in browser.get(str(browser.get(before).url).rpartition("/")[0] + "/index.html").text
+
+
+@pytest.mark.timeout(600)
+def test_the_next_version_is_judged_by_the_rules_again(
+    api: AirflowApi, refused: Run, start_day: RunDay, lakehouse: Settings
+) -> None:
+    overridden = table_facts(SILVER, lakehouse.root).certified_version
+    trials.deliver(lakehouse.landing, "overruled", THIRD, [("e", 5)])
+    run = api.wait_for_run(start_day("overruled", THIRD), PATIENCE_S)
+    assert (refused.dag_id, run.state) == (run.dag_id, "failed")
+    first, *_ = api.log(api.task(run, GATE))
+    assert f"Version {overridden} was overridden by {USER}" in first
+    assert table_facts(SILVER, lakehouse.root).certified_version == overridden

@@ -1,0 +1,168 @@
+"""A person is asked about one refused version, and what they say is written down once and told once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from include.control.batch import Winner
+from include.control.gates import Gates
+from include.paths import LakehousePaths
+from lakehouse_airflow.assets import OVERRIDDEN_TABLE, table_asset
+from lakehouse_airflow.operators import gate_override, quality_gate
+from lakehouse_airflow.operators.gate_override import GateOverrideOperator, RefusalOperator
+from lakehouse_airflow.operators.quality_gate import QualityGateOperator
+from lakehouse_airflow.operators.task_result import TaskResult
+from tests.support.small_lake import commit_batch, judge
+from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
+
+MakeRun = Callable[..., dict[str, Any]]
+ORDERS = "bronze.orders"
+RUN, OVERRIDE_RUN = "scheduled__2013-01-06T00:00:00+00:00", "manual__2013-01-07T09:00:00+00:00"
+ANN = {"responded_by_user": {"id": "1", "name": "ann"}}
+
+
+@pytest.fixture
+def refused(house: House) -> Winner:
+    """Version 1 passed; version 2, which the run RUN made, was refused."""
+    for name, passed in (("a.json", True), ("b.json", False)):
+        house.deliver(name)
+        winner = commit_batch(house.root, house.landing, house.spec, DAY, RUN)
+        judge(house.root, house.spec, winner, passed=passed)
+    return winner
+
+
+@pytest.fixture
+def announced(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """The versions that were announced before, as Airflow's database would say."""
+    versions: set[int] = set()
+    for module in (gate_override, quality_gate):
+        monkeypatch.setattr(module, "announced_by", lambda context, asset, version: version in versions)
+    return versions
+
+
+@pytest.fixture
+def asked(run_of: MakeRun) -> Callable[..., dict[str, Any]]:
+    """The context of a run whose form says this."""
+    told: list[tuple[Any, Any]] = []
+    events = {OVERRIDDEN_TABLE: SimpleNamespace(add=lambda asset, extra: told.append((asset, extra)))}
+
+    def make(answer: dict[str, Any] | None = ANN, run_id: str = OVERRIDE_RUN, **said: Any) -> dict[str, Any]:
+        context = run_of(run_id, run_type="manual", left=answer, events=events)
+        context["dag_run"].triggering_user_name = "bob"
+        form = {"table": ORDERS, "version": 2, "reason": "a holiday", **said}
+        return {**context, "params": form, "told": told}
+
+    return make
+
+
+def override(context: dict[str, Any]) -> dict[str, Any]:
+    return GateOverrideOperator(task_id="override", approval_task_id="approve").execute(context)
+
+
+@pytest.mark.usefixtures("refused")
+def test_the_question_says_version_rules_reason_and_what_an_answer_does(
+    asked: Callable[..., dict[str, Any]],
+) -> None:
+    question = RefusalOperator(task_id="refusal").execute(asked())
+    assert question["subject"] == "Let version 2 of bronze.orders pass, though its gate refused it?"
+    for part in ("`expect_table_row_count_to_be_between()`: no empty days", "says bob: **a holiday**", "**Reject**"):
+        assert part in question["body"]
+
+
+@pytest.mark.usefixtures("refused")
+def test_what_cannot_be_overridden_is_not_asked_about(asked: Callable[..., dict[str, Any]]) -> None:
+    for form, reason in (({"version": 1}, "passed its gate"), ({"version": 9}, "has no version 9")):
+        with pytest.raises(AirflowFailException, match=reason):
+            RefusalOperator(task_id="refusal").execute(asked(**form))
+
+
+@pytest.mark.usefixtures("announced")
+def test_an_approved_version_is_certified_in_the_name_of_who_approved_it_and_announced(
+    house: House, asked: Callable[..., dict[str, Any]], refused: Winner
+) -> None:
+    context = asked()
+    override(context)
+    gates = Gates(LakehousePaths(house.root))
+    assert gates.certified(ORDERS) == refused.version == 2
+    let = gates.override_in_force(ORDERS)
+    assert let is not None
+    assert let.override is not None
+    assert (let.override.by, let.override.reason, let.override.run_id) == ("ann", "a holiday", OVERRIDE_RUN)
+    [(asset, extra)] = context["told"]
+    assert asset == table_asset(ORDERS)
+    assert extra == {
+        "interval_start": "2013-01-05T00:00:00Z",
+        "interval_end": "2013-01-06T00:00:00Z",
+        "batch_seq": 2,
+        "run_id": RUN,
+        "version": 2,
+        "overridden": str(let.override),
+    }
+
+
+@pytest.mark.usefixtures("refused")
+def test_a_task_that_died_after_it_wrote_tells_of_it_when_tried_again(
+    house: House, asked: Callable[..., dict[str, Any]], announced: set[int]
+) -> None:
+    override(asked())
+    context = asked()
+    override(context)
+    assert len(context["told"]) == 2, "the first try ended before its event was made"
+    announced.add(2)
+    override(context)
+    assert len(context["told"]) == 2
+    results = Gates(LakehousePaths(house.root)).results(ORDERS)
+    assert sum(1 for one in results if one.result.override) == 1
+
+
+@pytest.mark.usefixtures("refused", "announced")
+def test_a_second_run_says_who_was_first(asked: Callable[..., dict[str, Any]]) -> None:
+    override(asked())
+    with pytest.raises(AirflowFailException, match=r"version 2 was overridden by ann at .*: a holiday"):
+        override(asked(run_id="manual__2"))
+
+
+@pytest.mark.usefixtures("announced")
+def test_a_version_that_was_overtaken_while_the_question_stood_open_is_left_alone(
+    house: House, asked: Callable[..., dict[str, Any]], refused: Winner
+) -> None:
+    RefusalOperator(task_id="refusal").execute(asked())
+    house.deliver("c.json")
+    later = commit_batch(house.root, house.landing, house.spec, DAY, "the next run")
+    judge(house.root, house.spec, later)
+    with pytest.raises(AirflowFailException, match="readers use version 3, a later one than 2"):
+        override(asked())
+    assert Gates(LakehousePaths(house.root)).certified(ORDERS) == later.version > refused.version
+
+
+@pytest.mark.usefixtures("refused")
+@pytest.mark.parametrize("answer", [None, {"responded_by_user": None}])
+def test_nobody_is_no_person(house: House, asked: Callable[..., dict[str, Any]], answer: dict[str, Any] | None) -> None:
+    with pytest.raises(AirflowFailException, match="Nobody approved this"):
+        override(asked(answer))
+    assert Gates(LakehousePaths(house.root)).certified(ORDERS) == 1
+
+
+@pytest.mark.usefixtures("announced")
+def test_the_cleared_gate_passes_and_says_by_whose_word(
+    run_of: MakeRun, asked: Callable[..., dict[str, Any]], refused: Winner
+) -> None:
+    left = TaskResult(outcome="committed", message="", version=refused.version).to_xcom()
+    asset = table_asset(ORDERS)
+    gate = QualityGateOperator(task_id="gate", table=ORDERS, writer_task_id=ORDERS, outlets=[asset])
+    context = run_of(RUN, left=left, events={asset: SimpleNamespace(extra={})})
+    with pytest.raises(AirflowFailException) as said:
+        gate.execute(context)
+    first, *_ = str(said.value).splitlines()
+    assert first.startswith("bronze.orders version 2 refused: ")
+    assert "trigger the DAG gate_override for bronze.orders and version 2" in first
+    assert "lakehouse gate override bronze.orders --version 2 --reason ..." in first
+    override(asked())
+    result = gate.execute(context)
+    assert (result["certified_version"], gate.outlets) == (2, [asset])
+    assert result["message"].startswith("version 2 overridden by ann at ")

@@ -1,0 +1,82 @@
+"""The web pages: nothing outside a run's own folder is served, and what is served can do nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fastapi import HTTPException
+
+from include.settings import PROJECT
+from lakehouse_airflow.ui.data_docs import app, read_page, run_folder
+from lakehouse_airflow.ui.plugin import MillracePlugin
+
+DAG, RUN, NAME = "shop", "manual__2013-01-05T00:00:00+00:00", "0123456789abcdef"
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The pages of one run, and things that are none of anybody's business."""
+    monkeypatch.setenv("LAKEHOUSE_ROOT", str(tmp_path))
+    site = run_folder(DAG, RUN, tmp_path) / NAME
+    site.mkdir(parents=True)
+    for file in (site / "index.html", site / "a.json", site.parent / "lock.html", tmp_path / "secret.html"):
+        file.write_text("text")
+    (site / "link.html").symlink_to(tmp_path / "secret.html")
+    return site
+
+
+def test_a_page_is_served_so_that_it_can_run_and_load_nothing(site: Path) -> None:
+    answer = read_page(DAG, RUN, NAME, "index.html")
+    assert Path(answer.path) == site / "index.html"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "script-src" not in answer.headers["content-security-policy"]
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.usefixtures("site")
+@pytest.mark.parametrize(
+    ("name", "page"),
+    [
+        (NAME, "other.html"), (NAME, "a.json"), (NAME, "link.html"), (NAME, ".."), (NAME, "../lock.html"),
+        (NAME, "../../../../../../secret.html"), ("..", "index.html"), (".", "lock.html"), ("", "lock.html"),
+        ("../..", "secret.html"), ("/", "etc/passwd.html"), (NAME, "/etc/passwd"), (NAME, ""), (NAME, "x\\..\\y.html"),
+    ],
+)  # fmt: skip
+def test_nothing_else_is_served(name: str, page: str) -> None:
+    with pytest.raises(HTTPException) as refused:
+        read_page(DAG, RUN, name, page)
+    assert refused.value.status_code == 404
+
+
+@pytest.mark.parametrize("evil", ["..", ".", "../..", "../../../..", "/", "/etc"])
+def test_no_name_of_a_dag_or_a_run_leads_out(evil: str, tmp_path: Path) -> None:
+    below = tmp_path / "_millrace" / "data_docs"
+    for folder in (run_folder(evil, RUN, tmp_path), run_folder(DAG, evil, tmp_path)):
+        assert folder.resolve() != below
+        assert below in folder.resolve().parents
+
+
+def test_every_page_asks_who_reads_it() -> None:
+    routes = [route for route in app.routes if "data-docs" in route.path]
+    assert len(routes) == len(app.routes) == 2
+    for route in routes:
+        assert any("requires_access_dag" in part.dependency.__qualname__ for part in route.dependencies)
+
+
+def test_the_plugin_imports_no_web_framework_and_no_engine() -> None:
+    heavy = ("fastapi", "great_expectations", "pyspark", "deltalake", "pyarrow")
+    code = (
+        f"import sys, airflow.plugins_manager; before = set(sys.modules)\nimport lakehouse_airflow.ui.plugin\n"
+        f"assert not [name for name in {heavy} if name in set(sys.modules) - before]"
+    )
+    environment = {"PYTHONPATH": f"{PROJECT}:{PROJECT / 'plugins'}", "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_it_is_registered_below_a_prefix_of_its_own() -> None:
+    [entry] = MillracePlugin.fastapi_apps
+    assert (entry["url_prefix"], entry["name"]) == ("/lakehouse", "Millrace")
