@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from include.contracts.findings import together
 from include.contracts.job_args import WRITER_OF_LAYER
 from include.contracts.job_report import JobReport, RowFates, total
 from include.control.ageing import ageing_note
@@ -51,8 +52,10 @@ def _report(
 ) -> JobReport:
     spec, winner = context.spec, results[-1].winner
     waiting = ageing_note(spec, context.paths, context.now())
-    notes = (*spec_change_note(spec, results[0].previous), *(gate.warnings if gate else ()), *waiting)
     did_something = [result for result in results if result.committed or result.finished]
+    findings = together(result.findings for result in did_something)
+    warnings = gate.warnings if gate else ()
+    notes = (*spec_change_note(spec, results[0].previous), *findings.lines(spec.table), *warnings, *waiting)
     rows = total(result.rows for result in did_something)
     return JobReport(
         job=WRITER_OF_LAYER[spec.layer].value,
@@ -69,6 +72,7 @@ def _report(
         certified_version=gate.certified if gate else None,
         certified_moved=gate.moved if gate else False,
         rows=rows,
+        findings=findings,
         table_rows=table_rows(context.paths.table(spec.table), winner.version) if winner else None,
         attempts=sum(result.attempts for result in results),
         conflicts=tuple(conflict for result in results for conflict in result.conflicts),
