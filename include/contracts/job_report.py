@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from include.contracts.expectation import Action
+from include.contracts.findings import Findings
 from include.contracts.interval import Interval
 from include.errors import ExitCode, Outcome
 
@@ -138,6 +139,7 @@ class JobReport(BaseModel):
         certified_version: the table version that readers may use.
         certified_moved: whether this run moved it.
         rows: the fates of the rows.
+        findings: the refused rows by reason, and the keys whose events tie.
         table_rows: rows in the table afterwards, where known.
         attempts: how many times the batch was planned.
         conflicts: the classes of the conflicts that were met on the way.
@@ -166,6 +168,7 @@ class JobReport(BaseModel):
     certified_version: int | None = None
     certified_moved: bool = False
     rows: RowFates = RowFates()
+    findings: Findings = Findings()
     table_rows: int | None = None
     attempts: int = 0
     conflicts: tuple[str, ...] = ()

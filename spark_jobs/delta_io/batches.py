@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
 
+from include.contracts.findings import Findings
 from include.contracts.interval import Interval
 from include.contracts.job_report import FileRows, RowFates
 from include.control.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner, new_token
@@ -48,10 +49,12 @@ class Closing:
     Attributes:
         rows: the fates of its rows.
         rows_of_file: source file -> what became of its records; bronze only.
+        findings: what a person should know of its rows.
     """
 
     rows: RowFates
     rows_of_file: Mapping[str, FileRows] = field(default_factory=dict)
+    findings: Findings = field(default_factory=Findings)
 
 
 class BatchWork(Protocol):
@@ -96,6 +99,7 @@ class BatchResult:
         finished: whether this run did what a writer that died after its commit had left undone.
         previous: the batch before it.
         rows: the fates of its rows.
+        findings: what a person should know of them; nothing of a batch that was closed before.
         attempts: how often a batch was planned.
         conflicts: the conflicts that were met.
         waited_s: seconds spent waiting for the lease.
@@ -107,6 +111,7 @@ class BatchResult:
     committed: bool = False
     finished: bool = False
     rows: RowFates = field(default_factory=RowFates)
+    findings: Findings = field(default_factory=Findings)
     attempts: int = 0
     conflicts: list[str] = field(default_factory=list)
     waited_s: float = 0.0
@@ -184,7 +189,7 @@ class BatchWriter:
         winner = self._commit(intent, plan, position)
         self._ledger.record_committed([winner])
         self._result.winner, self._result.committed = winner, True
-        self._result.rows = self._close(winner)
+        self._close(winner)
         return self._result
 
     def _finish(self, last: Winner | None) -> None:
@@ -193,13 +198,16 @@ class BatchWriter:
             return
         done = self._ledger.closed(last)
         self._result.finished = done is None
-        self._result.rows = self._close(last) if done is None else done
+        if done is None:
+            self._close(last)
+        else:
+            self._result.rows = done
 
-    def _close(self, winner: Winner) -> RowFates:
+    def _close(self, winner: Winner) -> None:
         closing = self._work.close(winner)
         check_conservation(self._request.path, winner, closing.rows)
         self._ledger.record_closed(winner, closing.rows, closing.rows_of_file)
-        return closing.rows
+        self._result.rows, self._result.findings = closing.rows, closing.findings
 
     def _intent(self, position: StreamPosition, plan: BatchPlan) -> Intent:
         return Intent(

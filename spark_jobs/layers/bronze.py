@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from include.contracts.findings import Findings
 from include.contracts.job_report import RowFates
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import Intent, StreamPosition, Winner
@@ -21,11 +22,11 @@ from spark_jobs.delta_io.tables import TableShape, ensure_table, shape_propertie
 from spark_jobs.layers.bronze_records import BronzeRecords
 from spark_jobs.layers.column_drift import ColumnDrift
 from spark_jobs.layers.received_rows import received_frame, record_outcome, refused_again
+from spark_jobs.layers.refused import Dropped, dropped_by_reason, dropped_rows, quarantined_by_reason
 from spark_jobs.quality.row_rules import refusals
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.judgement import (
     accepted,
-    dropped,
     fate_counts,
     judged,
     missing_values,
@@ -129,8 +130,9 @@ class BronzeIngest:
             return self._close_replay(winner, plan, counts)
         quarantine.run(self._context.open_session, lambda session: self._refused(session, winner, plan))
         self.drift.propose(self.spec, winner)
-        rows_of_file = self.records.closed(winner, plan, counts, lambda: self._dropped_of_sources(plan))
-        return Closing(self._fates(winner, counts), rows_of_file)
+        left_out = self._left_out(plan) if counts["dropped"] else []
+        rows_of_file = self.records.closed(winner, plan, counts, left_out)
+        return Closing(self._fates(winner, counts), rows_of_file, self._findings(winner, counts, left_out))
 
     def received_schema(self, session: SparkSession) -> StructType:
         """The columns of a record before it is judged; a record that could not be parsed is in `_corrupt_record`."""
@@ -173,11 +175,14 @@ class BronzeIngest:
             deleted=removed,
         )
 
-    def _dropped_of_sources(self, plan: BatchPlan) -> dict[str, int]:
+    def _left_out(self, plan: BatchPlan) -> list[Dropped]:
         with self._context.open_session({}) as session:
-            left_out = self._judged(session, plan).where(dropped())
-            rows = left_out.groupBy(self.records.source().alias("source")).count().collect()
-        return {row["source"]: row["count"] for row in rows}
+            return dropped_rows(self._judged(session, plan), self.records.source())
+
+    def _findings(self, winner: Winner, counts: Mapping[str, int], left_out: Sequence[Dropped]) -> Findings:
+        path = self._context.paths.quarantine(self.spec.table)
+        quarantined = quarantined_by_reason(path, winner) if counts["quarantined"] else ()
+        return Findings(refused=(*quarantined, *dropped_by_reason(left_out)))
 
     def _judged(self, session: SparkSession, plan: BatchPlan) -> DataFrame:
         if replay := plan.sources.replay:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -11,6 +11,7 @@ from include.contracts.job_report import FileRows, JobReport
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import StreamPosition, Winner
 from spark_jobs.delta_io.batches import BatchPlan
+from spark_jobs.layers.refused import Dropped
 
 
 class BronzeRecords(Protocol):
@@ -74,7 +75,7 @@ class BronzeRecords(Protocol):
         """
 
     def closed(
-        self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int], dropped: Callable[[], Mapping[str, int]]
+        self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int], left_out: Sequence[Dropped]
     ) -> Mapping[str, FileRows]:
         """Do what a closed batch means to the source.
 
@@ -82,7 +83,7 @@ class BronzeRecords(Protocol):
             winner: the batch.
             plan: what it has read.
             counts: its records `read`, `quarantined` and `dropped`.
-            dropped: counts the dropped records of each source, by another Spark job.
+            left_out: the dropped ones of each source.
 
         Returns:
             Landing file -> what became of its records.

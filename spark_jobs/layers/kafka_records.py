@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from confluent_kafka import KafkaException
@@ -19,6 +19,7 @@ from include.control.offsets import OffsetPlan, Offsets, plan_offsets, require_n
 from include.errors import BadInputError
 from spark_jobs.delta_io.batches import BatchPlan
 from spark_jobs.delta_io.kafka_reads import read_messages
+from spark_jobs.layers.refused import Dropped
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.drift import drift_of
 from spark_jobs.transforms.messages import NULL_MESSAGE, origin_columns
@@ -147,7 +148,7 @@ class KafkaRecords:
             raise BadInputError(msg) from error
 
     def closed(
-        self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int], dropped: Callable[[], Mapping[str, int]]
+        self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int], left_out: Sequence[Dropped]
     ) -> Mapping[str, FileRows]:
         """Tell the brokers how far the table has read, for their lag monitors: a metric, which may fail."""
         try:

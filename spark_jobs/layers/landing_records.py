@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
@@ -23,6 +23,7 @@ from spark_jobs.delta_io.batches import BatchPlan
 from spark_jobs.delta_io.json_arrays import no_array_in
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE, read_landing, source_path
 from spark_jobs.layers.file_rows import quarantined_of_files, rows_of_files
+from spark_jobs.layers.refused import Dropped, dropped_of_sources
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.drift import drift_of
 from spark_jobs.transforms.records import with_line_position
@@ -138,15 +139,14 @@ class LandingRecords:
         return no_array_in(error), "it is not one sound JSON array; have it delivered again"
 
     def closed(
-        self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int], dropped: Callable[[], Mapping[str, int]]
+        self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int], left_out: Sequence[Dropped]
     ) -> Mapping[str, FileRows]:
         """What became of the records of each file."""
         paths, table = self._context.paths, self._spec.table
         commit = read_commit(paths.table(table), winner.version)
         added = [paths.table(table) / name for name in commit.added] if commit else []
         quarantined = quarantined_of_files(paths.quarantine(table), winner) if counts["quarantined"] else {}
-        left_out = dropped() if counts["dropped"] else {}
-        return rows_of_files([file.path for file in plan.files], added, quarantined, left_out)
+        return rows_of_files([file.path for file in plan.files], added, quarantined, dropped_of_sources(left_out))
 
     def ended(self, report: JobReport) -> JobReport:
         """The report with each file's status; the run ends as bad input if one was broken, else as not ready if one is

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from include.contracts.findings import MAX_SAMPLES, Findings, Ties
 from include.contracts.job_report import RowFates
 from include.control.delta_log import Commit
+from spark_jobs.layers.refused import dropped_by_reason, dropped_rows
 from spark_jobs.transforms import changes as C
+from spark_jobs.transforms.ties import TIED, tied_keys
 from spark_jobs.transforms.timeline import EVENTS
 
 KeyBounds = Mapping[str, str | None]
@@ -31,6 +34,7 @@ class MergeCounts:
         by_fate: rows of the outcome by fate: the latest event of each key, or its periods, and absent target rows.
         events: accepted rows by the fate of the row of the outcome that they are part of.
         deletes: how many of these rows come from a delete.
+        findings: which rows a rule dropped, and which keys tied.
     """
 
     read: int
@@ -40,11 +44,20 @@ class MergeCounts:
     by_fate: Counter[str]
     events: Counter[str]
     deletes: int
+    findings: Findings = field(default_factory=Findings)
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any], fates: tuple[Counter[str], Counter[str], int]) -> MergeCounts:
-        """From the counts over all rows and the fates of the latest ones."""
-        return cls(facts["read"], facts["quarantined"], facts["dropped"], facts["accepted"], *fates)
+    def of(cls, facts: Mapping[str, Any], judged: DataFrame, classified: DataFrame, keys: Sequence[str]) -> MergeCounts:
+        """From the counts over all rows of a batch, and its frozen frames."""
+        found = _by_fate(classified)
+        rows, events = (Counter({row["_fate"]: row[name] for row in found}) for name in ("rows", "events"))
+        findings = Findings(
+            refused=dropped_by_reason(dropped_rows(judged, F.col("_source"))) if facts["dropped"] else (),
+            ties=_ties(classified, keys) if any(row["tied"] for row in found) else Ties(),
+        )
+        deletes = sum(row["deletes"] for row in found)
+        read, quarantined, dropped, accepted = (facts[name] for name in ("read", "quarantined", "dropped", "accepted"))
+        return cls(read, quarantined, dropped, accepted, rows, events, deletes, findings)
 
     def only_inserts(self) -> bool:
         """No target row changes or goes; new rows at most."""
@@ -66,16 +79,21 @@ class MergeCounts:
         )
 
 
-def fates_of(classified: DataFrame) -> tuple[Counter[str], Counter[str], int]:
-    """(rows by `_fate`, events by `_fate`, rows that come from a delete), in one Spark job."""
+def _by_fate(classified: DataFrame) -> list[Row]:
+    """Of each `_fate`: `rows`, their `events`, how many are `deletes`, and how many are `tied`; in one Spark job."""
     facts = {
         "rows": F.count(F.lit(1)),
         "events": F.coalesce(F.sum(EVENTS), F.lit(0)),
         "deletes": F.count(F.when(F.col("_is_delete"), 1)),
+        "tied": F.count(F.when(F.col(TIED), 1)),
     }
-    found = classified.groupBy("_fate").agg(*(fact.alias(name) for name, fact in facts.items())).collect()
-    rows, events = ({row["_fate"]: row[name] for row in found} for name in ("rows", "events"))
-    return Counter(rows), Counter(events), sum(row["deletes"] for row in found)
+    return classified.groupBy("_fate").agg(*(fact.alias(name) for name, fact in facts.items())).collect()
+
+
+def _ties(classified: DataFrame, keys: Sequence[str]) -> Ties:
+    tied = tied_keys(classified, keys)
+    samples = tied.sort("said").limit(MAX_SAMPLES).collect()
+    return Ties(keys=tied.count(), samples=tuple(row["said"] for row in samples))
 
 
 def one_row(df: DataFrame) -> dict[str, Any]:

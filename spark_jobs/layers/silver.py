@@ -8,6 +8,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from include.contracts.findings import Findings, together
 from include.contracts.job_report import RowFates
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import BatchSources, Intent, StreamPosition, Winner
@@ -21,6 +22,7 @@ from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import append
 from spark_jobs.delta_io.secondary import write_once
 from spark_jobs.layers.merge_counts import MergeCounts, changed_rows, one_row
+from spark_jobs.layers.refused import quarantined_by_reason
 from spark_jobs.layers.silver_fates import SilverFates
 from spark_jobs.layers.silver_source import SilverSource
 from spark_jobs.layers.silver_tables import silver_shape, tombstones_of
@@ -91,7 +93,7 @@ class SilverMerge:
             self._require_sound_periods(winner)
         if winner.intent.sources.replay:
             self._source.replays.settle(winner, fates)
-        return Closing(fates)
+        return Closing(fates, findings=self._findings(winner, counts))
 
     def _changes(self, classified: DataFrame, intent: Intent) -> DataFrame:
         """The rows that change the target, as it stores them, and their `_fate`."""
@@ -119,6 +121,12 @@ class SilverMerge:
         follows = known and arrived and arrived[0] > known and not (replays or sources.reprocess)
         on_top = tuple(arrived) if self.spec.keeps_history and follows else ()
         return sources.model_copy(update={"snapshot_at": newest, "snapshots": on_top})
+
+    def _findings(self, winner: Winner, counts: MergeCounts) -> Findings:
+        if not counts.quarantined or winner.intent.sources.replay:  # a replay says itself what became of each row
+            return counts.findings
+        refused = quarantined_by_reason(self._context.paths.quarantine(self.spec.table), winner)
+        return together([Findings(refused=refused), counts.findings])
 
     def _count_again(self, winner: Winner) -> MergeCounts:
         """The counts of a batch whose writer died: the same rows against the version below its commit."""

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import BatchSources, Intent
 from spark_jobs.delta_io.reads import read_version
-from spark_jobs.layers.merge_counts import KeyBounds, MergeCounts, fates_of, one_row
+from spark_jobs.layers.merge_counts import KeyBounds, MergeCounts, one_row
 from spark_jobs.layers.silver_source import SilverSource
 from spark_jobs.layers.silver_tables import tombstones_of, version_before
 from spark_jobs.runtime.context import JobContext
@@ -90,7 +90,7 @@ class SilverFates:
         beyond = self._spec.snapshot or rows.anew is not None or facts["truncates"]
         bounds = {} if beyond else facts
         found = frozen(self._with_fates(session, rows, intent, version, bounds))
-        return Classified(MergeCounts.of(facts, fates_of(found)), found, bounds)
+        return Classified(MergeCounts.of(facts, rows.judged, found, self._spec.keys), found, bounds)
 
     def _with_fates(
         self, session: SparkSession, rows: Rows, intent: Intent, version: int, bounds: KeyBounds

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from include.contracts.findings import together
 from include.contracts.job_args import WRITER_OF_LAYER
 from include.contracts.job_report import JobReport, RowFates, total
 from include.control.ageing import ageing_note
@@ -51,10 +52,13 @@ def _report(
     context: JobContext, results: Sequence[BatchResult], gate: GateOutcome | None, timings: dict[str, float]
 ) -> JobReport:
     spec, winner = context.spec, results[-1].winner
+    changed = spec_change_note(spec, results[0].previous)
     waiting = ageing_note(spec, context.paths, context.now())
     overridden = override_note(spec.table, context.gates)
-    notes = (*spec_change_note(spec, results[0].previous), *(gate.warnings if gate else ()), *overridden, *waiting)
     did_something = [result for result in results if result.committed or result.finished]
+    findings = together(result.findings for result in did_something)
+    warnings = gate.warnings if gate else ()
+    notes = (*changed, *findings.lines(spec.table), *warnings, *overridden, *waiting)
     rows = total(result.rows for result in did_something)
     return JobReport(
         job=WRITER_OF_LAYER[spec.layer].value,
@@ -71,6 +75,7 @@ def _report(
         certified_version=gate.certified if gate else None,
         certified_moved=gate.moved if gate else False,
         rows=rows,
+        findings=findings,
         table_rows=table_rows(context.paths.table(spec.table), winner.version) if winner else None,
         attempts=sum(result.attempts for result in results),
         conflicts=tuple(conflict for result in results for conflict in result.conflicts),

@@ -14,6 +14,8 @@ from operator import and_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from spark_jobs.transforms.ties import DELETED, TIED, differ_at_the_newest, is_mended, left_behind
+
 ORDER = ("_sequence", "_source_hash")
 """What orders the events of one key; the hash of the event as received settles ties, whichever arrives first."""
 
@@ -34,9 +36,10 @@ def row_hash(columns: Sequence[str]) -> Column:
 
 
 def latest_per_key(df: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The greatest event of each key, with all columns of `df`."""
+    """The greatest event of each key, with all columns of `df`, and `_tied`: whether another one contends with it."""
     newest = F.max_by(F.struct(*df.columns), F.struct(*ORDER)).alias("_newest")
-    return df.groupBy(*keys).agg(newest).select("_newest.*")
+    found = df.groupBy(*keys).agg(newest, differ_at_the_newest().alias("_differ"))
+    return found.select("_newest.*", (F.col("_differ") & ~is_mended(F.col("_newest._source_hash"))).alias(TIED))
 
 
 def with_fate(
@@ -49,17 +52,18 @@ def with_fate(
     """Add `_fate` to the latest event of each key.
 
     Args:
-        latest: one row a key, with `_sequence`, `_source_hash`, `_content_hash` and `_is_delete`.
+        latest: one row a key, with `_sequence`, `_source_hash`, `_content_hash`, `_is_delete` and `_tied`.
         target: the target's keys and their `_sequence`, `_source_hash` and `_content_hash`.
         tombstones: deleted keys with `_sequence` and `_source_hash`; None where the table has no deletes.
         keys: the key columns.
         anew: true for an event that is not compared with what is known of its key; never null.
     """
     joined = join_state(latest, target, keys, "_target")
-    known = order_of("_target")
+    known, left = order_of("_target"), F.col("_target._content_hash")
     if tombstones is not None:
         joined = join_state(joined, tombstones.select(*keys, *ORDER), keys, "_tombstone")
         known = F.greatest(known, order_of("_tombstone"))
+        left = F.when(known == order_of("_tombstone"), DELETED).otherwise(left)
     mine = F.struct(*ORDER)
     exists, is_delete = F.col("_target").isNotNull(), F.col("_is_delete")
     same = (order_of("_target") == mine) & (F.col("_target._content_hash") == F.col("_content_hash"))
@@ -72,7 +76,10 @@ def with_fate(
         .when(exists, UPDATE)
         .otherwise(INSERT)
     )
-    return joined.withColumn("_fate", fate).select(*latest.columns, "_fate")
+    contends = (known["_sequence"] == F.col("_sequence")) & (left != left_behind())
+    both_delivered = ~is_mended(F.greatest(known["_source_hash"], F.col("_source_hash")))
+    tied = F.col(TIED) | F.coalesce(contends & both_delivered, F.lit(False))
+    return joined.withColumns({"_fate": fate, TIED: tied}).select(*latest.columns, "_fate")
 
 
 def with_snapshot_fate(snapshot: DataFrame, target: DataFrame, keys: Sequence[str]) -> DataFrame:

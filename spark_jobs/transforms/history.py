@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import WindowSpec
 
 from spark_jobs.transforms.changes import ABSENT, INSERT, ORDER, UNCHANGED, UPDATE, row_hash
+from spark_jobs.transforms.ties import TIED
 from spark_jobs.transforms.timeline import END_AT, EVENTS, START_AT, start_of
 
 CONTENT = "_content_hash"
@@ -32,8 +33,8 @@ def periods(
 
     Returns:
         A row a period: `columns`, `_sequence` and `_source_hash` of its last event, `_content_hash`, `__START_AT`,
-        `__END_AT`, `_events`, and `_is_delete`, whether a delete ended it. A delete that ends nothing is a row without
-        `__START_AT`.
+        `__END_AT`, `_events`, `_tied`, and `_is_delete`, whether a delete ended it. A delete that ends nothing is a
+        row without `__START_AT`.
     """
     numbered = states.withColumn("_period", F.sum(_begins(keys, tracked).cast("int")).over(_by_key(keys)))
     grouped = numbered.groupBy(*keys, "_period").agg(*_facts(states.columns))
@@ -48,6 +49,7 @@ def periods(
         F.when(is_state, ends).alias(END_AT),
         F.col("_deleted").isNotNull().alias("_is_delete"),
         EVENTS,
+        TIED,
     ).withColumn(CONTENT, row_hash(columns))
 
 
@@ -106,6 +108,7 @@ def _facts(columns: Sequence[str]) -> list[Column]:
         F.max_by(F.when(is_state, F.struct(*columns)), F.when(is_state, F.col("_sequence"))).alias("_last"),
         F.max(F.when(F.col("_is_delete"), F.col("_sequence"))).alias("_deleted"),
         F.sum(EVENTS).alias(EVENTS),
+        F.bool_or(TIED).alias(TIED),
     ]
 
 

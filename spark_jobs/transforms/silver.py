@@ -11,8 +11,7 @@ from spark_jobs.transforms.changes import row_hash
 from spark_jobs.transforms.judgement import judged, missing_values, no_refusal, refused_when
 from spark_jobs.transforms.received import FIXED, ROW_ID
 from spark_jobs.transforms.records import RESCUED
-
-_GREATEST_HASH, _MENDED_HASHES = 2**63 - 1, 2**32
+from spark_jobs.transforms.ties import GREATEST_HASH, MENDED_HASHES
 
 
 def origin(bronze: DataFrame) -> tuple[Column, Column, Column]:
@@ -56,7 +55,7 @@ def mended_rows(received: DataFrame, spec: SilverSpec) -> DataFrame:
     else its original, once a rule lets that through, could take its place. Of several such rows the order is by hash.
     """
     rows = silver_rows(received, spec, F.col(ROW_ID), F.col(FIXED))
-    last = F.lit(_GREATEST_HASH) - F.pmod("_source_hash", F.lit(_MENDED_HASHES))
+    last = F.lit(GREATEST_HASH) - F.pmod("_source_hash", F.lit(MENDED_HASHES))
     return rows.withColumn("_source_hash", F.when(F.col(FIXED), last).otherwise(F.col("_source_hash")))
 
 

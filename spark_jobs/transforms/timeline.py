@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from spark_jobs.transforms.changes import ORDER, join_state, order_of
+from spark_jobs.transforms.ties import TIED, is_mended, left_behind
 
 START_AT, END_AT = "__START_AT", "__END_AT"
 """From which sequence on a state held, and until which; null while it still does. The names are those of AutoCDC."""
@@ -23,6 +24,8 @@ EVENTS = "_events"
 
 HELD = "_held"
 """True for the target's own row, false for an event."""
+
+_LEFT = "_left"
 
 
 def late_keys(events: DataFrame, held: DataFrame, tombstones: DataFrame | None, keys: Sequence[str]) -> DataFrame:
@@ -50,25 +53,27 @@ def timeline(events: DataFrame, held: DataFrame, keys: Sequence[str], columns: S
     """One row a key and sequence: the target's own, else the event with the greatest hash.
 
     Args:
-        events: accepted rows with `columns`, `_sequence`, `_source_hash`, `_is_delete`, and as `_events` how many rows
-            of the batch each stands for.
+        events: accepted rows with `columns`, `_sequence`, `_source_hash`, `_content_hash`, `_is_delete`, and as
+            `_events` how many rows of the batch each stands for.
         held: the target's current rows of keys on whose top the events go, with `columns`, `_sequence`, `_source_hash`
             and `__START_AT`.
         keys: the key columns.
         columns: the columns that the table stores, the keys among them.
 
     Returns:
-        `columns`, `_sequence`, `_source_hash`, `_is_delete`, `_held`, `_events`, and `__START_AT` of the target's rows.
+        `columns`, `_sequence`, `_source_hash`, `_is_delete`, `_held`, `_events`, `_tied`, and `__START_AT` of the
+        target's rows.
     """
     shared = [*columns, *ORDER]
-    mine = events.select(*shared, "_is_delete", F.lit(False).alias(HELD), EVENTS)
+    mine = events.select(*shared, "_is_delete", F.lit(False).alias(HELD), EVENTS, left_behind().alias(_LEFT))
     own = {"_is_delete": F.lit(False), HELD: F.lit(True), EVENTS: F.lit(0)}
     known = held.select(*shared, START_AT, *(value.alias(name) for name, value in own.items()))
     both = mine.unionByName(known, allowMissingColumns=True)
-    wins = F.max_by(F.struct(*both.drop(EVENTS).columns), F.struct(HELD, "_source_hash")).alias("_wins")
+    wins = F.max_by(F.struct(*both.drop(EVENTS, _LEFT).columns), F.struct(HELD, "_source_hash")).alias("_wins")
     # An event that is the target's own once more stands beside it, and is counted.
     counted = F.max(EVENTS).alias(EVENTS)
-    return both.groupBy(*keys, "_sequence").agg(wins, counted).select("_wins.*", EVENTS)
+    tied = (F.min(_LEFT) != F.max(_LEFT)) & ~is_mended(F.max("_source_hash"))
+    return both.groupBy(*keys, "_sequence").agg(wins, counted, tied.alias(TIED)).select("_wins.*", EVENTS, TIED)
 
 
 def filled(states: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
@@ -86,8 +91,9 @@ def filled(states: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> Da
 
 def last_states(states: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The last row of each key of a timeline; `_events` is how many events made it what it is."""
-    newest = F.max_by(F.struct(*states.drop(EVENTS).columns), F.col("_sequence")).alias("_newest")
-    return states.groupBy(*keys).agg(newest, F.sum(EVENTS).alias(EVENTS)).select("_newest.*", EVENTS)
+    newest = F.max_by(F.struct(*states.drop(EVENTS, TIED).columns), F.col("_sequence")).alias("_newest")
+    facts = F.sum(EVENTS).alias(EVENTS), F.bool_or(TIED).alias(TIED)
+    return states.groupBy(*keys).agg(newest, *facts).select("_newest.*", EVENTS, TIED)
 
 
 def start_of(sequence: Column, columns: Sequence[str]) -> Column:

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_jobs.transforms import changes as C
+from spark_jobs.transforms.ties import GREATEST_HASH, tied_keys
 
 COLUMNS = "key string, seq int, amount int, _is_delete boolean"
 STATE = "key string, _sequence struct<seq:int>, _source_hash bigint, _content_hash bigint, amount int"
@@ -43,7 +44,9 @@ class Target:
     def merge(self, spark: SparkSession, batch: Sequence[Event]) -> None:
         latest = C.latest_per_key(with_order(spark, batch, self.factor), ["key"])
         classified = C.with_fate(latest, frame(spark, self.rows), frame(spark, self.deleted), ["key"])
-        for row in classified.collect():
+        fates = classified.collect()
+        assert {row["key"] for row in fates if row["_tied"]} == self._tied_by(batch)
+        for row in fates:
             state = (row["_sequence"]["seq"], row["_source_hash"], row["_content_hash"], row["amount"])
             self._apply(row["key"], row["_fate"], state, is_delete=row["_is_delete"])
 
@@ -55,6 +58,21 @@ class Target:
         if is_delete:
             self.deleted[key] = max(state, self.deleted.get(key, state), key=lambda known: known[:2])
         self.applied += fate in C.CHANGES
+
+    def _tied_by(self, batch: Sequence[Event]) -> set[str]:
+        """The keys whose greatest sequence leaves several states behind, in the batch or with what is known."""
+        tied = set()
+        for key in {event.key for event in batch}:
+            last = max(event.seq for event in batch if event.key == key)
+            left = {event.amount for event in batch if (event.key, event.seq) == (key, last)}
+            known = [(self.deleted[key], None)] if key in self.deleted else []
+            known += [(self.rows[key], self.rows[key][3])] if key in self.rows else []
+            newest = max(known, key=lambda one: one[0][:2], default=None)
+            if newest and newest[0][0] == last:
+                left.add(None if newest[1] is None else newest[1] // self.factor)
+            if len(left) > 1:
+                tied.add(key)
+        return tied
 
     def amounts(self) -> dict[str, tuple[int, int | None]]:
         return {key: (seq, amount) for key, (seq, _, _, amount) in self.rows.items()}
@@ -118,6 +136,24 @@ def test_merging_the_same_batch_again_changes_nothing(spark: SparkSession) -> No
     assert (target.applied, set(target.rows)) == (2, {"a", "c"})
     target.merge(spark, batch)
     assert target.applied == 2
+
+
+def test_events_that_differ_in_what_the_table_does_not_store_do_not_tie(spark: SparkSession) -> None:
+    twice = with_order(spark, [Event("a", 1, 5), Event("a", 1, 5)])
+    other_sources = twice.withColumn("_source_hash", F.monotonically_increasing_id())
+    assert [row["_tied"] for row in C.latest_per_key(other_sources, ["key"]).collect()] == [False]
+
+
+def test_a_mended_row_wins_without_a_tie(spark: SparkSession) -> None:
+    delivered, mended = with_order(spark, [Event("a", 1, 5)]), with_order(spark, [Event("a", 1, 6)])
+    latest = C.latest_per_key(delivered.union(mended.withColumn("_source_hash", F.lit(GREATEST_HASH))), ["key"])
+    assert [(row["amount"], row["_tied"]) for row in latest.collect()] == [(6, False)]
+
+
+def test_a_tie_is_told_by_its_key_and_sequence(spark: SparkSession) -> None:
+    batch = [Event("a", 1, 5), Event("b", 1, 5), Event("b", 1, None)]
+    tied = tied_keys(C.latest_per_key(with_order(spark, batch), ["key"]), ["key"])
+    assert [row["said"] for row in tied.collect()] == ['key=b at {"seq":1}']
 
 
 def test_a_value_that_moves_to_the_next_column_has_another_hash(spark: SparkSession) -> None:

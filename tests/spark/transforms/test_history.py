@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from spark_jobs.transforms import changes as C
 from spark_jobs.transforms.history import broken_keys, periods, with_row_fate
+from spark_jobs.transforms.ties import TIED
 from spark_jobs.transforms.timeline import END_AT, EVENTS, START_AT, filled, late_keys, timeline
 
 KEYS = [f"k{number}" for number in range(60)]
@@ -74,7 +75,9 @@ class History:
             row for row in self.rows.values() if row["key"] in late or (row[END_AT] is None and row["key"] in touched)
         ]
         fates = with_row_fate(found, self.spark.createDataFrame(held, STATE), ["key"])
-        self._apply(fates.collect(), len({event for event in batch if event.key not in late}))
+        found_fates = fates.collect()
+        assert {row["key"] for row in found_fates if row[TIED]} == tied(events.collect())
+        self._apply(found_fates, len({event for event in batch if event.key not in late}))
         self._bury(batch)
 
     def _states(self, events: DataFrame, on_top: DataFrame, touched: Iterable[str]) -> DataFrame:
@@ -109,7 +112,16 @@ def fields() -> list[str]:
 
 def with_order(spark: SparkSession, events: Sequence[Event]) -> DataFrame:
     df = spark.createDataFrame(list(events), EVENT).withColumns({"_sequence": F.struct("seq"), EVENTS: F.lit(1)})
-    return df.withColumn("_source_hash", C.row_hash(["key", "seq", "amount", "note", "_is_delete"]))
+    hashes = {"_source_hash": ["key", "seq", "amount", "note", "_is_delete"], "_content_hash": STORED}
+    return df.withColumns({name: C.row_hash(columns) for name, columns in hashes.items()})
+
+
+def tied(events: Iterable[Row]) -> set[str]:
+    """The keys that have events of one sequence which leave several states behind."""
+    left: dict[tuple[str, int], set[Any]] = defaultdict(set)
+    for event in events:
+        left[event["key"], event["seq"]].add(None if event["_is_delete"] else (event["amount"], event["note"]))
+    return {key for (key, _), states in left.items() if len(states) > 1}
 
 
 def expected(spark: SparkSession, events: Sequence[Event], *, fills: bool) -> dict[str, list[Period]]:

@@ -1,0 +1,109 @@
+"""What a batch found out about its rows that a person should know: which were refused and why, and which keys tied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pydantic import BaseModel, ConfigDict
+
+MAX_SAMPLES = 5
+"""How many samples a finding has at most."""
+
+
+class RefusedRows(BaseModel):
+    """The rows of a batch that were refused for one reason; a quarantined one with two reasons counts for both.
+
+    Attributes:
+        reason: `rule: reason`, as the spec states it.
+        action: `quarantine` or `drop`; a dropped row counts for the first of its reasons.
+        rows: how many.
+        samples: of quarantined rows the ids by which `lakehouse quarantine show` finds them, of dropped ones the
+            sources that they came from.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    reason: str
+    action: str
+    rows: int
+    samples: tuple[str, ...] = ()
+
+
+class Ties(BaseModel):
+    """Keys with several events of one sequence that say different things.
+
+    Attributes:
+        keys: how many.
+        samples: some of them, as `key=value at sequence`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    keys: int = 0
+    samples: tuple[str, ...] = ()
+
+
+class Findings(BaseModel):
+    """What a run's batches found.
+
+    Attributes:
+        refused: the refused rows by reason, the commonest first.
+        ties: the keys whose state was settled by the hash of the events, for want of a better order.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    refused: tuple[RefusedRows, ...] = ()
+    ties: Ties = Ties()
+
+    def lines(self, table: str) -> tuple[str, ...]:
+        """A line a finding: what it is, and what can be done.
+
+        >>> refused = RefusedRows(reason="expect_column_values_to_not_be_null(id): id is null", action="quarantine",
+        ...                       rows=1200, samples=("3fa8c1d200b7e6aa",))
+        >>> print(*Findings(refused=(refused,)).lines("silver.flights"))
+        silver.flights: 1,200 rows went into quarantine: expect_column_values_to_not_be_null(id): id is null. \
+See: lakehouse quarantine show silver.flights 3fa8c1d200b7e6aa
+        """
+        return (*(_refused_line(table, one) for one in self.refused), *_tie_lines(table, self.ties))
+
+
+def together(findings: Iterable[Findings]) -> Findings:
+    """What several batches found, as one."""
+    every = list(findings)
+    ties = [one.ties for one in every]
+    samples = tuple(sample for one in ties for sample in one.samples)[:MAX_SAMPLES]
+    return Findings(
+        refused=by_reason(refused for one in every for refused in one.refused),
+        ties=Ties(keys=sum(one.keys for one in ties), samples=samples),
+    )
+
+
+def by_reason(refused: Iterable[RefusedRows]) -> tuple[RefusedRows, ...]:
+    """Those of one reason and action as one, the commonest first."""
+    alike: dict[tuple[str, str], RefusedRows] = {}
+    for one in refused:
+        known = alike.get((one.reason, one.action))
+        rows, samples = (known.rows, known.samples) if known else (0, ())
+        merged = {"rows": rows + one.rows, "samples": (*samples, *one.samples)[:MAX_SAMPLES]}
+        alike[one.reason, one.action] = one.model_copy(update=merged)
+    return tuple(sorted(alike.values(), key=lambda one: (-one.rows, one.reason)))
+
+
+def _refused_line(table: str, refused: RefusedRows) -> str:
+    rows = "1 row" if refused.rows == 1 else f"{refused.rows:,} rows"
+    if refused.action == "drop":
+        return f"{table}: {rows} left out by a rule: {refused.reason}. They came from {', '.join(refused.samples)}"
+    see = f" See: lakehouse quarantine show {table} {refused.samples[0]}" if refused.samples else ""
+    return f"{table}: {rows} went into quarantine: {refused.reason}.{see}"
+
+
+def _tie_lines(table: str, ties: Ties) -> tuple[str, ...]:
+    if not ties.keys:
+        return ()
+    keys = "1 key has" if ties.keys == 1 else f"{ties.keys:,} keys have"
+    return (
+        f"{table}: {keys} events of one sequence that say different things, such as {'; '.join(ties.samples)}. The "
+        "same one of them always wins, whichever comes first, but the source has not said which is right: name a "
+        "further column in sequence_by that tells them apart, or have the source deliver one.",
+    )
