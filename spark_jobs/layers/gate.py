@@ -9,6 +9,7 @@ from include.control.delta_log import commits_still_known
 from include.control.gates import GateResult
 from include.control.resolution import table_id
 from spark_jobs.delta_io.reads import read_version
+from spark_jobs.quality.one_pass import GATE_CONF
 from spark_jobs.quality.suites import judge
 from spark_jobs.quality.verdict import verdict
 from spark_jobs.runtime.context import JobContext
@@ -64,7 +65,7 @@ def _judge(context: JobContext, version: int, certified: int | None) -> GateResu
 
 
 def _checks(context: JobContext, version: int) -> tuple[CheckResult, ...]:
-    with context.open_session({}) as session:
+    with context.open_session(GATE_CONF) as session:
         frame = read_version(session, context.paths.table(context.spec.table), version)
         return judge(frame, context.spec.table_rules)
 
