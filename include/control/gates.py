@@ -44,6 +44,8 @@ class GateResult(BaseModel):
         checks: what each rule said.
         batches: the batches that the verdict covers, as `<stream>/<batch_seq>`.
         refused: when not passed, one line for the person on call.
+        facts: what later versions are held against: rows `in_table`, and rows that its run has `applied`.
+        compared: another table that its rules look at -> the certified version that they saw.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -56,6 +58,8 @@ class GateResult(BaseModel):
     checks: tuple[CheckResult, ...] = ()
     batches: tuple[str, ...] = ()
     refused: str = ""
+    facts: dict[str, int] = {}
+    compared: dict[str, int | None] = {}
 
 
 class Gates:
@@ -71,11 +75,21 @@ class Gates:
         self._events.append([{**named, "recorded_at": datetime.now(UTC), "result": result.model_dump_json()}])
 
     def result(self, table: str, version: int, suite_hash: str) -> GateResult | None:
-        """The newest verdict on exactly this version by exactly these rules."""
+        """The newest verdict on exactly this version by exactly these rules.
+
+        None also for a refusal that may be out of date, since a table that the rules look at has moved on.
+        """
         found = [
             row for row in self._of_this_table(table) if (row["version"], row["suite_hash"]) == (version, suite_hash)
         ]
-        return GateResult.model_validate_json(found[-1]["result"]) if found else None
+        newest = GateResult.model_validate_json(found[-1]["result"]) if found else None
+        return None if newest is None or self._is_out_of_date(newest) else newest
+
+    def certified_before(self, table: str, version: int) -> list[GateResult]:
+        """The certificates of versions below `version`, the newest first, one for each."""
+        passed = {row["version"]: row["result"] for row in self._of_this_table(table) if row["passed"]}
+        below = sorted((one for one in passed if one < version), reverse=True)
+        return [GateResult.model_validate_json(passed[one]) for one in below]
 
     def last_passed(self, table: str) -> int | None:
         """The newest version that a gate passed."""
@@ -91,6 +105,9 @@ class Gates:
         """The version that readers may use: the last passed one, or a later one with the very same rows."""
         passed = self.last_passed(table)
         return None if passed is None else self._with_the_same_rows(table, passed)
+
+    def _is_out_of_date(self, result: GateResult) -> bool:
+        return not result.passed and any(self.certified(table) != seen for table, seen in result.compared.items())
 
     def _with_the_same_rows(self, table: str, version: int) -> int:
         for commit in commits_after(self._paths.table(table), version):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from pyspark.sql import DataFrame
 
 from include.contracts.expectation import Expectation
 from spark_jobs.quality.judgement import Judgement
+from spark_jobs.quality.one_line import one_line
 from spark_jobs.quality.one_pass import require_readable
 
 BOOLEAN_ONLY = {"result_format": "BOOLEAN_ONLY"}
@@ -25,9 +25,6 @@ BOOLEAN_ONLY = {"result_format": "BOOLEAN_ONLY"}
 
 SUMMARY = {"result_format": "SUMMARY", "partial_unexpected_count": 20}
 """Verdict, counts, observed value and some unexpected values, never all of them."""
-
-_ERROR_LENGTH = 500
-_STAGE_FAILURE = re.compile(r".*most recent failure: Lost task [^()]*\(TID \d+\) \([^()]*\): ")
 
 
 def judge_frame(df: DataFrame, rules: Sequence[Expectation]) -> tuple[Judgement, ...]:
@@ -53,7 +50,7 @@ def _wrong_arguments(rule: Expectation) -> str:
     try:
         _expectation(rule, 0)
     except ValueError as error:  # which pydantic's errors are
-        return _one_line(f"its arguments are wrong: {error}")
+        return one_line(f"its arguments are wrong: {error}")
     return ""
 
 
@@ -115,11 +112,4 @@ def _errors(info: Mapping[str, Any]) -> Iterator[str]:
     """The messages of `exception_info`, which is either one entry or a map of metric -> entry."""
     for entry in [info] if "raised_exception" in info else info.values():
         if entry["raised_exception"]:
-            yield _one_line(str(entry["exception_message"] or "an exception without a message"))
-
-
-def _one_line(message: str) -> str:
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    told = " ".join(line for line in lines if not line.startswith(("at ", "An error occurred"))).removeprefix(": ")
-    text = _STAGE_FAILURE.sub("", told)
-    return text if len(text) <= _ERROR_LENGTH else f"{text[:_ERROR_LENGTH]}..."
+            yield one_line(str(entry["exception_message"] or "an exception without a message"))

@@ -23,24 +23,26 @@ def samples(df: DataFrame, sampled: Mapping[int, Sampled]) -> dict[int, list[Any
         df: the version.
         sampled: place of a rule -> what it shows.
     """
-    shown = [_shown(place, one.value, one.failing) for place, one in sampled.items() if one.failing is not None]
-    groups = [
-        grouped(df, one.group).where(F.col(COUNT) > 1).agg(_shown(place, one.value, F.lit(True)))
+    of_rows = [(place, one.value, one.failing) for place, one in sampled.items()]
+    shown = [some_of(value, failing).alias(str(place)) for place, value, failing in of_rows if failing is not None]
+    of_groups = [
+        grouped(df, one.group).where(F.col(COUNT) > 1).agg(some_of(one.value, F.lit(True)).alias(str(place)))
         for place, one in sampled.items()
         if one.group
     ]
-    found = collected_together([*([df.agg(*shown)] if shown else []), *groups])
-    return {place: [_plain(value, one) for value in found.get(str(place), ())] for place, one in sampled.items()}
+    found = collected_together([*([df.agg(*shown)] if shown else []), *of_groups])
+    return {place: [plain(value, one) for value in found.get(str(place), ())] for place, one in sampled.items()}
 
 
-def _shown(place: int, value: Column, failing: Column) -> Column:
+def some_of(value: Column, failing: Column) -> Column:
+    """Different values of failing rows as an array: an aggregate."""
     part = F.pmod(F.xxhash64(value), F.lit(_PARTS))
     of_parts = [F.min(F.when(failing & (part == number), value)) for number in range(_PARTS)]
     every = F.array(F.min(F.when(failing, value)), F.max(F.when(failing, value)), *of_parts)
-    return F.array_distinct(F.array_compact(every)).alias(str(place))
+    return F.array_distinct(F.array_compact(every))
 
 
-def _plain(value: Any, of: Sampled) -> Any:
+def plain(value: Any, of: Sampled) -> Any:
     """A combination with its columns, a pair as two values, anything else as it is."""
     if not isinstance(value, Row):
         return value

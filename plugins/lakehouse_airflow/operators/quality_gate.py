@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.contracts.expectation import Severity
 from include.contracts.interval import Interval
 from include.contracts.job_args import Job
 from include.contracts.job_report import CheckResult
@@ -77,9 +79,11 @@ class QualityGateOperator(SparkJobOperator):
         verdict = self._left_by(written) or self._judge(context, interval)
         if not verdict.passed:
             self.log.error("%s", verdict.said)
-            for line in failures_in(verdict.checks):
-                self.log.error("%s", line)
+            for level, line in findings_in(verdict.checks):
+                self.log.log(level, "%s", line)
             raise AirflowFailException(verdict.said)
+        for level, line in findings_in(verdict.checks):
+            self.log.log(level, "%s", line)
         self.log.info("%s: version %s passed; readers use version %s", self.table, verdict.version, verdict.certified)
         self._announce(context, interval, verdict, written)
         return self._result(verdict, written).to_xcom()
@@ -153,11 +157,17 @@ class QualityGateOperator(SparkJobOperator):
         )
 
 
-def failures_in(checks: Iterable[CheckResult]) -> Iterable[str]:
-    """One line for each check that failed, those that only warn included."""
+def findings_in(checks: Iterable[CheckResult]) -> Iterable[tuple[int, str]]:
+    """One line, with its level, for each check that failed, and for each that had nothing to be judged by."""
     for check in checks:
-        if not check.passed:
-            found = (
-                f"{check.unexpected_rows} rows" if check.unexpected_rows is not None else f"observed {check.observed}"
-            )
-            yield f"failed ({check.action}): {check.rule}, {found}" + (f": {check.reason}" if check.reason else "")
+        if check.not_judged:
+            yield logging.WARNING, f"not judged ({check.action}): {check.rule}: {check.not_judged}"
+        elif not check.passed:
+            rows = check.unexpected_rows
+            found = check.error or (f"{rows} rows" if rows is not None else f"observed {check.observed}")
+            line = f"failed ({check.action}): {check.rule}, {found}" + (f": {check.reason}" if check.reason else "")
+            yield _LEVELS.get(check.severity, logging.ERROR), line
+
+
+_LEVELS = {Severity.WARNING: logging.WARNING, Severity.INFO: logging.INFO}
+"""Severity -> the level in the log; anything else is an error."""
