@@ -72,7 +72,7 @@ def _between(arguments: Mapping[str, Any], read: Callable[[Any], Any]) -> Judge:
             return observed(False, None)
         is_above = low is None or (value > low if strict_min else value >= low)
         is_below = high is None or (value < high if strict_max else value <= high)
-        return observed(is_above and is_below, value)
+        return observed(is_above and is_below, float(value) if isinstance(value, Decimal) else value)
 
     return judged
 

@@ -83,10 +83,22 @@ def collected_together(frames: Sequence[DataFrame]) -> dict[str, Any]:
 
 
 def grouped(df: DataFrame, columns: Group) -> DataFrame:
-    """The combinations of values and how many rows have each (`COUNT`); rows without any value are left out."""
-    has_a_value = reduce(operator.or_, [F.col(column).isNotNull() for column in columns])
+    """The combinations of values and how many rows have each (`COUNT`), that of no values at all among them.
+
+    Nothing is filtered: Delta lists the files of a table once in a query, unless the filters of its scans differ.
+    """
     distinct = list(dict.fromkeys(columns))
-    return df.select(*distinct).where(has_a_value).groupBy(*distinct).agg(F.count(F.lit(1)).alias(COUNT))
+    return df.groupBy(*distinct).agg(F.count(F.lit(1)).alias(COUNT))
+
+
+def is_repeated(columns: Group) -> Column:
+    """True for a combination that several rows share; one of no values at all is none."""
+    return has_a_value(columns) & (F.col(COUNT) > 1)
+
+
+def has_a_value(columns: Group) -> Column:
+    """True unless all of the columns are NULL."""
+    return reduce(operator.or_, [F.col(column).isNotNull() for column in columns])
 
 
 def require_readable(df: DataFrame) -> None:
@@ -102,9 +114,9 @@ _GROUPED = ("values", "rows", "repeated")
 
 
 def _totals(df: DataFrame, columns: Group, place: int) -> DataFrame:
-    none = F.lit(0)
+    counted, rows = has_a_value(columns), F.col(COUNT)
     return grouped(df, columns).agg(
-        F.count(F.lit(1)).alias(f"values_{place}"),
-        F.coalesce(F.sum(COUNT), none).alias(f"rows_{place}"),
-        F.coalesce(F.sum(F.when(F.col(COUNT) > 1, F.col(COUNT))), none).alias(f"repeated_{place}"),
+        F.count_if(counted).alias(f"values_{place}"),
+        F.coalesce(F.sum(F.when(counted, rows)), F.lit(0)).alias(f"rows_{place}"),
+        F.coalesce(F.sum(F.when(is_repeated(columns), rows)), F.lit(0)).alias(f"repeated_{place}"),
     )

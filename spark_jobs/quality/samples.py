@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from spark_jobs.quality.fused_rules import Sampled
-from spark_jobs.quality.one_pass import COUNT, collected_together, grouped
+from spark_jobs.quality.one_pass import collected_together, grouped, is_repeated
 
 _PARTS = 8
 """Values are dealt into so many parts by their hash, and the least of each is shown: unlike any list of them, that
@@ -26,7 +26,7 @@ def samples(df: DataFrame, sampled: Mapping[int, Sampled]) -> dict[int, list[Any
     of_rows = [(place, one.value, one.failing) for place, one in sampled.items()]
     shown = [some_of(value, failing).alias(str(place)) for place, value, failing in of_rows if failing is not None]
     of_groups = [
-        grouped(df, one.group).where(F.col(COUNT) > 1).agg(some_of(one.value, F.lit(True)).alias(str(place)))
+        grouped(df, one.group).agg(some_of(one.value, is_repeated(one.group)).alias(str(place)))
         for place, one in sampled.items()
         if one.group
     ]

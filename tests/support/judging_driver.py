@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +54,23 @@ SUITES = {
 }
 
 
+def logged(events: Path) -> Iterator[dict[str, Any]]:
+    """What Spark has written down, event by event."""
+    for file in events.rglob("events_*"):
+        with file.open() as lines:
+            yield from map(json.loads, lines)
+
+
 def main(folder: Path) -> None:
     """Write the table, judge it by each suite, and print what was counted."""
     events = folder / "events"
     events.mkdir()
     conf = launch_conf(Settings().jars, "local[2]")
-    conf |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri()}
+    conf |= {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.compress": "false",
+    }
     spark = SparkSession.builder.master("local[2]").config(map=conf).getOrCreate()
     table = folder / "table"
     rows = spark.range(1000, numPartitions=4).selectExpr(
@@ -72,8 +84,7 @@ def main(folder: Path) -> None:
             passed[name] = [check.passed for check in judge(read_version(session, table, 0), suite)]
     spark.stop()
     jobs = dict.fromkeys(SUITES, 0)
-    for line in next(path for path in events.rglob("*") if path.is_file() and not path.name.startswith(".")).open():
-        event = json.loads(line)
+    for event in logged(events):
         group = event.get("Properties", {}).get("spark.jobGroup.id")
         if event["Event"] == "SparkListenerJobStart" and group in jobs:
             jobs[group] += 1

@@ -56,7 +56,7 @@ PAIRS = [("whole", "long"), ("real", "money"), ("single", "real"), ("day", "at")
 
 
 def rule(name: str, arguments: dict[str, Any]) -> Expectation:
-    return Expectation(name=name, arguments=arguments, action=Action.QUARANTINE)
+    return Expectation(name=name, arguments=arguments, action=Action.FAIL)
 
 
 def frame(spark: SparkSession, rows: list[tuple[Any, ...]]) -> DataFrame:

@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from include.contracts.expectation import ROW_EXPECTATIONS, TABLE_EXPECTATIONS, Expectation
+from include.contracts.expectation import GX_TABLE_EXPECTATIONS, ROW_EXPECTATIONS, Expectation
 from include.contracts.expectation_arguments import ARGUMENTS
 from include.contracts.job_report import CheckResult
 from spark_jobs.quality.suites import judge
@@ -184,7 +184,7 @@ def test_every_expectation_of_a_spec_can_be_judged_with_all_its_arguments(planes
         **{"min_value": 1, "max_value": 2, "strict_min": True, "strict_max": True, "mostly": 0.5},
         **{"value_set": [1], "value": 20, "regex": "1", "or_equal": True, "exact_match": False},
     }
-    names = sorted(ROW_EXPECTATIONS | TABLE_EXPECTATIONS)
+    names = sorted(ROW_EXPECTATIONS | GX_TABLE_EXPECTATIONS)
     rules = [rule(name, "warn", **{key: values[key] for key in ARGUMENTS[name].known}) for name in names]
     checks = judge(planes, rules)
     assert [check.rule for check in checks if check.error] == []
