@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -10,10 +11,11 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.job_args import Job
+from include.contracts.job_report import CheckResult
 from include.errors import ConflictError, Outcome
 from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.operators import quality_gate
-from lakehouse_airflow.operators.quality_gate import QualityGateOperator
+from lakehouse_airflow.operators.quality_gate import QualityGateOperator, findings_in
 from lakehouse_airflow.operators.task_result import TaskResult
 from tests.support.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
@@ -145,3 +147,20 @@ def test_a_table_without_a_version_has_nothing_to_judge(house: House, run_of: Ma
     task = gate()
     result = task.execute(run_of(left=left(None, Outcome.NO_OP)))
     assert (result["outcome"], task.outlets) == ("no_op", [])
+
+
+def test_each_finding_is_logged_as_loudly_as_it_is_severe() -> None:
+    failed = {"rule": "expect_column_to_exist(wings)", "action": "warn", "passed": False, "reason": "it flies"}
+    checks = [CheckResult(**failed, severity=severity) for severity in ("critical", "warning", "info", "")]
+    checks.append(CheckResult(rule="expect_a()", action="fail", passed=True, not_judged="1 of 7 versions are known"))
+    checks.append(CheckResult(rule="expect_a()", action="fail", passed=True))
+    found = list(findings_in(checks))
+    assert [level for level, _ in found] == [
+        logging.ERROR,
+        logging.WARNING,
+        logging.INFO,
+        logging.ERROR,
+        logging.WARNING,
+    ]
+    assert found[0][1] == "failed (warn): expect_column_to_exist(wings), observed None: it flies"
+    assert found[-1][1] == "not judged (fail): expect_a(): 1 of 7 versions are known"
