@@ -15,8 +15,8 @@ from spark_jobs.quality import suites
 from spark_jobs.quality.fused_rules import COMPILERS, fused
 from spark_jobs.quality.json_safe import json_safe
 from spark_jobs.quality.suites import judge
-from tests.support.great_expectations import Batches, batches_of_frames
 from tests.support.odd_frames import EDGES, PAIRS, edge_frame, frame, rows, rule
+from tests.support.plain_gx import Batches, batches_of_frames
 from tests.support.table_rules import table_rules
 
 Said = tuple[bool, int | None, Any]

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from include.contracts.expectation import ROW_EXPECTATIONS, Expectation
 from spark_jobs.quality.row_rules import fails
-from tests.support.great_expectations import Batches, batches_of_frames
 from tests.support.odd_frames import BOUNDS, edge_frame, frame, row_rules, rows, rule
+from tests.support.plain_gx import Batches, batches_of_frames
 
 
 @pytest.fixture(scope="module")
