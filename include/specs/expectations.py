@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from include.contracts.expectation import ROW_ACTIONS
@@ -45,7 +46,7 @@ def check_expectations(document: Document) -> Iterator[Finding]:
             if name in ARGUMENTS and isinstance(given, dict):
                 path = ("expectations", index, name)
                 yield from _check_arguments(path, name, given)
-                yield from _check_warn(("expectations", index, "warn"), name, given, rule.get("warn"))
+                yield from _check_warn(("expectations", index, "warn"), name, given, rule.get("warn"), document)
                 yield from _check_tolerance(path, given, rule.get("action"))
                 yield from _check_layer(("expectations", index, "action"), document, rule.get("action"))
                 # A rule on single rows sees them before they are stored.
@@ -70,7 +71,9 @@ def _check_arguments(path: KeyPath, name: str, given: Mapping[str, Any]) -> Iter
         yield Finding(path, f"the expectation needs {needed}, or both", None, f"add `{takes.one_of[0]}: ...`")
 
 
-def _check_warn(path: KeyPath, name: str, given: Mapping[str, Any], warn: object) -> Iterator[Finding]:
+def _check_warn(
+    path: KeyPath, name: str, given: Mapping[str, Any], warn: object, document: Document
+) -> Iterator[Finding]:
     wrong = {
         argument: found
         for argument, value in (warn.items() if isinstance(warn, dict) else ())
@@ -78,8 +81,20 @@ def _check_warn(path: KeyPath, name: str, given: Mapping[str, Any], warn: object
     }
     for argument, found in wrong.items():
         yield Finding((*path, argument), *found)
-    if not wrong:
+    of_other_kinds = [] if wrong else list(_other_kinds(path, name, given, warn, document))
+    yield from of_other_kinds
+    if not wrong and not of_other_kinds:
         yield from check_band(path, name, given, warn)
+
+
+def _other_kinds(
+    path: KeyPath, name: str, given: Mapping[str, Any], warn: object, document: Document
+) -> Iterator[Finding]:
+    """Bounds of a band of another kind than what the rule compares."""
+    if isinstance(warn, dict):
+        column = {"column": given["column"]} if "column" in given else {}
+        for found in check_kinds((name,), {**column, **warn}, document.get("columns")):
+            yield replace(found, path=(*path, *found.path[1:]))
 
 
 def _misfit(argument: str, value: object) -> tuple[str, object, str] | None:

@@ -69,6 +69,12 @@ def test_a_narrower_band_is_taken(tmp_path: Path, expectations: Any) -> None:
             "leave the band out",
         ),
         (
+            banded(BETWEEN, {"max_value": "5"}, column="amount", max_value=9),
+            "expectations[0].warn.max_value",
+            "compared with numbers",
+            "write a number",
+        ),
+        (
             banded(BETWEEN, {"mostly": 2}, column="amount", max_value=9),
             "expectations[0].warn.mostly",
             "at most 1",
