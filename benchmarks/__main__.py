@@ -18,7 +18,7 @@ from benchmarks.bench import Bench
 from benchmarks.cost import Cost
 from benchmarks.machine import QUIET, empty_job, load
 from benchmarks.result import Result, result_table
-from benchmarks.series import jvm, merge, nothing_new, planning, start
+from benchmarks.series import gate, jvm, merge, nothing_new, planning, start
 from benchmarks.series import load as load_files
 
 
@@ -30,6 +30,7 @@ class Series(StrEnum):
     MERGE = "merge"
     JVM = "jvm"
     PLANNING = "planning"
+    GATE = "gate"
     LOAD = "load"
     LOAD_LARGE = "load-large"
 
@@ -40,6 +41,7 @@ RUN: dict[Series, Callable[[Bench], list[Result]]] = {
     Series.MERGE: merge.run,
     Series.JVM: jvm.run,
     Series.PLANNING: planning.run,
+    Series.GATE: gate.run,
     Series.LOAD: load_files.run_small,
     Series.LOAD_LARGE: load_files.run_large,
 }

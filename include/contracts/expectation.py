@@ -21,6 +21,14 @@ class Action(StrEnum):
     FAIL = "fail"
 
 
+class Severity(StrEnum):
+    """How much a failed expectation matters, in the words of Great Expectations."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+    INFO = "info"
+
+
 ROW_ACTIONS = frozenset({Action.QUARANTINE, Action.DROP})
 
 ROW_EXPECTATIONS = frozenset(
@@ -38,7 +46,7 @@ ROW_EXPECTATIONS = frozenset(
 )
 """The expectations that can judge a single row, and so may quarantine or drop it."""
 
-TABLE_EXPECTATIONS = frozenset(
+GX_TABLE_EXPECTATIONS = frozenset(
     {
         "expect_column_distinct_values_to_be_in_set",
         "expect_column_max_to_be_between",
@@ -56,6 +64,23 @@ TABLE_EXPECTATIONS = frozenset(
         "expect_table_row_count_to_equal",
     }
 )
+"""The expectations of Great Expectations that can judge only a whole table version."""
+
+COMPARISONS = frozenset(
+    {
+        "expect_column_distribution_to_be_stable",
+        "expect_column_null_share_to_be_stable",
+        "expect_column_values_to_exist_in_other_table",
+        "expect_compound_columns_to_exist_in_other_table",
+        "expect_table_columns_to_be_stable",
+        "expect_table_row_count_to_be_near_median",
+        "expect_table_to_be_fresh",
+        "expect_table_to_reconcile_with_source",
+    }
+)
+"""The expectations of Millrace's own: they hold a version against its interval, its past, or other tables."""
+
+TABLE_EXPECTATIONS = GX_TABLE_EXPECTATIONS | COMPARISONS
 """The expectations that can judge only a whole table version, and so may only warn or fail."""
 
 
@@ -66,6 +91,10 @@ class Expectation(BaseModel):
         name: the Great Expectations name, `expect_...`.
         arguments: that expectation's own arguments, such as `column` or `min_value`.
         action: what happens when it fails.
+        severity: how much that matters; left out, `fail` is critical and `warn` a warning. It decides the order in
+            which failures are told and the level in the log, never whether a version is refused.
+        warn: arguments of a narrower band for a rule with action `fail`: a version outside it, but inside the rule's
+            own, passes with a warning.
         reason: why the rule exists; shown wherever a row or a version is refused.
 
     >>> Expectation.model_validate(
@@ -79,6 +108,8 @@ class Expectation(BaseModel):
     name: str
     arguments: dict[str, Any] = Field(default_factory=dict)
     action: Action
+    severity: Severity | None = None
+    warn: dict[str, Any] = Field(default_factory=dict)
     reason: str = ""
 
     @model_validator(mode="before")
@@ -103,17 +134,45 @@ class Expectation(BaseModel):
         if self.action in ROW_ACTIONS and self.name not in ROW_EXPECTATIONS:
             msg = f"{self.name} judges a whole table, so its action is warn or fail"
             raise PydanticCustomError("settings_clash", msg, {"key": "action"})
+        if self.warn and self.action is not Action.FAIL:
+            msg = f"a band that warns lies within one that fails, and this rule's action is {self.action}"
+            raise PydanticCustomError("settings_clash", msg, {"key": "warn"})
+        if self.severity and self.action in ROW_ACTIONS:
+            msg = f"{self.action} takes out single rows and raises no alarm: severity is for warn and fail"
+            raise PydanticCustomError("settings_clash", msg, {"key": "severity"})
         return self
 
     @model_serializer
     def _to_yaml_form(self) -> dict[str, Any]:
-        reason = {"reason": self.reason} if self.reason else {}
-        return {self.name: self.arguments, "action": self.action.value, **reason}
+        told = {"severity": self.severity and self.severity.value, "warn": self.warn, "reason": self.reason}
+        return {self.name: self.arguments, "action": self.action.value, **{key: it for key, it in told.items() if it}}
 
     @property
     def judges_rows(self) -> bool:
         """Whether a failing row is taken out of the batch, rather than the version being refused."""
         return self.action in ROW_ACTIONS
+
+    @property
+    def bands(self) -> tuple[Self, ...]:
+        """The rule without its narrower band and, where it has one, that band as a rule that warns.
+
+        >>> rule = Expectation.model_validate(
+        ...     {"expect_column_max_to_be_between": {"column": "a", "max_value": 9}, "action": "fail",
+        ...      "warn": {"max_value": 5}}
+        ... )
+        >>> [(band.action.value, band.arguments["max_value"]) for band in rule.bands]
+        [('fail', 9), ('warn', 5)]
+        """
+        outer = self.model_copy(update={"warn": {}})
+        if not self.warn:
+            return (outer,)
+        narrower = {"arguments": {**self.arguments, **self.warn}, "action": Action.WARN, "severity": None, "warn": {}}
+        return outer, self.model_copy(update=narrower)
+
+    @property
+    def stated_severity(self) -> Severity:
+        """How much a failure matters, by the spec or else by the action."""
+        return self.severity or (Severity.CRITICAL if self.action is Action.FAIL else Severity.WARNING)
 
     @property
     def rule(self) -> str:

@@ -65,12 +65,37 @@ ARGUMENTS = {
     "expect_table_columns_to_match_set": Arguments(required=("column_set",), optional=("exact_match",)),
     "expect_table_row_count_to_be_between": Arguments(one_of=_BOUNDS, optional=_STRICT),
     "expect_table_row_count_to_equal": Arguments(required=("value",)),
+    "expect_table_to_be_fresh": Arguments(required=("column", "max_age"), optional=("as_of",)),
+    "expect_table_row_count_to_be_near_median": Arguments(
+        required=("of_last",), one_of=("min_percent", "max_percent"), optional=("rows",)
+    ),
+    "expect_column_values_to_exist_in_other_table": Arguments(
+        required=("column", "other_table", "other_column"), optional=("mostly",)
+    ),
+    "expect_compound_columns_to_exist_in_other_table": Arguments(
+        required=("column_list", "other_table", "other_column_list"), optional=("mostly",)
+    ),
+    "expect_table_columns_to_be_stable": Arguments(optional=("allow",)),
+    "expect_column_null_share_to_be_stable": Arguments(required=("column", "max_change")),
+    "expect_column_distribution_to_be_stable": Arguments(required=("column", "max_psi")),
+    "expect_table_to_reconcile_with_source": Arguments(
+        required=("source", "measure", "source_measure"), optional=("tolerance_percent",)
+    ),
 }
-"""Expectation -> its arguments; a test holds it against the installed Great Expectations."""
+"""Expectation -> its arguments; a test holds those of Great Expectations against the installed one."""
+
+BAND_ARGUMENTS = {
+    **dict.fromkeys(("min_value", "min_percent", "mostly"), 1),
+    **dict.fromkeys(("max_value", "max_percent", "max_age", "max_change", "max_psi", "tolerance_percent"), -1),
+    **dict.fromkeys(_STRICT, 0),
+}
+"""The arguments that a narrower band may state: 1 where a greater value is narrower, -1 where a smaller one is."""
 
 _NUMBER_OR_TEXT = {"type": ["number", "string"]}
 _NAMES = {"type": "array", "items": {"type": "string"}, "minItems": 1}
 _YES_OR_NO = {"type": "boolean"}
+_PERCENT = {"type": "number", "minimum": 0}
+_TABLE = {"type": "string", "pattern": r"^(bronze|silver|gold)\.[a-z][a-z0-9_]*$"}
 
 ARGUMENT_SCHEMAS: dict[str, dict[str, Any]] = {
     "column": {"type": "string"},
@@ -89,5 +114,21 @@ ARGUMENT_SCHEMAS: dict[str, dict[str, Any]] = {
     "or_equal": _YES_OR_NO,
     "exact_match": _YES_OR_NO,
     "mostly": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    "max_age": {"type": "string", "pattern": "^[0-9]+ (minutes|hours|days)$"},
+    "as_of": {"type": "string", "enum": ["interval_end", "commit"]},
+    "of_last": {"type": "integer", "minimum": 1},
+    "rows": {"type": "string", "enum": ["in_table", "applied"]},
+    "min_percent": _PERCENT,
+    "max_percent": _PERCENT,
+    "other_table": _TABLE,
+    "other_column": {"type": "string"},
+    "other_column_list": _NAMES,
+    "allow": {"type": "array", "items": {"type": "string", "enum": ["added", "removed", "retyped"]}, "minItems": 1},
+    "max_change": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    "max_psi": {"type": "number", "exclusiveMinimum": 0},
+    "source": _TABLE,
+    "measure": {"type": "string"},
+    "source_measure": {"type": "string"},
+    "tolerance_percent": _PERCENT,
 }
 """Argument -> the JSON Schema of its value; the catalog's checks and the editor's schema both come from here."""

@@ -85,8 +85,9 @@ class CheckResult(BaseModel):
 
     Attributes:
         rule: the expectation and its columns, as `Expectation.rule`.
-        action: `warn` or `fail`.
+        action: `warn` or `fail`; `warn` too for a rule that fails, where only its narrower band was left.
         passed: its verdict.
+        severity: `critical`, `warning` or `info`.
         reason: why the rule exists, from the spec.
         expected: the rule's arguments other than its columns, such as `min_value`.
         observed: the observed value, where there is one.
@@ -94,6 +95,9 @@ class CheckResult(BaseModel):
         samples: up to five unexpected values.
         error: why the rule could not be judged; such a rule never passes.
         overridden: whether a person let the version pass all the same.
+        not_judged: why there was nothing to judge by yet, such as too short a past; such a rule refuses nothing, and is
+            told.
+        against: what the version was held against, such as `silver.planes version 4`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -101,6 +105,7 @@ class CheckResult(BaseModel):
     rule: str
     action: str
     passed: bool
+    severity: str = ""
     reason: str = ""
     expected: dict[str, Any] = Field(default_factory=dict)
     observed: Any = None
@@ -108,6 +113,8 @@ class CheckResult(BaseModel):
     samples: tuple[Any, ...] = ()
     error: str = ""
     overridden: bool = False
+    not_judged: str = ""
+    against: str = ""
 
     @property
     def refuses(self) -> bool:

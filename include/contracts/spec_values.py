@@ -54,6 +54,22 @@ def duration(text: str) -> timedelta:
     return timedelta(hours=int(count)) if unit == "hours" else timedelta(days=int(count))
 
 
+def age(text: object) -> timedelta:
+    """What an age says.
+
+    >>> age("36 hours")
+    datetime.timedelta(days=1, seconds=43200)
+
+    Raises:
+        ValueError: it is none.
+    """
+    found = re.fullmatch(r"(\d+) (minutes|hours|days)", text) if isinstance(text, str) else None
+    if found:
+        return timedelta(**{found[2]: int(found[1])})
+    msg = f"{text!r} is no age; write it as '90 minutes', '36 hours' or '2 days'"
+    raise ValueError(msg)
+
+
 def _as_a_wait(value: object) -> object:
     found = re.fullmatch(r"(\d+) (seconds|minutes|hours)", value) if isinstance(value, str) else None
     if found:

@@ -71,6 +71,8 @@ class GateResult(BaseModel):
         batches: the batches that the verdict covers, as `<stream>/<batch_seq>`.
         refused: when not passed, one line for the person on call.
         override: who let it pass although the rules refused it; the checks are still what the rules said.
+        facts: what later versions are held against: rows `in_table`, and rows that its run has `applied`.
+        compared: another table that its rules look at -> the certified version that they saw.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -84,6 +86,8 @@ class GateResult(BaseModel):
     batches: tuple[str, ...] = ()
     refused: str = ""
     override: Override | None = None
+    facts: dict[str, int] = {}
+    compared: dict[str, int | None] = {}
 
 
 @dataclass(frozen=True)
@@ -117,12 +121,16 @@ class Gates:
         return self._events.append_once([_event(result)], key)
 
     def result(self, table: str, version: int, suite_hash: str) -> GateResult | None:
-        """The newest verdict on exactly this version by exactly these rules; an override counts above all others."""
+        """The newest verdict on exactly this version by exactly these rules; an override counts above all others.
+
+        None also for a refusal that may be out of date, since a table that the rules look at has moved on.
+        """
         found = [
             row for row in self._of_this_table(table) if (row["version"], row["suite_hash"]) == (version, suite_hash)
         ]
         counting = [row for row in found if row["overridden_by"]] or found
-        return GateResult.model_validate_json(counting[-1]["result"]) if counting else None
+        newest = GateResult.model_validate_json(counting[-1]["result"]) if counting else None
+        return None if newest is None or self._is_out_of_date(newest) else newest
 
     def results(self, table: str) -> list[RecordedResult]:
         """Every verdict on the table and every override, oldest first."""
@@ -136,6 +144,12 @@ class Gates:
         # A version that the rules let pass as well needs nobody's word.
         is_a_persons_word = bool(passed) and all(row["overridden_by"] for row in passed)
         return GateResult.model_validate_json(passed[-1]["result"]) if is_a_persons_word else None
+
+    def certified_before(self, table: str, version: int) -> list[GateResult]:
+        """The certificates of versions below `version`, the newest first, one for each."""
+        passed = {row["version"]: row["result"] for row in self._of_this_table(table) if row["passed"]}
+        below = sorted((one for one in passed if one < version), reverse=True)
+        return [GateResult.model_validate_json(passed[one]) for one in below]
 
     def last_passed(self, table: str) -> int | None:
         """The newest version that a gate passed."""
@@ -159,6 +173,9 @@ class Gates:
                 break
             version = commit.version
         return version
+
+    def _is_out_of_date(self, result: GateResult) -> bool:
+        return not result.passed and any(self.certified(table) != seen for table, seen in result.compared.items())
 
     def _of_this_table(self, table: str) -> list[dict[str, Any]]:
         try:

@@ -98,6 +98,12 @@ class Ledger:
         rows = [row["rows"] for row in closed if row["token"] == intent.token]
         return RowFates.model_validate_json(rows[-1]) if rows else None
 
+    def applied(self, table: str, tokens: Collection[str]) -> int | None:
+        """The rows that batches have applied together; None where one of them is not closed."""
+        events = self._batches.events(table, ("token", "rows"), event=BatchEvent.CLOSED)
+        rows = {row["token"]: RowFates.model_validate_json(row["rows"]).applied for row in events}
+        return sum(rows[token] for token in tokens) if set(tokens) <= set(rows) else None
+
     def files_of(self, intent: Intent) -> tuple[FileFact, ...]:
         """The files that an intent was planned to load."""
         return tuple(self._planned(intent.table, [intent.token]))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from include.contracts.expectation import ROW_ACTIONS
@@ -12,9 +14,17 @@ from include.contracts.expectation_arguments import (
     COLUMN_ARGUMENTS,
     COLUMN_LIST_ARGUMENTS,
 )
+from include.specs.bands import check_band
 from include.specs.columns import Document, columns_of, stored_columns_of, unknown_column
 from include.specs.kinds import check_kinds
 from include.specs.problem import Finding, KeyPath, did_you_mean
+
+_FORMS = {
+    "max_age": ("an age", "write it as '90 minutes', '36 hours' or '2 days'"),
+    "other_table": ("a table", "write it as <layer>.<name>, such as silver.planes"),
+    "source": ("a table", "write it as <layer>.<name>, such as silver.planes"),
+}
+"""Argument with a pattern -> what it is, and how it is written."""
 
 _KINDS: dict[str, tuple[str, tuple[type, ...]]] = {
     "string": ("text", (str,)),
@@ -36,6 +46,7 @@ def check_expectations(document: Document) -> Iterator[Finding]:
             if name in ARGUMENTS and isinstance(given, dict):
                 path = ("expectations", index, name)
                 yield from _check_arguments(path, name, given)
+                yield from _check_warn(("expectations", index, "warn"), name, given, rule.get("warn"), document)
                 yield from _check_tolerance(path, given, rule.get("action"))
                 yield from _check_layer(("expectations", index, "action"), document, rule.get("action"))
                 # A rule on single rows sees them before they are stored.
@@ -50,14 +61,66 @@ def _check_arguments(path: KeyPath, name: str, given: Mapping[str, Any]) -> Iter
         if argument not in takes.known:
             fix = did_you_mean(argument, takes.known)
             yield Finding((*path, argument), "the expectation takes no such argument", value, fix)
-        elif not _is_of_its_kind(argument, value):
-            yield Finding((*path, argument), f"{_kind_in_words(argument)} is needed here", value)
+        elif (wrong := _misfit(argument, value)) is not None:
+            yield Finding((*path, argument), *wrong)
     for argument in takes.required:
         if argument not in given:
             yield Finding(path, f"the expectation needs the argument {argument!r}", None, f"add `{argument}: ...`")
     if takes.one_of and not any(argument in given for argument in takes.one_of):
         needed = " or ".join(takes.one_of)
         yield Finding(path, f"the expectation needs {needed}, or both", None, f"add `{takes.one_of[0]}: ...`")
+
+
+def _check_warn(
+    path: KeyPath, name: str, given: Mapping[str, Any], warn: object, document: Document
+) -> Iterator[Finding]:
+    wrong = {
+        argument: found
+        for argument, value in (warn.items() if isinstance(warn, dict) else ())
+        if argument in ARGUMENT_SCHEMAS and (found := _misfit(argument, value)) is not None
+    }
+    for argument, found in wrong.items():
+        yield Finding((*path, argument), *found)
+    of_other_kinds = [] if wrong else list(_other_kinds(path, name, given, warn, document))
+    yield from of_other_kinds
+    if not wrong and not of_other_kinds:
+        yield from check_band(path, name, given, warn)
+
+
+def _other_kinds(
+    path: KeyPath, name: str, given: Mapping[str, Any], warn: object, document: Document
+) -> Iterator[Finding]:
+    """Bounds of a band of another kind than what the rule compares."""
+    if isinstance(warn, dict):
+        column = {"column": given["column"]} if "column" in given else {}
+        for found in check_kinds((name,), {**column, **warn}, document.get("columns")):
+            yield replace(found, path=(*path, *found.path[1:]))
+
+
+def _misfit(argument: str, value: object) -> tuple[str, object, str] | None:
+    """What is wrong with a value, the value, and what to write instead; None for a good one."""
+    if not _is_of_its_kind(argument, value):
+        return f"{_kind_in_words(argument)} is needed here", value, ""
+    stated = ARGUMENT_SCHEMAS[argument]
+    items = stated.get("items", {}).get("enum")
+    for word in value if items and isinstance(value, list) else ():
+        if word not in items:
+            return "unknown value", word, did_you_mean(word, items)
+    if "enum" in stated and value not in stated["enum"]:
+        return "unknown value", value, did_you_mean(value, stated["enum"])
+    if "pattern" in stated and not re.search(stated["pattern"], str(value)):
+        return f"{_FORMS[argument][0]} is needed here", value, _FORMS[argument][1]
+    return _out_of_range(stated, value)
+
+
+def _out_of_range(stated: Mapping[str, Any], value: Any) -> tuple[str, object, str] | None:
+    if "exclusiveMinimum" in stated and value <= stated["exclusiveMinimum"]:
+        return f"this must be greater than {stated['exclusiveMinimum']}", value, ""
+    if "minimum" in stated and value < stated["minimum"]:
+        return f"this must be at least {stated['minimum']}", value, ""
+    if "maximum" in stated and value > stated["maximum"]:
+        return f"this must be at most {stated['maximum']}", value, ""
+    return None
 
 
 def _check_tolerance(path: KeyPath, given: Mapping[str, Any], action: object) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from typing import Any
 from include.specs.columns import Document, columns_of
 from include.specs.gold import check_gold_columns
 from include.specs.landing import is_continuous
+from include.specs.other_tables import check_other_tables
 from include.specs.problem import Finding, KeyPath, did_you_mean
 
 LAYERS = ("bronze", "silver", "gold")
@@ -30,6 +31,7 @@ def check_links(document: Document, documents: Mapping[str, Document]) -> Iterat
     yield from _check_silver_columns(document, documents)
     yield from _check_silver_order(document, documents)
     yield from check_gold_columns(document, documents)
+    yield from check_other_tables(document, documents)
 
 
 def stated_sources(document: Document) -> list[tuple[KeyPath, str]]:

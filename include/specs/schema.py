@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from include.contracts.bronze_sources import SOURCE_KINDS
-from include.contracts.expectation import ROW_EXPECTATIONS, Action, Expectation
-from include.contracts.expectation_arguments import ARGUMENT_SCHEMAS, ARGUMENTS
+from include.contracts.expectation import ROW_EXPECTATIONS, Action, Expectation, Severity
+from include.contracts.expectation_arguments import ARGUMENT_SCHEMAS, ARGUMENTS, BAND_ARGUMENTS
 from include.contracts.spec_part import SpecPart
 from include.contracts.spec_values import DECIMAL, SIMPLE_TYPES
 from include.contracts.table_spec import SPEC_OF_LAYER, BronzeSpec, ColumnSpec
@@ -30,6 +30,7 @@ def table_spec_schema() -> dict[str, Any]:
     _close(definitions)
     _describe(definitions, SpecPart)
     definitions.pop(Action.__name__)
+    definitions.pop(Severity.__name__)
     definitions[Expectation.__name__] = _expectation_schema()
     definitions[ColumnSpec.__name__]["properties"]["type"] = _type_schema(definitions[ColumnSpec.__name__])
     definitions[BronzeSpec.__name__]["properties"]["source"] = _source_schema(definitions[BronzeSpec.__name__])
@@ -80,13 +81,28 @@ def _expectation_schema() -> dict[str, Any]:
         "required": ["action"],
         "properties": {
             "action": {"enum": [action.value for action in Action], "description": about["action"]},
+            "severity": {"enum": [severity.value for severity in Severity], "description": about["severity"]},
+            "warn": {
+                "type": "object",
+                "description": about["warn"],
+                "additionalProperties": False,
+                "minProperties": 1,
+                "properties": {argument: ARGUMENT_SCHEMAS[argument] for argument in BAND_ARGUMENTS},
+            },
             "reason": {"type": "string", "description": about["reason"]},
             **{name: _arguments_schema(name) for name in sorted(ARGUMENTS)},
         },
         "oneOf": [{"required": [name]} for name in sorted(ARGUMENTS)],
-        "if": {"anyOf": [{"required": [name]} for name in of_tables]},
-        "then": {"properties": {"action": {"enum": [Action.WARN.value, Action.FAIL.value]}}},
+        "allOf": [
+            _demands({"anyOf": [{"required": [name]} for name in of_tables]}, Action.WARN, Action.FAIL),
+            _demands({"required": ["severity"]}, Action.WARN, Action.FAIL),
+            _demands({"required": ["warn"]}, Action.FAIL),
+        ],
     }
+
+
+def _demands(stated: dict[str, Any], *actions: Action) -> dict[str, Any]:
+    return {"if": stated, "then": {"properties": {"action": {"enum": [action.value for action in actions]}}}}
 
 
 def _arguments_schema(name: str) -> dict[str, Any]:

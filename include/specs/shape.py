@@ -99,7 +99,7 @@ def _known_keys(model: type[BaseModel], path: KeyPath) -> list[str]:
     for part in path:
         kind = _inner(kind, part)
     if kind is Expectation:
-        return ["action", "reason"]
+        return ["action", "severity", "warn", "reason"]
     if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
         return []
     return [field.alias or name for name, field in kind.model_fields.items() if name != "domain"]

@@ -9,6 +9,8 @@ from include.control.delta_log import commits_still_known
 from include.control.gates import GateResult
 from include.control.resolution import table_id
 from spark_jobs.delta_io.reads import read_version
+from spark_jobs.layers.judged_version import facts_of, judged_version, other_tables
+from spark_jobs.quality.one_pass import GATE_CONF
 from spark_jobs.quality.suites import judge
 from spark_jobs.quality.verdict import verdict
 from spark_jobs.runtime.context import JobContext
@@ -47,7 +49,8 @@ def run_gate(context: JobContext, version: int) -> GateOutcome:
 def _judge(context: JobContext, version: int, certified: int | None) -> GateResult:
     spec = context.spec
     path = context.paths.table(spec.table)
-    checks = _checks(context, version) if spec.table_rules else ()
+    facts, others = facts_of(context, version, certified), other_tables(context)
+    checks = _checks(context, version, facts, others) if spec.table_rules else ()
     said = verdict(spec.table, version, checks, certified)
     commits = commits_still_known(path, certified)
     batches = [commit.metadata for commit in commits if commit.metadata and commit.version <= version]
@@ -60,13 +63,17 @@ def _judge(context: JobContext, version: int, certified: int | None) -> GateResu
         checks=checks,
         batches=tuple(f"{batch['stream']}/{batch['batch_seq']}" for batch in batches),
         refused=said.refused + _standing_refusal(context, version, certified) if not said.passed else "",
+        facts=facts,
+        compared=others,
     )
 
 
-def _checks(context: JobContext, version: int) -> tuple[CheckResult, ...]:
-    with context.open_session({}) as session:
+def _checks(
+    context: JobContext, version: int, facts: dict[str, int], others: dict[str, int | None]
+) -> tuple[CheckResult, ...]:
+    with context.open_session(GATE_CONF) as session:
         frame = read_version(session, context.paths.table(context.spec.table), version)
-        return judge(frame, context.spec.table_rules)
+        return judge(frame, context.spec.table_rules, judged_version(context, session, version, facts, others))
 
 
 def _standing_refusal(context: JobContext, version: int, certified: int | None) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import great_expectations as gx
@@ -15,10 +14,11 @@ from great_expectations.datasource.fluent.interfaces import Batch
 from great_expectations.expectations.expectation import Expectation as GxExpectation
 from great_expectations.expectations.registry import get_expectation_impl
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 
 from include.contracts.expectation import Expectation
-from spark_jobs.quality.fit import misfits
+from spark_jobs.quality.judgement import Judgement
+from spark_jobs.quality.one_line import one_line
+from spark_jobs.quality.one_pass import require_readable
 
 BOOLEAN_ONLY = {"result_format": "BOOLEAN_ONLY"}
 """Verdicts alone: about a third of the Spark jobs of a summary."""
@@ -26,47 +26,31 @@ BOOLEAN_ONLY = {"result_format": "BOOLEAN_ONLY"}
 SUMMARY = {"result_format": "SUMMARY", "partial_unexpected_count": 20}
 """Verdict, counts, observed value and some unexpected values, never all of them."""
 
-_ERROR_LENGTH = 500
-_STAGE_FAILURE = re.compile(r".*most recent failure: Lost task [^()]*\(TID \d+\) \([^()]*\): ")
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """What Great Expectations said of one rule.
-
-    Attributes:
-        passed: true only for an explicit success.
-        details: its result, as far as the result format asked for one.
-        error: why it could not judge the rule.
-    """
-
-    passed: bool
-    details: Mapping[str, Any] = field(default_factory=dict)
-    error: str = ""
-
 
 def judge_frame(df: DataFrame, rules: Sequence[Expectation]) -> tuple[Judgement, ...]:
     """What Great Expectations says of each rule, in the order of the rules.
 
     A first look asks for verdicts alone; only a rule that did not pass gets a second one, for the details.
 
+    Args:
+        df: the frame.
+        rules: rules that fit its columns.
+
     Raises:
-        Exception: Spark's own, when the frame cannot be read at all.
+        PySparkException: the frame cannot be read at all.
     """
-    causes = {place: _why_it_cannot_be_judged(rule, df.schema) for place, rule in enumerate(rules)}
+    causes = {place: _wrong_arguments(rule) for place, rule in enumerate(rules)}
     sound = {place: rule for place, rule in enumerate(rules) if not causes[place]}
     found = {place: Judgement(False, error=cause) for place, cause in causes.items()}
     found.update(_two_looks(df, sound))
     return tuple(found[place] for place in range(len(rules)))
 
 
-def _why_it_cannot_be_judged(rule: Expectation, schema: StructType) -> str:
-    if found := misfits(schema, rule):
-        return "; ".join(found)
+def _wrong_arguments(rule: Expectation) -> str:
     try:
         _expectation(rule, 0)
     except ValueError as error:  # which pydantic's errors are
-        return _one_line(f"its arguments are wrong: {error}")
+        return one_line(f"its arguments are wrong: {error}")
     return ""
 
 
@@ -76,13 +60,8 @@ def _two_looks(df: DataFrame, rules: Mapping[int, Expectation]) -> dict[int, Jud
     batch = _open_batch(df)
     looks = _judge(batch, rules, BOOLEAN_ONLY)
     if any(look.error for look in looks.values()):
-        _require_readable(df)
+        require_readable(df)
     return {place: look if look.passed else _look_again(batch, rules[place], look) for place, look in looks.items()}
-
-
-def _require_readable(df: DataFrame) -> None:
-    """Raise what Spark raises if it cannot give a single row, so that no rule is blamed for a server that went away."""
-    df.limit(1).collect()
 
 
 def _look_again(batch: Batch, rule: Expectation, first: Judgement) -> Judgement:
@@ -133,11 +112,4 @@ def _errors(info: Mapping[str, Any]) -> Iterator[str]:
     """The messages of `exception_info`, which is either one entry or a map of metric -> entry."""
     for entry in [info] if "raised_exception" in info else info.values():
         if entry["raised_exception"]:
-            yield _one_line(str(entry["exception_message"] or "an exception without a message"))
-
-
-def _one_line(message: str) -> str:
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    told = " ".join(line for line in lines if not line.startswith(("at ", "An error occurred"))).removeprefix(": ")
-    text = _STAGE_FAILURE.sub("", told)
-    return text if len(text) <= _ERROR_LENGTH else f"{text[:_ERROR_LENGTH]}..."
+            yield one_line(str(entry["exception_message"] or "an exception without a message"))

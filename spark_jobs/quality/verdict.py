@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from include.contracts.expectation import Action
+from include.contracts.expectation import Action, Severity
 from include.contracts.job_report import CheckResult
 
 
@@ -16,7 +16,7 @@ class Verdict:
     Attributes:
         passed: no rule with action `fail` failed.
         refused: when not passed, one line: what failed, what readers see meanwhile, what to do.
-        warnings: one line for each failed rule with action `warn`.
+        warnings: one line for each failed rule that only warns, and for each that had nothing to be judged by.
     """
 
     passed: bool
@@ -41,16 +41,28 @@ def verdict(table: str, version: int, checks: Sequence[CheckResult], certified: 
     silver.flights version 7 refused: expect_table_row_count_to_be_between(min_value=1) observed 0 \
 (an empty day means the feed is broken); readers stay on version 6. Fix the data or the rule, then clear this task.
     """
-    failed = [check for check in checks if not check.passed]
+    failed = sorted((check for check in checks if not check.passed), key=_by_severity)
     blocking = [check for check in failed if check.action == Action.FAIL]
-    warnings = tuple(f"{table} version {version}: {finding(check)}" for check in failed if check not in blocking)
+    told = [check for check in failed if check not in blocking] + [check for check in checks if check.not_judged]
+    warnings = tuple(f"{_told_as(check)}{table} version {version}: {finding(check)}" for check in told)
     return Verdict(not blocking, _refusal(table, version, blocking, certified) if blocking else "", warnings)
 
 
 def finding(check: CheckResult) -> str:
     """One line on a failed check: the rule as it is written, what was found instead, and why the rule exists."""
     reason = f" ({check.reason})" if check.reason else ""
-    return f"{_as_written(check)} {_found(check)}{reason}"
+    against = f", against {check.against}" if check.against and not check.passed else ""
+    return f"{_as_written(check)} {_found(check)}{against}{reason}"
+
+
+def _by_severity(check: CheckResult) -> int:
+    severities = [severity.value for severity in Severity]
+    return severities.index(check.severity) if check.severity in severities else 0
+
+
+def _told_as(check: CheckResult) -> str:
+    """What a warning that is none begins with."""
+    return f"{check.severity}: " if check.severity and check.severity != Severity.WARNING and not check.passed else ""
 
 
 def _refusal(table: str, version: int, blocking: Sequence[CheckResult], certified: int | None) -> str:
@@ -71,6 +83,8 @@ def _as_written(check: CheckResult) -> str:
 def _found(check: CheckResult) -> str:
     if check.error:
         return f"could not be judged: {check.error}"
+    if check.not_judged:
+        return f"was not judged: {check.not_judged}"
     if check.unexpected_rows is not None:
         samples = f", such as {', '.join(map(str, check.samples))}" if check.samples else ""
         return f"is failed by {check.unexpected_rows} rows{samples}"

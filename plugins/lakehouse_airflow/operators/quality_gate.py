@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.data_docs_args import JudgedVersion
+from include.contracts.expectation import Severity
 from include.contracts.interval import Interval
 from include.contracts.job_args import Job
 from include.contracts.job_report import CheckResult
@@ -91,9 +93,9 @@ class QualityGateOperator(SparkJobOperator):
             self.has_refused = True
             said = f"{verdict.said} {way_out(self.table, verdict.version)}"
             self.log.error("%s", said)
-            for line in failures_in(verdict.checks):
-                self.log.error("%s", line)
+            self._log_findings(verdict)
             raise AirflowFailException(said)
+        self._log_findings(verdict)
         how = verdict.said or "passed"
         self.log.info("%s: version %s %s; readers use version %s", self.table, verdict.version, how, verdict.certified)
         self._announce(context, interval, verdict, written)
@@ -104,6 +106,10 @@ class QualityGateOperator(SparkJobOperator):
         if verdict.version is not None:
             self.judged = JudgedVersion(table=self.table, version=verdict.version, suite_hash=verdict.suite_hash)
             context["ti"].xcom_push(JUDGED, self.judged.model_dump())
+
+    def _log_findings(self, verdict: Verdict) -> None:
+        for level, line in findings_in(verdict.checks):
+            self.log.log(level, "%s", line)
 
     def _nothing(self, reason: str) -> dict[str, Any]:
         self.outlets = []
@@ -179,11 +185,17 @@ class QualityGateOperator(SparkJobOperator):
         )
 
 
-def failures_in(checks: Iterable[CheckResult]) -> Iterable[str]:
-    """One line for each check that failed, those that only warn included."""
+def findings_in(checks: Iterable[CheckResult]) -> Iterable[tuple[int, str]]:
+    """One line, with its level, for each check that failed, and for each that had nothing to be judged by."""
     for check in checks:
-        if not check.passed:
-            found = (
-                f"{check.unexpected_rows} rows" if check.unexpected_rows is not None else f"observed {check.observed}"
-            )
-            yield f"failed ({check.action}): {check.rule}, {found}" + (f": {check.reason}" if check.reason else "")
+        if check.not_judged:
+            yield logging.WARNING, f"not judged ({check.action}): {check.rule}: {check.not_judged}"
+        elif not check.passed:
+            rows = check.unexpected_rows
+            found = check.error or (f"{rows} rows" if rows is not None else f"observed {check.observed}")
+            line = f"failed ({check.action}): {check.rule}, {found}" + (f": {check.reason}" if check.reason else "")
+            yield _LEVELS.get(check.severity, logging.ERROR), line
+
+
+_LEVELS = {Severity.WARNING: logging.WARNING, Severity.INFO: logging.INFO}
+"""Severity -> the level in the log; anything else is an error."""

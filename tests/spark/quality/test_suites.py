@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from include.contracts.expectation import ROW_EXPECTATIONS, TABLE_EXPECTATIONS, Expectation
+from include.contracts.expectation import GX_TABLE_EXPECTATIONS, ROW_EXPECTATIONS, Expectation
 from include.contracts.expectation_arguments import ARGUMENTS
 from include.contracts.job_report import CheckResult
 from spark_jobs.quality.suites import judge
@@ -184,7 +184,7 @@ def test_every_expectation_of_a_spec_can_be_judged_with_all_its_arguments(planes
         **{"min_value": 1, "max_value": 2, "strict_min": True, "strict_max": True, "mostly": 0.5},
         **{"value_set": [1], "value": 20, "regex": "1", "or_equal": True, "exact_match": False},
     }
-    names = sorted(ROW_EXPECTATIONS | TABLE_EXPECTATIONS)
+    names = sorted(ROW_EXPECTATIONS | GX_TABLE_EXPECTATIONS)
     rules = [rule(name, "warn", **{key: values[key] for key in ARGUMENTS[name].known}) for name in names]
     checks = judge(planes, rules)
     assert [check.rule for check in checks if check.error] == []
@@ -194,3 +194,46 @@ def test_every_expectation_of_a_spec_can_be_judged_with_all_its_arguments(planes
 def test_great_expectations_keeps_no_frame_in_memory(spark: SparkSession, planes: DataFrame) -> None:
     judge(planes, PASSING[:2])
     assert not planes.is_cached
+
+
+def banded(limit: int, band: int) -> Expectation:
+    return Expectation(
+        name="expect_column_max_to_be_between",
+        arguments={"column": "seats", "max_value": limit},
+        action="fail",
+        severity="critical",
+        warn={"max_value": band},
+    )
+
+
+def test_a_rule_with_two_bands_is_one_check_of_the_widest_that_was_left(planes: DataFrame) -> None:
+    inside, between, outside = judge(planes, [banded(30, 20), banded(20, 10), banded(19, 10)])
+    assert (inside.passed, inside.action, inside.expected) == (True, "fail", {"max_value": 30})
+    assert (between.passed, between.action, between.severity) == (False, "warn", "warning")
+    assert (between.expected, between.observed) == ({"max_value": 10}, 20)
+    assert (outside.passed, outside.action, outside.severity) == (False, "fail", "critical")
+    assert outside.expected == {"max_value": 19}
+
+
+def test_a_rule_that_compares_versions_cannot_judge_rows_that_are_none(planes: DataFrame) -> None:
+    fresh = rule("expect_table_to_be_fresh", column="seen_at", max_age="1 days")
+    other = rule(
+        "expect_column_values_to_exist_in_other_table", column="model", other_table="silver.a", other_column="b"
+    )
+    for check in judge(planes, [fresh, other]):
+        assert not check.passed
+        assert "nothing to hold the rows against" in check.error
+
+
+def test_one_rule_that_breaks_the_pass_is_judged_alone_and_so_are_the_others(planes: DataFrame) -> None:
+    broken, failed, passed = judge(
+        planes,
+        [
+            rule("expect_column_values_to_match_regex", column="maker", regex="("),
+            rule("expect_column_values_to_be_between", column="seats", max_value=10),
+            PASSING[0],
+        ],
+    )
+    assert "Unclosed group" in broken.error
+    assert (failed.passed, failed.unexpected_rows, failed.error) == (False, 10, "")
+    assert (passed.passed, passed.error) == (True, "")

@@ -60,3 +60,33 @@ def test_rows_samples_arguments_and_further_failures_are_told_in_one_line() -> N
 def test_a_rule_that_could_not_be_judged_says_why() -> None:
     line = verdict("gold.fleet", 2, [check(NOT_NULL, error="there is no column model")], 1).refused
     assert f"{NOT_NULL} could not be judged: there is no column model" in line
+
+
+def test_the_most_severe_failure_comes_first_however_the_spec_orders_them() -> None:
+    checks = [
+        check(NOT_NULL, severity="warning", unexpected_rows=1),
+        check(ROW_COUNT, severity="critical", observed=0),
+    ]
+    assert verdict("gold.fleet", 2, checks, 1).refused.startswith(f"gold.fleet version 2 refused: {ROW_COUNT} observed")
+
+
+def test_a_remark_of_little_weight_says_so_and_a_warning_is_one_anyway() -> None:
+    checks = [check(NOT_NULL, action="warn", severity=severity) for severity in ("info", "warning", "critical")]
+    found = verdict("gold.fleet", 2, checks, 1)
+    assert found.passed
+    assert found.warnings == (
+        f"critical: gold.fleet version 2: {NOT_NULL} failed",
+        f"gold.fleet version 2: {NOT_NULL} failed",
+        f"info: gold.fleet version 2: {NOT_NULL} failed",
+    )
+
+
+def test_a_rule_that_had_nothing_to_be_judged_by_is_told_and_refuses_nothing() -> None:
+    found = verdict("gold.fleet", 2, [check(ROW_COUNT, passed=True, not_judged="1 of 7 versions are known")], 1)
+    assert found.passed
+    assert found.warnings == (f"gold.fleet version 2: {ROW_COUNT} was not judged: 1 of 7 versions are known",)
+
+
+def test_what_a_version_was_held_against_is_told() -> None:
+    line = verdict("gold.fleet", 2, [check(NOT_NULL, unexpected_rows=1, against="silver.planes version 4")], 1).refused
+    assert "is failed by 1 rows, against silver.planes version 4; readers" in line

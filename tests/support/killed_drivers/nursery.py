@@ -20,7 +20,7 @@ from include.cli import app
 from include.contracts.job_args import Job
 from include.control.leases import Leases
 from include.control.objects import LocalObjectStore
-from spark_jobs.quality import gx_batch  # noqa: F401 - a gate imports it when it judges by a table rule
+from spark_jobs.quality import suites  # noqa: F401 - what a gate judges by
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 from tests.support.killed_drivers.places import set_up

@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
-from include.contracts.expectation import ROW_EXPECTATIONS, TABLE_EXPECTATIONS
-from include.contracts.expectation_arguments import ARGUMENT_SCHEMAS, ARGUMENTS
+from include.contracts.expectation import COMPARISONS, ROW_EXPECTATIONS, TABLE_EXPECTATIONS
+from include.contracts.expectation_arguments import ARGUMENT_SCHEMAS, ARGUMENTS, BAND_ARGUMENTS
 
 LEFT_OUT = {"ignore_row_if"}
 """Arguments of Great Expectations that specs do not offer: row rules could not keep to them."""
 
 GIVEN_BY_MILLRACE = {"regex", "column_set"}
 """Arguments that Great Expectations gives a default which says nothing; a spec must state them."""
+
+
+OF_GREAT_EXPECTATIONS = sorted(set(ARGUMENTS) - COMPARISONS)
 
 
 @pytest.fixture(scope="module")
@@ -38,18 +41,31 @@ def test_every_expectation_of_the_contract_has_its_arguments() -> None:
     assert not ROW_EXPECTATIONS & TABLE_EXPECTATIONS
 
 
+def test_millrace_gives_its_own_expectations_no_name_that_great_expectations_has(fields_of: Any) -> None:
+    from great_expectations.exceptions import ExpectationNotFoundError
+
+    assert COMPARISONS
+    for name in COMPARISONS:
+        with pytest.raises(ExpectationNotFoundError):
+            fields_of(name)
+
+
+def test_a_narrower_band_states_only_arguments_that_some_expectation_takes() -> None:
+    assert set(BAND_ARGUMENTS) <= set(ARGUMENT_SCHEMAS)
+
+
 def test_every_argument_has_a_schema() -> None:
     assert {argument for takes in ARGUMENTS.values() for argument in takes.known} == set(ARGUMENT_SCHEMAS)
 
 
-@pytest.mark.parametrize("name", sorted(ARGUMENTS))
+@pytest.mark.parametrize("name", OF_GREAT_EXPECTATIONS)
 def test_great_expectations_takes_just_these_arguments(name: str, fields_of: Any) -> None:
     fields = fields_of(name)
     assert fields
     assert set(ARGUMENTS[name].known) == set(fields) - LEFT_OUT
 
 
-@pytest.mark.parametrize("name", sorted(ARGUMENTS))
+@pytest.mark.parametrize("name", OF_GREAT_EXPECTATIONS)
 def test_what_great_expectations_requires_is_required(name: str, fields_of: Any) -> None:
     required = {key for key, field in fields_of(name).items() if field.required}
     assert required <= set(ARGUMENTS[name].required) <= required | GIVEN_BY_MILLRACE

@@ -222,3 +222,55 @@ def test_whatever_is_judged_in_whatever_order_the_certified_version_only_grows(
         assert now == (None if passed < 0 else next_change - 1)
         assert (-1 if now is None else now) >= certified
         certified = -1 if now is None else now
+
+
+OTHER = "silver.planes"
+
+
+def compared_verdict(table_id: str, seen: int | None, *, passed: bool = False) -> GateResult:
+    return verdict(table_id, 1, passed=passed).model_copy(update={"compared": {OTHER: seen}})
+
+
+def certify_other(gates: Gates, tmp_path: Path, version: int) -> None:
+    """Give the other table a certified version."""
+    path = LakehousePaths(tmp_path).table(OTHER)
+    other_id = create_table(path)
+    gates.record(verdict(other_id, version).model_copy(update={"table": OTHER}))
+
+
+def test_a_refusal_by_another_table_is_out_of_date_once_that_one_has_moved(
+    table: Path, table_id: str, gates: Gates, tmp_path: Path
+) -> None:
+    append(table)
+    gates.record(compared_verdict(table_id, None))
+    assert gates.result(TABLE, 1, "suite") is not None, "the other table still has no certified version"
+    certify_other(gates, tmp_path, 0)
+    assert gates.result(TABLE, 1, "suite") is None
+    gates.record(compared_verdict(table_id, 0))
+    assert gates.result(TABLE, 1, "suite") is not None
+
+
+def test_a_certificate_stands_whatever_becomes_of_the_tables_it_was_held_against(
+    table: Path, table_id: str, gates: Gates, tmp_path: Path
+) -> None:
+    append(table)
+    gates.record(compared_verdict(table_id, None, passed=True))
+    certify_other(gates, tmp_path, 0)
+    assert gates.result(TABLE, 1, "suite") is not None
+    assert gates.last_passed(TABLE) == 1
+
+
+def test_certificates_before_a_version_come_newest_first_and_once_each(
+    table: Path, table_id: str, gates: Gates
+) -> None:
+    for _ in range(4):
+        append(table)
+    gates.record(verdict(table_id, 3))
+    gates.record(verdict(table_id, 1))
+    gates.record(verdict(table_id, 2, passed=False))
+    gates.record(verdict(table_id, 1, suite_hash="mended").model_copy(update={"facts": {"in_table": 7}}))
+    gates.record(verdict(table_id, 4))
+    before = gates.certified_before(TABLE, 4)
+    assert [result.version for result in before] == [3, 1]
+    assert before[1].facts == {"in_table": 7}, "the newest verdict on a version"
+    assert gates.certified_before(TABLE, 1) == []

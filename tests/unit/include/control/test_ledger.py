@@ -111,6 +111,15 @@ def test_a_batch_is_closed_once_its_secondary_writes_are_done(ledger: Ledger) ->
     assert ledger.closed(other) is None
 
 
+def test_rows_applied_by_several_batches_are_known_once_all_of_them_are_closed(ledger: Ledger) -> None:
+    first, second = win(ledger, order_intent(1)), win(ledger, order_intent(2))
+    ledger.record_closed(first, RowFates(read=5, applied=3, quarantined=2))
+    assert ledger.applied("bronze.orders", [first.token]) == 3
+    assert ledger.applied("bronze.orders", [first.token, second.token]) is None
+    ledger.record_closed(second, RowFates(read=4, applied=4))
+    assert ledger.applied("bronze.orders", [first.token, second.token]) == 7
+
+
 def test_closing_says_how_many_rows_each_file_gave(ledger: Ledger, tmp_path: Path) -> None:
     winner = win(ledger, order_intent(), file("a.json"), file("b.json"), file("empty.json"))
     ledger.record_closed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -12,10 +13,11 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.data_docs_args import JudgedVersion
 from include.contracts.job_args import Job
+from include.contracts.job_report import CheckResult
 from include.errors import ConflictError, Outcome
 from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.operators import quality_gate
-from lakehouse_airflow.operators.quality_gate import QualityGateOperator
+from lakehouse_airflow.operators.quality_gate import QualityGateOperator, findings_in
 from lakehouse_airflow.operators.task_result import TaskResult
 from lakehouse_airflow.ui.links import JUDGED
 from tests.support.small_lake import commit_batch, judge
@@ -189,3 +191,20 @@ def test_a_gate_that_judged_nothing_links_to_nothing(house: House, run_of: MakeR
     task.execute(context)
     assert context["ti"].pushed == {}
     assert set(links_of(task).values()) == {""}
+
+
+def test_each_finding_is_logged_as_loudly_as_it_is_severe() -> None:
+    failed = {"rule": "expect_column_to_exist(wings)", "action": "warn", "passed": False, "reason": "it flies"}
+    checks = [CheckResult(**failed, severity=severity) for severity in ("critical", "warning", "info", "")]
+    checks.append(CheckResult(rule="expect_a()", action="fail", passed=True, not_judged="1 of 7 versions are known"))
+    checks.append(CheckResult(rule="expect_a()", action="fail", passed=True))
+    found = list(findings_in(checks))
+    assert [level for level, _ in found] == [
+        logging.ERROR,
+        logging.WARNING,
+        logging.INFO,
+        logging.ERROR,
+        logging.WARNING,
+    ]
+    assert found[0][1] == "failed (warn): expect_column_to_exist(wings), observed None: it flies"
+    assert found[-1][1] == "not judged (fail): expect_a(): 1 of 7 versions are known"

@@ -1,0 +1,128 @@
+"""The population stability index says what its definition says, and the share of NULLs what counting says."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+
+from include.contracts.expectation import Expectation
+from spark_jobs.quality.comparisons import compared
+from spark_jobs.quality.distributions import LEAST_SHARE
+from spark_jobs.quality.judged_version import JudgedVersion
+from spark_jobs.quality.judgement import Judgement
+
+PSI = "expect_column_distribution_to_be_stable"
+NULLS = "expect_column_null_share_to_be_stable"
+AT = datetime(2013, 1, 2, tzinfo=UTC)
+VALUES = st.lists(st.sampled_from([None, "", "a", "b", "c"]), min_size=1, max_size=12)
+
+
+def frame(spark: SparkSession, values: list[Any], kind: str = "string") -> DataFrame:
+    return spark.createDataFrame([(value,) for value in values], f"v {kind}")
+
+
+def said(before: DataFrame | None, now: DataFrame, name: str, **limit: float) -> Judgement:
+    """What the rule says of the second of two versions."""
+    frames = {0: before, 1: now}
+    judged = JudgedVersion(
+        table="silver.things",
+        version=1,
+        interval_end=AT,
+        committed_at=AT,
+        facts={},
+        past=[],
+        certified=None if before is None else 0,
+        others={},
+        sources={},
+        read=lambda _, version: frames[version],
+        rows_of=lambda _, version: frames[version].count(),
+        columns_of=lambda *_: {},
+    )
+    return compared(now, Expectation(name=name, arguments={"column": "v", **limit}, action="fail"), judged)
+
+
+def index_of(before: list[Any], now: list[Any]) -> float:
+    """The index as it is defined."""
+    counted = Counter(before), Counter(now)
+    parts = set(before) | set(now)
+    shares = [
+        tuple(max(count[part] / len(values), LEAST_SHARE) for count, values in zip(counted, (before, now), strict=True))
+        for part in parts
+    ]
+    return sum((after - earlier) * math.log(after / earlier) for earlier, after in shares)
+
+
+@settings(
+    max_examples=8,
+    deadline=None,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(before=VALUES, now=VALUES)
+def test_the_index_of_texts_is_as_defined(spark: SparkSession, before: list[Any], now: list[Any]) -> None:
+    judgement = said(frame(spark, before), frame(spark, now), PSI, max_psi=0.1)
+    found = judgement.details["observed_value"]
+    assert found["psi"] == pytest.approx(index_of(before, now), abs=1e-5)
+    assert found["parts"] == len({*before, *now})
+    assert judgement.passed is (index_of(before, now) <= 0.1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "others"),
+    [
+        ("double", [float(one) for one in range(100)], [float(one) for one in range(50, 150)]),
+        ("int", list(range(100)), list(range(50, 150))),
+        ("timestamp", [AT + timedelta(days=one % 28) for one in range(100)], [AT + timedelta(days=365)] * 100),
+    ],
+)
+def test_ordered_values_are_held_against_the_tenths_of_before(
+    spark: SparkSession, kind: str, values: list[Any], others: list[Any]
+) -> None:
+    before = frame(spark, values, kind)
+    same = said(before, frame(spark, values[::-1], kind), PSI, max_psi=0.1)
+    assert same.passed
+    assert same.details["observed_value"]["psi"] == 0
+    assert same.details["observed_value"]["parts"] == 10
+    moved = said(before, frame(spark, others, kind), PSI, max_psi=0.25)
+    assert not moved.passed
+    assert moved.details["observed_value"]["psi"] > 1
+    assert moved.against == "silver.things version 0"
+
+
+def test_a_value_that_is_new_is_named(spark: SparkSession) -> None:
+    judgement = said(frame(spark, ["a"] * 5 + ["b"] * 5), frame(spark, ["a"] * 5 + ["z"] * 5), PSI, max_psi=0.25)
+    assert judgement.details["observed_value"]["changed_most"] in ("b", "z")
+
+
+@settings(
+    max_examples=5,
+    deadline=None,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(before=VALUES, now=VALUES)
+def test_the_share_of_nulls_is_as_counted(spark: SparkSession, before: list[Any], now: list[Any]) -> None:
+    judgement = said(frame(spark, before), frame(spark, now), NULLS, max_change=0.25)
+    shares = [values.count(None) / len(values) for values in (before, now)]
+    assert judgement.passed is (abs(shares[1] - shares[0]) <= 0.25)
+    assert judgement.details["observed_value"] == pytest.approx({"before": shares[0], "now": shares[1]}, abs=1e-6)
+
+
+@pytest.mark.parametrize(("name", "limit"), [(PSI, {"max_psi": 1.0}), (NULLS, {"max_change": 1.0})])
+def test_no_rows_now_do_not_pass_and_none_before_are_nothing_to_be_held_against(
+    spark: SparkSession, name: str, limit: dict[str, float]
+) -> None:
+    some, none = frame(spark, ["a"]), frame(spark, [])
+    assert not said(some, none, name, **limit).passed
+    assert said(none, some, name, **limit).not_judged == "silver.things version 0 has no rows"
+    assert said(None, some, name, **limit).not_judged == "there is no certified version before this one"
+    assert said(frame(spark, [1], "int").withColumnRenamed("v", "w"), some, name, **limit).not_judged

@@ -1,0 +1,176 @@
+"""Rules judged together in one pass say what Great Expectations says of each, on odd values and on no rows at all."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from pyspark.sql import DataFrame, SparkSession
+
+from include.contracts.expectation import Expectation
+from spark_jobs.quality import suites
+from spark_jobs.quality.fused_rules import COMPILERS, fused
+from spark_jobs.quality.json_safe import json_safe
+from spark_jobs.quality.suites import judge
+from tests.support.odd_frames import EDGES, PAIRS, edge_frame, frame, rows, rule
+from tests.support.plain_gx import Batches, batches_of_frames
+from tests.support.table_rules import table_rules
+
+Said = tuple[bool, int | None, Any]
+"""Verdict, failing rows, observed value."""
+
+
+@pytest.fixture(scope="module")
+def batches() -> Batches:
+    return batches_of_frames()
+
+
+@pytest.fixture(autouse=True)
+def great_expectations_is_never_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that what is compared with it is not its own."""
+
+    def asked(_df: DataFrame, rules: dict[int, Expectation]) -> dict[int, Any]:
+        assert not rules, rules
+        return {}
+
+    monkeypatch.setattr(suites, "_by_great_expectations", asked)
+
+
+def by_great_expectations(batches: Batches, df: DataFrame, rules: list[Expectation]) -> list[Said]:
+    said = []
+    for result in batches.results(df, rules):
+        assert "raised_exception" in result.exception_info, result.exception_info
+        found = result.result
+        # Of rules on columns it tells an empty list of failing rows, of rules on values no number where none fail.
+        failing = (found["unexpected_count"] or 0) if "element_count" in found else None
+        said.append((result.success, failing, json_safe(found.get("observed_value"))))
+    return said
+
+
+def by_one_pass(df: DataFrame, rules: list[Expectation]) -> list[Said]:
+    checks = judge(df, rules)
+    assert [check.error for check in checks] == [""] * len(rules)
+    return [(check.passed, check.unexpected_rows, check.observed) for check in checks]
+
+
+def agree(ours: Said, theirs: Said) -> bool:
+    if ours[:2] != theirs[:2]:
+        return False
+    if isinstance(ours[2], float) and isinstance(theirs[2], float):  # the order of adding is not told
+        return math.isclose(ours[2], theirs[2], rel_tol=1e-12)
+    return bool(ours[2] == theirs[2])
+
+
+def require_agreement(batches: Batches, df: DataFrame, rules: list[Expectation]) -> list[Said]:
+    ours, theirs = by_one_pass(df, rules), by_great_expectations(batches, df, rules)
+    different = [
+        (one.rule, one.arguments, said, other)
+        for one, said, other in zip(rules, ours, theirs, strict=True)
+        if not agree(said, other)
+    ]
+    assert not different
+    return ours
+
+
+def test_the_property_covers_every_rule_that_is_fused() -> None:
+    seen: set[str] = set()
+
+    @settings(max_examples=60, database=None, derandomize=True)
+    @given(table_rules())
+    def collect(drawn: list[Expectation]) -> None:
+        seen.update(one.name for one in drawn)
+
+    collect()
+    assert seen == set(COMPILERS)
+
+
+@settings(
+    max_examples=12,
+    deadline=None,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],  # a failing example is small as it is; shrinking it takes minutes
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(rows=rows(), rules=table_rules())
+def test_verdicts_failing_rows_and_observed_values_are_those_of_great_expectations(
+    spark: SparkSession, batches: Batches, rows: list[tuple[Any, ...]], rules: list[Expectation]
+) -> None:
+    require_agreement(batches, frame(spark, rows), rules)
+
+
+def test_every_figure_of_every_column_agrees_on_all_odd_values(spark: SparkSession, batches: Batches) -> None:
+    numbers = ("whole", "long", "single", "real", "money")
+    drawn = [
+        rule(f"expect_column_{figure}_to_be_between", {"column": column, "min_value": 0})
+        for figure in ("min", "max", "mean", "sum")
+        for column in numbers
+    ]
+    drawn += [rule("expect_column_values_to_be_unique", {"column": column}) for column in EDGES]
+    drawn += [rule("expect_compound_columns_to_be_unique", {"column_list": [*pair]}) for pair in PAIRS]
+    drawn += [
+        rule("expect_column_unique_value_count_to_be_between", {"column": column, "min_value": 4}) for column in EDGES
+    ]
+    df = edge_frame(spark).unionAll(edge_frame(spark).limit(3))
+    said = require_agreement(batches, df, drawn)
+    assert {passed for passed, _, _ in said} == {True, False}
+
+
+def test_an_empty_table_passes_what_judges_its_rows_and_nothing_that_needs_a_figure(
+    spark: SparkSession, batches: Batches
+) -> None:
+    drawn = [
+        rule("expect_column_values_to_not_be_null", {"column": "word"}),
+        rule("expect_column_values_to_be_unique", {"column": "word"}),
+        *(rule(f"expect_column_{name}_to_be_between", {"column": "real", "min_value": 0}) for name in ("max", "mean")),
+        rule("expect_column_sum_to_be_between", {"column": "money", "min_value": 0}),
+        rule("expect_column_proportion_of_unique_values_to_be_between", {"column": "word", "min_value": 0.5}),
+    ]
+    said = require_agreement(batches, frame(spark, []), drawn)
+    assert [passed for passed, _, _ in said] == [True, True, False, False, False, False]
+    assert [observed for _, _, observed in said[2:]] == [None, None, None, 0]
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        rule("expect_column_max_to_be_between", {"column": "word", "min_value": "a"}),
+        rule("expect_column_mean_to_be_between", {"column": "word", "min_value": 1}),
+        rule("expect_column_mean_to_be_between", {"column": "real", "min_value": "soon"}),
+        rule("expect_column_values_to_be_in_set", {"column": "word", "value_set": []}),
+        rule("expect_column_values_to_be_between", {"column": "real", "min_value": 0, "mostly": 2}),
+        rule("expect_column_values_to_be_between", {"column": "real", "least": 0}),
+        rule("expect_table_row_count_to_be_between", {"min_value": 0.5}),
+    ],
+)
+def test_a_rule_that_is_read_in_a_way_of_its_own_is_left_to_great_expectations(
+    spark: SparkSession, left: Expectation
+) -> None:
+    assert fused(left, frame(spark, []).schema) is None
+
+
+def test_moments_are_compared_in_utc_whatever_the_zone_of_the_bound(spark: SparkSession) -> None:
+    df = edge_frame(spark)
+    bounds = ["2013-01-01T06:00:00.000001", "2013-01-01T07:00:00.000001+01:00", "2013-01-01T06:00:00.000001Z"]
+    checks = judge(df, [rule("expect_column_max_to_be_between", {"column": "at", "max_value": at}) for at in bounds])
+    assert [check.passed for check in checks] == [True] * 3
+    assert {check.observed for check in checks} == {"2013-01-01T06:00:00.000001"}
+
+
+def test_a_pair_and_a_combination_are_shown_as_they_are(spark: SparkSession) -> None:
+    df = frame(spark, [row(whole=1, long=2, money=Decimal("1.500")), row(whole=1, long=2), row(whole=3, long=1)])
+    pair, both = judge(
+        df,
+        [
+            rule("expect_column_pair_values_a_to_be_greater_than_b", {"column_A": "whole", "column_B": "long"}),
+            rule("expect_compound_columns_to_be_unique", {"column_list": ["whole", "long"]}),
+        ],
+    )
+    assert (pair.unexpected_rows, pair.samples) == (2, ([1, 2],))
+    assert (both.unexpected_rows, both.samples) == (2, ({"whole": 1, "long": 2},))
+
+
+def row(**values: Any) -> tuple[Any, ...]:
+    return tuple(values.get(column) for column in EDGES)
