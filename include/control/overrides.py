@@ -53,8 +53,9 @@ def refusal_to_override(spec: AnySpec, version: int, paths: LakehousePaths, gate
     result = gates.result(table, version, spec.suite_hash)
     if result is None:
         msg = (
-            f"{table}: the rules have changed since version {version} was refused. Clear the gate's task (or run the "
-            "table again): the version is judged by the rules as they are, and what they refuse can be overridden."
+            f"{table}: the rules have changed since version {version} was refused, or a table that they look at has. "
+            "Clear the gate's task (or run the table again): the version is judged by the rules as they are, and what "
+            "they refuse can be overridden."
         )
         raise OverrideError(msg)
     _require_files(table, path, gates.with_the_same_rows(table, version))

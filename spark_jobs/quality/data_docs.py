@@ -20,6 +20,7 @@ from great_expectations.render.view import DefaultJinjaPageView
 from include.contracts.job_report import CheckResult
 from include.control.gates import GateResult, RecordedResult
 from spark_jobs.quality.gx_results import suite_result
+from spark_jobs.quality.verdict import what_was_found
 
 INDEX = "index.html"
 STYLES = ("bootstrap.min.css", "data_docs.css")
@@ -80,7 +81,7 @@ def _from_the_spec(result: GateResult) -> RenderedSectionContent:
 
 
 def _cells(check: CheckResult, result: GateResult) -> tuple[str, ...]:
-    found = "passed" if check.passed else check.error or "failed"
+    found = "passed" if check.passed and not check.not_judged else what_was_found(check)
     return check.rule, check.action, check.reason, found, str(result.override) if check.overridden else ""
 
 

@@ -13,7 +13,7 @@ from great_expectations.core.run_identifier import RunIdentifier
 from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 from great_expectations.expectations.registry import get_expectation_impl
 
-from include.contracts.expectation import Action
+from include.contracts.expectation import COMPARISONS, Action
 from include.contracts.job_report import CheckResult
 from include.control.gates import GateResult
 
@@ -26,7 +26,8 @@ def suite_result(
     """What a gate said of one version, as Great Expectations would say it.
 
     Args:
-        result: what it said; an overridden one has not succeeded. Rules whose arguments are wrong are left out.
+        result: what it said; an overridden one has not succeeded. Rules whose arguments are wrong are left out, and so
+            are those of Millrace's own, which Great Expectations cannot draw.
         run_id: the run, as the page names it.
         judged_at: when.
         rows: rows of the version, of which shares are given; None where nobody can tell any more.
@@ -47,7 +48,9 @@ def suite_result(
 
 
 def _can_be_drawn(check: CheckResult) -> bool:
-    """Whether its arguments are right: Great Expectations draws no page with a rule that it would not take."""
+    """Whether Great Expectations knows it and takes its arguments: else it draws no page at all."""
+    if _name(check) in COMPARISONS:
+        return False
     try:
         get_expectation_impl(_name(check))(**_arguments(check))
     except ValueError:  # which pydantic's errors are
@@ -59,7 +62,7 @@ def _check(check: CheckResult, rows: int | None) -> ExpectationValidationResult:
     return ExpectationValidationResult(
         success=check.passed,
         expectation_config=ExpectationConfiguration(
-            type=_name(check), kwargs=_arguments(check), severity=_SEVERITY[Action(check.action)]
+            type=_name(check), kwargs=_arguments(check), severity=check.severity or _SEVERITY[Action(check.action)]
         ),
         result=_found(check, rows),
         exception_info={

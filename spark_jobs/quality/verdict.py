@@ -51,8 +51,13 @@ def verdict(table: str, version: int, checks: Sequence[CheckResult], certified: 
 def finding(check: CheckResult) -> str:
     """One line on a failed check: the rule as it is written, what was found instead, and why the rule exists."""
     reason = f" ({check.reason})" if check.reason else ""
+    return f"{_as_written(check)} {what_was_found(check)}{reason}"
+
+
+def what_was_found(check: CheckResult) -> str:
+    """What was found instead of what the rule wants, and what it was held against."""
     against = f", against {check.against}" if check.against and not check.passed else ""
-    return f"{_as_written(check)} {_found(check)}{against}{reason}"
+    return f"{_found(check)}{against}"
 
 
 def _by_severity(check: CheckResult) -> int:

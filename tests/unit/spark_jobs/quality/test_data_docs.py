@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from include.contracts.expectation import ROW_EXPECTATIONS, TABLE_EXPECTATIONS
+from include.contracts.expectation import COMPARISONS, GX_TABLE_EXPECTATIONS, ROW_EXPECTATIONS
 from include.contracts.job_report import CheckResult
 from include.control.gates import GateResult, Override, RecordedResult
 from spark_jobs.quality.data_docs import INDEX, STYLES, write_pages
@@ -71,7 +71,7 @@ def rule(name: str) -> str:
     return f"{name}()" if name.startswith("expect_table") else f"{name}(a)"
 
 
-@pytest.mark.parametrize("name", sorted(ROW_EXPECTATIONS | TABLE_EXPECTATIONS))
+@pytest.mark.parametrize("name", sorted(ROW_EXPECTATIONS | GX_TABLE_EXPECTATIONS))
 def test_every_expectation_has_its_lines(
     name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -88,6 +88,20 @@ def test_every_expectation_has_its_lines(
     assert "2 unexpected values found. 40% of 5 total rows." in text
     assert "there is no column a" in text
     assert text.count(name) >= len(checks)
+
+
+@pytest.mark.parametrize("name", sorted(COMPARISONS))
+def test_a_rule_that_great_expectations_does_not_know_is_among_the_rules_of_the_spec(name: str, tmp_path: Path) -> None:
+    checks = [
+        CheckResult(
+            rule=rule(name), action="fail", passed=False, unexpected_rows=2, samples=("c",), against="version 4"
+        ),
+        CheckResult(rule=rule(name), action="warn", passed=True, not_judged="1 of 7 versions are known"),
+    ]
+    text = page_of(result(*checks), tmp_path).text
+    assert text.count(name) == 2
+    assert "is failed by 2 rows, such as c, against version 4" in text
+    assert "was not judged: 1 of 7 versions are known" in text
 
 
 def test_a_page_says_version_run_counts_reasons_and_who_overrode(tmp_path: Path) -> None:
