@@ -21,6 +21,7 @@ from include.contracts.spec_values import NAME, ColumnName, ColumnType, Property
 
 _NOT_OF_ROWS: Any = {
     **dict.fromkeys(("description", "owner", "classification", "maintenance", "evolve", "quarantine"), True),
+    **dict.fromkeys(("max_rows_per_batch", "max_files_per_batch"), True),
     "source": BATCH_SIZES,
 }
 
@@ -176,6 +177,9 @@ class SilverSpec(TableSpec, ChangeData):
         source: the bronze table it is merged from.
         snapshot: `full` says that each interval delivers the whole table: keys that are missing are deleted.
         columns: the table's columns, typed.
+        max_rows_per_batch: a batch reads so many rows of the source at most, and at least one of its commits; the run
+            goes on with further batches until all are in.
+        max_files_per_batch: the same, in data files of the source.
         quarantine: how long refused rows may wait.
     """
 
@@ -183,6 +187,8 @@ class SilverSpec(TableSpec, ChangeData):
     source: str = Field(pattern=rf"^bronze\.{NAME}$")
     snapshot: Literal["full"] | None = None
     columns: dict[ColumnName, ColumnSpec] = Field(min_length=1)
+    max_rows_per_batch: int | None = Field(default=None, gt=0)
+    max_files_per_batch: int | None = Field(default=None, gt=0)
     quarantine: QuarantineSpec = QuarantineSpec()
 
     @property

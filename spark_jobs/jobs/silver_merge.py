@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import logging
+
 from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
 from include.control.source_ranges import certified_sources
+from spark_jobs.delta_io.batches import BatchResult
 from spark_jobs.delta_io.tables import ensure_table
 from spark_jobs.layers.silver import SilverMerge
 from spark_jobs.layers.silver_tables import silver_shape
-from spark_jobs.layers.writing import write_batch
+from spark_jobs.layers.writing import commit_batch, judge_and_report
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 
+log = logging.getLogger(__name__)
+
 
 def run(context: JobContext) -> JobReport:
-    """Merge the source's certified rows since the last batch.
+    """Merge the source's certified rows since the last batch, in batches of the spec's size.
 
     Raises:
         NotReadyError: the source has no certified version yet.
@@ -22,7 +27,16 @@ def run(context: JobContext) -> JobReport:
     merge = SilverMerge(context)
     certified_sources(merge.spec, context.gates)
     ensure_table(context.open_session, context.paths.table(context.spec.table), silver_shape(merge.spec))
-    return write_batch(context, merge)
+    return judge_and_report(context, _batches(context, merge))
+
+
+def _batches(context: JobContext, merge: SilverMerge) -> list[BatchResult]:
+    """Commit batches until nothing is left, or the run is asked to end."""
+    results = [commit_batch(context, merge)]
+    while merge.has_more and not context.is_to_stop():
+        log.info("%s: the source holds more than one batch takes; going on", context.spec.table)
+        results.append(commit_batch(context, merge))
+    return results
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@ from include.contracts.findings import Findings, together
 from include.contracts.job_report import RowFates
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import BatchSources, Intent, StreamPosition, Winner
+from include.control.bounded_ranges import bounded
 from include.control.delta_log import commits_still_known, committed_at, read_commit
+from include.control.retention import retention_of
 from include.control.source_ranges import changed_ranges, pin_sources
 from include.errors import ConservationError
 from spark_jobs.delta_io.batches import BatchPlan, Closing
@@ -38,7 +40,12 @@ from spark_jobs.transforms.timeline import START_AT
 
 
 class SilverMerge:
-    """The `BatchWork` of a silver table."""
+    """The `BatchWork` of a silver table.
+
+    Attributes:
+        spec: the table's spec.
+        has_more: whether the last plan left something for further batches.
+    """
 
     def __init__(self, context: JobContext) -> None:
         self._context = context
@@ -50,13 +57,18 @@ class SilverMerge:
         self._source = SilverSource(context, self.spec)
         self._fates = SilverFates(context, self.spec, self._source)
         self._counted: dict[str, MergeCounts] = {}
+        self.has_more = False
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
-        """The source's versions since the last batch; with `reprocess` the interval's rows again as well."""
+        """The source's versions since the last batch, as many as one takes; with `reprocess` all of them, and the
+        interval's rows again."""
         paths, reprocess = self._context.paths, self._context.args.reprocess
-        sources = pin_sources(self.spec, paths, self._context.gates, position)
-        if not changed_ranges(self.spec, sources, paths) and not reprocess:
+        certified = pin_sources(self.spec, paths, self._context.gates, position)
+        self.has_more = False
+        if not changed_ranges(self.spec, certified, paths) and not reprocess:
             return None
+        sources = certified if reprocess else bounded(self.spec, certified, paths, self._readable_since())
+        self.has_more = sources != certified
         again = sources.model_copy(update={"reprocess": reprocess})
         return BatchPlan(self._with_snapshots(again, position.last_sources.snapshot_at))
 
@@ -94,6 +106,10 @@ class SilverMerge:
         if winner.intent.sources.replay:
             self._source.replays.settle(winner, fates)
         return Closing(fates, findings=self._findings(winner, counts))
+
+    def _readable_since(self) -> datetime:
+        # Half of it, as for any reader of an old version: Delta refuses the version a moment after the whole.
+        return self._context.now() - retention_of(self._context.catalog.spec(self.spec.source)) / 2
 
     def _changes(self, classified: DataFrame, intent: Intent) -> DataFrame:
         """The rows that change the target, as it stores them, and their `_fate`."""

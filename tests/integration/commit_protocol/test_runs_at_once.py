@@ -1,0 +1,67 @@
+"""Two runs of one silver table at the same moment: each ends well, and every row is merged once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from embedded.airflow import clean_environment
+from embedded.spark_server import SparkServer
+from include.control.delta_log import commits_still_known
+from tests.support.killed_drivers.drivers import Drivers, Ended
+from tests.support.lakehouse import Lakehouse, order
+
+BRONZE, SILVER = "bronze.orders", "silver.orders"
+ROUNDS = 3
+
+
+@pytest.fixture(scope="module")
+def pair(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Drivers, Drivers]]:
+    """Two that run drivers beside each other."""
+    logs = tmp_path_factory.mktemp("pair")
+    environment = {**clean_environment(), **server.client_env()}
+    with Drivers(environment, logs / "one.log") as one, Drivers(environment, logs / "other.log") as other:
+        yield one, other
+
+
+def run_at_once(
+    pair: tuple[Drivers, Drivers], shops: tuple[Lakehouse, Lakehouse], days: tuple[int, int]
+) -> list[Ended]:
+    with ThreadPoolExecutor(2) as threads:
+        started = [
+            threads.submit(drivers.run, shop, SILVER, number)
+            for drivers, shop, number in zip(pair, shops, days, strict=True)
+        ]
+        return [one.result() for one in started]
+
+
+def test_each_row_is_merged_once_and_each_run_says_how_it_ended(
+    lakehouse: Lakehouse, pair: tuple[Drivers, Drivers]
+) -> None:
+    other = Lakehouse(lakehouse.folder)
+    other.reports.extend(lakehouse.reports)
+    applied = read = 0
+    for number in range(1, ROUNDS + 1):
+        later = number + ROUNDS
+        for day in (number, later):
+            lakehouse.deliver(day, "a.json", [order(f"{day}.{key}", key, of_day=day) for key in range(20)])
+            lakehouse.run(BRONZE, day)
+        other.reports[:] = [*lakehouse.reports, *lakehouse.reports]  # so that their reports are files of their own
+        ended = run_at_once(pair, (lakehouse, other), (number, later))
+        reports = [one.report for one in ended if one.report]
+        assert [one.code for one in ended] == [0, 0], [one.said for one in ended]
+        assert sorted(report.outcome.value for report in reports) == ["committed", "no_op"]
+        applied += sum(report.rows.applied for report in reports if report.outcome.value == "committed")
+        read += sum(report.rows.read for report in reports if report.outcome.value == "committed")
+    assert (read, applied) == (40 * ROUNDS, 40 * ROUNDS)
+    assert len(lakehouse.rows(SILVER, "order_id")) == 40 * ROUNDS
+    require_each_token_once(lakehouse.paths.table(SILVER))
+
+
+def require_each_token_once(table: Path) -> None:
+    commits = [commit.metadata for commit in commits_still_known(table, None) if commit.txns]
+    assert [commit["batch_seq"] for commit in commits] == list(range(1, ROUNDS + 1))
+    assert len({commit["token"] for commit in commits}) == ROUNDS
