@@ -67,12 +67,14 @@ def _between(arguments: Mapping[str, Any], read: Callable[[Any], Any]) -> Judge:
         raise NotFusedError("there is no bound")
     strict_min, strict_max = (bool(arguments.get(key)) for key in ("strict_min", "strict_max"))
 
-    def judged(value: Any) -> Judgement:
-        if value is None or (isinstance(value, float | Decimal) and math.isnan(value)):
+    def judged(figure: Any) -> Judgement:
+        # A bound is a double, and 0.100 exactly is less than the double 0.1.
+        value = float(figure) if isinstance(figure, Decimal) else figure
+        if value is None or (isinstance(value, float) and math.isnan(value)):
             return observed(False, None)
         is_above = low is None or (value > low if strict_min else value >= low)
         is_below = high is None or (value < high if strict_max else value <= high)
-        return observed(is_above and is_below, float(value) if isinstance(value, Decimal) else value)
+        return observed(is_above and is_below, value)
 
     return judged
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -179,7 +179,11 @@ def _distinct_share(rule: Expectation, _schema: StructType) -> FusedRule:
 
 
 def _row_count(rule: Expectation, _schema: StructType) -> FusedRule:
-    return _of_one_figure(ROWS, F.count(F.lit(1)), whole_between(rule.arguments))
+    judge = whole_between(rule.arguments)
+    bounds: list[Any] = [rule.arguments.get(key) for key in ("min_value", "max_value")]
+    if None not in bounds and bounds[0] > bounds[1]:
+        raise NotFusedError("Great Expectations takes no such bounds of this rule")
+    return _of_one_figure(ROWS, F.count(F.lit(1)), judge)
 
 
 def _row_count_equal(rule: Expectation, _schema: StructType) -> FusedRule:

@@ -116,7 +116,8 @@ def number_of(row: Any) -> int:
     return number
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.faults) for seed in range(2, 7))])
+@pytest.mark.faults
+@pytest.mark.parametrize("seed", range(1, 7))
 def test_whatever_is_done_to_refused_rows_each_is_once_where_it_belongs(lakehouse: Lakehouse, seed: int) -> None:
     lakehouse.specs(bronze_document(), silver_document(expectations=[AT_LEAST_0]))
     walk = Walk(lakehouse, random.Random(seed))

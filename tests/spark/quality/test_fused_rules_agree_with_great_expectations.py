@@ -89,6 +89,7 @@ def test_the_property_covers_every_rule_that_is_fused() -> None:
 
 @settings(
     max_examples=12,
+    derandomize=True,  # a new oddity of either side is for whoever looks for it, not for whoever lands something else
     deadline=None,
     database=None,
     phases=[Phase.explicit, Phase.generate],  # a failing example is small as it is; shrinking it takes minutes
