@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from pathlib import Path
 
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import BatchSources
-from include.control.delta_log import Commit, commits_still_known
+from include.control.delta_log import Commit, commits_still_known, read_commit
 from include.paths import LakehousePaths
 
 
@@ -26,8 +27,7 @@ def bounded(spec: SilverSpec, sources: BatchSources, paths: LakehousePaths, read
     if spec.max_rows_per_batch is None and spec.max_files_per_batch is None:
         return sources
     after, upto = sources.ranges[spec.source]
-    commits = commits_still_known(paths.table(spec.source), after)
-    end = _end(spec, (commit for commit in commits if commit.version <= upto), readable_since)
+    end = _end(spec, _commits(paths.table(spec.source), after, upto), readable_since)
     return sources.model_copy(update={"ranges": {spec.source: (after, upto if end is None else end)}})
 
 
@@ -41,6 +41,16 @@ def _end(spec: SilverSpec, commits: Iterable[Commit], readable_since: datetime) 
             return end
         end = commit.version if commit.at >= readable_since else end
     return None
+
+
+def _commits(table: Path, after: int | None, upto: int) -> Iterator[Commit]:
+    """The commits of (after, upto] that the log still has."""
+    is_forgotten = after is not None and read_commit(table, after + 1) is None
+    for commit in commits_still_known(table, None if is_forgotten else after):
+        if commit.version > upto:
+            return
+        if after is None or commit.version > after:
+            yield commit
 
 
 def _rows(commit: Commit) -> int:

@@ -93,7 +93,7 @@ def _percent(rows: float, usual: float) -> float:
 
 def _columns_stable(_df: DataFrame, rule: Expectation, judged: JudgedVersion) -> Judgement:
     if judged.certified is None:
-        return Judgement(True, not_judged=_NO_PAST)
+        return Judgement(True, not_judged=judged.lacks())
     before = judged.columns_of(judged.table, judged.certified)
     now = judged.columns_of(judged.table, judged.version)
     found = {
@@ -125,7 +125,6 @@ def _reconciles(df: DataFrame, rule: Expectation, judged: JudgedVersion) -> Judg
 
 
 _MEASURES = {"own": "measure", "source": "source_measure"}
-_NO_PAST = "there is no certified version before this one"
 
 _COMPARE: dict[str, Callable[[DataFrame, Expectation, JudgedVersion], Judgement]] = {
     "expect_table_row_count_to_be_near_median": _rows_near_median,

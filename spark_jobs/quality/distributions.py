@@ -17,17 +17,14 @@ LEAST_SHARE = 0.0001
 """What a share of nothing counts as: the index of a value that comes or goes would be infinite."""
 
 _TENTHS = [tenth / 10 for tenth in range(1, 10)]
-_NO_PAST = "there is no certified version before this one"
 
 
 def null_share_is_stable(df: DataFrame, rule: Expectation, judged: JudgedVersion) -> Judgement:
     """The share of rows without a value differs by at most `max_change` from that of the last certified version."""
-    if judged.certified is None:
-        return Judgement(True, not_judged=_NO_PAST)
     column = rule.arguments["column"]
+    if judged.certified is None or judged.lacks(column):
+        return Judgement(True, not_judged=judged.lacks(column))
     before = judged.read(judged.table, judged.certified)
-    if column not in before.columns:
-        return Judgement(True, not_judged=f"{judged.last_certified} has no column {column}")
     share = F.avg(F.col(column).isNull().cast("double"))
     shares = collected_together([df.agg(share.alias("now")), before.agg(share.alias("before"))])
     if "before" not in shares:
@@ -44,12 +41,10 @@ def distribution_is_stable(df: DataFrame, rule: Expectation, judged: JudgedVersi
     text or a boolean, a tenth of the certified version's values for anything that has an order, and no value at all.
     N. Siddiqi, Credit Risk Scorecards (2006), reads below 0.1 as no change, and above 0.25 as a large one.
     """
-    if judged.certified is None:
-        return Judgement(True, not_judged=_NO_PAST)
     column = rule.arguments["column"]
+    if judged.certified is None or judged.lacks(column):
+        return Judgement(True, not_judged=judged.lacks(column))
     before = judged.read(judged.table, judged.certified)
-    if column not in before.columns:
-        return Judgement(True, not_judged=f"{judged.last_certified} has no column {column}")
     rows_now, rows_before = (judged.rows_of(judged.table, one) for one in (judged.version, judged.certified))
     if not rows_before:
         return Judgement(True, not_judged=f"{judged.last_certified} has no rows")

@@ -44,6 +44,14 @@ class JudgedVersion:
     rows_of: Callable[[str, int], int]
     columns_of: Callable[[str, int], Mapping[str, str]]
 
+    def lacks(self, *columns: str) -> str:
+        """Why there is no past of these columns that the version could be held against; empty where there is one."""
+        if self.certified is None:
+            return "there is no certified version before this one"
+        known = self.columns_of(self.table, self.certified)
+        missing = [column for column in columns if column not in known]
+        return f"{self.last_certified} has no column {missing[0]}" if missing else ""
+
     @property
     def last_certified(self) -> str:
         """The last certified version before this one, as it is told."""

@@ -43,7 +43,7 @@ def said(before: DataFrame | None, now: DataFrame, name: str, **limit: float) ->
         sources={},
         read=lambda _, version: frames[version],
         rows_of=lambda _, version: frames[version].count(),
-        columns_of=lambda *_: {},
+        columns_of=lambda _, version: dict(frames[version].dtypes),
     )
     return compared(now, Expectation(name=name, arguments={"column": "v", **limit}, action="fail"), judged)
 

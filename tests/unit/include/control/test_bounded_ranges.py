@@ -61,6 +61,15 @@ def test_a_version_that_delta_would_not_read_any_more_ends_no_batch(tmp_path: Pa
     assert ranges_of(silver_spec(max_rows_per_batch=1), paths, 0, tomorrow) == [(0, 3)]
 
 
+def test_commits_that_the_log_has_forgotten_are_taken_along_with_what_follows(tmp_path: Path) -> None:
+    paths = bronze_of(tmp_path, [5, 5, 5, 5])
+    table = paths.table("bronze.orders")
+    DeltaTable(str(table)).create_checkpoint()
+    for version in (0, 1, 2):
+        (table / "_delta_log" / f"{version:020d}.json").unlink()
+    assert ranges_of(silver_spec(max_rows_per_batch=1), paths, 0, LONG_AGO) == [(0, 3), (3, 4)]
+
+
 def test_without_a_bound_a_batch_takes_all(tmp_path: Path) -> None:
     sources = BatchSources(ranges={"bronze.orders": (None, 7)})
     assert bounded(silver_spec(), sources, LakehousePaths(tmp_path), LONG_AGO) is sources

@@ -33,6 +33,13 @@ def test_every_driver_finds_the_project_first(master: str) -> None:
     assert environment["MINE"] == "1"
 
 
+@pytest.mark.parametrize("master", MASTERS)
+def test_no_driver_searches_for_plugins_of_pydantic_unless_it_is_told_to(master: str) -> None:
+    name = "PYDANTIC_DISABLE_PLUGINS"
+    assert driver_environment({}, master, {})[name] == "__all__"
+    assert driver_environment({name: "logfire"}, master, {})[name] == "logfire"
+
+
 def test_a_submit_finds_spark_and_python_without_an_activated_environment() -> None:
     environment = driver_environment({"PATH": "/usr/bin"}, "local[2]", {})
     assert (Path(environment["SPARK_HOME"]) / "bin" / "spark-submit").is_file()
