@@ -43,9 +43,9 @@ def result_table(results: Iterable[RecordedResult]) -> Table:
 def standing_lines(table: str, settings: Settings) -> list[str]:
     """What readers use now, and what can be done about a version that stands refused."""
     gates = Gates(LakehousePaths(settings.root))
-    certified, passed = gates.certified(table), gates.last_passed(table)
+    certified = gates.certified(table)
     lines = [f"Readers use version {certified}." if certified is not None else "No version is certified."]
-    above = -1 if passed is None else passed
+    above = -1 if certified is None else certified
     refused = [one.result for one in gates.results(table) if not one.result.passed and one.result.version > above]
     newest = max(refused, key=lambda result: result.version, default=None)
     if newest:

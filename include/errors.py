@@ -61,6 +61,10 @@ class OverrideError(BadInputError):
     """Raised when a gate's refusal cannot be overridden as asked: there is none, or the version is not the newest."""
 
 
+class RestoreError(MillraceError):
+    """Raised when a refused version cannot be taken back: nothing was certified before it, or something came after."""
+
+
 class NotReadyError(MillraceError):
     """Raised when the source of an interval has not arrived yet; trying again later is right."""
 

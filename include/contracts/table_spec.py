@@ -21,7 +21,7 @@ from include.contracts.spec_values import NAME, ColumnName, ColumnType, Property
 
 _NOT_OF_ROWS: Any = {
     **dict.fromkeys(("description", "owner", "classification", "maintenance", "evolve", "quarantine"), True),
-    **dict.fromkeys(("max_rows_per_batch", "max_files_per_batch"), True),
+    **dict.fromkeys(("max_rows_per_batch", "max_files_per_batch", "on_refusal"), True),
     "source": BATCH_SIZES,
 }
 
@@ -52,6 +52,8 @@ class TableSpec(SpecPart):
         classification: who may see the data.
         domain: the business area, taken from the folder of the file.
         expectations: what must hold of single rows (`quarantine`, `drop`) and of a table version (`warn`, `fail`).
+        on_refusal: what becomes of a version that the gate refuses: it stays the newest (`keep`), or the rows of the
+            certified version are put back on top of it (`restore`; not in bronze, which keeps what it has received).
         partitioned_by: the columns whose values become folders; none is right below a terabyte or so.
         zorder_by: the columns that maintenance clusters the files by: those that queries and merges filter on.
         maintenance: what table maintenance does.
@@ -64,6 +66,7 @@ class TableSpec(SpecPart):
     classification: Literal["public", "internal", "confidential", "restricted"] = "internal"
     domain: str = ""
     expectations: tuple[Expectation, ...] = ()
+    on_refusal: Literal["keep", "restore"] = "keep"
     partitioned_by: tuple[ColumnName, ...] = ()
     zorder_by: tuple[ColumnName, ...] = ()
     maintenance: MaintenanceSpec = MaintenanceSpec()
@@ -126,6 +129,13 @@ class BronzeSpec(TableSpec):
     evolve: Literal["auto", "ask"] = "auto"
     columns: dict[ColumnName, ColumnSpec] = Field(min_length=1)
     quarantine: QuarantineSpec = QuarantineSpec()
+
+    @model_validator(mode="after")
+    def _keeps_what_it_received(self) -> Self:
+        if self.on_refusal == "restore":
+            msg = "on_refusal: restore is for silver and gold tables: a bronze table keeps what it has received"
+            raise ValueError(msg)
+        return self
 
     @model_validator(mode="after")
     def _evolves_by_names(self) -> Self:

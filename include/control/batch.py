@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -79,6 +80,9 @@ class BatchSources(BaseModel):
         replay: id of the quarantined rows that it tries once more (they are in `ops.quarantine`), and of nothing else;
             what the stream has consumed is carried on as it was.
         replayed_rows: how many.
+        restores: the version whose rows it puts back, since the gate refused what came after (ADR 0018); it reads
+            nothing, and what the batches above that version had consumed is to be read again.
+        undoes: the tokens of those batches.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -95,9 +99,19 @@ class BatchSources(BaseModel):
     reprocess: bool = False
     replay: str = ""
     replayed_rows: int = 0
+    restores: int | None = None
+    undoes: tuple[str, ...] = ()
 
     def replaying(self, replay: str, rows: int) -> BatchSources:
-        """The sources of a replay that follows a batch with these: it reads nothing new, and loses no position."""
+        """The sources of a replay that follows a batch with these."""
+        return self._nothing_new().model_copy(update={"replay": replay, "replayed_rows": rows})
+
+    def restoring(self, version: int, undoes: Iterable[str]) -> BatchSources:
+        """The sources of a batch that puts back the rows of `version`, whose batch had these."""
+        return self._nothing_new().model_copy(update={"restores": version, "undoes": tuple(undoes)})
+
+    def _nothing_new(self) -> BatchSources:
+        """The sources of a batch that reads nothing after one with these, and loses no position."""
         read = self.offsets.items()
         return BatchSources(
             ranges={table: (upto, upto) for table, (_, upto) in self.ranges.items()},
@@ -105,8 +119,6 @@ class BatchSources(BaseModel):
             offsets={topic: {at: (end, end) for at, (_, end) in spans.items()} for topic, spans in read},
             topic_ids=self.topic_ids,
             snapshot_at=self.snapshot_at,
-            replay=replay,
-            replayed_rows=rows,
         )
 
     def consumed(self, table: str, table_id: str) -> int | None:

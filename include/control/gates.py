@@ -1,8 +1,9 @@
 """Gate results and certified versions, kept in `ops.gates`.
 
 A gate on version v judges every batch in (last certified, v]; the certified version never moves back. A commit that
-changes no data (OPTIMIZE) inherits the certificate of the version below it. A person may let one refused version pass
-(`include.control.overrides`): that is one more result of it, and counts above the others.
+changes no data (OPTIMIZE) inherits the certificate of the version below it, one that puts a version's rows back
+(`include.control.restore`) that version's. A person may let one refused version pass (`include.control.overrides`):
+that is one more result of it, and counts above the others.
 """
 
 from __future__ import annotations
@@ -167,12 +168,16 @@ class Gates:
         return None if passed is None else self.with_the_same_rows(table, passed)
 
     def with_the_same_rows(self, table: str, version: int) -> int:
-        """The newest version that has the very rows of `version`: nothing but OPTIMIZE and the like came since."""
+        """The newest version that has the very rows of `version`.
+
+        Nothing but OPTIMIZE and the like came since, or what else came was taken back (ADR 0018).
+        """
+        same, is_same = {version}, True
         for commit in commits_after(self._paths.table(table), version):
-            if commit.changes_data:
-                break
-            version = commit.version
-        return version
+            restored = commit.metadata.get("sources", {}).get("restores")
+            is_same = restored in same if commit.changes_data else is_same
+            same |= {commit.version} if is_same else set()
+        return max(same)
 
     def _is_out_of_date(self, result: GateResult) -> bool:
         return not result.passed and any(self.certified(table) != seen for table, seen in result.compared.items())

@@ -91,6 +91,14 @@ class Ledger:
         newest = max(rows, key=lambda row: (row["batch_seq"], row["version"]), default=None)
         return recorded_winner(newest) if newest else None
 
+    def last_batch_at(self, table: str, table_id: str, stream: str, version: int) -> Winner | None:
+        """The stream's last batch at or below a version of the table."""
+        wanted = ("batch_seq", "version", "intent")
+        rows = self._batches.events(table, wanted, table_id=table_id, stream=stream, event=BatchEvent.COMMITTED)
+        below = (row for row in rows if row["version"] <= version)
+        newest = max(below, key=lambda row: row["version"], default=None)
+        return recorded_winner(newest) if newest else None
+
     def closed(self, winner: Winner) -> RowFates | None:
         """The row fates of a batch whose secondary writes are done, else None."""
         intent = winner.intent

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from include.contracts.table_spec import AnySpec
 from include.control.delta_log import latest_version
 from include.control.gates import GateResult, Gates, Override
+from include.control.restore import taken_back_by
 from include.errors import OverrideError
 from include.paths import LakehousePaths
 
@@ -50,6 +51,7 @@ def refusal_to_override(spec: AnySpec, version: int, paths: LakehousePaths, gate
     table, path = spec.table, paths.table(spec.table)
     _require_version(table, version, path)
     _require_newest(table, version, gates)
+    _require_not_taken_back(table, version, path)
     result = gates.result(table, version, spec.suite_hash)
     if result is None:
         msg = (
@@ -105,6 +107,17 @@ def _require_newest(table: str, version: int, gates: Gates) -> None:
     else:
         return
     raise OverrideError(msg)
+
+
+def _require_not_taken_back(table: str, version: int, path: Path) -> None:
+    restore = taken_back_by(path, version)
+    if restore is not None:
+        msg = (
+            f"{table}: version {version} was taken back by version {restore} (on_refusal: restore), and later batches "
+            "build on that one. To read such rows all the same, state `on_refusal: keep`, run the table again, which "
+            "reads again what was taken back, and override the version that it makes."
+        )
+        raise OverrideError(msg)
 
 
 def _require_files(table: str, path: Path, version: int) -> None:

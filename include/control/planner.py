@@ -25,6 +25,7 @@ from include.control.matching import Matched, given_up, given_up_notes, match, s
 from include.control.offsets import count_partitions, plan_offsets, require_nothing_lost, waits_for_more
 from include.control.overrides import override_note
 from include.control.resolution import look
+from include.control.restore import why_not
 from include.control.source_ranges import changed_ranges, pin_sources
 from include.paths import LakehousePaths
 from include.settings import Settings
@@ -77,7 +78,7 @@ def advise(
     ledger, gates = Ledger(paths), Gates(paths)
     position = stream_position(spec, paths, ledger)
     last = position.last if position else None
-    unfinished = last is not None and not is_complete(spec, last, ledger, gates)
+    unfinished = last is not None and not is_complete(spec, last, paths)
     base = Advice(
         table=spec.table,
         nothing_new=last is not None and not unfinished,
@@ -159,9 +160,17 @@ def spec_change_note(spec: AnySpec, last: Winner | None) -> tuple[str, ...]:
     )
 
 
-def is_complete(spec: AnySpec, last: Winner, ledger: Ledger, gates: Gates) -> bool:
-    """Whether a batch has its secondary writes and its gate result."""
-    return bool(ledger.closed(last) and gates.result(spec.table, last.version, spec.suite_hash))
+def is_complete(spec: AnySpec, last: Winner, paths: LakehousePaths) -> bool:
+    """Whether a batch has its secondary writes and its gate result, and was taken back if that is wanted."""
+    if not Ledger(paths).closed(last):
+        return False
+    if last.intent.sources.restores is not None:
+        return True  # its rows have been judged, as another version
+    gates = Gates(paths)
+    result = gates.result(spec.table, last.version, spec.suite_hash)
+    if result is None or result.passed or spec.on_refusal == "keep":
+        return result is not None
+    return bool(why_not(result, paths, gates))
 
 
 def _ranges_message(spec: SilverSpec | GoldSpec, ranges: dict[str, tuple[int | None, int]], *, reprocess: bool) -> str:

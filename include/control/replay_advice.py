@@ -7,7 +7,6 @@ from datetime import timedelta
 
 from include.contracts.interval import Interval
 from include.contracts.table_spec import AnySpec
-from include.control.gates import Gates
 from include.control.ledger import Ledger
 from include.control.planner import is_complete, stream_position
 from include.control.quarantined import QuarantinedRow
@@ -23,9 +22,8 @@ def replay_interval(spec: AnySpec, rows: Sequence[QuarantinedRow], paths: Lakeho
     if rows:
         starts = [row.interval_start for row in rows]
         return Interval(start=min(starts), end=max(starts) + timedelta(days=1))
-    ledger = Ledger(paths)
-    position = stream_position(spec, paths, ledger)
+    position = stream_position(spec, paths, Ledger(paths))
     last = position.last if position else None
-    if last is None or is_complete(spec, last, ledger, Gates(paths)):
+    if last is None or is_complete(spec, last, paths):
         return None
     return Interval(start=last.intent.interval_start, end=last.intent.interval_end)

@@ -6,7 +6,7 @@ from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
 from include.control.overrides import override_note
 from include.control.planner import stream_position
-from include.errors import NotReadyError, Outcome
+from include.errors import GateFailedError, NotReadyError, Outcome
 from spark_jobs.layers.gate import run_gate
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
@@ -17,25 +17,33 @@ def run(context: JobContext) -> JobReport:
 
     Raises:
         NotReadyError: the table has no batch to judge.
+        GateFailedError: its last batch was refused and taken back.
     """
     table = context.spec.table
     position = stream_position(context.spec, context.paths, context.ledger)
     if position is None or position.last is None:
         msg = f"{table}: there is no batch to judge; run the task that writes the table first"
         raise NotReadyError(msg)
-    gate = run_gate(context, position.last.version)
+    version, restored = position.last.version, position.last.intent.sources.restores
+    if restored is not None:
+        msg = (
+            f"{table}: there is nothing to judge: what came after version {restored} was refused and taken back by "
+            f"version {version}. Run the task that writes the table: it reads again what was taken back."
+        )
+        raise GateFailedError(msg)
+    gate = run_gate(context, version)
     return JobReport(
         job=Job.QUALITY_GATE.value,
         table=table,
         outcome=Outcome.NO_OP if gate.result.passed else Outcome.GATE_FAILED,
-        message=gate.result.refused or f"{table} version {position.last.version} is certified",
+        message=f"{gate.result.refused} {gate.restore}".strip() or f"{table} version {version} is certified",
         interval=context.args.interval,
         run_id=context.args.run_id,
         table_id=position.table_id,
         stream=position.last.intent.stream,
         batch_seq=position.last.batch_seq,
         token=position.last.token,
-        version=position.last.version,
+        version=version,
         certified_version=gate.certified,
         certified_moved=gate.moved,
         checks=gate.result.checks,

@@ -10,6 +10,7 @@ from include.control.gates import GateResult
 from include.control.resolution import table_id
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.judged_version import facts_of, judged_version, other_tables
+from spark_jobs.layers.restoring import take_back
 from spark_jobs.quality.one_pass import GATE_CONF
 from spark_jobs.quality.suites import judge
 from spark_jobs.quality.verdict import verdict
@@ -25,25 +26,31 @@ class GateOutcome:
         certified: the version that readers may use.
         moved: whether the verdict moved it.
         warnings: one line for each rule that only warns and failed.
+        restore: what became of a refused version that the spec wants taken back; empty for any other.
     """
 
     result: GateResult
     certified: int | None
     moved: bool
     warnings: tuple[str, ...] = ()
+    restore: str = ""
 
 
 def run_gate(context: JobContext, version: int) -> GateOutcome:
-    """Judge `version`, unless these very rules have judged it before, and record the result."""
+    """Judge `version`, unless these very rules have judged it before, and record the result.
+
+    A refused version is taken back where the spec says so.
+    """
     table, gates = context.spec.table, context.gates
-    before = gates.last_passed(table)
+    before = gates.certified(table)
     known = gates.result(table, version, context.spec.suite_hash)
     result = known or _judge(context, version, before)
     said = verdict(table, version, result.checks, before)
     if known is None:
         gates.record(result)
     moved = known is None and result.passed and version > (-1 if before is None else before)
-    return GateOutcome(result, gates.certified(table), moved, said.warnings)
+    restore = "" if result.passed else take_back(context, result)
+    return GateOutcome(result, gates.certified(table), moved, said.warnings, restore)
 
 
 def _judge(context: JobContext, version: int, certified: int | None) -> GateResult:

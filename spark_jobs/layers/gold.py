@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from include.contracts.job_report import RowFates
 from include.contracts.table_spec import GoldSpec
 from include.control.batch import BatchSources, Intent, StreamPosition, Winner
+from include.control.restore import close_restore
 from include.control.source_ranges import certified_sources, changed_ranges, pin_sources, require_same_sources
 from spark_jobs.delta_io.batches import BatchPlan, Closing
 from spark_jobs.delta_io.reads import read_version, touched_values
@@ -67,6 +68,8 @@ class GoldAggregate:
 
     def close(self, winner: Winner) -> Closing:
         """Count the groups: those computed from the pinned sources are those that were written."""
+        if winner.intent.sources.restores is not None:
+            return Closing(close_restore(winner, self._context.paths))
         written, removed = replaced_rows(self._path, winner.version)
         read = self._groups.get(winner.token)
         computed = self._count_again(winner) if read is None else read

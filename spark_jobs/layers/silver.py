@@ -14,6 +14,7 @@ from include.contracts.table_spec import SilverSpec
 from include.control.batch import BatchSources, Intent, StreamPosition, Winner
 from include.control.bounded_ranges import bounded
 from include.control.delta_log import commits_still_known, committed_at, read_commit
+from include.control.restore import close_restore
 from include.control.retention import retention_of
 from include.control.source_ranges import changed_ranges, pin_sources
 from include.errors import ConservationError
@@ -88,6 +89,8 @@ class SilverMerge:
         Raises:
             ConservationError: the commit changed other numbers of rows than were counted.
         """
+        if winner.intent.sources.restores is not None:
+            return Closing(close_restore(winner, self._context.paths))
         counts = self._counted.get(winner.token) or self._count_again(winner)
         paths, open_session = self._context.paths, self._context.open_session
         replaced = self._source.replaced_files(winner.intent.sources)

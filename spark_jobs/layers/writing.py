@@ -93,9 +93,9 @@ def _message(table: str, results: Sequence[BatchResult], rows: RowFates, gate: G
     batch = f"batch {last.winner.batch_seq}, version {last.winner.version}"
     if not last.committed and not last.finished:
         made_by = f"{last.winner.intent.run_id} for the interval from {last.winner.intent.interval_start:%Y-%m-%d}"
-        return f"{table}: nothing new since {batch}, made by {made_by}"
+        return f"{table}: nothing new since {batch}, made by {made_by}{f'. {gate.restore}' if gate.restore else ''}"
     earlier = f"{len(results)} batches, the last one " if len(results) > 1 else ""
-    verdict = "certified" if gate.result.passed else gate.result.refused
+    verdict = "certified" if gate.result.passed else f"{gate.result.refused} {gate.restore}".rstrip()
     dead = "" if last.committed else f" (committed by {last.winner.intent.run_id}, which died)"
     return (
         f"{table}: {earlier}{batch}{dead}: {rows.read} rows read, {rows.applied} applied, {rows.unchanged} unchanged, "

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 
 
 def way_out(table: str, version: int | None) -> str:
-    """How a person lets this version pass, in one sentence."""
+    """What a person can do about a refused version, in one sentence: let it pass, unless it was taken back."""
+    from include.control.restore import taken_back_by
+
+    if version is not None and taken_back_by(LakehousePaths(Settings().root).table(table), version) is not None:
+        return (
+            "Its rows were taken back: once data or rules are mended, clear the task that writes the table with this."
+        )
     return (
         f"If version {version} may be read as it is: trigger the DAG {OVERRIDE_DAG_ID} for {table} and version "
         f"{version}, or `lakehouse gate override {table} --version {version} --reason ...`; then clear this task."

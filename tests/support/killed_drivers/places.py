@@ -6,13 +6,15 @@ The production code knows nothing of this: a driver that is to die wraps the ste
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from include import cli_replay
 from include.contracts.job_report import JobReport
+from include.control import restore
+from include.control.batch import Intent, Winner
 from include.control.gates import Gates
 from include.control.ledger import Ledger
 from include.control.ledger_events import FileEvent
@@ -44,6 +46,22 @@ PINNED = "after the rows of a replay are pinned"
 FIXED = "after the record of what was mended"
 HALF_TOLD = "between what was refused again and what was replayed"
 TOLD = "between the outcome of each row and the closing"
+RESTORE_INTENT = "after the intent of a restore"
+RESTORED = "after the commit of a restore"
+RESTORE_RECORDED = "after the record of this commit"
+QUARANTINE_PUT_BACK = "after the quarantine was put back"
+TOMBSTONES_PUT_BACK = "after the tombstones were put back"
+RESTORE_CLOSED = "after the closing of a restore"
+OF_RESTORES = (
+    RESTORE_INTENT,
+    RESTORED,
+    RESTORE_RECORDED,
+    QUARANTINE_PUT_BACK,
+    TOMBSTONES_PUT_BACK,
+    RESTORE_CLOSED,
+)
+"""All places of taking back a refused version, in their order."""
+
 OF_QUARANTINE = (
     FIXED,
     BEFORE_PINNING,
@@ -139,6 +157,17 @@ def _of_files(event: FileEvent | RowEvent) -> Condition:
     return lambda _, events: bool(events) and events[0]["event"] == event
 
 
+def _of_a_restore(_: object, given: Intent | Winner | Sequence[Winner], *more: object) -> bool:
+    """Whether the ledger is told of a restore."""
+    said = [given] if isinstance(given, Intent | Winner) else given
+    intents = [one.intent if isinstance(one, Winner) else one for one in said]
+    return any(intent.sources.restores is not None for intent in intents)
+
+
+def _put_back_in(folder: str) -> Condition:
+    return lambda path, *more: folder in path.parts
+
+
 _AFTER: dict[Step, Callable[[Die], None]] = {
     Step.INTENT: lambda die: _after(Ledger, "record_intent", die),
     Step.COMMIT: _after_the_write,
@@ -164,6 +193,12 @@ _AT: dict[str, Callable[[Die], None]] = {
     BEFORE_PINNING: lambda die: _before(QuarantineEvents, "pin", die),
     PINNED: lambda die: _after(QuarantineEvents, "pin", die),
     HALF_TOLD: lambda die: _after(OpsTable, "append", die, _of_files(RowEvent.REFUSED)),
+    RESTORE_INTENT: lambda die: _after(Ledger, "record_intent", die, _of_a_restore),
+    RESTORED: lambda die: _after(restore, "_restore", die),
+    RESTORE_RECORDED: lambda die: _after(Ledger, "record_committed", die, _of_a_restore),
+    QUARANTINE_PUT_BACK: lambda die: _after(restore, "_put_back", die, _put_back_in("silver_quarantine")),
+    TOMBSTONES_PUT_BACK: lambda die: _after(restore, "_put_back", die, _put_back_in("silver_tombstones")),
+    RESTORE_CLOSED: lambda die: _after(Ledger, "record_closed", die, _of_a_restore),
     TOLD: lambda die: _after(QuarantineEvents, "record_outcome", die),
 }
 

@@ -12,6 +12,7 @@ ENDINGS = {
     "SpecError": (Outcome.BAD_INPUT, ExitCode.BAD_SPEC),
     "BadInputError": (Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
     "OverrideError": (Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
+    "RestoreError": (Outcome.FAILED, ExitCode.FAILED),
     "NotReadyError": (Outcome.NOT_READY, ExitCode.NOT_READY),
     "ConflictError": (Outcome.CONFLICT, ExitCode.CONFLICT),
     "LeaseLostError": (Outcome.CONFLICT, ExitCode.CONFLICT),
