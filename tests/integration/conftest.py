@@ -12,6 +12,7 @@ from tests.support.shared_server import announce_server, shared_server
 announce_server()
 
 from tests.support.lakehouse import Lakehouse  # noqa: E402
+from tests.support.refusing_gate import refusing_shop  # noqa: E402
 from tests.support.specs import bronze_document, gold_document, silver_document  # noqa: E402
 
 
@@ -27,3 +28,9 @@ def lakehouse(tmp_path: Path, server: SparkServer) -> Lakehouse:
     lakehouse = Lakehouse(tmp_path)
     lakehouse.specs(bronze_document(), silver_document(), gold_document())
     return lakehouse
+
+
+@pytest.fixture(scope="session")
+def refusing(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
+    """A lakehouse whose silver gate is about to refuse the second day; to be copied."""
+    return refusing_shop(Lakehouse(tmp_path_factory.mktemp("refusing")))

@@ -14,18 +14,12 @@ from tests.support.killed_drivers.batches import copied
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.places import OF_RESTORES
 from tests.support.lakehouse import Lakehouse
-from tests.support.refusing_gate import GOLD, SILVER, content, refusing_shop, silver, unrefused
-
-
-@pytest.fixture(scope="module")
-def prepared(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
-    """As `refusing_shop` leaves it."""
-    return refusing_shop(Lakehouse(tmp_path_factory.mktemp("prepared")))
+from tests.support.refusing_gate import GOLD, SILVER, content, silver, unrefused
 
 
 @pytest.fixture
-def shop(prepared: Lakehouse, tmp_path: Path) -> Lakehouse:
-    return copied(prepared, tmp_path / "shop")
+def shop(refusing: Lakehouse, tmp_path: Path) -> Lakehouse:
+    return copied(refusing, tmp_path / "shop")
 
 
 @pytest.fixture(scope="module")

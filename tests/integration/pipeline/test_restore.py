@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from embedded.spark_server import SparkServer
 from include.catalog import load_catalog
 from include.contracts.job_args import Job
 from include.control.delta_log import latest_version, read_commit
@@ -30,22 +29,15 @@ from tests.support.refusing_gate import (
     TABLES,
     content,
     deliver_two_days,
-    refusing_shop,
     silver,
     unrefused,
 )
 from tests.support.specs import bronze_document, gold_document
 
 
-@pytest.fixture(scope="module")
-def prepared(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
-    """As `refusing_shop` leaves it."""
-    return refusing_shop(Lakehouse(tmp_path_factory.mktemp("prepared")))
-
-
 @pytest.fixture
-def shop(prepared: Lakehouse, tmp_path: Path) -> Lakehouse:
-    return copied(prepared, tmp_path / "shop")
+def shop(refusing: Lakehouse, tmp_path: Path) -> Lakehouse:
+    return copied(refusing, tmp_path / "shop")
 
 
 def test_a_refused_version_is_taken_back_in_the_same_run(shop: Lakehouse) -> None:
