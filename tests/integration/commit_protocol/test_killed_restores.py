@@ -28,6 +28,7 @@ def expected(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> d
     return unrefused(Lakehouse(tmp_path_factory.mktemp("plain")))
 
 
+@pytest.mark.faults
 def test_drivers_killed_at_every_step_of_a_restore_in_turn_leave_the_certified_rows(
     drivers: Drivers, shop: Lakehouse, expected: dict[str, object]
 ) -> None:

@@ -33,7 +33,15 @@ def findings(lakehouse: Lakehouse, number: int, events: Sequence[dict[str, Any]]
     return report.findings
 
 
-@pytest.mark.parametrize("kind", [{}, FILLED, HISTORY, {**HISTORY, **FILLED}, {"snapshot": "full"}])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {},
+        HISTORY,
+        {"snapshot": "full"},
+        *(pytest.param(kind, marks=pytest.mark.faults) for kind in (FILLED, {**HISTORY, **FILLED})),
+    ],
+)
 def test_events_that_tie_in_one_batch_are_told_by_their_keys(lakehouse: Lakehouse, kind: dict[str, Any]) -> None:
     state(lakehouse, **kind)
     events = [order(1, 5, 3), order(1, 6, 3), order(2, 7, 3), order(2, 7, 3), order(3, 1, 2), order(4, 1, 2)]
@@ -42,7 +50,7 @@ def test_events_that_tie_in_one_batch_are_told_by_their_keys(lakehouse: Lakehous
     assert [sample.split(" at ")[0] for sample in ties.samples] == ["order_id=o1"]
 
 
-@pytest.mark.parametrize("kind", [{}, FILLED, HISTORY])
+@pytest.mark.parametrize("kind", [{}, *(pytest.param(kind, marks=pytest.mark.faults) for kind in (FILLED, HISTORY))])
 def test_an_event_that_ties_with_what_the_table_holds_is_told(lakehouse: Lakehouse, kind: dict[str, Any]) -> None:
     state(lakehouse, **kind)
     assert findings(lakehouse, 1, [order(1, 5, 3), order(2, 5, 3)]).ties.keys == 0

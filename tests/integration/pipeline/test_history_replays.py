@@ -35,6 +35,7 @@ def periods(lakehouse: Lakehouse, unit: str) -> list[tuple[Any, ...]]:
     return sorted(found, key=lambda row: (row[0], row[2]))
 
 
+@pytest.mark.faults
 def test_a_mended_late_event_splits_its_period_and_stays_there(lakehouse: Lakehouse) -> None:
     state(lakehouse, sequence_by=["event_at"])
     lakehouse.deliver(1, "a.json", [order(1, 5, 1), order(1, -7, 4), order(2, -1, 1)])
