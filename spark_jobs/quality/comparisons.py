@@ -21,7 +21,7 @@ from include.contracts.expectation import Expectation
 from include.contracts.spec_values import age
 from spark_jobs.quality.distributions import distribution_is_stable, null_share_is_stable
 from spark_jobs.quality.figure_bounds import EPOCH
-from spark_jobs.quality.fused_rules import FusedRule
+from spark_jobs.quality.fused_rule import FusedRule
 from spark_jobs.quality.judged_version import IN_TABLE, JudgedVersion
 from spark_jobs.quality.judgement import Judgement, observed
 from spark_jobs.quality.one_line import one_line

@@ -39,7 +39,8 @@ def distribution_is_stable(df: DataFrame, rule: Expectation, judged: JudgedVersi
 
     The sum over all parts of (share now - share before) * ln(share now / share before), where a part is a value of a
     text or a boolean, a tenth of the certified version's values for anything that has an order, and no value at all.
-    N. Siddiqi, Credit Risk Scorecards (2006), reads below 0.1 as no change, and above 0.25 as a large one.
+    The usual rule of thumb reads below 0.1 as little change, and above 0.25 as a large one (B. Yurdakul, Statistical
+    Properties of Population Stability Index, Western Michigan University, 2018).
     """
     column = rule.arguments["column"]
     if judged.certified is None or judged.lacks(column):

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from include.contracts.expectation import Expectation
-from spark_jobs.quality.fused_rules import Sampled
+from spark_jobs.quality.fused_rule import Sampled
 from spark_jobs.quality.judged_version import IN_TABLE, JudgedVersion
 from spark_jobs.quality.judgement import Judgement
 from spark_jobs.quality.one_pass import COUNT, grouped

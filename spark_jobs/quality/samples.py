@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from spark_jobs.quality.fused_rules import Sampled
+from spark_jobs.quality.fused_rule import Sampled
 from spark_jobs.quality.one_pass import collected_together, grouped, is_repeated
 
 _PARTS = 8

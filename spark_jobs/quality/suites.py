@@ -14,7 +14,8 @@ from include.contracts.expectation import COMPARISONS, Expectation
 from include.contracts.job_report import CheckResult
 from spark_jobs.quality.comparisons import FRESH, compared, fresh
 from spark_jobs.quality.fit import misfits
-from spark_jobs.quality.fused_rules import FusedRule, fused
+from spark_jobs.quality.fused_rule import FusedRule
+from spark_jobs.quality.fused_rules import fused
 from spark_jobs.quality.json_safe import json_safe
 from spark_jobs.quality.judged_version import JudgedVersion
 from spark_jobs.quality.judgement import Judgement

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.control.batch import Winner
+from include.control.batch import BatchSources, Stream, Winner
 from include.control.gates import Gates
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE, table_asset
 from lakehouse_airflow.operators import gate_override, quality_gate
-from lakehouse_airflow.operators.gate_override import GateOverrideOperator, RefusalOperator
+from lakehouse_airflow.operators.gate_override import GateOverrideOperator, RefusalOperator, way_out
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from lakehouse_airflow.operators.task_result import TaskResult
+from tests.support.delta_tables import commit, intent_of
 from tests.support.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
 
@@ -166,3 +167,13 @@ def test_the_cleared_gate_passes_and_says_by_whose_word(
     result = gate.execute(context)
     assert (result["certified_version"], gate.outlets) == (2, [asset])
     assert result["message"].startswith("version 2 overridden by ann at ")
+
+
+def test_a_version_that_was_taken_back_is_to_be_run_again_and_not_to_be_overridden(
+    house: House, refused: Winner
+) -> None:
+    assert "lakehouse gate override bronze.orders --version 2" in way_out(ORDERS, 2)
+    restoring = BatchSources().restoring(1, [refused.token])
+    intent = intent_of(refused.intent.table_id, 3, stream=Stream(ORDERS), sources=restoring)
+    commit(LakehousePaths(house.root).table(ORDERS), intent)
+    assert way_out(ORDERS, 2).startswith("Its rows were taken back: once data or rules are mended, clear the task")
