@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
+from deltalake import CommitProperties, DeltaTable
 
 from include.control.batch import BatchSources, Stream, Winner
 from include.control.gates import Gates
@@ -17,7 +18,7 @@ from lakehouse_airflow.operators import gate_override, quality_gate
 from lakehouse_airflow.operators.gate_override import GateOverrideOperator, RefusalOperator, way_out
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from lakehouse_airflow.operators.task_result import TaskResult
-from tests.support.delta_tables import commit, intent_of
+from tests.support.delta_tables import intent_of
 from tests.support.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
 
@@ -175,5 +176,6 @@ def test_a_version_that_was_taken_back_is_to_be_run_again_and_not_to_be_overridd
     assert "lakehouse gate override bronze.orders --version 2" in way_out(ORDERS, 2)
     restoring = BatchSources().restoring(1, [refused.token])
     intent = intent_of(refused.intent.table_id, 3, stream=Stream(ORDERS), sources=restoring)
-    commit(LakehousePaths(house.root).table(ORDERS), intent)
+    said = CommitProperties(custom_metadata={"userMetadata": intent.user_metadata()})
+    DeltaTable(str(LakehousePaths(house.root).table(ORDERS))).restore(1, commit_properties=said)
     assert way_out(ORDERS, 2).startswith("Its rows were taken back: once data or rules are mended, clear the task")
