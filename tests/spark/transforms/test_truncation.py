@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, NamedTuple
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from spark_jobs.transforms import changes as C
 from spark_jobs.transforms.truncation import truncates, with_truncates
+from tests.support.examples import few_or_many, so_many
 
 KEYS = [f"k{number}" for number in range(60)]
 STATE = "key string, _sequence struct<seq:int>, _source_hash bigint, _content_hash bigint"
@@ -79,20 +80,19 @@ def some_events(random: Random) -> list[Event]:
     return [*of_keys, *(Event(None, seq, None) for seq in random.sample(range(10), 3))]
 
 
-@given(seed=st.integers(0, 2**32))
-@settings(
-    max_examples=3,
-    deadline=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-def test_any_order_ends_in_what_came_after_the_last_truncate(spark: SparkSession, seed: int) -> None:
-    random = Random(seed)
-    events = some_events(random)
-    random.shuffle(events)
-    target = Target(spark)
-    for number in range(4):
-        target.merge(events[number::4])
-        seen = [event for part in range(number + 1) for event in events[part::4]]
-        assert {key: state[0]["seq"] for key, state in target.rows.items()} == expected(seen)
-    assert target.rows, "some keys came after it"
+@few_or_many(3, 20)
+def test_any_order_ends_in_what_came_after_the_last_truncate(spark: SparkSession, examples: int) -> None:
+    @so_many(examples)
+    @given(seed=st.integers(0, 2**32))
+    def holds(seed: int) -> None:
+        random = Random(seed)
+        events = some_events(random)
+        random.shuffle(events)
+        target = Target(spark)
+        for number in range(4):
+            target.merge(events[number::4])
+            seen = [event for part in range(number + 1) for event in events[part::4]]
+            assert {key: state[0]["seq"] for key, state in target.rows.items()} == expected(seen)
+        assert target.rows, "some keys came after it"
+
+    holds()
