@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from spark_jobs.transforms import changes as C
 from spark_jobs.transforms.history import broken_keys, periods, with_row_fate
-from spark_jobs.transforms.ties import TIED
+from spark_jobs.transforms.ties import TIED, tied_keys
 from spark_jobs.transforms.timeline import END_AT, EVENTS, START_AT, filled, late_keys, timeline
 from tests.support import timelines as model
 from tests.support.examples import few_or_many, so_many
@@ -163,6 +163,14 @@ def test_any_order_and_repetition_ends_in_the_periods_of_the_model(
         assert history.recomputed or batches == 1
 
     holds()
+
+
+def test_a_tie_that_a_delete_of_nothing_wins_is_told_by_its_key_and_sequence(spark: SparkSession) -> None:
+    both = [Event(key, 1, 5, None, is_delete=is_delete) for key in KEYS for is_delete in (False, True)]
+    states = timeline(with_order(spark, both), with_order(spark, []).withColumn(START_AT, F.lit(0)), ["key"], STORED)
+    found = periods(states, ["key"], STORED, ["amount"], ["seq"])
+    assert 0 < found.where(F.col(START_AT).isNull()).count() < len(KEYS), "some deletes win, some states do"
+    assert {row["said"] for row in tied_keys(found, ["key"]).collect()} == {f'key={key} at {{"seq":1}}' for key in KEYS}
 
 
 def test_events_in_their_order_never_read_the_source_again(spark: SparkSession) -> None:
