@@ -18,6 +18,7 @@ from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
 from include.control.delta_log import latest_version
 from include.errors import Outcome
+from spark_jobs.delta_io.maintenance import small_files
 from spark_jobs.jobs import table_optimize
 from tests.support.lakehouse import Lakehouse
 from tests.support.orders import COLUMNS, Told, orders_document
@@ -114,15 +115,15 @@ class SilverMachine(RuleBasedStateMachine):
         assert latest_version(self.shop.paths.table(table)) == before
         self.done["run_again"] += 1
 
-    @precondition(lambda self: self.bronze)
-    @rule(seed=SEEDS)
-    def optimize(self, seed: int) -> None:
-        """The files of a table are put together."""
-        table = self._chance(seed).choice([BRONZE, *sorted(self.merged)])
+    @precondition(lambda self: self.bronze and small_files(self.shop.paths.table(BRONZE)) > 1)
+    @rule()
+    def optimize(self) -> None:
+        """The files of bronze are put together, and of each silver table that has several."""
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(table_optimize, "SMALL_FILES_WORTH_A_RUN", 2)
-            report = self._run(table, 1, job=Job.TABLE_OPTIMIZE)
-        self.done["optimize"] += report.outcome is Outcome.COMMITTED
+            for table in (BRONZE, *sorted(self.merged)):
+                report = self._run(table, 1, job=Job.TABLE_OPTIMIZE)
+                self.done["optimize"] += report.outcome is Outcome.COMMITTED
 
     def finish(self) -> None:
         """Load and merge all that was delivered."""

@@ -1,4 +1,7 @@
-"""Full snapshots delivered, corrected, loaded and merged in any order, against the same models after every merge."""
+"""Full snapshots delivered, corrected, loaded and merged in any order: silver is what models of dicts say.
+
+Three lakehouses with two tables of sixty keys: more than 300 histories, each looked at after every merge.
+"""
 
 from __future__ import annotations
 
@@ -34,4 +37,4 @@ def test_snapshots_in_any_order_end_in_what_a_model_of_dicts_says(pool: list[Tol
     def content(chance: Random) -> list[Line]:
         return [*chance.choices(pool, k=chance.choice([0, 60, 90])), *(["{broken"] if chance.random() < 0.3 else [])]
 
-    run_machines(tmp_path, tables, content, seed=1, examples=3, steps=10, histories=300)
+    run_machines(tmp_path, tables, content, seed=9, examples=3, steps=12, histories=300)
