@@ -42,7 +42,7 @@ e2e: setup kafka ## only the end-to-end tests: a real Airflow, backfills, kills
 	@$(PYTEST) tests/e2e
 
 faults: setup kafka ## the long proofs: drivers and servers that die at every further place, full disks, a week in any order (twenty minutes)
-	@$(PYTEST) $(WORKERS) 2 -m faults tests/integration
+	@$(PYTEST) $(WORKERS) 2 -m faults tests/integration tests/spark
 
 bench: setup ## Millrace against a plain script: CPU-seconds, wall time, ratios (an hour)
 	@$(PYTHON) -m benchmarks

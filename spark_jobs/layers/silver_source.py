@@ -57,11 +57,13 @@ class SilverSource:
             return None
         removed = read_removed(session, self._path, after, upto)
         if removed is None:
-            return frozen(self._every_key(session, target_version))
-        keys = silver_rows(removed, self._spec).select(*self._spec.keys)
-        of_files = F.col("_source").isin(*self.replaced_files(intent.sources))
-        if (replayed := self.replays.taken(session, intent)) is not None:
-            keys = keys.union(replayed.where(of_files).select(*self._spec.keys))
+            keys = self._every_key(session, target_version)
+        else:
+            keys = silver_rows(removed, self._spec).select(*self._spec.keys)
+            of_files = F.col("_source").isin(*self.replaced_files(intent.sources))
+            if (replayed := self.replays.taken(session, intent)) is not None:
+                keys = keys.union(replayed.where(of_files).select(*self._spec.keys))
+        # A truncate has no key: it is not taken back, neither as a row of a file nor as a tombstone.
         return frozen(keys.where(reduce(and_, (F.col(key).isNotNull() for key in keys.columns))).distinct())
 
     def _every_key(self, session: SparkSession, target_version: int) -> DataFrame:
@@ -71,7 +73,7 @@ class SilverSource:
         if not DeltaTable.is_deltatable(str(tombstones)):
             return keys
         deleted = read_version(session, tombstones, DeltaTable(str(tombstones)).version())
-        return keys.union(deleted.select(*self._spec.keys)).distinct()
+        return keys.union(deleted.select(*self._spec.keys))
 
     def judged(self, session: SparkSession, intent: Intent, retracted: DataFrame | None) -> DataFrame:
         """The rows of a batch, typed and judged: what is new, and of retracted keys all that the source holds."""

@@ -34,7 +34,7 @@ def periods(
     Returns:
         A row a period: `columns`, `_sequence` and `_source_hash` of its last event, `_content_hash`, `__START_AT`,
         `__END_AT`, `_events`, `_tied`, and `_is_delete`, whether a delete ended it. A delete that ends nothing is a
-        row without `__START_AT`.
+        row without `__START_AT`, with its own `_sequence`.
     """
     numbered = states.withColumn("_period", F.sum(_begins(keys, tracked).cast("int")).over(_by_key(keys)))
     grouped = numbered.groupBy(*keys, "_period").agg(*_facts(states.columns))
@@ -44,7 +44,8 @@ def periods(
     is_state = F.col("_last").isNotNull()
     return grouped.select(
         *keys,
-        *(F.col(f"_last.{name}").alias(name) for name in (*columns, *ORDER) if name not in keys),
+        *(F.col(f"_last.{name}").alias(name) for name in (*columns, "_source_hash") if name not in keys),
+        F.coalesce("_last._sequence", "_deleted").alias("_sequence"),
         F.when(is_state, F.coalesce(f"_first.{START_AT}", own_start)).alias(START_AT),
         F.when(is_state, ends).alias(END_AT),
         F.col("_deleted").isNotNull().alias("_is_delete"),

@@ -13,7 +13,7 @@ from operator import and_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms.changes import SUPERSEDED, TRUNCATE, UNCHANGED, absent_rows
+from spark_jobs.transforms.changes import DELETE, SUPERSEDED, TRUNCATE, UNCHANGED, UPDATE, absent_rows
 
 
 def is_truncate(keys: Sequence[str]) -> Column:
@@ -30,7 +30,10 @@ def truncates(latest: DataFrame, tombstones: DataFrame | None, keys: Sequence[st
 
 
 def with_truncates(fates: DataFrame, target: DataFrame, last: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The fates of a batch as the truncates leave them, and the target's rows that a truncate of the batch deletes.
+    """The fates of a batch as the truncates leave them, and the target's rows that go.
+
+    Those are the rows that a truncate of the batch deletes, and those of keys that are worked out anew of which nothing
+    is left but what a truncate took away.
 
     Args:
         fates: the latest event of each key, and the last truncate, with `_sequence` and `_fate`.
@@ -47,6 +50,8 @@ def with_truncates(fates: DataFrame, target: DataFrame, last: DataFrame, keys: S
         .otherwise(F.col("_fate"))
     )
     later = told.where(~F.coalesce(is_gone, F.lit(False)))
-    deleted = target.crossJoin(last).where(F.col("_sequence") <= F.col("_now"))
+    was_to_change = told.where(is_gone & F.col("_fate").isin(UPDATE, DELETE))
+    without_event = target.join(was_to_change.select(*keys, F.lit(True).alias("_without")), list(keys), "left")
+    deleted = without_event.crossJoin(last).where((F.col("_sequence") <= F.col("_now")) | F.col("_without"))
     gone = absent_rows(later.select(*keys), deleted, keys)
     return told.withColumn("_fate", fate).select(*fates.columns).unionByName(gone, allowMissingColumns=True)

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_jobs.transforms import changes as C
 from spark_jobs.transforms.ties import GREATEST_HASH, tied_keys
+from tests.support.examples import few_or_many, so_many
 
 COLUMNS = "key string, seq int, amount int, _is_delete boolean"
 STATE = "key string, _sequence struct<seq:int>, _source_hash bigint, _content_hash bigint, amount int"
@@ -103,30 +104,38 @@ BATCH = st.lists(EVENTS, min_size=250, max_size=300)
 for all of them."""
 
 
-@settings(max_examples=2, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(BATCH, min_size=3, max_size=3), st.randoms(use_true_random=False))
+@few_or_many(2, 20)
 def test_any_order_and_repetition_of_batches_ends_in_the_greatest_event_of_each_key(
-    spark: SparkSession, batches: list[list[Event]], chance: Random
+    spark: SparkSession, examples: int
 ) -> None:
-    greatest = greatest_events(spark, [event for batch in batches for event in batch])
-    wanted = {key: (event.seq, event.amount) for key, event in greatest.items() if event.amount is not None}
-    assert len(wanted) < len(greatest), "some keys end deleted"
-    for order_of_batches in (batches, chance.sample([*batches, batches[0]], 4)):
+    @so_many(examples)
+    @given(st.lists(BATCH, min_size=3, max_size=3), st.randoms(use_true_random=False))
+    def holds(batches: list[list[Event]], chance: Random) -> None:
+        greatest = greatest_events(spark, [event for batch in batches for event in batch])
+        wanted = {key: (event.seq, event.amount) for key, event in greatest.items() if event.amount is not None}
+        assert len(wanted) < len(greatest), "some keys end deleted"
+        for order_of_batches in (batches, chance.sample([*batches, batches[0]], 4)):
+            target = Target()
+            for batch in order_of_batches:
+                target.merge(spark, batch)
+            assert target.amounts() == wanted
+
+    holds()
+
+
+@few_or_many(1, 20)
+def test_reading_the_same_events_by_a_changed_spec_changes_every_row(spark: SparkSession, examples: int) -> None:
+    @so_many(examples)
+    @given(BATCH)
+    def holds(batch: list[Event]) -> None:
         target = Target()
-        for batch in order_of_batches:
-            target.merge(spark, batch)
-        assert target.amounts() == wanted
+        target.merge(spark, batch)
+        before = target.amounts()
+        target.factor = 10
+        target.merge(spark, batch)
+        assert target.amounts() == {key: (seq, (amount or 0) * 10) for key, (seq, amount) in before.items()}
 
-
-@settings(max_examples=1, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
-@given(BATCH)
-def test_reading_the_same_events_by_a_changed_spec_changes_every_row(spark: SparkSession, batch: list[Event]) -> None:
-    target = Target()
-    target.merge(spark, batch)
-    before = target.amounts()
-    target.factor = 10
-    target.merge(spark, batch)
-    assert target.amounts() == {key: (seq, (amount or 0) * 10) for key, (seq, amount) in before.items()}
+    holds()
 
 
 def test_merging_the_same_batch_again_changes_nothing(spark: SparkSession) -> None:

@@ -9,15 +9,18 @@ from random import Random
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from spark_jobs.transforms import changes as C
 from spark_jobs.transforms.history import broken_keys, periods, with_row_fate
-from spark_jobs.transforms.ties import TIED
+from spark_jobs.transforms.ties import TIED, tied_keys
 from spark_jobs.transforms.timeline import END_AT, EVENTS, START_AT, filled, late_keys, timeline
+from tests.support import timelines as model
+from tests.support.examples import few_or_many, so_many
+from tests.support.timelines import Period
 
 KEYS = [f"k{number}" for number in range(60)]
 STORED = ["key", "amount", "note"]
@@ -37,15 +40,6 @@ class Event(NamedTuple):
     amount: int | None
     note: str | None
     is_delete: bool
-
-
-class Period(NamedTuple):
-    """A state of a key and when it held."""
-
-    start: int
-    end: int | None
-    amount: int | None
-    note: str | None
 
 
 @dataclass
@@ -126,32 +120,13 @@ def tied(events: Iterable[Row]) -> set[str]:
 
 def expected(spark: SparkSession, events: Sequence[Event], *, fills: bool) -> dict[str, list[Period]]:
     """The model: of each key one event a sequence, put in order, and folded."""
-    by_key: dict[str, dict[int, tuple[int, Event]]] = defaultdict(dict)
-    for row in with_order(spark, list(set(events))).collect():
-        event = Event(*(row[name] for name in ("key", "seq", "amount", "note", "_is_delete")))
-        known = by_key[event.key].get(event.seq)
-        if known is None or known[0] < row["_source_hash"]:
-            by_key[event.key][event.seq] = (row["_source_hash"], event)
-    folded = {key: fold([event for _, (_, event) in sorted(found.items())], fills) for key, found in by_key.items()}
+    rows = with_order(spark, list(set(events))).collect()
+    told = model.timelines(
+        (row["key"], row["seq"], row["_source_hash"], None if row["_is_delete"] else (row["amount"], row["note"]))
+        for row in rows
+    )
+    folded = {key: model.periods(model.filled(found) if fills else found) for key, found in told.items()}
     return {key: found for key, found in folded.items() if found}
-
-
-def fold(events: Sequence[Event], fills: bool) -> list[Period]:
-    found: list[Period] = []
-    for event in events:
-        last = found[-1] if found and found[-1].end is None else None
-        if event.is_delete:
-            found[-1:] = [last._replace(end=event.seq)] if last else found[-1:]
-            continue
-        amount, note = event.amount, event.note
-        if fills and last:
-            amount, note = last.amount if amount is None else amount, last.note if note is None else note
-        if last and last.amount == amount:
-            found[-1] = last._replace(note=note)
-        else:
-            found[-1:] = [last._replace(end=event.seq)] if last else found[-1:]
-            found.append(Period(event.seq, None, amount, note))
-    return found
 
 
 def some_events(random: Random) -> list[Event]:
@@ -170,25 +145,32 @@ def some_events(random: Random) -> list[Event]:
 
 
 @pytest.mark.parametrize("fills", [False, True])
-@given(seed=st.integers(0, 2**32), batches=st.integers(1, 4))
-@settings(
-    max_examples=3,
-    deadline=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@few_or_many(3, 20)
 def test_any_order_and_repetition_ends_in_the_periods_of_the_model(
-    spark: SparkSession, fills: bool, seed: int, batches: int
+    spark: SparkSession, fills: bool, examples: int
 ) -> None:
-    random = Random(seed)
-    events = some_events(random)
-    delivered = [*events, *random.sample(events, len(events) // 5)]
-    random.shuffle(delivered)
-    history = History(spark, fills)
-    for number in range(batches):
-        history.merge(delivered[number::batches])
-        assert history.periods() == expected(spark, history.source, fills=fills)
-    assert history.recomputed or batches == 1
+    @so_many(examples)
+    @given(seed=st.integers(0, 2**32), batches=st.integers(1, 4))
+    def holds(seed: int, batches: int) -> None:
+        random = Random(seed)
+        events = some_events(random)
+        delivered = [*events, *random.sample(events, len(events) // 5)]
+        random.shuffle(delivered)
+        history = History(spark, fills)
+        for number in range(batches):
+            history.merge(delivered[number::batches])
+            assert history.periods() == expected(spark, history.source, fills=fills)
+        assert history.recomputed or batches == 1
+
+    holds()
+
+
+def test_a_tie_that_a_delete_of_nothing_wins_is_told_by_its_key_and_sequence(spark: SparkSession) -> None:
+    both = [Event(key, 1, 5, None, is_delete=is_delete) for key in KEYS for is_delete in (False, True)]
+    states = timeline(with_order(spark, both), with_order(spark, []).withColumn(START_AT, F.lit(0)), ["key"], STORED)
+    found = periods(states, ["key"], STORED, ["amount"], ["seq"])
+    assert 0 < found.where(F.col(START_AT).isNull()).count() < len(KEYS), "some deletes win, some states do"
+    assert {row["said"] for row in tied_keys(found, ["key"]).collect()} == {f'key={key} at {{"seq":1}}' for key in KEYS}
 
 
 def test_events_in_their_order_never_read_the_source_again(spark: SparkSession) -> None:

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, NamedTuple
 
-from hypothesis import HealthCheck, Phase, given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from spark_jobs.transforms import changes as C
 from spark_jobs.transforms.truncation import truncates, with_truncates
+from tests.support.examples import few_or_many, so_many
 
 KEYS = [f"k{number}" for number in range(60)]
 STATE = "key string, _sequence struct<seq:int>, _source_hash bigint, _content_hash bigint"
@@ -35,13 +37,13 @@ class Target:
     rows: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     buried: dict[str | None, tuple[Any, ...]] = field(default_factory=dict)
 
-    def merge(self, batch: Sequence[Event]) -> None:
+    def merge(self, batch: Sequence[Event], anew: Column | None = None) -> None:
         events = self.spark.createDataFrame(list(batch), "key string, seq int, amount int")
         events = events.withColumns({"_sequence": F.struct("seq"), "_is_delete": F.col("amount").isNull()})
         content = C.row_hash(["key", "seq", "amount"])
         latest = C.latest_per_key(events.withColumns({"_source_hash": content, "_content_hash": content}), ["key"])
         state, known = (self._frame(rows) for rows in (self.rows, self.buried))
-        fates = C.with_fate(latest, state, known, ["key"])
+        fates = C.with_fate(latest, state, known, ["key"], anew)
         found = with_truncates(fates, state, truncates(latest, known, ["key"]), ["key"])
         for row in found.collect():
             self._apply(row["key"], row["_fate"], (row["_sequence"], row["_source_hash"], row["_content_hash"]))
@@ -79,20 +81,27 @@ def some_events(random: Random) -> list[Event]:
     return [*of_keys, *(Event(None, seq, None) for seq in random.sample(range(10), 3))]
 
 
-@given(seed=st.integers(0, 2**32))
-@settings(
-    max_examples=3,
-    deadline=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-def test_any_order_ends_in_what_came_after_the_last_truncate(spark: SparkSession, seed: int) -> None:
-    random = Random(seed)
-    events = some_events(random)
-    random.shuffle(events)
+@few_or_many(3, 20)
+def test_any_order_ends_in_what_came_after_the_last_truncate(spark: SparkSession, examples: int) -> None:
+    @so_many(examples)
+    @given(seed=st.integers(0, 2**32))
+    def holds(seed: int) -> None:
+        random = Random(seed)
+        events = some_events(random)
+        random.shuffle(events)
+        target = Target(spark)
+        for number in range(4):
+            target.merge(events[number::4])
+            seen = [event for part in range(number + 1) for event in events[part::4]]
+            assert {key: state[0]["seq"] for key, state in target.rows.items()} == expected(seen)
+        assert target.rows, "some keys came after it"
+
+    holds()
+
+
+@pytest.mark.parametrize("left", [Event("k", 3, 1), Event("k", 3, None)])
+def test_a_key_of_which_only_truncated_events_are_left_in_the_source_goes(spark: SparkSession, left: Event) -> None:
     target = Target(spark)
-    for number in range(4):
-        target.merge(events[number::4])
-        seen = [event for part in range(number + 1) for event in events[part::4]]
-        assert {key: state[0]["seq"] for key, state in target.rows.items()} == expected(seen)
-    assert target.rows, "some keys came after it"
+    target.merge([Event(None, 5, None), Event("k", 9, 1), Event("other", 8, 1)])
+    target.merge([left], anew=F.lit(True))
+    assert set(target.rows) == {"other"}

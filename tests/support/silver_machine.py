@@ -1,0 +1,236 @@
+"""A state machine that carries orders from landing files through bronze into silver tables, in any order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import seed as seeded
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+
+from include.contracts.job_args import Job
+from include.contracts.job_report import JobReport
+from include.control.delta_log import latest_version
+from include.errors import Outcome
+from spark_jobs.delta_io.maintenance import small_files
+from spark_jobs.jobs import table_optimize
+from tests.support.lakehouse import Lakehouse
+from tests.support.orders import COLUMNS, Told, orders_document
+from tests.support.silver_models import SilverModel
+
+BRONZE = "bronze.orders"
+DAYS = range(1, 6)
+SEEDS = st.integers(0, 2**32)
+
+RULES = {"deliver", "replace", "load", "merge", "reprocess", "run_again", "optimize"}
+
+Line = Told | str
+Content = Callable[[Random], list[Line]]
+"""The lines of a new landing file."""
+
+
+class SilverMachine(RuleBasedStateMachine):
+    """One bronze table, and silver tables that read it, each when it is told to.
+
+    After every run of silver its tables must be as their models say, and every row accounted for.
+
+    Attributes:
+        landing: (day, name) of each landing file -> its lines.
+        bronze: the same, of what bronze has loaded.
+        merged: the tables that hold all that bronze has.
+        done: how often each rule was run.
+    """
+
+    def __init__(self, shop: Lakehouse, tables: Sequence[SilverModel], content: Content) -> None:
+        super().__init__()
+        self.shop = shop
+        self.tables = list(tables)
+        self.content = content
+        self.landing: dict[tuple[int, str], list[Line]] = {}
+        self.bronze: dict[tuple[int, str], list[Line]] = {}
+        self.merged: set[str] = set()
+        self.done: Counter[str] = Counter()
+        shop.specs(orders_document(), *(table.document() for table in tables))
+
+    @precondition(lambda self: len(self.files_to_load()) < 2)
+    @rule(seed=SEEDS)
+    def deliver(self, seed: int) -> None:
+        """A new file comes, for whichever day."""
+        chance = self._chance(seed)
+        self._deliver(chance.choice(DAYS), f"{len(self.landing)}.json", self.content(chance))
+        self.done["deliver"] += 1
+
+    @precondition(lambda self: self.bronze)
+    @rule(seed=SEEDS)
+    def replace(self, seed: int) -> None:
+        """A file is delivered again with some of its lines and some others; now and then with none."""
+        chance = self._chance(seed)
+        day, name = chance.choice(sorted(self.landing))
+        kept = [line for line in self.landing[day, name] if chance.random() < 0.6]
+        self._deliver(day, name, [*kept, *self.content(chance)[:20]] if chance.random() < 0.9 else [])
+        self.done["replace"] += (day, name) in self.bronze
+
+    @precondition(lambda self: self.late_days())
+    @rule(seed=SEEDS)
+    def load(self, seed: int) -> None:
+        """Bronze loads a day of which something has not been loaded; some tables are merged at once."""
+        chance = self._chance(seed)
+        self._load(chance.choice(self.late_days()))
+        for table in self.tables:
+            if chance.random() < 0.4:
+                self._merge(table, chance.choice(DAYS))
+        self.done["load"] += 1
+
+    @precondition(lambda self: len(self.merged) < len(self.tables) and self.bronze)
+    @rule(seed=SEEDS)
+    def merge(self, seed: int) -> None:
+        """Some of the tables that lack something of bronze are merged, for any day."""
+        behind = [table for table in self.tables if table.table not in self.merged]
+        chance = self._chance(seed)
+        for table in chance.sample(behind, chance.randint(1, len(behind))):
+            self._merge(table, chance.choice(DAYS))
+        self.done["merge"] += 1
+
+    @precondition(lambda self: self.bronze)
+    @rule(seed=SEEDS)
+    def reprocess(self, seed: int) -> None:
+        """A table reads a day again, whatever it has read."""
+        chance = self._chance(seed)
+        self._merge(chance.choice(self.tables), chance.choice(DAYS), reprocess=True)
+        self.done["reprocess"] += 1
+
+    @precondition(lambda self: self.settled())
+    @rule(seed=SEEDS)
+    def run_again(self, seed: int) -> None:
+        """What has nothing new to read writes nothing."""
+        table, day = self._chance(seed).choice(self.settled())
+        before = latest_version(self.shop.paths.table(table))
+        assert self._run(table, day).outcome is Outcome.NO_OP
+        assert latest_version(self.shop.paths.table(table)) == before
+        self.done["run_again"] += 1
+
+    @precondition(lambda self: self.bronze and small_files(self.shop.paths.table(BRONZE)) > 1)
+    @rule()
+    def optimize(self) -> None:
+        """The files of bronze are put together, and of each silver table that has several."""
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(table_optimize, "SMALL_FILES_WORTH_A_RUN", 2)
+            for table in (BRONZE, *sorted(self.merged)):
+                report = self._run(table, 1, job=Job.TABLE_OPTIMIZE)
+                self.done["optimize"] += report.outcome is Outcome.COMMITTED
+
+    def finish(self) -> None:
+        """Load and merge all that was delivered."""
+        for day in self.late_days():
+            self._load(day)
+        for table in self.tables:
+            if table.table not in self.merged:
+                self._merge(table, 1)
+
+    def files_to_load(self) -> list[tuple[int, str]]:
+        """The files whose content bronze has not loaded."""
+        return sorted(file for file, lines in self.landing.items() if self.bronze.get(file) != lines)
+
+    def late_days(self) -> list[int]:
+        """The days of these files."""
+        return sorted({day for day, _ in self.files_to_load()})
+
+    def settled(self) -> list[tuple[str, int]]:
+        """(table, day) of runs that have nothing to read."""
+        loaded = {day for day, _ in self.bronze} - set(self.late_days())
+        return [
+            *((BRONZE, day) for day in sorted(loaded)),
+            *((table, day) for table in sorted(self.merged) for day in DAYS),
+        ]
+
+    def histories(self) -> int:
+        """How many keys the tables have been told of."""
+        return sum(len(table.seen) for table in self.tables)
+
+    def _chance(self, seed: int) -> Random:
+        # The number of files, so that a favourite seed of hypothesis does not bring the same file again and again.
+        return Random(f"{seed} {len(self.landing)} {sum(self.done.values())}")
+
+    def _deliver(self, day: int, name: str, lines: list[Line]) -> None:
+        self.shop.deliver(day, name, [line.as_record() if isinstance(line, Told) else line for line in lines])
+        self.landing[day, name] = lines
+
+    def _run(self, table: str, day: int, **more: Any) -> JobReport:
+        report = self.shop.run(table, day, **more)
+        assert report.exit_code == 0, report.message
+        assert report.rows.are_conserved, report.rows
+        return report
+
+    def _load(self, day: int) -> None:
+        self._run(BRONZE, day)
+        self.bronze |= {file: lines for file, lines in self.landing.items() if file[0] == day}
+        self.merged.clear()
+        self._check_bronze()
+
+    def _merge(self, table: SilverModel, day: int, **more: Any) -> None:
+        self._run(table.table, day, **more)
+        table.merge(self.bronze)
+        self.merged.add(table.table)
+        table.check(self.shop)
+
+    def _check_bronze(self) -> None:
+        """Every line of every file is in bronze once, or in its quarantine once."""
+        rows = self.shop.rows(BRONZE, "_source_file", *COLUMNS)
+        found = Counter((file.rpartition("/")[2], *values) for file, *values in map(_in_words, rows))
+        lines = [(name, line) for (_, name), of_file in self.bronze.items() for line in of_file]
+        assert found == Counter((name, *line.as_record().values()) for name, line in lines if isinstance(line, Told))
+        refused = Counter(row["record"] for row in self.shop.quarantine(BRONZE))
+        assert refused == Counter(line for _, line in lines if isinstance(line, str))
+
+
+def _in_words(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A row of bronze, with its instant as the source writes it."""
+    return tuple(value.strftime("%Y-%m-%dT%H:%M:%SZ") if hasattr(value, "hour") else value for value in row)
+
+
+def run_machines(
+    folder: Path,
+    tables: Callable[[], list[SilverModel]],
+    content: Content,
+    *,
+    seed: int,
+    examples: int,
+    steps: int,
+    histories: int,
+) -> None:
+    """Run examples, each in a lakehouse of its own below `folder`, and bring each of them to its end.
+
+    They must have come to so many key histories in all, and to each rule.
+    """
+    machines: list[SilverMachine] = []
+
+    @seeded(seed)
+    def machine() -> SilverMachine:
+        machines.append(SilverMachine(Lakehouse(folder / str(len(machines))), tables(), content))
+        return machines[-1]
+
+    run_state_machine_as_test(machine, settings=_settings(examples, steps))
+    ran = [machine for machine in machines if machine.landing]
+    for machine in ran:
+        machine.finish()
+    done = sum((machine.done for machine in ran), Counter[str]())
+    assert set(+done) >= RULES, done
+    assert sum(machine.histories() for machine in ran) >= histories
+
+
+def _settings(examples: int, steps: int) -> settings:
+    return settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        phases=[Phase.generate],  # no shrinking: each try of a shorter example would cost as much again
+        deadline=None,
+        database=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
