@@ -17,6 +17,7 @@ from include.specs.gold import check_gold_names
 from include.specs.kafka import check_kafka
 from include.specs.landing import check_landing
 from include.specs.links import LAYERS, check_links, check_place, cycle, stated_sources
+from include.specs.maintenance import check_tombstones
 from include.specs.other_tables import check_compared
 from include.specs.problem import Finding, SpecProblem, SpecsRefusedError, did_you_mean
 from include.specs.properties import check_properties
@@ -29,6 +30,7 @@ _CHECKS = (
     check_history,
     check_truncates,
     check_left_out,
+    check_tombstones,
     check_expectations,
     check_compared,
     check_properties,

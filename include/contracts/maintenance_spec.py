@@ -18,6 +18,17 @@ class VacuumSpec(SpecPart):
     retain: Retention = "30 days"
 
 
+class TombstonesSpec(SpecPart):
+    """How long the deleted keys of a silver table are remembered.
+
+    Attributes:
+        retain: `<n> hours` or `<n> days` since the delete was merged; an older event that comes later inserts the key
+            again. None keeps them for ever.
+    """
+
+    retain: Retention | None = None
+
+
 class MaintenanceSpec(SpecPart):
     """What table maintenance does for the table.
 
@@ -30,6 +41,16 @@ class MaintenanceSpec(SpecPart):
     optimize: Literal["auto", "off"] = "auto"
     vacuum: VacuumSpec = VacuumSpec()
     change_data_feed: bool = True
+
+
+class SilverMaintenanceSpec(MaintenanceSpec):
+    """What table maintenance does for a silver table.
+
+    Attributes:
+        tombstones: the retention after which vacuum forgets deleted keys.
+    """
+
+    tombstones: TombstonesSpec = TombstonesSpec()
 
 
 class QuarantineSpec(SpecPart):

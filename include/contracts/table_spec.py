@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from include.contracts.bronze_sources import BATCH_SIZES, BronzeSource, KafkaSource, LandingSource
 from include.contracts.change_data import ChangeData
 from include.contracts.expectation import Expectation
-from include.contracts.maintenance_spec import MaintenanceSpec, QuarantineSpec
+from include.contracts.maintenance_spec import MaintenanceSpec, QuarantineSpec, SilverMaintenanceSpec
 from include.contracts.spec_part import SpecPart
 from include.contracts.spec_values import NAME, ColumnName, ColumnType, PropertyText
 
@@ -190,6 +190,7 @@ class SilverSpec(TableSpec, ChangeData):
         max_rows_per_batch: a batch reads so many rows of the source at most, and at least one of its commits; the run
             goes on with further batches until all are in.
         max_files_per_batch: the same, in data files of the source.
+        maintenance: what table maintenance does, and how long deleted keys are remembered.
         quarantine: how long refused rows may wait.
     """
 
@@ -199,6 +200,7 @@ class SilverSpec(TableSpec, ChangeData):
     columns: dict[ColumnName, ColumnSpec] = Field(min_length=1)
     max_rows_per_batch: int | None = Field(default=None, gt=0)
     max_files_per_batch: int | None = Field(default=None, gt=0)
+    maintenance: SilverMaintenanceSpec = SilverMaintenanceSpec()
     quarantine: QuarantineSpec = QuarantineSpec()
 
     @property

@@ -99,6 +99,13 @@ class Ledger:
         newest = max(below, key=lambda row: row["version"], default=None)
         return recorded_winner(newest) if newest else None
 
+    def closed_before(self, table: str, table_id: str, stream: str, instant: datetime) -> int:
+        """The last batch of the stream that was closed before an instant, as all batches below it were; 0 for none."""
+        of_stream = {"table_id": table_id, "stream": stream, "event": BatchEvent.CLOSED}
+        rows = self._batches.events(table, ("batch_seq", "recorded_at"), **of_stream)
+        later = min((row["batch_seq"] for row in rows if row["recorded_at"] >= instant), default=None)
+        return max((row["batch_seq"] for row in rows if later is None or row["batch_seq"] < later), default=0)
+
     def closed(self, winner: Winner) -> RowFates | None:
         """The row fates of a batch whose secondary writes are done, else None."""
         intent = winner.intent

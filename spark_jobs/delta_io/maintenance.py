@@ -1,7 +1,8 @@
-"""OPTIMIZE and VACUUM. They never carry a txn; their commits carry the run's id in `userMetadata`."""
+"""OPTIMIZE, VACUUM, the end of old tombstones: commits without a txn, with the run's id in their `userMetadata`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,3 +57,13 @@ def vacuum(session: SparkSession, path: Path) -> None:
     No `RETAIN` is given: the table property rules, and Delta ignores anything else without a word.
     """
     session.sql(f"VACUUM {sql_path(path)}").collect()
+
+
+def delete_tombstones(session: SparkSession, path: Path, keys: Sequence[str], upto: int) -> int:
+    """Forget the keys that batches up to `upto` have buried, in one commit; returns how many.
+
+    The tombstone of a truncate, which has no key, stays.
+    """
+    has_a_key = " OR ".join(f"`{key}` IS NOT NULL" for key in keys)
+    rows = session.sql(f"DELETE FROM {sql_path(path)} WHERE `_batch_seq` <= {upto} AND ({has_a_key})").collect()
+    return int(rows[0]["num_affected_rows"])

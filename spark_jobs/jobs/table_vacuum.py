@@ -1,12 +1,19 @@
-"""Delete the files of a table that no version within its retention needs, and that no reader stands on."""
+"""Delete the files of a table that no version within its retention needs, and that no reader stands on.
+
+A silver table forgets its old deleted keys too, where its spec says when.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
 from include.control.retention import readers_in_danger, readers_of, retention_of
+from include.control.tombstones import OldTombstones
 from include.errors import MillraceError, Outcome
 from spark_jobs.delta_io.maintenance import files_to_vacuum, vacuum
+from spark_jobs.layers.forgetting import forget_tombstones, forgetting_note, tombstones_to_forget
 from spark_jobs.layers.maintenance import maintenance_conf, maintenance_report, require_table
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
@@ -22,14 +29,27 @@ def run(context: JobContext) -> JobReport:
     path = require_table(context)
     _require_no_reader_in_danger(context)
     with context.open_session(maintenance_conf(context)) as session:
-        files = files_to_vacuum(session, path)
-        details = {"files": files, "retain": context.spec.maintenance.vacuum.retain}
-        if context.args.dry_run or not files:
-            message = f"would delete {files} files" if files else "no file is older than the retention"
-            return maintenance_report(context, Job.TABLE_VACUUM, Outcome.NO_OP, message, details)
-        with context.leases.table(context.spec.table):
-            vacuum(session, path)
-    return maintenance_report(context, Job.TABLE_VACUUM, Outcome.COMMITTED, f"deleted {files} files", details)
+        files, old = files_to_vacuum(session, path), tombstones_to_forget(context)
+        if not context.args.dry_run and (files or old.may_go):
+            with context.leases.table(context.spec.table):
+                if files:
+                    vacuum(session, path)
+                old = forget_tombstones(context, session)
+    return _report(context, files, old)
+
+
+def _report(context: JobContext, files: int, old: OldTombstones) -> JobReport:
+    keys, would = old.keys if old.may_go else 0, context.args.dry_run
+    deleted, forgot = ("would delete", "would forget") if would else ("deleted", "forgot")
+    said = [f"{deleted} {files} files" if files else "no file is older than the retention"]
+    details: dict[str, Any] = {"files": files, "retain": context.spec.maintenance.vacuum.retain}
+    if keys:
+        said.append(f"{forgot} {keys} deleted keys, of batches up to {old.upto}")
+    if old.retain:
+        details["tombstones"] = {"keys": keys, "upto_batch": old.upto, "retain": old.retain}
+    outcome = Outcome.COMMITTED if (files or keys) and not would else Outcome.NO_OP
+    notes = forgetting_note(context.spec.table, old)
+    return maintenance_report(context, Job.TABLE_VACUUM, outcome, "; ".join(said), details, notes)
 
 
 def _require_no_reader_in_danger(context: JobContext) -> None:

@@ -37,7 +37,12 @@ def maintenance_conf(context: JobContext) -> dict[str, str]:
 
 
 def maintenance_report(
-    context: JobContext, job: Job, outcome: Outcome, message: str, details: dict[str, Any]
+    context: JobContext,
+    job: Job,
+    outcome: Outcome,
+    message: str,
+    details: dict[str, Any],
+    notes: tuple[str, ...] = (),
 ) -> JobReport:
     """The report of a maintenance job."""
     path = context.paths.table(context.spec.table)
@@ -53,4 +58,5 @@ def maintenance_report(
         certified_version=context.gates.certified(context.spec.table),
         table_rows=table_rows(path, version),
         details=details,
+        notes=notes,
     )

@@ -50,25 +50,35 @@ class SilverSource:
     def retracted(self, session: SparkSession, intent: Intent, target_version: int) -> DataFrame | None:
         """The keys of rows that were taken out of the source; None when no row was, or a snapshot says all there is.
 
-        Where the source has no changes of the range any more it may be any key of the target, or any deleted one.
+        Where the source has no changes of the range any more it may be any key that silver knows.
         """
         after, upto = intent.sources.ranges[self._spec.source]
         if after is None or self._spec.snapshot or not self.replaced_files(intent.sources):
             return None
         removed = read_removed(session, self._path, after, upto)
         if removed is None:
-            keys = self._every_key(session, target_version)
+            keys = self._every_key(session, intent, target_version)
         else:
-            keys = silver_rows(removed, self._spec).select(*self._spec.keys)
-            of_files = F.col("_source").isin(*self.replaced_files(intent.sources))
-            if (replayed := self.replays.taken(session, intent)) is not None:
-                keys = keys.union(replayed.where(of_files).select(*self._spec.keys))
+            keys = self._keys_of_removed(session, intent, removed)
         # A truncate has no key: it is not taken back, neither as a row of a file nor as a tombstone.
         return frozen(keys.where(reduce(and_, (F.col(key).isNotNull() for key in keys.columns))).distinct())
 
-    def _every_key(self, session: SparkSession, target_version: int) -> DataFrame:
+    def _keys_of_removed(self, session: SparkSession, intent: Intent, removed: DataFrame) -> DataFrame:
+        keys = silver_rows(removed, self._spec).select(*self._spec.keys)
+        of_files = F.col("_source").isin(*self.replaced_files(intent.sources))
+        if (replayed := self.replays.taken(session, intent)) is not None:
+            keys = keys.union(replayed.where(of_files).select(*self._spec.keys))
+        return keys
+
+    def _every_key(self, session: SparkSession, intent: Intent, target_version: int) -> DataFrame:
+        """The keys of the target, of the tombstones, and of what replays have brought: deleted ones may be forgotten.
+
+        Of the source's own rows none is missing: they are all read again.
+        """
         paths, table = self._context.paths, self._spec.table
         keys = read_version(session, paths.table(table), target_version).select(*self._spec.keys)
+        if (replayed := self.replays.taken(session, intent)) is not None:
+            keys = keys.union(replayed.select(*self._spec.keys))
         tombstones = paths.tombstones(table)
         if not DeltaTable.is_deltatable(str(tombstones)):
             return keys

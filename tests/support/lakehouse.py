@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from spark_jobs.jobs import (
     table_vacuum,
 )
 from spark_jobs.runtime.entrypoint import RunJob, run_and_report
+from tests.support.clock import ContextAt
 from tests.support.delta_tables import day
 from tests.support.specs import write_specs
 
@@ -89,11 +91,13 @@ class Lakehouse:
             **more,
         )
 
-    def run(self, table: str, number: int = 1, job: Job | None = None, **more: Any) -> JobReport:
-        """Run the table's writer (or `job`) for day `number`."""
+    def run(
+        self, table: str, number: int = 1, job: Job | None = None, at: datetime | None = None, **more: Any
+    ) -> JobReport:
+        """Run the table's writer (or `job`) for day `number`; with its clock at `at`, now for none."""
         job = job or WRITER_OF_LAYER[table.split(".")[0]]
         args = self.args(table, number, **more)
-        report = run_and_report(job, RUN[job], args)
+        report = run_and_report(job, RUN[job], args, ContextAt(args, at=at) if at else None)
         self.reports.append(report)
         saved = JobReport.load(args.report)
         assert saved == report, "the report on disk is the one that was returned"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from deltalake import DeltaTable
 
 from embedded.spark_server import SparkServer
 from include.contracts.file_status import FileStatus
+from include.contracts.job_args import Job
 from include.control.file_states import file_states
 from include.control.ledger import Ledger
 from include.errors import Outcome
@@ -119,6 +121,23 @@ def test_without_a_change_feed_of_the_range_every_key_is_worked_out_again(shop: 
     shop.deliver(1, "a.json", SECOND)
     run(shop, BRONZE, SILVER)
     assert amounts(shop) == AFTER_SECOND
+
+
+def test_a_delete_that_was_forgotten_is_taken_back_as_well(shop: Lakehouse) -> None:
+    """Of a row that bronze alone cannot bring back: it was mended, and replayed."""
+    retained = {"tombstones": {"retain": "400 days"}}
+    shop.specs(silver_document(apply_as_deletes="op = 'delete'", expectations=[RULE], maintenance=retained))
+    shop.replay(SILVER, assign={"amount": "-amount"})
+    assert amounts(shop)["o3"] == 1
+    shop.deliver(1, "c.json", [order(3, None, 9, op="delete")])
+    run(shop, *TABLES)
+    forgot = shop.run(SILVER, job=Job.TABLE_VACUUM, at=datetime.now(UTC) + timedelta(days=401))
+    assert forgot.details["tombstones"]["keys"] == 2, forgot.message
+    assert amounts(shop) == {"o1": 5, "o2": 7, "o5": 2}
+    shop.specs(bronze(maintenance={"change_data_feed": False}))
+    shop.deliver(1, "c.json", [order(6, 1, 1)])
+    run(shop, BRONZE, SILVER)
+    assert amounts(shop) == {"o1": 5, "o2": 7, "o3": 1, "o5": 2, "o6": 1}
 
 
 def test_runs_that_die_at_each_of_their_records_are_finished_by_the_next_one(

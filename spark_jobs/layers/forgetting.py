@@ -1,0 +1,37 @@
+"""Deleted keys that a silver table forgets, once its spec retains them no longer (ADR 0019)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from include.contracts.table_spec import SilverSpec
+from include.control.tombstones import OldTombstones, old_tombstones
+from spark_jobs.delta_io.maintenance import delete_tombstones
+from spark_jobs.runtime.context import JobContext
+
+
+def tombstones_to_forget(context: JobContext) -> OldTombstones:
+    """Those of the job's table, now."""
+    return old_tombstones(context.spec, context.paths, context.ledger, context.now())
+
+
+def forget_tombstones(context: JobContext, session: SparkSession) -> OldTombstones:
+    """Forget what may go; the caller holds the lease of the table. What was forgotten, or what stays for now."""
+    old, spec = tombstones_to_forget(context), context.spec
+    if not old.may_go or not isinstance(spec, SilverSpec):
+        return old
+    forgotten = delete_tombstones(session, context.paths.tombstones(spec.table), spec.keys, old.upto)
+    return replace(old, keys=forgotten)
+
+
+def forgetting_note(table: str, old: OldTombstones) -> tuple[str, ...]:
+    """A remark where old tombstones stay, since a batch that died needs them."""
+    if not old.keys or old.unclosed is None:
+        return ()
+    return (
+        f"{old.keys:,} deleted keys of {table} are kept for more than {old.retain} and stay for now: batch "
+        f"{old.unclosed} is not closed, and will be counted again from them. Run the task that writes {table}; the "
+        "next vacuum forgets them",
+    )
