@@ -138,28 +138,35 @@ def test_reading_the_same_events_by_a_changed_spec_changes_every_row(spark: Spar
     holds()
 
 
-@settings(max_examples=1, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
-@given(BATCH, BATCH)
+@few_or_many(1, 20)
 def test_forgetting_deleted_keys_changes_the_fate_of_their_older_events_alone(
-    spark: SparkSession, batch: list[Event], later: list[Event]
+    spark: SparkSession, examples: int
 ) -> None:
-    target = Target()
-    target.merge(spark, batch)
-    latest = C.latest_per_key(with_order(spark, later), ["key"]).localCheckpoint()
-    rows = {row["key"]: row for row in latest.collect()}
-    older = {
-        key: (C.SUPERSEDED, C.UNCHANGED if row["_is_delete"] else C.INSERT)
-        for key, row in rows.items()
-        if key in target.deleted.keys() - target.rows.keys()
-        and (row["_sequence"]["seq"], row["_source_hash"]) < target.deleted[key][:2]
-    }
-    assert {fate for _, fate in older.values()} == {C.UNCHANGED, C.INSERT}, "some bring their key back, some do not"
-    remembered, forgotten = (
-        {row["key"]: row["_fate"] for row in C.with_fate(latest, frame(spark, target.rows), known, ["key"]).collect()}
-        for known in (frame(spark, target.deleted), frame(spark, {}))
-    )
-    changed = {key: (remembered[key], forgotten[key]) for key in rows if remembered[key] != forgotten[key]}
-    assert changed == older
+    @so_many(examples)
+    @given(BATCH, BATCH)
+    def holds(batch: list[Event], later: list[Event]) -> None:
+        target = Target()
+        target.merge(spark, batch)
+        latest = C.latest_per_key(with_order(spark, later), ["key"]).localCheckpoint()
+        rows = {row["key"]: row for row in latest.collect()}
+        older = {
+            key: (C.SUPERSEDED, C.UNCHANGED if row["_is_delete"] else C.INSERT)
+            for key, row in rows.items()
+            if key in target.deleted.keys() - target.rows.keys()
+            and (row["_sequence"]["seq"], row["_source_hash"]) < target.deleted[key][:2]
+        }
+        assert {fate for _, fate in older.values()} == {C.UNCHANGED, C.INSERT}, "some bring their key back, some do not"
+        remembered, forgotten = (
+            {
+                row["key"]: row["_fate"]
+                for row in C.with_fate(latest, frame(spark, target.rows), known, ["key"]).collect()
+            }
+            for known in (frame(spark, target.deleted), frame(spark, {}))
+        )
+        changed = {key: (remembered[key], forgotten[key]) for key in rows if remembered[key] != forgotten[key]}
+        assert changed == older
+
+    holds()
 
 
 def test_merging_the_same_batch_again_changes_nothing(spark: SparkSession) -> None:
