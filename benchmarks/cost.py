@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import psutil
@@ -92,6 +94,23 @@ def cpu_of_tree(pid: int) -> float:
     """
     root = psutil.Process(pid)
     return _cpu_of(root) + sum(map(_cpu_of_descendant, root.children(recursive=True)))
+
+
+@contextmanager
+def noted(costs: Path, name: str) -> Iterator[None]:
+    """Append to `costs` what this Spark driver, JVM and Python, spends within; `name` says on what."""
+    java = os.getppid()
+    started, cpu_s = time.monotonic(), cpu_of_tree(java)
+    yield
+    cost = Cost(time.monotonic() - started, cpu_of_tree(java) - cpu_s)
+    with costs.open("a") as out:
+        out.write(f"{json.dumps({'name': name, **asdict(cost)})}\n")
+
+
+def read_noted(costs: Path) -> dict[str, Cost]:
+    """What `noted` has written: name -> cost."""
+    found = map(json.loads, costs.read_text().splitlines())
+    return {one.pop("name"): Cost(**one) for one in found}
 
 
 def _wait(
