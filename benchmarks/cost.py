@@ -56,7 +56,13 @@ class Measured:
     until: Cost | None = None
 
 
-def measure(command: Sequence[str], environment: Mapping[str, str], log: Path, awaited: Path | None = None) -> Measured:
+def measure(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    log: Path,
+    awaited: Path | None = None,
+    patience_s: float = _PATIENCE_S,
+) -> Measured:
     """Run a command to its end and account for it.
 
     Args:
@@ -64,9 +70,10 @@ def measure(command: Sequence[str], environment: Mapping[str, str], log: Path, a
         environment: its whole environment.
         log: gets its output; its folder is also where the command runs, so that what Spark drops lies there.
         awaited: a file whose first appearance is timed as well.
+        patience_s: how long it may take; half an hour when left out.
 
     Raises:
-        FailedRunError: it ended with another exit code than 0, took half an hour, or never made the awaited file.
+        FailedRunError: it ended with another exit code than 0, took too long, or never made the awaited file.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
@@ -76,7 +83,7 @@ def measure(command: Sequence[str], environment: Mapping[str, str], log: Path, a
             stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
         try:
-            usage, until = _wait(process, started, awaited)
+            usage, until = _wait(process, started, awaited, patience_s)
         finally:
             _end_group(process)
     if process.returncode != 0:
@@ -114,7 +121,7 @@ def read_noted(costs: Path) -> dict[str, Cost]:
 
 
 def _wait(
-    process: subprocess.Popen[bytes], started: float, awaited: Path | None
+    process: subprocess.Popen[bytes], started: float, awaited: Path | None, patience_s: float
 ) -> tuple[resource.struct_rusage, Cost | None]:
     until: Cost | None = None
     while True:
@@ -128,7 +135,7 @@ def _wait(
         wall_s = time.monotonic() - started
         if awaited and until is None and awaited.exists():
             until = Cost(wall_s, cpu_of_tree(process.pid))
-        if wall_s > _PATIENCE_S:
+        if wall_s > patience_s:
             raise FailedRunError(f"still running after {wall_s:.0f} s: {process.args!r}")
         time.sleep(_POLL_S)
 

@@ -139,7 +139,11 @@ class Naive:
     def script(self, name: str, place: Place, day: str) -> list[str]:
         """One of the scripts."""
         script = PROJECT / "benchmarks" / "naive" / f"{name}.py"
-        return [*self.submit(), str(script), str(place.lake), str(place.landing), day]
+        return self.application(script, str(place.lake), str(place.landing), day)
+
+    def application(self, file: Path, *arguments: str) -> list[str]:
+        """Any application, in a session with default settings."""
+        return [*self.submit(), str(file), *arguments]
 
     def submit(self) -> list[str]:
         """spark-submit as Delta's quick start has it, up to the application."""

@@ -30,6 +30,7 @@ Sides = Mapping[str, Place]
 """Side -> where it works. N's lake holds the same bronze table, file by file."""
 
 _MANY_ROWS = 1_000_000
+_PATIENCE_OF_SESSION_S = 2 * 3600.0
 
 
 class OrderLakes:
@@ -68,16 +69,21 @@ class OrderLakes:
         folder = self.folder / "with batches" / name
         made = {batch: self._places(folder / batch, self._landing(batch)) for batch in batches}
         if not (folder / "complete").exists():
-            self._load_batches(sides, made, batches)
+            self._load_batches(name, sides, made, batches)
             (folder / "complete").touch()
         return made
 
     def in_one_session(self, name: str, work: list[dict[str, object]], millrace: Millrace) -> dict[str, Cost]:
         """What each of Millrace's jobs costs in a session that runs them all."""
         application = PROJECT / "benchmarks" / "merging" / "in_one_session.py"
-        return self.costs(name, work, lambda *paths: millrace.application(application, *paths), millrace.environment())
+        return self._costs(name, work, lambda *paths: millrace.application(application, *paths), millrace.environment())
 
-    def costs(
+    def in_a_plain_session(self, name: str, work: list[dict[str, object]]) -> dict[str, Cost]:
+        """What each plain merge costs in a session that runs them all."""
+        application, naive = PROJECT / "benchmarks" / "merging" / "plain_merges.py", self._bench.naive
+        return self._costs(name, work, lambda *paths: naive.application(application, *paths), self._plain_environment())
+
+    def _costs(
         self,
         name: str,
         work: list[dict[str, object]],
@@ -88,18 +94,14 @@ class OrderLakes:
         stated, costs = self.folder / f"{name}.work.jsonl", self.folder / f"{name}.costs.jsonl"
         stated.write_text("".join(f"{json.dumps(one)}\n" for one in work))
         costs.unlink(missing_ok=True)
-        measure(command(str(stated), str(costs)), environment, self._log(name))
+        measure(command(str(stated), str(costs)), environment, self._log(name), patience_s=_PATIENCE_OF_SESSION_S)
         return read_noted(costs)
 
     def millrace(self, *, is_large: bool = False) -> Millrace:
         """Millrace with the specs of the orders, about to read much or little."""
         return Millrace(tables=write_specs(self.folder / "tables"), text_bytes=LARGE_LOAD if is_large else 0)
 
-    def plain_submit(self) -> list[str]:
-        """spark-submit of plain Spark, up to the application."""
-        return self._bench.naive.submit()
-
-    def plain_environment(self) -> dict[str, str]:
+    def _plain_environment(self) -> dict[str, str]:
         """Of scripts for plain Spark that import the benchmarks."""
         return {**self._bench.naive.environment(), "PYTHONPATH": str(PROJECT)}
 
@@ -123,20 +125,20 @@ class OrderLakes:
         loaded, places = self.loaded(), self._places(folder, self.folder / "landing")
         for side, place in places.items():
             linked_copy(loaded[side].lake, place.lake)
-            z_order(self._bench, place.table(SILVER), ("id",), bytes_a_file)
+            millrace = self.millrace(is_large=self.rows >= _MANY_ROWS) if side == MILLRACE else None
+            z_order(self._bench, place.table(SILVER), ("id",), bytes_a_file, millrace)
 
     def _equal_files(self, folder: Path, files: int) -> None:
         loaded, places = self.loaded(), self._places(folder, self.folder / "landing")
         table = places[MILLRACE].table(SILVER)
         linked_copy(loaded[MILLRACE].lake, places[MILLRACE].lake)
-        z_order(self._bench, table, ("id",), bytes_in(table) // files)
+        z_order(self._bench, table, ("id",), bytes_in(table) // files, self.millrace(is_large=True))
         self._link_bronze(places)
         script = PROJECT / "benchmarks" / "merging" / "plain_copy.py"
-        arguments = str(table), str(places[N].table(SILVER)), json.dumps(key_ranges(table, "id"))
-        command = [*self.plain_submit(), str(script), *arguments]
-        measure(command, self.plain_environment(), self._log("plain_copy"))
+        arguments = (str(table), str(places[N].table(SILVER)), json.dumps(key_ranges(table, "id")))
+        measure(self._bench.naive.application(script, *arguments), self._plain_environment(), self._log("plain_copy"))
 
-    def _load_batches(self, sides: Sides, made: Mapping[str, Sides], batches: Mapping[str, str]) -> None:
+    def _load_batches(self, name: str, sides: Sides, made: Mapping[str, Sides], batches: Mapping[str, str]) -> None:
         self._bench.console.print(f"  {len(made)} batches are put beside {self.rows:,} orders")
         for batch, places in made.items():
             deliver(self._landing(batch), CHANGED, batches[batch])
@@ -145,7 +147,7 @@ class OrderLakes:
         ingest = [
             self.work(Job.BRONZE_INGEST, BRONZE, batch, places[MILLRACE], CHANGED) for batch, places in made.items()
         ]
-        self.in_one_session("bronze", ingest, self.millrace())
+        self.in_one_session(f"bronze {name}", ingest, self.millrace())
         for places in made.values():
             self._link_bronze(places)
 

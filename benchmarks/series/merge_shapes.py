@@ -16,7 +16,6 @@ from benchmarks.result import Result
 from benchmarks.rounds import Side, cpu_ratio, interleaved, wall_ratio
 from benchmarks.table_files import files_and_bytes, key_ranges, linked_copy, newest_commit
 from include.contracts.job_args import Job
-from include.settings import PROJECT
 
 MILLION = 1_000_000
 FILES = 40
@@ -86,10 +85,7 @@ def _run(lakes: OrderLakes, side: str, runs: Mapping[str, Place]) -> dict[str, C
     merges: list[dict[str, object]] = [
         {"name": name, "lake": str(place.lake), "clauses": clauses[name]} for name, place in runs.items()
     ]
-    script = str(PROJECT / "benchmarks" / "merging" / "plain_merges.py")
-    return lakes.costs(
-        "plain", merges, lambda *paths: [*lakes.plain_submit(), script, *paths], lakes.plain_environment()
-    )
+    return lakes.in_a_plain_session("plain", merges)
 
 
 def _result(shape: str, costs: Mapping[str, list[Cost]], places: Sides) -> Result:
