@@ -63,6 +63,10 @@ class MergeCounts:
         """The fates of rows that change the target."""
         return {fate for fate in C.CHANGES if self.by_fate[fate]}
 
+    def changes(self) -> int:
+        """How many rows change the target."""
+        return sum(self.by_fate[fate] for fate in C.CHANGES)
+
     def only_inserts(self) -> bool:
         """No target row changes or goes; new rows at most."""
         return self.changing_fates() <= {C.INSERT}
