@@ -22,6 +22,11 @@ def test_the_keys_of_each_file_are_told_in_their_order(tmp_path: Path) -> None:
     assert bytes_in(table) == sum(file.stat().st_size for file in table.glob("*.parquet"))
 
 
+def test_no_key_is_in_the_ranges_of_two_files(tmp_path: Path) -> None:
+    table = table_of(tmp_path / "orders", [1, 12], [10, 20], [15, 18], [19, 30])
+    assert key_ranges(table, "id") == [(1, 12), (13, 20), (21, 30)]
+
+
 def test_the_files_of_the_newest_commit_are_counted(tmp_path: Path) -> None:
     table = table_of(tmp_path / "orders", [1], [2])
     assert files_written(table) == 1
