@@ -18,7 +18,7 @@ from benchmarks.bench import Bench
 from benchmarks.cost import Cost
 from benchmarks.machine import QUIET, empty_job, load
 from benchmarks.result import Result, result_table
-from benchmarks.series import gate, jvm, merge, nothing_new, planning, start
+from benchmarks.series import gate, jvm, merge, merge_growth, merge_shapes, nothing_new, planning, start
 from benchmarks.series import load as load_files
 
 
@@ -33,6 +33,10 @@ class Series(StrEnum):
     GATE = "gate"
     LOAD = "load"
     LOAD_LARGE = "load-large"
+    MERGE_GROWTH = "merge-growth"
+    MERGE_GROWTH_LARGE = "merge-growth-large"
+    MERGE_SHAPES = "merge-shapes"
+    MERGE_SHAPES_LARGE = "merge-shapes-large"
 
 
 RUN: dict[Series, Callable[[Bench], list[Result]]] = {
@@ -44,6 +48,10 @@ RUN: dict[Series, Callable[[Bench], list[Result]]] = {
     Series.GATE: gate.run,
     Series.LOAD: load_files.run_small,
     Series.LOAD_LARGE: load_files.run_large,
+    Series.MERGE_GROWTH: merge_growth.run,
+    Series.MERGE_GROWTH_LARGE: merge_growth.run_large,
+    Series.MERGE_SHAPES: merge_shapes.run,
+    Series.MERGE_SHAPES_LARGE: merge_shapes.run_large,
 }
 AGAINST_N = [Series.START, Series.NOTHING_NEW, Series.MERGE]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from demo.reading import delta_reader
@@ -50,6 +50,27 @@ def require_same_rows(table: str, one: Path, other: Path) -> int:
         )
     if not (rows := count_rows(one)):
         raise DifferentRowsError(f"{table}: both tables are empty: nothing was compared")
+    return rows
+
+
+def require_same_digest(columns: Sequence[str], relations: Mapping[str, str]) -> int:
+    """The number of rows of large relations that hold the same ones, by that number and the sum of each row's hash.
+
+    Args:
+        columns: what is compared.
+        relations: whose it is -> a relation of DuckDB's SQL.
+
+    Raises:
+        DifferentRowsError: they differ, or are empty; the message tells the digests.
+    """
+    digest = f"count(*), sum(hash({', '.join(columns)})::HUGEINT)"
+    with delta_reader() as reader:
+        found = {name: reader.execute(f"SELECT {digest} FROM {one}").fetchall()[0] for name, one in relations.items()}
+    if len(set(found.values())) != 1:
+        raise DifferentRowsError(f"the sides do not hold the same rows (rows, sum of their hashes): {found}")
+    rows = int(next(iter(found.values()))[0])
+    if not rows:
+        raise DifferentRowsError(f"{', '.join(found)}: nothing was compared, all are empty")
     return rows
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import psutil
@@ -54,7 +56,13 @@ class Measured:
     until: Cost | None = None
 
 
-def measure(command: Sequence[str], environment: Mapping[str, str], log: Path, awaited: Path | None = None) -> Measured:
+def measure(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    log: Path,
+    awaited: Path | None = None,
+    patience_s: float = _PATIENCE_S,
+) -> Measured:
     """Run a command to its end and account for it.
 
     Args:
@@ -62,9 +70,10 @@ def measure(command: Sequence[str], environment: Mapping[str, str], log: Path, a
         environment: its whole environment.
         log: gets its output; its folder is also where the command runs, so that what Spark drops lies there.
         awaited: a file whose first appearance is timed as well.
+        patience_s: how long it may take; half an hour when left out.
 
     Raises:
-        FailedRunError: it ended with another exit code than 0, took half an hour, or never made the awaited file.
+        FailedRunError: it ended with another exit code than 0, took too long, or never made the awaited file.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
@@ -74,7 +83,7 @@ def measure(command: Sequence[str], environment: Mapping[str, str], log: Path, a
             stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
         try:
-            usage, until = _wait(process, started, awaited)
+            usage, until = _wait(process, started, awaited, patience_s)
         finally:
             _end_group(process)
     if process.returncode != 0:
@@ -94,8 +103,25 @@ def cpu_of_tree(pid: int) -> float:
     return _cpu_of(root) + sum(map(_cpu_of_descendant, root.children(recursive=True)))
 
 
+@contextmanager
+def noted(costs: Path, name: str) -> Iterator[None]:
+    """Append to `costs` what this Spark driver, JVM and Python, spends within; `name` says on what."""
+    java = os.getppid()
+    started, cpu_s = time.monotonic(), cpu_of_tree(java)
+    yield
+    cost = Cost(time.monotonic() - started, cpu_of_tree(java) - cpu_s)
+    with costs.open("a") as out:
+        out.write(f"{json.dumps({'name': name, **asdict(cost)})}\n")
+
+
+def read_noted(costs: Path) -> dict[str, Cost]:
+    """What `noted` has written: name -> cost."""
+    found = map(json.loads, costs.read_text().splitlines())
+    return {one.pop("name"): Cost(**one) for one in found}
+
+
 def _wait(
-    process: subprocess.Popen[bytes], started: float, awaited: Path | None
+    process: subprocess.Popen[bytes], started: float, awaited: Path | None, patience_s: float
 ) -> tuple[resource.struct_rusage, Cost | None]:
     until: Cost | None = None
     while True:
@@ -109,7 +135,7 @@ def _wait(
         wall_s = time.monotonic() - started
         if awaited and until is None and awaited.exists():
             until = Cost(wall_s, cpu_of_tree(process.pid))
-        if wall_s > _PATIENCE_S:
+        if wall_s > patience_s:
             raise FailedRunError(f"still running after {wall_s:.0f} s: {process.args!r}")
         time.sleep(_POLL_S)
 

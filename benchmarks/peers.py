@@ -90,8 +90,16 @@ class Millrace:
 
     def job(self, job: Job, table: str, place: Place, day: str) -> list[str]:
         """Any job on a table."""
+        return self.application(PROJECT / job.application, *self.arguments(job, table, place, day).to_argv())
+
+    def application(self, file: Path, *arguments: str) -> list[str]:
+        """Any application, in a session of Millrace."""
+        return [_SPARK_SUBMIT, "--master", MASTER, *self._conf(), str(file), *arguments]
+
+    def arguments(self, job: Job, table: str, place: Place, day: str) -> JobArgs:
+        """What a job is told."""
         start = datetime.fromisoformat(day).replace(tzinfo=UTC)
-        arguments = JobArgs(
+        return JobArgs(
             table=table,
             interval_start=start,
             interval_end=start + timedelta(days=1),
@@ -101,7 +109,6 @@ class Millrace:
             tables=self.tables or Settings().tables,
             report=LakehousePaths(place.lake).reports / "benchmark" / day / f"{table}.{job}.json",
         )
-        return [_SPARK_SUBMIT, "--master", MASTER, *self._conf(), str(PROJECT / job.application), *arguments.to_argv()]
 
     def environment(self) -> dict[str, str]:
         """As `lakehouse run` starts its driver."""
@@ -127,8 +134,16 @@ class Naive:
 
     def writer(self, table: str, place: Place, day: str) -> list[str]:
         """The script of the table's layer."""
-        script = PROJECT / "benchmarks" / "naive" / f"{table.split('.')[0]}.py"
-        return [*self.submit(), str(script), str(place.lake), str(place.landing), day]
+        return self.script(table.split(".")[0], place, day)
+
+    def script(self, name: str, place: Place, day: str) -> list[str]:
+        """One of the scripts."""
+        script = PROJECT / "benchmarks" / "naive" / f"{name}.py"
+        return self.application(script, str(place.lake), str(place.landing), day)
+
+    def application(self, file: Path, *arguments: str) -> list[str]:
+        """Any application, in a session with default settings."""
+        return [*self.submit(), str(file), *arguments]
 
     def submit(self) -> list[str]:
         """spark-submit as Delta's quick start has it, up to the application."""

@@ -43,21 +43,24 @@ class Ratio:
     greatest: float
 
 
-def interleaved(sides: Mapping[str, Run], rounds: int, ended: Callable[[int, str, Cost], None]) -> dict[str, Side]:
-    """Run the sides in turn, A-B-A-B, one round more than asked for, and throw the first away.
+def interleaved(
+    sides: Mapping[str, Run], rounds: int, ended: Callable[[int, str, Cost], None], uncounted: int = 1
+) -> dict[str, Side]:
+    """Run the sides in turn, A-B-A-B, a round more than asked for, and throw the first away.
 
     Args:
         sides: name -> what to run.
         rounds: how many rounds count.
-        ended: told of each run: the round, 0 for the one that does not count, the side, and its cost.
+        ended: told of each run: the round, 0 for one that does not count, the side, and its cost.
+        uncounted: how many rounds do not count; none where each run is long and warms up by itself.
     """
     costs: dict[str, list[Cost]] = {name: [] for name in sides}
-    for number in range(rounds + 1):
+    for number in range(1 - uncounted, rounds + 1):
         for name, run in sides.items():
             cost = run(number)
             costs[name].append(cost)
             ended(number, name, cost)
-    return {name: Side(tuple(found[1:])) for name, found in costs.items()}
+    return {name: Side(tuple(found[uncounted:])) for name, found in costs.items()}
 
 
 def cpu_ratio(side: Side, other: Side) -> Ratio:

@@ -108,6 +108,10 @@ def _local_conf(jars: Path, master: str, text_bytes: int) -> dict[str, str]:
         "spark.driver.extraClassPath": f"{jars}/*",
         "spark.driver.extraJavaOptions": f'{java} "-XX:SharedArchiveFile={archive}"' if archive.is_file() else java,
         "spark.sql.shuffle.partitions": str(_cores(master)),
+        # A MERGE joins a few changes with all rows of the files that it rewrites: a hash of the changes spares it
+        # sorting these. Spark wants the first of the two to be no smaller than the second.
+        "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "16m",
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
     }
 
 

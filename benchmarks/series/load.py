@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from benchmarks.bench import Bench
+from benchmarks.comparison import require_same_digest
 from benchmarks.cost import Cost, FailedRunError, measure
 from benchmarks.loading.flights import COLUMNS, DAY, TABLE, delivered
 from benchmarks.peers import Millrace, Place
 from benchmarks.result import Result
 from benchmarks.rounds import interleaved
-from demo.reading import delta_reader
 from include.catalog import load_catalog
 from include.cli_selection import parse_intervals
 from include.control.planner import advise
@@ -96,8 +96,5 @@ def _require_all(folder: Path, rows: int) -> None:
         "plain Spark to Delta": f"delta_scan('{out / 'plain_Spark_to_Delta'}')",
         "delta-rs": f"delta_scan('{out / 'delta-rs'}')",
     }
-    digest = f"count(*), sum(hash({', '.join(COLUMNS)})::HUGEINT)"
-    with delta_reader() as reader:
-        found = {name: reader.execute(f"SELECT {digest} FROM {one}").fetchall()[0] for name, one in relations.items()}
-    if len(set(found.values())) != 1 or found["Millrace"][0] != rows:
-        raise FailedRunError(f"the sides did not load the same {rows:,} rows: {found}")
+    if (found := require_same_digest(tuple(COLUMNS), relations)) != rows:
+        raise FailedRunError(f"the sides loaded {found:,} rows instead of {rows:,}")

@@ -9,8 +9,9 @@ from typing import Any
 
 from benchmarks.bench import Bench
 from benchmarks.comparison import require_same_rows
-from benchmarks.cost import Cost, measure
+from benchmarks.cost import Cost
 from benchmarks.deliveries import RECENT, RECENT_ROWS, YEAR, whole_year
+from benchmarks.layout import z_order
 from benchmarks.peers import Millrace, Peer, Place
 from benchmarks.result import Result
 from benchmarks.rounds import Side, interleaved
@@ -77,12 +78,5 @@ def _laid_out(bench: Bench, peer: Peer, landing: Path, layout: str) -> Place:
         return loaded
     place = Place(bench.fresh("merge", peer.name, "laid_out"), landing)
     shutil.copytree(loaded.lake, place.lake)
-    script = bench.folder / "z_order.py"
-    script.write_text(
-        "import sys\n\nfrom pyspark.sql import SparkSession\n\n"
-        "SparkSession.builder.getOrCreate().sql(f'OPTIMIZE delta.`{sys.argv[1]}` ZORDER BY (flight_id, dest)')\n"
-    )
-    size = ("--conf", f"spark.databricks.delta.optimize.maxFileSize={BYTES_A_FILE[layout]}")
-    command = [*bench.naive.submit(), *size, str(script), str(place.table(SILVER))]
-    measure(command, bench.naive.environment(), bench.folder / "logs" / f"z_order.{peer.name}.log")
+    z_order(bench, place.table(SILVER), ("flight_id", "dest"), BYTES_A_FILE[layout])
     return place

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +17,7 @@ def merge_changes(
     changes: DataFrame,
     keys: Mapping[str, str],
     bounds: Mapping[str, str | None],
+    fates: Collection[str],
 ) -> None:
     """MERGE rows that say by `_fate` what they do; only target files within the key bounds are read.
 
@@ -26,25 +27,36 @@ def merge_changes(
         changes: the target's columns and `_fate`: insert, update, delete or absent; one row a key.
         keys: key column -> type.
         bounds: literal key bounds of the changed rows, as from `key_bounds`.
+        fates: those that are among the changes, one at least.
     """
     changes.createOrReplaceTempView("changes")
-    session.sql(merge_statement(path, [name for name in changes.columns if name != "_fate"], keys, bounds)).collect()
+    columns = [name for name in changes.columns if name != "_fate"]
+    session.sql(merge_statement(path, columns, keys, bounds, fates)).collect()
 
 
 def merge_statement(
-    path: Path, columns: Sequence[str], keys: Mapping[str, str], bounds: Mapping[str, str | None]
+    path: Path,
+    columns: Sequence[str],
+    keys: Mapping[str, str],
+    bounds: Mapping[str, str | None],
+    fates: Collection[str],
 ) -> str:
-    """The MERGE of the view `changes` into the table at `path`."""
+    """The MERGE of the view `changes` into the table at `path`, with the clauses that the fates need and no other.
+
+    Without one that inserts, Delta joins the target from the changes' side: it can send them, when they are few, to
+    where the target's rows are, instead of sorting all rows of the files that it rewrites.
+    """
     same_key = [f"t.`{key}` = s.`{key}`" for key in keys]
     condition = " AND ".join([*same_key, *bounds_sql(keys, bounds, "t.")])
     assignments = ", ".join(f"t.`{name}` = s.`{name}`" for name in columns)
     names, values = (", ".join(f"{prefix}`{name}`" for name in columns) for prefix in ("", "s."))
-    return (
-        f"MERGE INTO {sql_path(path)} AS t USING changes AS s ON {condition} "
-        f"WHEN MATCHED AND s._fate IN ('{DELETE}', '{ABSENT}') THEN DELETE "
-        f"WHEN MATCHED AND s._fate = '{UPDATE}' THEN UPDATE SET {assignments} "
-        f"WHEN NOT MATCHED AND s._fate = '{INSERT}' THEN INSERT ({names}) VALUES ({values})"
-    )
+    clauses = {
+        (DELETE, ABSENT): f"WHEN MATCHED AND s._fate IN ('{DELETE}', '{ABSENT}') THEN DELETE",
+        (UPDATE,): f"WHEN MATCHED AND s._fate = '{UPDATE}' THEN UPDATE SET {assignments}",
+        (INSERT,): f"WHEN NOT MATCHED AND s._fate = '{INSERT}' THEN INSERT ({names}) VALUES ({values})",
+    }
+    needed = [clause for of, clause in clauses.items() if not set(of).isdisjoint(fates)]
+    return f"MERGE INTO {sql_path(path)} AS t USING changes AS s ON {condition} {' '.join(needed)}"
 
 
 def merge_tombstones(session: SparkSession, path: Path, changes: DataFrame, keys: Sequence[str]) -> None:

@@ -59,9 +59,17 @@ class MergeCounts:
         read, quarantined, dropped, accepted = (facts[name] for name in ("read", "quarantined", "dropped", "accepted"))
         return cls(read, quarantined, dropped, accepted, rows, events, deletes, findings)
 
+    def changing_fates(self) -> set[str]:
+        """The fates of rows that change the target."""
+        return {fate for fate in C.CHANGES if self.by_fate[fate]}
+
+    def changes(self) -> int:
+        """How many rows change the target."""
+        return sum(self.by_fate[fate] for fate in C.CHANGES)
+
     def only_inserts(self) -> bool:
         """No target row changes or goes; new rows at most."""
-        return not any(self.by_fate[fate] for fate in C.CHANGES if fate != C.INSERT)
+        return self.changing_fates() <= {C.INSERT}
 
     def to_fates(self) -> RowFates:
         """One fate a row; accepted rows that are part of no row of the outcome are superseded."""

@@ -80,7 +80,8 @@ class SilverMerge:
         if found.counts.only_inserts():
             append(changes.drop("_fate"), self._path)
         else:
-            merge_changes(session, self._path, changes, self._keys, found.bounds)
+            few = F.broadcast(changes) if found.counts.changes() <= C.FEW_CHANGES else changes
+            merge_changes(session, self._path, few, self._keys, found.bounds, found.counts.changing_fates())
         self._counted[intent.token] = found.counts
 
     def close(self, winner: Winner) -> Closing:

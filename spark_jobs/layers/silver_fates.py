@@ -21,6 +21,7 @@ from spark_jobs.transforms.history import CONTENT, periods, with_row_fate
 from spark_jobs.transforms.judgement import accepted, fate_counts
 from spark_jobs.transforms.retraction import RECOMPUTED
 from spark_jobs.transforms.snapshots import snapshot_events
+from spark_jobs.transforms.ties import TIED
 from spark_jobs.transforms.timeline import END_AT, EVENTS, START_AT, filled, last_states, late_keys, timeline
 from spark_jobs.transforms.truncation import is_truncate, truncates, with_truncates
 
@@ -89,13 +90,18 @@ class SilverFates:
         # What a full snapshot lacks, or the source has taken back, may lie beyond the keys of the batch's rows.
         beyond = self._spec.snapshot or rows.anew is not None or facts["truncates"]
         bounds = {} if beyond else facts
-        found = frozen(self._with_fates(session, rows, intent, version, bounds))
+        target = self._target(session, rows, version, bounds)
+        found = frozen(self._with_fates(session, rows, intent, target))
         return Classified(MergeCounts.of(facts, rows.judged, found, self._spec.keys), found, bounds)
 
-    def _with_fates(
-        self, session: SparkSession, rows: Rows, intent: Intent, version: int, bounds: KeyBounds
-    ) -> DataFrame:
+    def _target(self, session: SparkSession, rows: Rows, version: int, bounds: KeyBounds) -> DataFrame:
+        """The target's rows that the batch can have to do with: all of them without bounds."""
         target = read_version(session, self._path, version).where(C.within(self._keys, bounds))
+        if not bounds or int(bounds["accepted"] or 0) > C.FEW_KEYS:
+            return target
+        return C.of_few_keys(target, rows.judged.where(accepted()), self._spec.keys)
+
+    def _with_fates(self, session: SparkSession, rows: Rows, intent: Intent, target: DataFrame) -> DataFrame:
         if self._spec.snapshot and self._spec.keeps_history:
             return self._of_snapshots(rows.judged, target, intent.sources)
         if self._spec.snapshot:
@@ -120,7 +126,9 @@ class SilverFates:
         """The last state of each key that the batch says something of, with the events that it stands for."""
         events, keys = rows.judged.where(accepted()), self._spec.keys
         if not self._spec.ignore_null_updates:
-            return C.latest_per_key(events, keys).withColumn(EVENTS, F.lit(1))
+            once = C.repeated_keys(events, keys).isEmpty()
+            latest = events.withColumn(TIED, F.lit(False)) if once else C.latest_per_key(events, keys)
+            return latest.withColumn(EVENTS, F.lit(1))
         held = target.withColumn(START_AT, F.lit(None).cast("string"))
         states = last_states(filled(self._timeline(rows, held), keys, self._spec.stored_columns), keys)
         found = states.withColumn(CONTENT, C.row_hash(self._spec.stored_columns))

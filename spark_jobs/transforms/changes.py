@@ -26,6 +26,13 @@ CHANGES = (INSERT, UPDATE, DELETE, ABSENT)
 """The fates that change the target; `absent` is a target row that a full snapshot lacks, or a truncate takes away."""
 
 
+FEW_KEYS = 500_000
+"""So many keys can be sent to wherever rows of a target are, instead of sorting these by their keys."""
+
+FEW_CHANGES = 50_000
+"""The same for whole rows."""
+
+
 def row_hash(columns: Sequence[str]) -> Column:
     """A hash of a row's values by name; a null counts as nothing, so that a new column leaves old rows' hashes alone.
 
@@ -40,6 +47,16 @@ def latest_per_key(df: DataFrame, keys: Sequence[str]) -> DataFrame:
     newest = F.max_by(F.struct(*df.columns), F.struct(*ORDER)).alias("_newest")
     found = df.groupBy(*keys).agg(newest, differ_at_the_newest().alias("_differ"))
     return found.select("_newest.*", (F.col("_differ") & ~is_mended(F.col("_newest._source_hash"))).alias(TIED))
+
+
+def repeated_keys(df: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The keys that `df` has more than once."""
+    return df.groupBy(*keys).count().where("count > 1").select(*keys)
+
+
+def of_few_keys(target: DataFrame, df: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The rows of `target` whose keys `df` has; these are few."""
+    return target.join(F.broadcast(df.select(*keys)), list(keys), "left_semi")
 
 
 def with_fate(

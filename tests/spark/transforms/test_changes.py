@@ -178,6 +178,20 @@ def test_merging_the_same_batch_again_changes_nothing(spark: SparkSession) -> No
     assert target.applied == 2
 
 
+def test_only_keys_with_several_events_are_repeated(spark: SparkSession) -> None:
+    batch = with_order(spark, [Event("a", 1, 5), Event("b", 1, 5), Event("b", 2, None), Event("c", 1, 5)])
+    assert [tuple(row) for row in C.repeated_keys(batch, ["key"]).collect()] == [("b",)]
+    assert C.repeated_keys(batch, ["key", "seq"]).isEmpty()
+
+
+def test_the_targets_rows_of_a_few_keys_are_each_found_once(spark: SparkSession) -> None:
+    target = spark.createDataFrame([("a", 1, 10), ("a", 2, 20), ("b", 1, 30), (None, 1, 40)], "k string, n int, v int")
+    events = spark.createDataFrame([("a", 1), ("a", 1), ("b", 9), (None, 1)], "k string, n int")
+    found = C.of_few_keys(target, events, ["k", "n"])
+    assert found.columns == target.columns
+    assert [tuple(row) for row in found.collect()] == [("a", 1, 10)]
+
+
 def test_events_that_differ_in_what_the_table_does_not_store_do_not_tie(spark: SparkSession) -> None:
     twice = with_order(spark, [Event("a", 1, 5), Event("a", 1, 5)])
     other_sources = twice.withColumn("_source_hash", F.monotonically_increasing_id())

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from benchmarks.comparison import COLUMNS, DifferentRowsError, require_same_rows
+from benchmarks.comparison import COLUMNS, DifferentRowsError, require_same_digest, require_same_rows
 from include.catalog import load_catalog
 from include.contracts.table_spec import BronzeSpec, GoldSpec, SilverSpec
 from include.settings import PROJECT
@@ -85,3 +85,20 @@ def test_every_column_of_the_spec_is_compared(table: str) -> None:
     elif isinstance(spec, BronzeSpec | SilverSpec):
         stated = tuple(spec.columns)
     assert COLUMNS[table] == stated
+
+
+def test_relations_of_the_same_rows_in_another_order_have_one_digest() -> None:
+    relations = {"one": "(VALUES (1, 'a'), (2, NULL)) t(id, said)", "other": "(VALUES (2, NULL), (1, 'a')) t(id, said)"}
+    assert require_same_digest(("id", "said"), relations) == 2
+
+
+@pytest.mark.parametrize("rows", ["(1, 'a'), (2, 'b')", "(1, 'a')", "(1, 'a'), (2, NULL), (2, NULL)"])
+def test_relations_that_differ_in_any_row_are_refused(rows: str) -> None:
+    relations = {"one": "(VALUES (1, 'a'), (2, NULL)) t(id, said)", "other": f"(VALUES {rows}) t(id, said)"}
+    with pytest.raises(DifferentRowsError, match="do not hold the same rows"):
+        require_same_digest(("id", "said"), relations)
+
+
+def test_the_digest_of_nothing_proves_nothing() -> None:
+    with pytest.raises(DifferentRowsError, match="all are empty"):
+        require_same_digest(("id",), dict.fromkeys(("one", "other"), "(SELECT 1 AS id WHERE false)"))

@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from benchmarks.cost import Cost, FailedRunError, cpu_of_tree, measure
+from benchmarks.cost import Cost, FailedRunError, cpu_of_tree, measure, read_noted
+from include.settings import PROJECT
 
 SPIN = "import time; end = time.process_time() + {s}\nwhile time.process_time() < end: pass\n"
 
@@ -80,3 +81,20 @@ def test_a_running_tree_is_accounted_for() -> None:
 
 def test_costs_add_up() -> None:
     assert Cost(1, 2, 300) + Cost(3, 4, 200) == Cost(4, 6, 300)
+
+
+def test_parts_of_a_process_are_noted_one_by_one(tmp_path: Path) -> None:
+    costs = tmp_path / "costs"
+    parts = "".join(
+        f"with noted(Path({str(costs)!r}), {name!r}):\n    end = time.process_time() + {s}\n"
+        "    while time.process_time() < end: pass\n"
+        for name, s in (("short", 0.1), ("long", 0.5))
+    )
+    program = f"import time\nfrom pathlib import Path\nfrom benchmarks.cost import noted\n{parts}"
+    # Below a parent of its own, as a driver's Python is below its JVM.
+    shell = ["/bin/sh", "-c", f'"{sys.executable}" -c "$PROGRAM"; exit $?']
+    measure(shell, {**os.environ, "PROGRAM": program, "PYTHONPATH": str(PROJECT)}, tmp_path / "log")
+    found = read_noted(costs)
+    assert list(found) == ["short", "long"]
+    assert 0.05 <= found["short"].cpu_s < 0.4
+    assert 0.4 <= found["long"].cpu_s < 1

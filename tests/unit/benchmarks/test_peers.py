@@ -57,6 +57,19 @@ def test_n_runs_its_script_with_the_jars_that_millrace_locks(table: str) -> None
     assert DELTA in {jar.coordinate for jar in locked_jars("delta")}
 
 
+def test_a_script_of_n_can_be_named() -> None:
+    named = Naive(Path("/ivy")).script("orders", PLACE, "2025-01-01")
+    assert named[-4:] == [str(PROJECT / "benchmarks" / "naive" / "orders.py"), "/lake", "/landing", "2025-01-01"]
+    assert named[:-4] == Naive(Path("/ivy")).submit()
+
+
+def test_another_application_runs_in_a_session_of_millrace() -> None:
+    ours = Millrace().writer(CHAIN[1], PLACE, "2013-01-01")
+    other = Millrace().application(Path("/application.py"), "one", "two")
+    assert other[-3:] == ["/application.py", "one", "two"]
+    assert other[:-3] == ours[: len(other) - 3]
+
+
 def test_n_has_no_setting_beyond_deltas_own() -> None:
     command = Naive(Path("/ivy")).submit()
     stated = {command[at + 1].split("=")[0] for at, part in enumerate(command) if part == "--conf"}
@@ -65,7 +78,7 @@ def test_n_has_no_setting_beyond_deltas_own() -> None:
 
 def test_no_script_of_n_imports_millrace() -> None:
     scripts = sorted((PROJECT / "benchmarks" / "naive").glob("*.py"))
-    assert len(scripts) == 4
+    assert len(scripts) == 5
     for script in scripts:
         imports = [line for line in script.read_text().splitlines() if line.startswith(("import ", "from "))]
         named = {line.split()[1].split(".")[0] for line in imports}

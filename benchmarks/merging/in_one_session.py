@@ -1,0 +1,36 @@
+"""Millrace's own writers, one after the other in one session, as `lakehouse run` and the warm server have them.
+
+spark-submit in_one_session.py WORK COSTS     WORK: JSON lines of `name`, `job` and the job's `argv`
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from benchmarks.cost import noted
+from include.contracts.job_args import Job, JobArgs
+from include.errors import ExitCode
+from spark_jobs.jobs.run_interval import RUN
+from spark_jobs.runtime.entrypoint import run_and_report, start_process
+
+
+def main(work: Path, costs: Path) -> None:
+    """Run them, and note what each cost.
+
+    Raises:
+        SystemExit: one of them did not end well.
+    """
+    start_process()
+    for line in work.read_text().splitlines():
+        one = json.loads(line)
+        job, arguments = Job(one["job"]), JobArgs.from_argv(one["argv"])
+        with noted(costs, one["name"]):
+            report = run_and_report(job, RUN[job], arguments)
+        if report.exit_code is not ExitCode.OK:
+            raise SystemExit(f"{one['name']}: {report.message}")
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

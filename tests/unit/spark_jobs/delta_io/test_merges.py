@@ -1,0 +1,32 @@
+"""The MERGE of classified rows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.delta_io.merges import merge_statement
+from spark_jobs.transforms.changes import ABSENT, CHANGES, DELETE, INSERT, UPDATE
+
+CLAUSE_OF = {DELETE: "DELETE", ABSENT: "DELETE", UPDATE: "UPDATE", INSERT: "INSERT"}
+
+
+def clauses(*fates: str) -> list[str]:
+    statement = merge_statement(Path("/lake/t"), ["k", "v"], {"k": "int"}, {"min_k": "1", "max_k": "9"}, fates)
+    assert statement.startswith("MERGE INTO delta.`/lake/t` AS t USING changes AS s ON t.`k` = s.`k` AND t.`k` BETWEEN")
+    return re.findall(r"THEN (\w+)", statement)
+
+
+@pytest.mark.parametrize("fate", CHANGES)
+def test_a_merge_has_the_clause_of_its_only_fate_alone(fate: str) -> None:
+    assert clauses(fate) == [CLAUSE_OF[fate]]
+
+
+def test_a_merge_of_all_fates_has_each_clause_once() -> None:
+    assert clauses(*CHANGES) == ["DELETE", "UPDATE", "INSERT"]
+
+
+def test_the_order_of_the_fates_does_not_matter() -> None:
+    assert clauses(INSERT, UPDATE) == clauses(UPDATE, INSERT) == ["UPDATE", "INSERT"]
