@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -33,10 +33,12 @@ class Rows:
     Attributes:
         judged: typed rows with their refusals.
         anew: keys that are worked out again, one row a key; None where none is.
+        are_many: whether more than `FEW_KEYS` of the rows are accepted.
     """
 
     judged: DataFrame
     anew: DataFrame | None
+    are_many: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class SilverFates:
         # What a full snapshot lacks, or the source has taken back, may lie beyond the keys of the batch's rows.
         beyond = self._spec.snapshot or rows.anew is not None or facts["truncates"]
         bounds = {} if beyond else facts
+        rows = replace(rows, are_many=facts["accepted"] > C.FEW_KEYS)
         target = self._target(session, rows, version, bounds)
         found = frozen(self._with_fates(session, rows, intent, target))
         return Classified(MergeCounts.of(facts, rows.judged, found, self._spec.keys), found, bounds)
@@ -97,7 +100,7 @@ class SilverFates:
     def _target(self, session: SparkSession, rows: Rows, version: int, bounds: KeyBounds) -> DataFrame:
         """The target's rows that the batch can have to do with: all of them without bounds."""
         target = read_version(session, self._path, version).where(C.within(self._keys, bounds))
-        if not bounds or int(bounds["accepted"] or 0) > C.FEW_KEYS:
+        if not bounds or rows.are_many:
             return target
         return C.of_few_keys(target, rows.judged.where(accepted()), self._spec.keys)
 
@@ -126,7 +129,8 @@ class SilverFates:
         """The last state of each key that the batch says something of, with the events that it stands for."""
         events, keys = rows.judged.where(accepted()), self._spec.keys
         if not self._spec.ignore_null_updates:
-            once = C.repeated_keys(events, keys).isEmpty()
+            # A look at how often keys occur costs a small batch more than it spares.
+            once = rows.are_many and C.repeated_keys(events, keys).isEmpty()
             latest = events.withColumn(TIED, F.lit(False)) if once else C.latest_per_key(events, keys)
             return latest.withColumn(EVENTS, F.lit(1))
         held = target.withColumn(START_AT, F.lit(None).cast("string"))
