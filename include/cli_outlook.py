@@ -19,7 +19,7 @@ class Outlook:
 
     Attributes:
         idle: a report of each table, where none has anything to do; else empty.
-        text_bytes: about how many bytes of text the bronze tables will read.
+        text_bytes: about how many bytes the tables will read, of text in bronze.
     """
 
     idle: tuple[JobReport, ...] = ()

@@ -22,6 +22,9 @@ SESSION = {
     "spark.sql.parquet.compression.codec": "zstd",
     # Spark's own default is the INT96 of old: slower to write, and without the statistics that let readers skip.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # A MERGE into a table with a change feed writes to two places at once. By default Spark first sorts all copied rows
+    # by which of them each goes to.
+    "spark.sql.maxConcurrentOutputFileWriters": "2",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
@@ -80,7 +83,7 @@ def launch_conf(jars: Path, master: str, text_bytes: int = 0) -> dict[str, str]:
     Args:
         jars: the folder of the jars.
         master: a Spark master.
-        text_bytes: how much it will read, as far as known: about so many bytes of text.
+        text_bytes: how much it will read, as far as known: about so many bytes of text, or of files that it copies.
 
     Raises:
         FileNotFoundError: `jars` holds no jar; `make setup` fetches them.

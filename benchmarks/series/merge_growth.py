@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from benchmarks.bench import Bench
@@ -12,19 +15,22 @@ from benchmarks.cost import Cost, measure
 from benchmarks.merging.growth import exponent
 from benchmarks.merging.lakes import MILLRACE, N, OrderLakes, Sides, relations
 from benchmarks.merging.orders import CHANGED, COLUMNS, SILVER, Kind, batch
-from benchmarks.peers import Place
+from benchmarks.peers import Millrace, Place
 from benchmarks.result import Result
-from benchmarks.rounds import interleaved
-from benchmarks.table_files import files_and_bytes, files_written, linked_copy, newest_commit
+from benchmarks.rounds import Side, interleaved
+from benchmarks.table_files import bytes_in, files_and_bytes, files_written, linked_copy, newest_commit
 from include.contracts.job_args import Job
+from include.control.health import LEAST_FILE
+from include.settings import PROJECT
+from include.spark_conf import LARGE_LOAD
 
 TINY, MILLION = 20_000, 1_000_000
-TARGET_AT = {(10 * MILLION, Kind.RECENT): 0.1}
-"""(rows, kind) -> the largest ratio of CPU-seconds that is good."""
+WARM, DELTA_RS = "Millrace, warm", "delta-rs"
+TARGETS = {(10 * MILLION, Kind.RECENT, N): 0.1, (10 * MILLION, Kind.RECENT, DELTA_RS): 4.0}
+"""(rows, kind, against) -> the largest ratio of CPU-seconds that is good for Millrace's warm session."""
 
 TARGET_EXPONENT = {Kind.RECENT: 0.05, Kind.UNIFORM: 0.9}
-BYTES_A_FILE = 64_000_000
-Z_ORDERED, AS_LOADED = "Z-ordered into files of 64 MB", "as loaded"
+KEPT, ALIKE = "as each side keeps them", f"Z-ordered alike into files of {LEAST_FILE // 1024**2} MiB"
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,11 @@ class Case:
         """It in one line."""
         return f"merge of 10,000 events, {self.kind}, into {self.rows:,} orders, {self.layout}"
 
+    @property
+    def peers(self) -> tuple[str, ...]:
+        """The sides that Millrace is held against; delta-rs where it, too, can leave most files alone."""
+        return (N, DELTA_RS) if self.layout == ALIKE else (N,)
+
 
 def run(bench: Bench) -> list[Result]:
     """One and ten million orders."""
@@ -52,64 +63,110 @@ def run_large(bench: Bench) -> list[Result]:
 
 
 def _grow(bench: Bench, sizes: tuple[int, ...]) -> list[Result]:
-    """Every kind into tables that lie in files of one size, and recent ones into tables as the sides load them."""
-    cases = [Case(TINY, AS_LOADED, Kind.RECENT)]
-    cases += [Case(rows, Z_ORDERED, kind) for rows in sizes for kind in Kind]
-    cases += [Case(rows, AS_LOADED, Kind.RECENT) for rows in sizes]
+    """Every kind into tables as the sides keep them, and recent ones into tables that lie alike."""
+    cases = [Case(TINY, KEPT, Kind.RECENT)]
+    cases += [Case(rows, KEPT, kind) for rows in sizes for kind in Kind]
+    cases += [Case(rows, ALIKE, Kind.RECENT) for rows in sizes]
     found = {case: _merged(bench, case) for case in cases}
-    *results, last = found.values()
-    return [*results, replace(last, facts={**last.facts, **_exponents(found, sizes)})]
+    results = [result for case, sides in found.items() for result in _results(case, *sides)]
+    results[-1].facts.update(_exponents({case: sides for case, (sides, _) in found.items()}, sizes))
+    return results
 
 
-def _merged(bench: Bench, case: Case) -> Result:
+def _merged(bench: Bench, case: Case) -> tuple[dict[str, Side], dict[str, Any]]:
+    """The rounds of each side, and what belongs to them."""
     bench.console.print(f"  {case.title}")
     lakes = OrderLakes(bench, case.rows)
-    table = lakes.loaded() if case.layout == AS_LOADED else lakes.z_ordered(BYTES_A_FILE)
-    kinds = (Kind.RECENT,) if case.layout == AS_LOADED else tuple(Kind)
+    table = lakes.loaded() if case.layout == KEPT else lakes.z_ordered(LEAST_FILE)
+    kinds = tuple(Kind) if case.layout == KEPT else (Kind.RECENT,)
     ready = lakes.with_batches(case.layout, table, {kind.value: batch(kind, case.rows) for kind in kinds})[case.kind]
-    places = {side: Place(lakes.folder / "round" / side, place.landing) for side, place in ready.items()}
-    before = {side: files_and_bytes(place.table(SILVER)) for side, place in ready.items()}
+    merges = _Merges(bench, lakes, ready, case.kind)
     sides = interleaved(
-        {side: _merges(bench, lakes, side, ready, places) for side in (MILLRACE, N)},
+        {side: partial(merges.run, side) for side in (MILLRACE, WARM, *case.peers)},
         bench.rounds,
         bench.ended,
         uncounted=0,
     )
-    facts: dict[str, Any] = {
+    places = {side: merges.place(side) for side in sides}
+    facts = {
         "rows after": require_same_digest(tuple(COLUMNS), relations(places)),
-        "files before": before,
+        "files before": {side: files_and_bytes(place.table(SILVER)) for side, place in ready.items()},
         "files written": {side: files_written(place.table(SILVER)) for side, place in places.items()},
         "commit": {side: newest_commit(place.table(SILVER)) for side, place in places.items()},
     }
-    return Result(case.title, MILLRACE, N, sides, TARGET_AT.get((case.rows, case.kind)), facts)
+    return sides, facts
 
 
-def _merges(bench: Bench, lakes: OrderLakes, side: str, ready: Sides, places: Sides) -> Callable[[int], Cost]:
-    """The whole process of one side's silver step, on a fresh copy."""
-    place, millrace = places[side], lakes.millrace()
+def _results(case: Case, sides: dict[str, Side], facts: dict[str, Any]) -> list[Result]:
+    cold = [Result(case.title, MILLRACE, N, sides, None, facts)]
+    warm = [
+        Result(f"{case.title}, in a warm session", WARM, peer, sides, TARGETS.get((case.rows, case.kind, peer)))
+        for peer in case.peers
+    ]
+    return cold + warm
 
-    def merge(number: int) -> Cost:
-        linked_copy(ready[side].lake, place.lake)
-        log = bench.folder / "logs" / f"merge-growth.{side}.{number}.log"
+
+@dataclass(frozen=True)
+class _Merges:
+    """The silver step of each side, on a fresh copy of its lake."""
+
+    bench: Bench
+    lakes: OrderLakes
+    ready: Sides
+    kind: Kind
+
+    def place(self, side: str) -> Place:
+        """Where a side merges: in a copy of N's table, unless it is Millrace."""
+        return Place(self.lakes.folder / "round" / side, self._original(side).landing)
+
+    def run(self, side: str, number: int) -> Cost:
+        """What one merge costs: the whole process, or the second merge of a session."""
+        place = self._copied(side)
+        if side == WARM:
+            return self._in_a_warm_session(place)
+        log = self.bench.folder / "logs" / f"merge-growth.{side}.{number}.log"
+        return measure(*self._process(side, place), log).whole
+
+    def _process(self, side: str, place: Place) -> tuple[list[str], Mapping[str, str]]:
+        """Its command and environment."""
+        naive, millrace = self.bench.naive, self._millrace()
         if side == N:
-            return measure(bench.naive.script("orders", place, CHANGED), bench.naive.environment(), log).whole
-        return measure(millrace.job(Job.SILVER_MERGE, SILVER, place, CHANGED), millrace.environment(), log).whole
+            return naive.script("orders", place, CHANGED), naive.environment()
+        if side == DELTA_RS:
+            script = PROJECT / "benchmarks" / "merging" / "by_delta_rs.py"
+            return [sys.executable, str(script), str(place.lake), CHANGED], {**os.environ, "PYTHONPATH": str(PROJECT)}
+        return millrace.job(Job.SILVER_MERGE, SILVER, place, CHANGED), millrace.environment()
 
-    return merge
+    def _in_a_warm_session(self, place: Place) -> Cost:
+        before = Place(linked_copy(self._original(WARM).lake, place.lake.with_name("warm-up")), place.landing)
+        merges = {"warm-up": before, "counts": place}
+        work = [self.lakes.work(Job.SILVER_MERGE, SILVER, name, at, CHANGED) for name, at in merges.items()]
+        return self.lakes.in_one_session("warm", work, self._millrace())["counts"]
+
+    def _millrace(self) -> Millrace:
+        """Told what its planner tells: that the merge copies as much as the one before it, which was of its kind."""
+        copied = bytes_in(self.ready[MILLRACE].table(SILVER)) if self.kind is Kind.UNIFORM else 0
+        return self.lakes.millrace(is_large=copied >= LARGE_LOAD)
+
+    def _copied(self, side: str) -> Place:
+        place = self.place(side)
+        return Place(linked_copy(self._original(side).lake, place.lake), place.landing)
+
+    def _original(self, side: str) -> Place:
+        return self.ready[MILLRACE if side in (MILLRACE, WARM) else N]
 
 
-def _exponents(found: dict[Case, Result], sizes: tuple[int, ...]) -> dict[str, str]:
+def _exponents(found: Mapping[Case, Mapping[str, Side]], sizes: tuple[int, ...]) -> dict[str, str]:
     """How each side's cost grows, as it was measured, and without what a merge into a tiny table costs."""
-    [tiny] = [result for case, result in found.items() if case.rows == TINY]
-    series = {(case.layout, case.kind) for case in found if case.rows != TINY}
+    [tiny] = [sides for case, sides in found.items() if case.rows == TINY]
     said: dict[str, str] = {}
-    for layout, kind in sorted(series):
-        for side in (MILLRACE, N):
-            costs = {rows: found[Case(rows, layout, kind)].sides[side].cpu_s for rows in sizes}
-            whole, above = _said(exponent(costs)), _said(exponent(costs, tiny.sides[side].cpu_s))
+    for layout, kind in sorted({(case.layout, case.kind) for case in found if case.rows != TINY}):
+        for side in (MILLRACE, WARM, N):
+            costs = {rows: found[Case(rows, layout, kind)][side].cpu_s for rows in sizes}
+            whole, above = _said(exponent(costs)), _said(exponent(costs, tiny[side].cpu_s))
             name = f"exponent of CPU-seconds, {side}, {kind}, {layout}"
-            said[name] = f"{whole}; without the {tiny.sides[side].cpu_s:.1f} s of a tiny table {above}"
-            if side == MILLRACE and kind in TARGET_EXPONENT:
+            said[name] = f"{whole}; without the {tiny[side].cpu_s:.1f} s of a tiny table {above}"
+            if side == WARM and kind in TARGET_EXPONENT:
                 said[name] += f"; target {TARGET_EXPONENT[kind]}"
     return said
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from include.contracts.spec_part import SpecPart
-from include.contracts.spec_values import Retention
+from include.contracts.spec_values import Bytes, Retention
 
 
 class VacuumSpec(SpecPart):
@@ -33,12 +33,16 @@ class MaintenanceSpec(SpecPart):
     """What table maintenance does for the table.
 
     Attributes:
-        optimize: `auto` bin-packs (or Z-orders, where `zorder_by` is set) when small files call for it; `off` never.
+        optimize: `auto` bin-packs when there are many small files, and Z-orders, where `zorder_by` is set, when a fifth
+            of the table was written since it last did; `off` never.
+        target_file_size: how large data files should be, such as `64 MiB`; None for a thousandth of the table, from
+            16 MiB to 1 GiB.
         vacuum: the retention below which no file is removed.
         change_data_feed: whether Delta records row changes, which the next layer reads.
     """
 
     optimize: Literal["auto", "off"] = "auto"
+    target_file_size: Bytes | None = None
     vacuum: VacuumSpec = VacuumSpec()
     change_data_feed: bool = True
 

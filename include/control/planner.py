@@ -22,6 +22,7 @@ from include.control.kafka_cluster import KafkaCluster
 from include.control.landing import files_by_the_thousand, landing_of, text_bytes
 from include.control.ledger import Ledger
 from include.control.matching import Matched, given_up, given_up_notes, match, split_by_age
+from include.control.merge_size import bytes_of_batch
 from include.control.offsets import count_partitions, plan_offsets, require_nothing_lost, waits_for_more
 from include.control.overrides import override_note
 from include.control.resolution import look
@@ -46,7 +47,8 @@ class Advice:
         certified_version: the version readers may use.
         files: landing files to load, relative to the landing root; bronze only.
         bytes: their size.
-        text_bytes: about how much a bronze batch reads, if it were text and not compressed.
+        text_bytes: about how much a batch reads: in bronze as if it were text and not compressed, below it the bytes
+            that `bytes_of_batch` expects.
         sources: source table -> (version consumed, version to consume up to); below bronze.
         notes: remarks, such as a spec that changed since the last batch.
     """
@@ -104,6 +106,7 @@ def advise(
         base,
         nothing_new=base.nothing_new and not ranges and not reprocess,
         message=_ranges_message(spec, ranges, reprocess=reprocess) + base.message,
+        text_bytes=bytes_of_batch(spec.table, base.version, ranges, paths) if ranges else 0,
         sources=ranges,
     )
 

@@ -6,40 +6,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from spark_jobs.delta_io.tables import sql_path
 
-SMALL_FILE_BYTES = 32 * 1024 * 1024
-"""Files below this cost more to open than to read."""
 
-SMALL_FILES_WORTH_A_RUN = 8
-"""Fewer small files are not worth rewriting."""
+def optimize_conf(file_bytes: int) -> dict[str, str]:
+    """OPTIMIZE makes files of about so many bytes, and leaves those that have half of them as they are.
 
-MAINTENANCE_CONF = {"spark.databricks.delta.optimize.batchSize": "1g"}
-"""OPTIMIZE commits every gigabyte, so that what was done is kept when it is stopped."""
-
-
-def small_files(path: Path) -> int:
-    """How many small data files of the newest version share their partition with another one, from the log alone.
-
-    A small file that is alone in its partition can be put together with none: counting it would rewrite a Z-ordered
-    table of many partitions at every run, and change nothing.
+    It commits every gigabyte, so that what was done is kept when it is stopped.
     """
-    actions = pa.table(DeltaTable(str(path)).get_add_actions(flatten=True))
-    if not actions.num_rows:
-        return 0
-    small = actions.filter(pc.less(actions["size_bytes"], SMALL_FILE_BYTES))
-    partition = [name for name in small.column_names if name.startswith("partition.")]
-    files = small.group_by(partition).aggregate([([], "count_all")])["count_all"].to_pylist()
-    return sum(count for count in files if count > 1)
+    sizes = {"maxFileSize": str(file_bytes), "minFileSize": str(file_bytes // 2), "batchSize": "1g"}
+    return {f"spark.databricks.delta.optimize.{name}": size for name, size in sizes.items()}
 
 
-def optimize(session: SparkSession, path: Path, zorder_by: tuple[str, ...]) -> dict[str, Any]:
-    """Bin-pack the table, or Z-order it by `zorder_by`; returns Delta's metrics."""
+def optimize(session: SparkSession, path: Path, zorder_by: Sequence[str]) -> dict[str, Any]:
+    """Z-order the table by `zorder_by`, or bin-pack it where that is empty; returns Delta's metrics."""
     by = f" ZORDER BY ({', '.join(zorder_by)})" if zorder_by else ""
     rows = session.sql(f"OPTIMIZE {sql_path(path)}{by}").select("metrics").collect()
     metrics = rows[0]["metrics"].asDict()

@@ -30,6 +30,12 @@ def lakehouse(tmp_path: Path, server: SparkServer) -> Lakehouse:
     return lakehouse
 
 
+@pytest.fixture(scope="module")
+def shared(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
+    """An empty lakehouse of a whole file of tests: to be filled once, and copied for each of them."""
+    return Lakehouse(tmp_path_factory.mktemp("shared"))
+
+
 @pytest.fixture(scope="session")
 def refusing(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
     """A lakehouse whose silver gate is about to refuse the second day; to be copied."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -129,6 +130,12 @@ class Lakehouse:
         """The quarantined rows of a table; none when there is no quarantine."""
         path = str(self.paths.quarantine(table))
         return DeltaTable(path).to_pyarrow_table().to_pylist() if DeltaTable.is_deltatable(path) else []
+
+
+def copied(lakehouse: Lakehouse, folder: Path) -> Lakehouse:
+    """A copy of a lakehouse, its specs and its landing files."""
+    shutil.copytree(lakehouse.folder, folder)
+    return Lakehouse(folder)
 
 
 def order(

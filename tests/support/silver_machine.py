@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
@@ -16,10 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_s
 
 from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
+from include.control import health
 from include.control.delta_log import latest_version
 from include.errors import Outcome
-from spark_jobs.delta_io.maintenance import small_files
-from spark_jobs.jobs import table_optimize
 from tests.support.lakehouse import Lakehouse
 from tests.support.orders import COLUMNS, Told, orders_document
 from tests.support.silver_models import SilverModel
@@ -115,12 +115,12 @@ class SilverMachine(RuleBasedStateMachine):
         assert latest_version(self.shop.paths.table(table)) == before
         self.done["run_again"] += 1
 
-    @precondition(lambda self: self.bronze and small_files(self.shop.paths.table(BRONZE)) > 1)
+    @precondition(lambda self: self.bronze and len(DeltaTable(str(self.shop.paths.table(BRONZE))).file_uris()) > 1)
     @rule()
     def optimize(self) -> None:
         """The files of bronze are put together, and of each silver table that has several."""
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(table_optimize, "SMALL_FILES_WORTH_A_RUN", 2)
+            patched.setattr(health, "SMALL_FILES_WORTH_A_RUN", 2)
             for table in (BRONZE, *sorted(self.merged)):
                 report = self._run(table, 1, job=Job.TABLE_OPTIMIZE)
                 self.done["optimize"] += report.outcome is Outcome.COMMITTED

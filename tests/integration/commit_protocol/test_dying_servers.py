@@ -13,10 +13,11 @@ from embedded.airflow import clean_environment
 from embedded.processes import recorded
 from embedded.spark_server import NAME, SparkServer
 from include.errors import ExitCode
-from tests.support.killed_drivers.batches import Undisturbed, copied
+from tests.support.killed_drivers.batches import Undisturbed
 from tests.support.killed_drivers.drivers import Drivers, Ended
 from tests.support.killed_drivers.places import IN_THE_WRITE
 from tests.support.killed_drivers.steps import Step, steps_done
+from tests.support.lakehouse import copied
 from tests.support.waiting import wait_for
 from tests.support.warm_server import warm_server
 

@@ -11,11 +11,12 @@ import pytest
 
 from include.control.delta_log import latest_version
 from include.errors import Outcome
-from tests.support.killed_drivers.batches import Undisturbed, copied, wait_for_the_server
+from tests.support.killed_drivers.batches import Undisturbed, wait_for_the_server
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.outcome import losers
 from tests.support.killed_drivers.places import BEFORE_INTENT, IN_THE_WRITE, SLOW_WRITE_S, steps_behind
 from tests.support.killed_drivers.steps import Step, steps_done, steps_of
+from tests.support.lakehouse import copied
 from tests.support.waiting import wait_for
 
 BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")

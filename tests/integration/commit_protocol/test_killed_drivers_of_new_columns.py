@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from include.control.new_columns import ColumnState, NewColumns
 from include.errors import Outcome
-from tests.support.killed_drivers.batches import Undisturbed, copied, run_well, undisturbed
+from tests.support.killed_drivers.batches import Undisturbed, run_well, undisturbed
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.places import (
     BEFORE_INTENT,
@@ -23,7 +23,7 @@ from tests.support.killed_drivers.places import (
     steps_behind,
 )
 from tests.support.killed_drivers.steps import Step, steps_done
-from tests.support.lakehouse import Lakehouse, order
+from tests.support.lakehouse import Lakehouse, copied, order
 from tests.support.specs import bronze_document
 
 pytestmark = pytest.mark.faults

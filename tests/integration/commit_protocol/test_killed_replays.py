@@ -20,7 +20,6 @@ from include.settings import PROJECT, Settings
 from tests.support.killed_drivers.batches import (
     Undisturbed,
     assert_killed,
-    copied,
     run_well,
     undisturbed,
     wait_for_the_server,
@@ -37,7 +36,7 @@ from tests.support.killed_drivers.places import (
     steps_behind,
 )
 from tests.support.killed_drivers.steps import Step, steps_done
-from tests.support.lakehouse import Lakehouse, order
+from tests.support.lakehouse import Lakehouse, copied, order
 from tests.support.specs import bronze_document
 from tests.support.waiting import wait_for
 

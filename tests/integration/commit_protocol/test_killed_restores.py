@@ -10,10 +10,9 @@ from embedded.spark_server import SparkServer
 from include.control.delta_log import commits_after
 from include.control.gates import Gates
 from include.errors import Outcome
-from tests.support.killed_drivers.batches import copied
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.places import OF_RESTORES
-from tests.support.lakehouse import Lakehouse
+from tests.support.lakehouse import Lakehouse, copied
 from tests.support.refusing_gate import GOLD, SILVER, content, silver, unrefused
 
 

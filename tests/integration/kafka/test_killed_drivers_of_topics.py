@@ -62,6 +62,7 @@ def lakehouse_run(shop: Lakehouse, environment: dict[str, str], *options: str) -
     )
 
 
+@pytest.mark.faults
 def test_killed_after_every_step_in_turn_while_messages_arrive_each_is_landed_once(
     environment: dict[str, str], fed: Lakehouse, topic: KafkaTopic, tmp_path: Path
 ) -> None:

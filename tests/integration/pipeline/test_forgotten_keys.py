@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from include.control.delta_log import latest_version, read_commit
 from include.errors import ExitCode, Outcome
 from spark_jobs.layers.silver import SilverMerge
 from tests.support.delta_tables import contents
-from tests.support.lakehouse import Lakehouse, order
+from tests.support.lakehouse import Lakehouse, copied, order
 from tests.support.specs import bronze_document, silver_document
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
@@ -30,14 +31,20 @@ DELETED = [order(1, 5, 8), order(2, 7, 8), delete(1, 9), delete(3, 9)]
 """o1 and o3 are deleted at 9 o'clock, o2 lives since 8."""
 
 
-@pytest.fixture
-def shop(lakehouse: Lakehouse) -> Lakehouse:
+@pytest.fixture(scope="module")
+def made(shared: Lakehouse) -> Lakehouse:
     """A lakehouse that forgets its deleted keys after 400 days; two of three orders were deleted by its first batch."""
-    state(lakehouse)
-    bring(lakehouse, 1, DELETED)
-    assert lakehouse.rows(SILVER, "order_id", "amount") == [("o2", 7)]
-    assert tombstones(lakehouse) == ["o1", "o3"]
-    return lakehouse
+    state(shared)
+    bring(shared, 1, DELETED)
+    assert shared.rows(SILVER, "order_id", "amount") == [("o2", 7)]
+    assert tombstones(shared) == ["o1", "o3"]
+    return shared
+
+
+@pytest.fixture
+def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
+    """That lakehouse, for one test."""
+    return copied(made, tmp_path / "shop")
 
 
 def state(shop: Lakehouse, **changes: Any) -> None:

@@ -15,7 +15,7 @@ from include.control.overrides import override
 from include.errors import ExitCode, Outcome
 from spark_jobs.jobs.run_interval import run_interval
 from tests.support.delta_tables import day
-from tests.support.lakehouse import Lakehouse, order
+from tests.support.lakehouse import Lakehouse, copied, order
 from tests.support.specs import bronze_document, silver_document
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
@@ -23,15 +23,21 @@ AT_MOST = "expect_table_row_count_to_be_between"
 RULE = {AT_MOST: {"max_value": 1}, "action": "fail", "reason": "one at most"}
 
 
-@pytest.fixture
-def shop(lakehouse: Lakehouse) -> Lakehouse:
+@pytest.fixture(scope="module")
+def made(shared: Lakehouse) -> Lakehouse:
     """Three days of one order each; bronze may have one row, so that its second version was refused."""
-    lakehouse.specs(bronze_document(expectations=[RULE]), silver_document())
+    shared.specs(bronze_document(expectations=[RULE]), silver_document())
     for number in (1, 2, 3):
-        lakehouse.deliver(number, "a.json", [order(number, number)])
-    lakehouse.run_all(1, BRONZE, SILVER)
-    assert lakehouse.run(BRONZE, 2).certified_version == 1
-    return lakehouse
+        shared.deliver(number, "a.json", [order(number, number)])
+    shared.run_all(1, BRONZE, SILVER)
+    assert shared.run(BRONZE, 2).certified_version == 1
+    return shared
+
+
+@pytest.fixture
+def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
+    """That lakehouse, for one test."""
+    return copied(made, tmp_path / "shop")
 
 
 def let_pass(shop: Lakehouse, version: int) -> None:

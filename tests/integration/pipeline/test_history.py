@@ -137,6 +137,7 @@ def test_reprocess_by_a_changed_expression_changes_every_period_of_its_keys(hist
     assert periods(history) == [("o1", 50, 1, 8), ("o1", 60, 8, None), ("o2", 1, 1, None)]
 
 
+@pytest.mark.faults
 def test_a_batch_whose_driver_died_after_its_commit_is_counted_and_buried_by_the_next(
     history: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import time
+from itertools import pairwise
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -18,12 +19,13 @@ from include.control.gates import Gates
 from include.errors import ExitCode, Outcome
 from spark_jobs.runtime.session import own_session
 from tests.support.delta_tables import commit_file, contents
-from tests.support.lakehouse import Lakehouse, order
+from tests.support.lakehouse import Lakehouse, copied, order
 from tests.support.specs import bronze_document, gold_document, silver_document
 
 BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
 PARTITIONS = 8
 DAY_S = 24 * 3600
+WOULD = "bronze.orders: would bin-pack it: 17 small files of 17, 8 are worth a run"
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +46,7 @@ def traded(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lak
 @pytest.fixture
 def shop(traded: Lakehouse, tmp_path: Path) -> Lakehouse:
     """A lakehouse of this test alone, as `traded` left it."""
-    shutil.copytree(traded.folder, tmp_path / "shop")
-    return Lakehouse(tmp_path / "shop")
+    return copied(traded, tmp_path / "shop")
 
 
 def files(shop: Lakehouse, table: str) -> set[str]:
@@ -66,8 +67,7 @@ def aged(shop: Lakehouse, folder: Path, table: str, upto: int, days: int) -> Lak
 
     A copy, since Spark keeps in mind what it has read of a log.
     """
-    shutil.copytree(shop.folder, folder)
-    old = Lakehouse(folder)
+    old = copied(shop, folder)
     path = old.paths.table(table)
     for checksum in (path / "_delta_log").glob("*.crc"):
         checksum.unlink()
@@ -107,7 +107,7 @@ def test_optimize_makes_few_files_of_many_and_is_no_new_data_for_anyone(
     assert len(DeltaTable(str(path)).file_uris()) == PARTITIONS
     removed, added = (report.details[f"numFiles{what}"] for what in ("Removed", "Added"))
     assert removed - added == many - PARTITIONS
-    assert report.message == f"{table}: {removed} files became {added}"
+    assert report.message == f"{table}: {removed} files became {added} ({report.details['rewrite']})"
     commit = read_commit(path, version + 1)
     assert commit is not None
     assert (commit.operation, commit.changes_data, commit.txns) == ("OPTIMIZE", False, {})
@@ -124,8 +124,30 @@ def test_optimize_makes_few_files_of_many_and_is_no_new_data_for_anyone(
 def test_a_dry_run_of_optimize_says_what_it_would_do_and_does_nothing(shop: Lakehouse) -> None:
     lake = contents(shop.paths.root)
     report = shop.run(BRONZE, 2, job=Job.TABLE_OPTIMIZE, dry_run=True)
-    assert (report.outcome, report.message) == (Outcome.NO_OP, "bronze.orders: would rewrite 17 small files")
+    assert (report.outcome, report.message) == (Outcome.NO_OP, WOULD)
     assert contents(shop.paths.root) == lake
+
+
+def test_a_table_is_put_in_order_once_and_again_when_a_fifth_of_it_was_written_since(
+    server: SparkServer, tmp_path: Path
+) -> None:
+    shop = Lakehouse(tmp_path)
+    orders = [order(number, number, of_day=1) for number in range(1, 1001)]
+    shop.specs(bronze_document(), silver_document(zorder_by=["amount"], maintenance={"target_file_size": "4 KiB"}))
+    for day, delivery in ((1, orders), (2, [order(1, 5000, hour=1)])):
+        shop.deliver(day, "a.json", delivery)
+        assert [report.outcome for report in shop.run_all(day, BRONZE, SILVER)] == [Outcome.COMMITTED] * 2
+        due = shop.run(SILVER, day, job=Job.TABLE_OPTIMIZE, dry_run=True)
+        assert due.message.startswith(f"{SILVER}: would z-order it: "), due.message
+        assert shop.run(SILVER, day, job=Job.TABLE_OPTIMIZE).outcome == Outcome.COMMITTED
+        in_order = shop.run(SILVER, day, job=Job.TABLE_OPTIMIZE)
+        assert (in_order.outcome, in_order.details["written_share"]) == (Outcome.NO_OP, 0), in_order.message
+        ranges = sorted(
+            (file["min.amount"], file["max.amount"])
+            for file in pa.table(DeltaTable(str(shop.paths.table(SILVER))).get_add_actions(flatten=True)).to_pylist()
+        )
+        assert len(ranges) > 2
+        assert all(high <= low for (_, high), (low, _) in pairwise(ranges)), "each file has amounts of its own"
 
 
 def test_vacuum_deletes_only_what_no_version_within_the_retention_needs(shop: Lakehouse, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from include.contracts.job_report import JobReport
 from include.contracts.quarantine_request import QuarantineRequest
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
-from tests.support.lakehouse import Lakehouse, order
+from tests.support.lakehouse import Lakehouse, copied, order
 from tests.support.specs import bronze_document, silver_document
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
@@ -24,10 +25,10 @@ NOTED = {**silver_document()["columns"], "price": {"type": "decimal(20,6)"}, "no
 AT = "2013-01-01T08:00:00.123456Z"
 
 
-@pytest.fixture
-def shop(lakehouse: Lakehouse) -> Lakehouse:
+@pytest.fixture(scope="module")
+def made(shared: Lakehouse) -> Lakehouse:
     """Silver refused two amounts, and a note that is no number; bronze a line that is no record."""
-    lakehouse.specs(
+    shared.specs(
         bronze_document(columns=COLUMNS),
         silver_document(columns=NOTED, expectations=[AT_LEAST_0], sequence_by=["event_at"]),
     )
@@ -35,11 +36,17 @@ def shop(lakehouse: Lakehouse) -> Lakehouse:
         '"price": 0', '"price": 12345678901234.123456'
     )
     wrong = [exact, order(2, -2), order(3, 3, note="three"), "{broken"]
-    lakehouse.deliver(1, "a.json", wrong)
-    for report in lakehouse.run_all(1, BRONZE, SILVER):
+    shared.deliver(1, "a.json", wrong)
+    for report in shared.run_all(1, BRONZE, SILVER):
         assert report.outcome is Outcome.COMMITTED, report.message
-    assert (len(lakehouse.waiting(BRONZE)), len(lakehouse.waiting(SILVER))) == (1, 3)
-    return lakehouse
+    assert (len(shared.waiting(BRONZE)), len(shared.waiting(SILVER))) == (1, 3)
+    return shared
+
+
+@pytest.fixture
+def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
+    """That lakehouse, for one test."""
+    return copied(made, tmp_path / "shop")
 
 
 def fix(shop: Lakehouse, table: str = SILVER, *, dry_run: bool = False, **asked: Any) -> JobReport:

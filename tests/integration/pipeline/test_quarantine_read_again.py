@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
-from tests.support.lakehouse import Lakehouse, order
+from tests.support.lakehouse import Lakehouse, copied, order
 from tests.support.quarantine_rows import OF_FIRST_VERSION, refused
 from tests.support.specs import bronze_document, silver_document
 
@@ -35,17 +36,23 @@ def amounts(shop: Lakehouse) -> dict[str, int]:
     return dict(shop.rows(SILVER, "order_id", "amount"))
 
 
-@pytest.fixture
-def replacing(lakehouse: Lakehouse) -> Lakehouse:
+@pytest.fixture(scope="module")
+def made(shared: Lakehouse) -> Lakehouse:
     """Two files of one day that speak of o1, which silver took from b.json once its amount was mended."""
     source = {**bronze_document()["source"], "on_changed_file": "replace"}
-    lakehouse.specs(bronze_document(source=source), silver_document(expectations=[AT_LEAST_0]))
-    lakehouse.deliver(1, "a.json", [order(1, 5, 7), order(2, 2, 7)])
-    lakehouse.deliver(1, "b.json", [order(1, -6, 9)])
-    run(lakehouse)
-    assert replayed(lakehouse, assign=ABS) == 1
-    assert amounts(lakehouse) == {"o1": 6, "o2": 2}
-    return lakehouse
+    shared.specs(bronze_document(source=source), silver_document(expectations=[AT_LEAST_0]))
+    shared.deliver(1, "a.json", [order(1, 5, 7), order(2, 2, 7)])
+    shared.deliver(1, "b.json", [order(1, -6, 9)])
+    run(shared)
+    assert replayed(shared, assign=ABS) == 1
+    assert amounts(shared) == {"o1": 6, "o2": 2}
+    return shared
+
+
+@pytest.fixture
+def replacing(made: Lakehouse, tmp_path: Path) -> Lakehouse:
+    """That lakehouse, for one test."""
+    return copied(made, tmp_path / "shop")
 
 
 def test_a_mended_row_counts_when_another_file_of_its_key_is_replaced(replacing: Lakehouse) -> None:

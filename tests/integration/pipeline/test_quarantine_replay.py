@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from spark_jobs.layers import replays
-from tests.support.lakehouse import Lakehouse, order
+from tests.support.lakehouse import Lakehouse, copied, order
 from tests.support.specs import bronze_document, silver_document
 
 BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
 AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
 
 
-@pytest.fixture
-def refused(lakehouse: Lakehouse) -> Lakehouse:
+@pytest.fixture(scope="module")
+def made(shared: Lakehouse) -> Lakehouse:
     """Two days of orders; silver refused o2 and o3 for their amounts, and one without a number."""
-    lakehouse.specs(silver_document(expectations=[AT_LEAST_0]))
-    lakehouse.deliver(1, "a.json", [order(1, 5, 8), order(2, -7, 8), order(3, -1, 8), order(None, 4, 8)])
-    lakehouse.deliver(2, "a.json", [order(3, 9, 1, of_day=2), order(4, 1, 8, of_day=2)])
+    shared.specs(silver_document(expectations=[AT_LEAST_0]))
+    shared.deliver(1, "a.json", [order(1, 5, 8), order(2, -7, 8), order(3, -1, 8), order(None, 4, 8)])
+    shared.deliver(2, "a.json", [order(3, 9, 1, of_day=2), order(4, 1, 8, of_day=2)])
     for number in (1, 2):
-        for report in lakehouse.run_all(number, BRONZE, SILVER):
+        for report in shared.run_all(number, BRONZE, SILVER):
             assert report.outcome == Outcome.COMMITTED, report.message
-    assert len(lakehouse.waiting(SILVER)) == 3
-    return lakehouse
+    assert len(shared.waiting(SILVER)) == 3
+    return shared
+
+
+@pytest.fixture
+def refused(made: Lakehouse, tmp_path: Path) -> Lakehouse:
+    """That lakehouse, for one test."""
+    return copied(made, tmp_path / "shop")
 
 
 def test_a_mended_row_is_merged_and_a_late_one_loses_against_newer_events(refused: Lakehouse) -> None:

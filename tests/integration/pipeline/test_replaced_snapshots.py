@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from include.errors import Outcome
-from tests.support.lakehouse import Lakehouse, order
+from tests.support.lakehouse import Lakehouse, copied, order
 from tests.support.specs import bronze_document, gold_document, silver_document
 
 BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
 
 
-@pytest.fixture
-def shop(lakehouse: Lakehouse) -> Lakehouse:
+@pytest.fixture(scope="module")
+def made(shared: Lakehouse) -> Lakehouse:
     """Two snapshots of the orders in all three layers; a file that is delivered again replaces what it held."""
     source = {**bronze_document()["source"], "on_changed_file": "replace"}
     silver = silver_document(snapshot="full", expectations=[RULE])
     del silver["sequence_by"]
-    lakehouse.specs(bronze_document(source=source), silver, gold_document())
-    lakehouse.deliver(1, "all.json", [order(1, 1), order(2, 2), order(3, 3)])
-    lakehouse.deliver(2, "all.json", [order(1, 10), order(2, 2), order(4, -4)])
+    shared.specs(bronze_document(source=source), silver, gold_document())
+    shared.deliver(1, "all.json", [order(1, 1), order(2, 2), order(3, 3)])
+    shared.deliver(2, "all.json", [order(1, 10), order(2, 2), order(4, -4)])
     for number in (1, 2):
-        run(lakehouse, number)
-    assert amounts(lakehouse) == {"o1": 10, "o2": 2}, "o3 is gone, o4 quarantined"
-    assert len(lakehouse.quarantine(SILVER)) == 1
-    return lakehouse
+        run(shared, number)
+    assert amounts(shared) == {"o1": 10, "o2": 2}, "o3 is gone, o4 quarantined"
+    assert len(shared.quarantine(SILVER)) == 1
+    return shared
+
+
+@pytest.fixture
+def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
+    """That lakehouse, for one test."""
+    return copied(made, tmp_path / "shop")
 
 
 def run(shop: Lakehouse, number: int) -> None:
@@ -46,6 +54,7 @@ def test_the_newest_snapshot_that_is_replaced_is_all_there_is(shop: Lakehouse) -
     assert ["o5" in row["record"] for row in shop.quarantine(SILVER)] == [True], "what was refused before is gone"
 
 
+@pytest.mark.faults
 def test_an_older_snapshot_that_is_replaced_changes_no_newer_one(shop: Lakehouse) -> None:
     shop.deliver(1, "all.json", [order(1, 100), order(9, 9)])
     run(shop, 1)

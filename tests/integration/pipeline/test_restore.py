@@ -20,8 +20,7 @@ from include.errors import Outcome, OverrideError, RestoreError
 from include.settings import Settings
 from spark_jobs.layers.silver import SilverMerge
 from tests.support.delta_tables import day
-from tests.support.killed_drivers.batches import copied
-from tests.support.lakehouse import Lakehouse, order
+from tests.support.lakehouse import Lakehouse, copied, order
 from tests.support.refusing_gate import (
     BRONZE,
     GOLD,
@@ -106,6 +105,7 @@ def test_a_version_is_kept_when_a_newer_commit_exists(shop: Lakehouse) -> None:
     assert latest_version(shop.paths.table(SILVER)) == newest == 3
 
 
+@pytest.mark.faults
 def test_a_commit_that_comes_between_the_look_and_the_restore_is_never_taken_back(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +127,7 @@ def test_a_commit_that_comes_between_the_look_and_the_restore_is_never_taken_bac
     assert latest_version(shop.paths.table(SILVER)) == 3
 
 
+@pytest.mark.faults
 def test_a_batch_that_was_planned_before_the_restore_plans_again(shop: Lakehouse) -> None:
     """The restore takes the number for which the batch was planned."""
     shop.specs(silver(2, on_refusal="keep"))

@@ -41,6 +41,7 @@ def test_any_order_of_intervals_ends_in_what_came_after_the_truncate(
     assert not lakehouse.quarantine(SILVER), "a truncate needs no key"
 
 
+@pytest.mark.faults
 def test_a_truncate_of_a_replaced_file_stays_known_without_a_change_feed(lakehouse: Lakehouse) -> None:
     source = {**bronze_document()["source"], "on_changed_file": "replace"}
     state(lakehouse, source=source, maintenance={"change_data_feed": False})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import time
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from include.control.delta_log import commits_after
 from include.errors import ExitCode, Outcome
 from tests.support.killed_drivers.drivers import Drivers, Ended
 from tests.support.killed_drivers.outcome import losers, outcome, states
-from tests.support.lakehouse import Lakehouse
+from tests.support.lakehouse import Lakehouse, copied
 from tests.support.waiting import wait_for
 
 
@@ -102,12 +101,6 @@ def _not_in_the_log(table: Path) -> set[str]:
     """Data files in the folder of a table that no version of it names."""
     named = {name for commit in commits_after(table, -1) for name in commit.added}
     return {file.name for file in table.glob("*.parquet")} - named
-
-
-def copied(lakehouse: Lakehouse, folder: Path) -> Lakehouse:
-    """A copy of a lakehouse, its specs and its landing files."""
-    shutil.copytree(lakehouse.folder, folder)
-    return Lakehouse(folder)
 
 
 def assert_killed(ended: Ended) -> None:

@@ -37,6 +37,18 @@ def test_a_first_batch_reads_its_source_from_the_beginning(root: Path, said: Sai
     assert advice.batch_seq is None
 
 
+def test_a_first_batch_is_told_to_be_as_large_as_what_it_reads_and_later_ones_as_the_last_merge(
+    root: Path, said: Said
+) -> None:
+    first = certify_bronze(root)
+    whole = said(SILVER).text_bytes
+    assert whole == sum(file.stat().st_size for file in LakehousePaths(root).table("bronze.orders").glob("*.parquet"))
+    assert whole > 0
+    consume(root, SILVER, bronze__orders=(None, first))
+    certify_bronze(root)
+    assert said(SILVER).text_bytes == 0, "the last batch has copied nothing"
+
+
 def test_what_was_consumed_is_not_read_again_and_only_what_is_certified_is_read(root: Path, said: Said) -> None:
     first = certify_bronze(root)
     consume(root, SILVER, bronze__orders=(None, first))
