@@ -25,6 +25,8 @@ from tests.support.killed_drivers.steps import Step
 from tests.support.lakehouse import Lakehouse, copied, order
 from tests.support.specs import bronze_document, silver_document
 
+pytestmark = pytest.mark.faults
+
 BRONZE, SILVER = TABLES = ("bronze.orders", "silver.orders")
 REQUEST = QuarantineRequest(
     assign={"amount": "abs(amount)", "event_at": "coalesce(event_at, timestamp'2013-01-01 09:00:00')"}, said_by="ann"
@@ -102,7 +104,6 @@ def test_the_clean_replays_have_every_fate_that_a_row_can_have(clean: Clean) -> 
     assert fates(clean(BRONZE)) == {"read": 5, "applied": 3, "quarantined": 2, "inserted": 3}
 
 
-@pytest.mark.faults
 def test_the_clean_replays_of_silver_have_every_fate_too(clean: Clean) -> None:
     replayed = clean(SILVER)
     assert fates(replayed) == {
@@ -118,7 +119,7 @@ def fates(replayed: Replayed) -> dict[str, int]:
     return replayed.report.rows.model_dump(exclude_defaults=True)
 
 
-@pytest.mark.parametrize("table", [BRONZE, pytest.param(SILVER, marks=pytest.mark.faults)])
+@pytest.mark.parametrize("table", TABLES)
 def test_a_replay_that_is_killed_at_every_step_in_turn_ends_like_one_that_was_not(
     drivers: Drivers, clean: Clean, tmp_path: Path, table: str
 ) -> None:
@@ -147,7 +148,6 @@ def assert_conserved(shop: Lakehouse, clean: Replayed) -> None:
     assert stands == {row: status for row, (status, *_) in clean.end["quarantined"].items()}
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("place", OF_QUARANTINE)
 @pytest.mark.parametrize("table", TABLES)
 def test_one_plain_run_makes_good_what_a_replay_left_that_died_anywhere(
@@ -167,8 +167,8 @@ def test_one_plain_run_makes_good_what_a_replay_left_that_died_anywhere(
     ("table", "place"),
     [
         (BRONZE, Step.COMMIT),
-        pytest.param(SILVER, Step.COMMIT, marks=pytest.mark.faults),
-        pytest.param(BRONZE, "between what was refused again and what was replayed", marks=pytest.mark.faults),
+        (SILVER, Step.COMMIT),
+        (BRONZE, "between what was refused again and what was replayed"),
     ],
 )
 def test_an_ordinary_run_of_the_table_finishes_what_a_dead_replay_left(
@@ -188,7 +188,7 @@ def others(server: SparkServer, tmp_path: Path) -> Iterator[Drivers]:
         yield drivers
 
 
-@pytest.mark.parametrize("table", [BRONZE, pytest.param(SILVER, marks=pytest.mark.faults)])
+@pytest.mark.parametrize("table", TABLES)
 def test_two_replays_of_the_same_rows_at_once_bring_each_row_once(
     drivers: Drivers, others: Drivers, clean: Clean, tmp_path: Path, table: str
 ) -> None:
