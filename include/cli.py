@@ -196,6 +196,22 @@ def infer(
 
 
 @app.command()
+def conflicts(
+    table: Tables = None,
+) -> None:
+    """Show which runs were in each other's way: races lost, leases waited for, and what to change."""
+    from include.cli_conflicts import advice, contention_table, contentions
+    from include.cli_output import show
+    from include.settings import Settings
+
+    found = contentions(table or (), Settings())
+    if not found:
+        show("No run was in another one's way.")
+        return
+    show(contention_table(found), *advice(found))
+
+
+@app.command()
 def schema(
     write: Annotated[bool, typer.Option("--write", help="Write it to the file that editors read.")] = False,
 ) -> None:

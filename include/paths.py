@@ -34,7 +34,7 @@ class LakehousePaths:
         return self.root / "silver_tombstones" / name
 
     def ops(self, name: str) -> Path:
-        """One ledger table: `batches`, `files`, `gates`, `columns` or `quarantine`."""
+        """One ledger table: `batches`, `files`, `gates`, `columns`, `commits` or `quarantine`."""
         return self.root / "ops" / name
 
     @property

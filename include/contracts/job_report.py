@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from include.contracts.contention import LostRace
 from include.contracts.expectation import Action
 from include.contracts.findings import Findings
 from include.contracts.interval import Interval
@@ -149,8 +150,9 @@ class JobReport(BaseModel):
         findings: the refused rows by reason, and the keys whose events tie.
         table_rows: rows in the table afterwards, where known.
         attempts: how many times the batch was planned.
-        conflicts: the classes of the conflicts that were met on the way.
+        lost_races: the commits that were lost to others on the way, and to whom.
         waited_s: seconds spent waiting for the lease.
+        waited_for: who held it: run and process.
         checks: what the gate's rules said.
         files: path -> status of the source files that this run loaded or left out, bronze only.
         details: figures of one job alone, such as files removed by OPTIMIZE.
@@ -178,8 +180,9 @@ class JobReport(BaseModel):
     findings: Findings = Findings()
     table_rows: int | None = None
     attempts: int = 0
-    conflicts: tuple[str, ...] = ()
+    lost_races: tuple[LostRace, ...] = ()
     waited_s: float = 0.0
+    waited_for: str = ""
     checks: tuple[CheckResult, ...] = ()
     files: dict[str, str] = Field(default_factory=dict)
     details: dict[str, Any] = Field(default_factory=dict)

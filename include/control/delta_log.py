@@ -17,6 +17,8 @@ from urllib.parse import unquote
 from include.errors import TornLogError
 
 USER_METADATA_KEY = "millrace"
+MAINTENANCE_KEY = "maintenance"
+_KEYS_OF_RUNS = (USER_METADATA_KEY, MAINTENANCE_KEY)
 
 EPOCH_START = datetime.fromtimestamp(0, UTC)
 
@@ -31,6 +33,8 @@ class Commit:
         operation: Delta's name of it, such as `MERGE`.
         txns: appId -> txnVersion that the commit carries.
         metadata: Millrace's own part of `userMetadata`; empty for commits of others.
+        run_id: the run of Millrace that it belongs to, be it a batch's or maintenance; empty for commits of others.
+        txn_id: Delta's own id of the commit.
         metrics: Delta's operation metrics, numbers as text.
         added: data files added, relative to the table.
         changes_data: whether a reader can see other rows than before.
@@ -41,6 +45,8 @@ class Commit:
     operation: str = ""
     txns: dict[str, int] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
+    run_id: str = ""
+    txn_id: str = ""
     metrics: dict[str, str] = field(default_factory=dict)
     added: tuple[str, ...] = ()
     changes_data: bool = False
@@ -94,26 +100,28 @@ def committed_at(table: Path, version: int) -> datetime:
 def _commit(version: int, actions: list[dict[str, Any]]) -> Commit:
     info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     files = [action[kind] for action in actions for kind in ("add", "remove") if kind in action]
+    told = _told(info.get("userMetadata"))
     return Commit(
         version=version,
         at=datetime.fromtimestamp(info.get("timestamp", 0) / 1000, UTC),
         operation=info.get("operation", ""),
         txns={action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action},
-        metadata=_own_metadata(info.get("userMetadata")),
+        metadata=told.get(USER_METADATA_KEY, {}),
+        run_id=str(next((told[key]["run_id"] for key in _KEYS_OF_RUNS if "run_id" in told.get(key, {})), "")),
+        txn_id=info.get("txnId", ""),
         metrics=info.get("operationMetrics", {}),
         added=tuple(unquote(action["add"]["path"]) for action in actions if "add" in action),
         changes_data=any(file.get("dataChange", True) for file in files),
     )
 
 
-def _own_metadata(text: str | None) -> dict[str, Any]:
-    """Millrace's part of a commit's userMetadata; what other writers put there is none of our business."""
+def _told(text: str | None) -> dict[str, dict[str, Any]]:
+    """The parts of a commit's userMetadata that may be Millrace's; what others put there is not ours."""
     try:
         given = json.loads(text or "{}")
     except json.JSONDecodeError:
         return {}
-    own = given.get(USER_METADATA_KEY) if isinstance(given, dict) else None
-    return own if isinstance(own, dict) else {}
+    return {key: part for key, part in given.items() if isinstance(part, dict)} if isinstance(given, dict) else {}
 
 
 def _commit_versions(table: Path) -> Iterator[int]:

@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_random_exponential
 
+from include.contracts.contention import Waited
 from include.control.objects import ObjectStore, StoredObject
 from include.errors import LeaseLostError
 
@@ -67,34 +68,37 @@ class Leases:
         self._patience_s = patience_s
 
     @contextmanager
-    def stream(self, table: str, stream: str) -> Iterator[float]:
-        """Hold the lease of one stream; yields the seconds it was waited for.
+    def stream(self, table: str, stream: str) -> Iterator[Waited]:
+        """Hold the lease of one stream; yields how long it was waited for, and for whom.
 
         Raises:
             LeaseLostError: it could not be had in time; the message names the holder.
         """
-        with self._held(f"{table}.stream-{stream}", blocked_by=f"{table}.{WHOLE_TABLE}") as waited_s:
-            yield waited_s
+        with self._held(f"{table}.stream-{stream}", blocked_by=f"{table}.{WHOLE_TABLE}") as waited:
+            yield waited
 
     @contextmanager
-    def table(self, table: str) -> Iterator[float]:
-        """Hold the lease of a whole table, once its streams are free; yields the seconds it was waited for.
+    def table(self, table: str) -> Iterator[Waited]:
+        """Hold the lease of a whole table, once its streams are free; yields how long it was waited for, and for whom.
 
         Raises:
             LeaseLostError: it could not be had in time; the message names the holder.
         """
-        with self._held(f"{table}.{WHOLE_TABLE}", blocked_by=f"{table}.stream-") as waited_s:
-            yield waited_s
+        with self._held(f"{table}.{WHOLE_TABLE}", blocked_by=f"{table}.stream-") as waited:
+            yield waited
 
     @contextmanager
-    def _held(self, key: str, blocked_by: str) -> Iterator[float]:
+    def _held(self, key: str, blocked_by: str) -> Iterator[Waited]:
         started = time.monotonic()
-        claim = self._wait_for(key, blocked_by)
+        claim, holders = self._try(key, blocked_by), ""
+        if claim is None:
+            holders = self._holders(key, blocked_by)
+            claim = self._wait_for(key, blocked_by)
         stop = threading.Event()
         beat = threading.Thread(target=self._renew_until, args=(key, claim, stop), daemon=True)
         beat.start()
         try:
-            yield time.monotonic() - started
+            yield Waited(seconds=time.monotonic() - started, for_whom=holders)
         finally:
             stop.set()
             beat.join()
@@ -156,9 +160,12 @@ class Leases:
             self._store.delete_if_match(key, current.etag)
 
     def _who(self, key: str, blocked_by: str) -> str:
+        holders = self._holders(key, blocked_by)
+        return f"held by {holders}" if holders else "its holder has just gone"
+
+    def _holders(self, key: str, blocked_by: str) -> str:
         held = [self._store.get(other) for other in (key, *self._store.keys(blocked_by))]
-        holders = sorted({LeaseClaim.from_bytes(found.body).holder for found in held if found})
-        return f"held by {', '.join(holders)}" if holders else "its holder has just gone"
+        return ", ".join(sorted({LeaseClaim.from_bytes(found.body).holder for found in held if found}))
 
 
 def _is_expired(stored: StoredObject) -> bool:

@@ -17,14 +17,17 @@ from typing import Any, Protocol
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
 
+from include.contracts.contention import LostRace, Waited
 from include.contracts.findings import Findings
 from include.contracts.interval import Interval
 from include.contracts.job_report import FileRows, RowFates
 from include.control.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner, new_token
 from include.control.conservation import check_conservation
+from include.control.delta_log import read_commit
 from include.control.leases import Leases
 from include.control.ledger import Ledger
 from include.control.resolution import resolve, table_epoch, winner_at
+from include.control.rivals import race_lost, race_lost_to
 from include.errors import ConflictError, MillraceError
 from spark_jobs.delta_io.conflicts import SAME_PLAN, Conflict, conflict_of
 
@@ -101,8 +104,8 @@ class BatchResult:
         rows: the fates of its rows.
         findings: what a person should know of them; nothing of a batch that was closed before.
         attempts: how often a batch was planned.
-        conflicts: the conflicts that were met.
-        waited_s: seconds spent waiting for the lease.
+        lost: the races that were lost on the way.
+        waited: how long the lease was waited for, and for whom.
         took_s: seconds from asking for the lease to the batch's close.
     """
 
@@ -113,8 +116,8 @@ class BatchResult:
     rows: RowFates = field(default_factory=RowFates)
     findings: Findings = field(default_factory=Findings)
     attempts: int = 0
-    conflicts: list[str] = field(default_factory=list)
-    waited_s: float = 0.0
+    lost: list[LostRace] = field(default_factory=list)
+    waited: Waited = field(default_factory=Waited)
     took_s: float = 0.0
 
 
@@ -127,7 +130,7 @@ class _SamePlanAgainError(Exception):
 
 
 class BatchWriter:
-    """Runs the commit protocol for one request.
+    """Runs the commit protocol for one request; `result` says how far it came, also where it has raised.
 
     Args:
         request: what the batch is for.
@@ -145,7 +148,7 @@ class BatchWriter:
         self._ledger = ledger
         self._open_session = open_session
         self._max_attempts = max_attempts
-        self._result = BatchResult()
+        self.result = BatchResult()
 
     def run(self, leases: Leases) -> BatchResult:
         """Commit the batch under the stream's lease.
@@ -154,11 +157,12 @@ class BatchWriter:
             ConflictError: other writers won until the budget was spent.
         """
         started = time.monotonic()
-        with leases.stream(self._request.stream.table, self._request.stream.name) as waited_s:
-            self._result.waited_s = waited_s
-            result = self.run_unleased()
-        result.took_s = time.monotonic() - started
-        return result
+        try:
+            with leases.stream(self._request.stream.table, self._request.stream.name) as waited:
+                self.result.waited = waited
+                return self.run_unleased()
+        finally:
+            self.result.took_s = time.monotonic() - started
 
     def run_unleased(self) -> BatchResult:
         """Commit the batch without a lease, which is safe: the log fences. It may only throw work away.
@@ -177,37 +181,37 @@ class BatchWriter:
     def _plan_and_commit(self) -> BatchResult:
         position = resolve(self._request.path, self._request.stream, self._ledger)
         self._finish(position.last)
-        self._result.previous = position.last
+        self.result.previous = position.last
         plan = self._work.plan(position)
         if plan is None:
-            self._result.winner = position.last
-            return self._result
-        self._result.attempts += 1
+            self.result.winner = position.last
+            return self.result
+        self.result.attempts += 1
         intent = self._intent(position, plan)
         self._ledger.record_intent(intent, plan.files)
         self._check_epoch(position)
         winner = self._commit(intent, plan, position)
         self._ledger.record_committed([winner])
-        self._result.winner, self._result.committed = winner, True
+        self.result.winner, self.result.committed = winner, True
         self._close(winner)
-        return self._result
+        return self.result
 
     def _finish(self, last: Winner | None) -> None:
         """Do what a writer that died after its commit left undone, before anything new."""
         if last is None:
             return
         done = self._ledger.closed(last)
-        self._result.finished = done is None
+        self.result.finished = done is None
         if done is None:
             self._close(last)
         else:
-            self._result.rows = done
+            self.result.rows = done
 
     def _close(self, winner: Winner) -> None:
         closing = self._work.close(winner)
         check_conservation(self._request.path, winner, closing.rows)
         self._ledger.record_closed(winner, closing.rows, closing.rows_of_file)
-        self._result.rows, self._result.findings = closing.rows, closing.findings
+        self.result.rows, self.result.findings = closing.rows, closing.findings
 
     def _intent(self, position: StreamPosition, plan: BatchPlan) -> Intent:
         return Intent(
@@ -247,13 +251,13 @@ class BatchWriter:
             failure = error
         winner = winner_at(self._request.path, intent.app_id, intent.batch_seq, after=position.version)
         if winner is None:
-            raise self._without_trace(intent, failure) from failure
+            raise self._without_trace(intent, failure, position) from failure
         if winner.token != intent.token:
-            self._note(Conflict.CONCURRENT_TRANSACTION, f"batch {winner.batch_seq} went to {winner.intent.run_id}")
+            self._note_loss(Conflict.CONCURRENT_TRANSACTION, winner)
             raise _PlanAgainError
         return winner
 
-    def _without_trace(self, intent: Intent, failure: Exception | None) -> Exception:
+    def _without_trace(self, intent: Intent, failure: Exception | None, position: StreamPosition) -> Exception:
         if failure is None:
             msg = (
                 f"{intent.table}: the write of batch {intent.batch_seq} ended without an error and without a commit. "
@@ -263,18 +267,22 @@ class BatchWriter:
         conflict = conflict_of(failure)
         if conflict is None:
             return failure
-        self._note(conflict, str(failure).splitlines()[0])
+        self._note(race_lost(conflict.value, str(failure), self._request.path, position.version))
         return _SamePlanAgainError() if conflict in SAME_PLAN else _PlanAgainError()
 
-    def _note(self, conflict: Conflict, what: str) -> None:
-        self._result.conflicts.append(conflict.value)
-        log.warning("%s: %s: %s", self._request.stream.table, conflict.value, what)
+    def _note_loss(self, conflict: Conflict, winner: Winner) -> None:
+        commit = read_commit(self._request.path, winner.version)
+        self._note(race_lost_to(conflict.value, commit) if commit else LostRace(conflict=conflict.value))
+
+    def _note(self, race: LostRace) -> None:
+        self.result.lost.append(race)
+        log.warning("%s: lost a race: %s", self._request.stream.table, race)
 
     def _give_up(self, state: RetryCallState) -> Any:
         msg = (
             f"{self._request.stream.table}: lost to other writers {state.attempt_number} times in "
-            f"{time.monotonic() - state.start_time:.0f} s ({', '.join(self._result.conflicts)}). Nothing was written "
-            "half; the retry plans again."
+            f"{time.monotonic() - state.start_time:.0f} s ({', '.join(map(str, self.result.lost))}). Nothing was "
+            "written half; the retry plans again."
         )
         raise ConflictError(msg)
 

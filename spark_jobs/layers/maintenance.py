@@ -12,7 +12,7 @@ from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
 from include.control.batch import new_token
 from include.control.conservation import table_rows
-from include.control.delta_log import latest_version
+from include.control.delta_log import MAINTENANCE_KEY, latest_version
 from include.errors import NotReadyError, Outcome
 from spark_jobs.runtime.context import JobContext
 
@@ -32,7 +32,7 @@ def require_table(context: JobContext) -> Path:
 
 def maintenance_conf(context: JobContext) -> dict[str, str]:
     """Marks the commits of maintenance with the run and a token; never with a txn."""
-    told = {"maintenance": {"run_id": context.args.run_id, "token": new_token()}}
+    told = {MAINTENANCE_KEY: {"run_id": context.args.run_id, "token": new_token()}}
     return {"spark.databricks.delta.commitInfo.userMetadata": json.dumps(told)}
 
 

@@ -10,6 +10,7 @@ from include.contracts.job_args import WRITER_OF_LAYER
 from include.contracts.job_report import JobReport, RowFates, total
 from include.control.ageing import ageing_note
 from include.control.batch import Stream
+from include.control.commit_history import Written
 from include.control.conservation import table_rows
 from include.control.overrides import override_note
 from include.control.planner import spec_change_note
@@ -25,7 +26,7 @@ def write_batch(context: JobContext, work: BatchWork) -> JobReport:
 
 
 def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
-    """Commit the stream's next batch by the protocol, if there is anything new."""
+    """Commit the stream's next batch by the protocol, if there is anything new; `ops.commits` tells how that went."""
     request = BatchRequest(
         path=context.paths.table(context.spec.table),
         stream=Stream(context.spec.table),
@@ -33,7 +34,28 @@ def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
         run_id=context.args.run_id,
         spec_hash=context.spec.spec_hash,
     )
-    return BatchWriter(request, work, context.ledger, context.open_session).run(context.leases)
+    writer = BatchWriter(request, work, context.ledger, context.open_session)
+    try:
+        return writer.run(context.leases)
+    finally:
+        if writer.result.attempts:
+            context.commits.record(_written(request, writer.result))
+
+
+def _written(request: BatchRequest, result: BatchResult) -> Written:
+    winner = result.winner if result.committed else None
+    return Written(
+        table=request.stream.table,
+        stream=request.stream.name,
+        run_id=request.run_id,
+        batch_seq=winner.batch_seq if winner else None,
+        token=winner.token if winner else "",
+        version=winner.version if winner else None,
+        attempts=result.attempts,
+        took_s=result.took_s,
+        waited=result.waited,
+        lost=tuple(result.lost),
+    )
 
 
 def judge_and_report(context: JobContext, results: Sequence[BatchResult]) -> JobReport:
@@ -78,8 +100,9 @@ def _report(
         findings=findings,
         table_rows=table_rows(context.paths.table(spec.table), winner.version) if winner else None,
         attempts=sum(result.attempts for result in results),
-        conflicts=tuple(conflict for result in results for conflict in result.conflicts),
-        waited_s=round(sum(result.waited_s for result in results), 3),
+        lost_races=tuple(race for result in results for race in result.lost),
+        waited_s=round(sum(result.waited.seconds for result in results), 3),
+        waited_for=", ".join(dict.fromkeys(result.waited.for_whom for result in results if result.waited.for_whom)),
         checks=gate.result.checks if gate else (),
         notes=notes,
         timings_s=timings,

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from include.catalog import Catalog, load_catalog
 from include.contracts.job_args import JobArgs
 from include.contracts.table_spec import AnySpec
+from include.control.commit_history import CommitHistory
 from include.control.gates import Gates
 from include.control.leases import Leases
 from include.control.ledger import Ledger
@@ -62,6 +63,11 @@ class JobContext:
     def ledger(self) -> Ledger:
         """The lakehouse's ledger."""
         return Ledger(self.paths)
+
+    @cached_property
+    def commits(self) -> CommitHistory:
+        """How the lakehouse's writers got on with each other."""
+        return CommitHistory(self.paths)
 
     @cached_property
     def gates(self) -> Gates:

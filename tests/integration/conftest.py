@@ -25,15 +25,20 @@ def server() -> SparkServer:
 @pytest.fixture
 def lakehouse(tmp_path: Path, server: SparkServer) -> Lakehouse:
     """An empty lakehouse with one chain of tables: orders in bronze and silver, revenue by day in gold."""
-    lakehouse = Lakehouse(tmp_path)
-    lakehouse.specs(bronze_document(), silver_document(), gold_document())
-    return lakehouse
+    return with_one_chain(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def shared(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
-    """An empty lakehouse of a whole file of tests: to be filled once, and copied for each of them."""
-    return Lakehouse(tmp_path_factory.mktemp("shared"))
+    """The same of a whole file of tests: to be filled once, and copied for each of them."""
+    return with_one_chain(tmp_path_factory.mktemp("shared"))
+
+
+def with_one_chain(folder: Path) -> Lakehouse:
+    """A lakehouse of which the tables are stated, and nothing is there yet."""
+    lakehouse = Lakehouse(folder)
+    lakehouse.specs(bronze_document(), silver_document(), gold_document())
+    return lakehouse
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from include.contracts.contention import Waited
 from include.control.leases import LeaseClaim, Leases
 from include.control.objects import LocalObjectStore
 from include.errors import ExitCode, LeaseLostError, Outcome
@@ -73,8 +74,8 @@ def test_a_claim_comes_back_from_its_object(claim: LeaseClaim) -> None:
 
 
 def test_a_free_lease_is_had_at_once_and_given_back(store: LocalObjectStore, first: Leases) -> None:
-    with first.stream(TABLE, STREAM) as waited_s:
-        assert waited_s < LONG_S
+    with first.stream(TABLE, STREAM) as waited:
+        assert (waited.seconds < LONG_S, waited.for_whom) == (True, "")
         assert store.keys("") == [STREAM_KEY]
         assert claim_in(store).holder == "run one"
         assert 0 < claim_in(store).expires_at - time.time() <= LONG_S
@@ -147,11 +148,11 @@ def test_who_waits_for_a_table_is_told_of_every_stream_that_is_written(
 
 def test_a_lease_is_had_as_soon_as_its_holder_is_done(store: LocalObjectStore, first: Leases) -> None:
     patient = Leases(store, "run two", patience_s=LONG_S)
-    waited: list[float] = []
+    waited: list[Waited] = []
 
     def work() -> None:
-        with patient.stream(TABLE, STREAM) as waited_s:
-            waited.append(waited_s)
+        with patient.stream(TABLE, STREAM) as found:
+            waited.append(found)
 
     waiting = threading.Thread(target=work)
     with first.stream(TABLE, STREAM):
@@ -160,7 +161,8 @@ def test_a_lease_is_had_as_soon_as_its_holder_is_done(store: LocalObjectStore, f
         assert waited == []
     waiting.join(60)
     assert len(waited) == 1
-    assert 0.1 < waited[0] < LONG_S
+    assert 0.1 < waited[0].seconds < LONG_S
+    assert waited[0].for_whom == "run one"
 
 
 def test_a_heartbeat_renews_the_lease_and_leaves_it_the_same(store: LocalObjectStore) -> None:

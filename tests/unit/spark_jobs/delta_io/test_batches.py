@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from include.contracts.contention import LostRace
 from include.contracts.job_report import RowFates
 from include.control.batch import Intent
 from include.control.delta_log import latest_version
@@ -28,6 +30,10 @@ class MetadataChangedException(Exception):
     """As Delta raises it, by its name."""
 
 
+THE_OTHER: dict[str, Any] = {"operation": "WRITE", "run_id": "run-1", "version": 1}
+"""What `someone_else_commits` does."""
+
+
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     return Lake(tmp_path)
@@ -44,7 +50,7 @@ def test_a_batch_is_planned_recorded_committed_settled_and_closed(lake: Lake) ->
     result = lake.run()
     winner = result.winner
     assert winner is not None
-    assert (result.committed, result.previous, result.attempts, result.conflicts) == (True, None, 1, [])
+    assert (result.committed, result.previous, result.attempts, result.lost) == (True, None, 1, [])
     assert (winner.batch_seq, winner.version, winner.intent.table_id) == (1, 1, lake.table_id)
     assert (winner.intent.run_id, winner.intent.interval_start) == ("manual__1", day().start)
     assert result.rows == lake.work.fates == lake.ledger.closed(winner)
@@ -94,7 +100,7 @@ def test_an_error_after_the_commit_landed_is_a_success(lake: Lake) -> None:
 
 def test_a_conflict_after_the_commit_landed_is_a_success_too(lake: Lake) -> None:
     lake.work.after = [failing(RuntimeError("[DELTA_CONCURRENT_TRANSACTION] somebody wrote my number"))]
-    assert lake.run().conflicts == []
+    assert lake.run().lost == []
     assert latest_version(lake.table) == 1
 
 
@@ -102,7 +108,7 @@ def test_a_conflict_with_other_rows_is_tried_again_under_the_same_token(lake: La
     lake.work.before = [failing(ConcurrentAppendException("files were added"))]
     result = lake.run()
     assert (result.committed, result.attempts) == (True, 1)
-    assert result.conflicts == ["ConcurrentAppendException"]
+    assert result.lost == [LostRace(conflict="ConcurrentAppendException")], "the winner is not known"
     assert len(lake.work.intents) == 2
     assert len({intent.token for intent in lake.work.intents}) == 1
     assert len(lake.sessions) == 2, "each try has a session of its own"
@@ -112,7 +118,7 @@ def test_a_changed_table_is_planned_for_again_under_a_new_token(lake: Lake) -> N
     lake.work.before = [failing(MetadataChangedException("a column was added"))]
     result = lake.run()
     assert (result.committed, result.attempts) == (True, 2)
-    assert result.conflicts == ["MetadataChangedException"]
+    assert [race.conflict for race in result.lost] == ["MetadataChangedException"]
     assert len({intent.token for intent in lake.work.intents}) == 2
     assert {intent.batch_seq for intent in lake.work.intents} == {1}
 
@@ -121,7 +127,8 @@ def test_a_number_that_went_to_someone_else_is_planned_for_again(lake: Lake) -> 
     lake.work.before = [lambda: lake.someone_else_commits(1) and None]
     result = lake.run()
     assert result.winner is not None
-    assert (result.winner.batch_seq, result.attempts, result.conflicts) == (2, 2, ["ConcurrentTransactionException"])
+    assert (result.winner.batch_seq, result.attempts) == (2, 2)
+    assert result.lost == [LostRace(conflict="ConcurrentTransactionException", **THE_OTHER)]
     assert [position.next_seq for position in lake.work.positions] == [1, 2]
     assert [winner.batch_seq for winner in lake.work.closed] == [1, 2], "the other's batch is finished first"
 
@@ -223,7 +230,7 @@ def test_the_stream_is_leased_while_it_is_written(lake: Lake) -> None:
     result = lake.writer().run(Leases(store, "run one"))
     assert held == [["bronze.orders.stream-main"]]
     assert result.committed
-    assert 0 <= result.waited_s < 60
+    assert 0 <= result.waited.seconds < 60
     assert store.keys("") == []
 
 
