@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from include.contracts.contention import LostRace
 from include.contracts.interval import Interval
 from include.contracts.job_report import CheckResult, JobReport, RowFates
 from include.errors import ExitCode, Outcome
@@ -28,7 +29,10 @@ REPORTS = st.builds(
     batch_seq=st.none() | COUNTS,
     version=st.none() | COUNTS,
     rows=st.builds(RowFates, read=COUNTS, applied=COUNTS, quarantined=COUNTS),
-    conflicts=st.lists(st.text(max_size=10)).map(tuple),
+    lost_races=st.lists(
+        st.builds(LostRace, conflict=st.text(max_size=10), run_id=st.text(max_size=10), version=st.none() | COUNTS)
+    ).map(tuple),
+    waited_for=st.text(max_size=10),
     checks=st.lists(
         st.builds(
             CheckResult,
