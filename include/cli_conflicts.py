@@ -12,7 +12,7 @@ from rich.table import Table
 from include.catalog import load_catalog
 from include.cli_views import new_table
 from include.contracts.contention import LostRace
-from include.control.commit_history import CommitHistory, Written, contended
+from include.control.commit_history import BATCH, CommitHistory, Written, contended
 from include.paths import LakehousePaths
 from include.settings import Settings
 
@@ -27,7 +27,8 @@ class Contention:
 
     Attributes:
         table: the table.
-        run: which kind of run lost or waited: Airflow's `scheduled`, `manual`, `backfill`, or the CLI's.
+        run: which kind of run lost or waited: Airflow's `scheduled`, `manual`, `backfill`, or the CLI's; and what it
+            did, where that was maintenance.
         rival: the operation and the kind of run that won, or that held the lease.
         lost: Delta's class of the conflict -> how often.
         waits: how often the lease was waited for.
@@ -61,7 +62,7 @@ def counted(history: Iterable[Written]) -> list[Contention]:
     met: dict[tuple[str, str, str], Contention] = {}
 
     def of(written: Written, rival: str) -> Contention:
-        key = (written.table, kind_of(written.run_id), rival)
+        key = (written.table, _who(written), rival)
         found = met.setdefault(key, Contention(*key))
         found.last = written.at
         return found
@@ -98,6 +99,11 @@ def advice(found: Iterable[Contention]) -> list[str]:
             other = one.rival.removeprefix("the lease of ")
             lines[one.table].append(f"{one.run} runs wait for {other} ones: schedule them at different hours")
     return [f"{table}: {'; '.join(dict.fromkeys(said))}" for table, said in lines.items()]
+
+
+def _who(written: Written) -> str:
+    kind = kind_of(written.run_id)
+    return kind if written.operation == BATCH else f"{written.operation} of {kind}"
 
 
 def _winner(race: LostRace) -> str:

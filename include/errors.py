@@ -6,6 +6,10 @@ A message's first line tells the person on call what happened and what to do nex
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # every command loads this module, also those that print help alone
+    from include.contracts.contention import Waited
 
 
 class Outcome(StrEnum):
@@ -80,7 +84,15 @@ class ConflictError(MillraceError):
 
 
 class LeaseLostError(ConflictError):
-    """Raised when a lease could not be had, or was taken over by another holder."""
+    """Raised when a lease could not be had in time.
+
+    Attributes:
+        waited: how long it was waited for, and for whom.
+    """
+
+    def __init__(self, message: str, waited: Waited) -> None:
+        super().__init__(message)
+        self.waited = waited
 
 
 class GateFailedError(MillraceError):

@@ -74,7 +74,7 @@ DRIVER_VARIABLES = {"PYDANTIC_DISABLE_PLUGINS": "__all__"}
 archive on Python's path: a tenth of what a driver's Python does before it begins."""
 
 
-def launch_conf(jars: Path, master: str, text_bytes: int = 0) -> dict[str, str]:
+def launch_conf(jars: Path, master: str, text_bytes: int = 0, *, lasting: bool = False) -> dict[str, str]:
     """All settings of a new Spark application against `master`.
 
     On `local[...]` the shuffle partitions follow the cores and the jars go on the driver's class path,
@@ -84,6 +84,7 @@ def launch_conf(jars: Path, master: str, text_bytes: int = 0) -> dict[str, str]:
         jars: the folder of the jars.
         master: a Spark master.
         text_bytes: how much it will read, as far as known: about so many bytes of text, or of files that it copies.
+        lasting: whether it will run many jobs, large ones among them.
 
     Raises:
         FileNotFoundError: `jars` holds no jar; `make setup` fetches them.
@@ -94,7 +95,7 @@ def launch_conf(jars: Path, master: str, text_bytes: int = 0) -> dict[str, str]:
         raise FileNotFoundError(msg)
     conf = {**LAUNCH, **LOG_STORES, **SESSION}
     if master.startswith("local"):
-        return {**conf, **_local_conf(jars, master, text_bytes)}
+        return {**conf, **_local_conf(jars, master, both_compilers=lasting or text_bytes >= LARGE_LOAD)}
     return {**conf, "spark.jars": ",".join(map(str, files))}
 
 
@@ -103,8 +104,8 @@ def class_archive(jars: Path) -> Path:
     return jars / "spark-classes.jsa"
 
 
-def _local_conf(jars: Path, master: str, text_bytes: int) -> dict[str, str]:
-    compiler = LATE_COMPILER if text_bytes >= LARGE_LOAD else ONE_COMPILER
+def _local_conf(jars: Path, master: str, *, both_compilers: bool) -> dict[str, str]:
+    compiler = LATE_COMPILER if both_compilers else ONE_COMPILER
     java = " ".join((LAUNCH["spark.driver.extraJavaOptions"], SMALL_MACHINE, compiler))
     archive = class_archive(jars)
     return {

@@ -14,32 +14,18 @@ from pydantic import Field, model_validator
 
 from include.contracts.bronze_sources import BATCH_SIZES, BronzeSource, KafkaSource, LandingSource
 from include.contracts.change_data import ChangeData
+from include.contracts.column_spec import ColumnSpec
+from include.contracts.conflict_spec import ConflictSpec
 from include.contracts.expectation import Expectation
 from include.contracts.maintenance_spec import MaintenanceSpec, QuarantineSpec, SilverMaintenanceSpec
 from include.contracts.spec_part import SpecPart
-from include.contracts.spec_values import NAME, ColumnName, ColumnType, PropertyText
+from include.contracts.spec_values import NAME, ColumnName, PropertyText
 
 _NOT_OF_ROWS: Any = {
     **dict.fromkeys(("description", "owner", "classification", "maintenance", "evolve", "quarantine"), True),
-    **dict.fromkeys(("max_rows_per_batch", "max_files_per_batch", "on_refusal"), True),
+    **dict.fromkeys(("max_rows_per_batch", "max_files_per_batch", "on_refusal", "conflicts"), True),
     "source": BATCH_SIZES,
 }
-
-
-class ColumnSpec(SpecPart):
-    """One column.
-
-    Attributes:
-        type: the Spark SQL type that the column is stored with.
-        nullable: false makes a row without a value a refused row (reason `<column> is null`).
-        description: what it means, with its unit.
-        expression: Spark SQL over the source's columns (`from` in YAML); the column of the same name when left out.
-    """
-
-    type: ColumnType = "string"
-    nullable: bool = True
-    description: str = ""
-    expression: str | None = Field(default=None, alias="from")
 
 
 class TableSpec(SpecPart):
@@ -48,15 +34,16 @@ class TableSpec(SpecPart):
     Attributes:
         table: `<layer>.<name>`, the same in YAML, UI, ledger and folder.
         description: what one row is.
-        owner: the team to ask; shown in the UI.
+        owner: the team to ask.
         classification: who may see the data.
-        domain: the business area, taken from the folder of the file.
-        expectations: what must hold of single rows (`quarantine`, `drop`) and of a table version (`warn`, `fail`).
-        on_refusal: what becomes of a version that the gate refuses: it stays the newest (`keep`), or the rows of the
-            certified version are put back on top of it (`restore`; not in bronze, which keeps what it has received).
+        domain: the business area, from the file's folder.
+        expectations: what must hold of rows (`quarantine`, `drop`) and of a table version (`warn`, `fail`).
+        on_refusal: what becomes of a version that the gate refuses: `keep` it as the newest, or `restore` the rows of
+            the certified version on top of it (not in bronze, which keeps what it has received).
         partitioned_by: the columns whose values become folders; none is right below a terabyte or so.
         zorder_by: the columns that maintenance clusters the files by: those that queries and merges filter on.
         maintenance: what table maintenance does.
+        conflicts: how long its writers put up with each other.
         delta: further Delta table properties, `delta.<name>: <value>`.
     """
 
@@ -70,6 +57,7 @@ class TableSpec(SpecPart):
     partitioned_by: tuple[ColumnName, ...] = ()
     zorder_by: tuple[ColumnName, ...] = ()
     maintenance: MaintenanceSpec = MaintenanceSpec()
+    conflicts: ConflictSpec = ConflictSpec()
     delta: dict[str, PropertyText] = Field(default_factory=dict)
 
     @property

@@ -1,4 +1,4 @@
-"""`ops.commits`: how the runs that wrote a table got on with others, append-only.
+"""`ops.commits`: how the runs that wrote or maintained a table got on with others, append-only.
 
 It explains, and decides nothing: a run that dies before its line is written has lost no more than that line.
 """
@@ -20,6 +20,7 @@ COMMITS = pa.schema(
     [
         ("recorded_at", pa.timestamp("us", tz="UTC")),
         ("event", pa.string()),
+        ("operation", pa.string()),
         ("table", pa.string()),
         ("stream", pa.string()),
         ("batch_seq", pa.int64()),
@@ -37,6 +38,9 @@ COMMITS = pa.schema(
 
 COMMITTED, NOT_COMMITTED = "committed", "not_committed"
 
+BATCH = "batch"
+"""The operation of those that carry a number; maintenance is named as Delta names it, such as `OPTIMIZE`."""
+
 
 @dataclass(frozen=True)
 class Written:
@@ -44,12 +48,13 @@ class Written:
 
     Attributes:
         table: the table.
-        stream: the stream of the batch.
         run_id: the run.
+        operation: `batch`, or what maintenance did, as Delta names it.
+        stream: the stream of the batch; empty for maintenance, which works on the whole table.
         batch_seq: the number of the batch that it committed; None, like `token` and `version`, where it committed none.
         token: the token of that batch.
         version: the version that it made.
-        attempts: how often the batch was planned.
+        attempts: how often it was begun.
         took_s: seconds from asking for the lease to the end.
         waited: what it waited for.
         lost: the races that it lost on the way.
@@ -57,8 +62,9 @@ class Written:
     """
 
     table: str
-    stream: str
     run_id: str
+    operation: str = BATCH
+    stream: str = ""
     batch_seq: int | None = None
     token: str = ""
     version: int | None = None
@@ -106,12 +112,15 @@ def _event(written: Written) -> dict[str, Any]:
 
 def _written(event: dict[str, Any]) -> Written:
     return Written(
-        **{name: event[name] for name in _SAME},
+        **{name: event[name] for name in _SAME if event[name] is not None or name in _MAY_LACK},
         waited=Waited(seconds=event["waited_s"], for_whom=event["waited_for"]),
         lost=tuple(LostRace.model_validate(race) for race in event["lost_to"]),
         at=event["recorded_at"],
     )
 
 
-_SAME = ("table", "stream", "run_id", "batch_seq", "token", "version", "attempts", "took_s")
+_SAME = ("operation", "table", "stream", "run_id", "batch_seq", "token", "version", "attempts", "took_s")
 """What is called the same in the event."""
+
+_MAY_LACK = ("batch_seq", "version")
+"""What an event may say nothing of; of the rest an older event may lack a column, which then has its default."""

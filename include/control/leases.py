@@ -93,7 +93,7 @@ class Leases:
         claim, holders = self._try(key, blocked_by), ""
         if claim is None:
             holders = self._holders(key, blocked_by)
-            claim = self._wait_for(key, blocked_by)
+            claim = self._wait_for(key, blocked_by, holders)
         stop = threading.Event()
         beat = threading.Thread(target=self._renew_until, args=(key, claim, stop), daemon=True)
         beat.start()
@@ -104,7 +104,7 @@ class Leases:
             beat.join()
             self._release(key, claim.nonce)
 
-    def _wait_for(self, key: str, blocked_by: str) -> LeaseClaim:
+    def _wait_for(self, key: str, blocked_by: str, holders: str) -> LeaseClaim:
         waiting = Retrying(
             retry=retry_if_result(lambda claim: claim is None),
             stop=stop_after_delay(self._patience_s),
@@ -115,9 +115,10 @@ class Leases:
         except RetryError:
             msg = (
                 f"The lease {key} was not free within {self._patience_s:.0f} s: {self._who(key, blocked_by)}. "
-                "Let that run end, or stop it; its lease then expires by itself, and a retry goes on."
+                "Let that run end, or stop it; its lease then expires by itself, and a retry goes on. A table that is "
+                "often waited for so long wants a longer `conflicts: wait_for_lease` in its spec."
             )
-            raise LeaseLostError(msg) from None
+            raise LeaseLostError(msg, Waited(seconds=self._patience_s, for_whom=holders)) from None
         return cast(LeaseClaim, claim)
 
     def _try(self, key: str, blocked_by: str) -> LeaseClaim | None:

@@ -10,7 +10,7 @@ from typing import Any
 from include.contracts.contention import LostRace
 from include.control.delta_log import Commit, commits_after, read_commit
 
-_VERSION = re.compile(r"^\[DELTA_CONCURRENT_\S+\] .* committed at version (\d+)\.", re.MULTILINE)
+_VERSION = re.compile(r"^\[DELTA_CONCURRENT_\S+\] .* \(?committed at version (\d+)[.)]", re.MULTILINE)
 _QUOTED = re.compile(r"^Conflicting commit: (\{.*\})", re.MULTILINE)
 """Delta's conflicts of files name the winner's version, the others quote its `commitInfo` (DeltaErrors.scala of
 delta-io/delta)."""

@@ -7,7 +7,6 @@ needs no clean-up, a retry finds its token, and a writer that lost its lease is 
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -15,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
-
+from include.contracts.conflict_spec import USUAL, ConflictSpec
 from include.contracts.contention import LostRace, Waited
 from include.contracts.findings import Findings
 from include.contracts.interval import Interval
@@ -28,10 +26,10 @@ from include.control.leases import Leases
 from include.control.ledger import Ledger
 from include.control.resolution import resolve, table_epoch, winner_at
 from include.control.rivals import race_lost, race_lost_to
-from include.errors import ConflictError, MillraceError
-from spark_jobs.delta_io.conflicts import SAME_PLAN, Conflict, conflict_of
-
-log = logging.getLogger(__name__)
+from include.errors import LeaseLostError, MillraceError
+from spark_jobs.delta_io.conflict_policy import Remedy, WriteKind, remedy_of
+from spark_jobs.delta_io.conflicts import Conflict, conflict_of
+from spark_jobs.delta_io.contest import Contest
 
 OpenSession = Callable[[dict[str, str]], AbstractContextManager[Any]]
 """Opens a session of its own under the given settings."""
@@ -137,17 +135,22 @@ class BatchWriter:
         work: what to plan, write and close.
         ledger: where intents and winners are recorded.
         open_session: opens a session of its own for one commit.
-        max_attempts: how often a batch is planned before the run gives up with a conflict.
+        limits: how often, and how long, it tries again when it lost to other writers.
     """
 
     def __init__(
-        self, request: BatchRequest, work: BatchWork, ledger: Ledger, open_session: OpenSession, max_attempts: int = 8
+        self,
+        request: BatchRequest,
+        work: BatchWork,
+        ledger: Ledger,
+        open_session: OpenSession,
+        limits: ConflictSpec = USUAL,
     ) -> None:
         self._request = request
         self._work = work
         self._ledger = ledger
         self._open_session = open_session
-        self._max_attempts = max_attempts
+        self._limits = limits
         self.result = BatchResult()
 
     def run(self, leases: Leases) -> BatchResult:
@@ -161,6 +164,9 @@ class BatchWriter:
             with leases.stream(self._request.stream.table, self._request.stream.name) as waited:
                 self.result.waited = waited
                 return self.run_unleased()
+        except LeaseLostError as error:
+            self.result.waited = error.waited
+            raise
         finally:
             self.result.took_s = time.monotonic() - started
 
@@ -170,13 +176,8 @@ class BatchWriter:
         Raises:
             ConflictError: other writers won until the budget was spent.
         """
-        retrying = Retrying(
-            retry=retry_if_exception_type(_PlanAgainError),
-            stop=stop_after_attempt(self._max_attempts),
-            wait=wait_exponential_jitter(initial=0.1, max=5.0, jitter=0.1),
-            retry_error_callback=self._give_up,
-        )
-        return retrying(self._plan_and_commit)
+        self._contest = Contest(self._request.stream.table, self._limits, self.result.lost)
+        return self._contest.retrying(_PlanAgainError)(self._plan_and_commit)
 
     def _plan_and_commit(self) -> BatchResult:
         position = resolve(self._request.path, self._request.stream, self._ledger)
@@ -233,13 +234,7 @@ class BatchWriter:
             raise _PlanAgainError
 
     def _commit(self, intent: Intent, plan: BatchPlan, position: StreamPosition) -> Winner:
-        retrying = Retrying(
-            retry=retry_if_exception_type(_SamePlanAgainError),
-            stop=stop_after_attempt(self._max_attempts),
-            wait=wait_exponential_jitter(initial=0.1, max=5.0, jitter=0.1),
-            retry_error_callback=self._give_up,
-        )
-        return retrying(self._commit_once, intent, plan, position)
+        return self._contest.retrying(_SamePlanAgainError)(self._commit_once, intent, plan, position)
 
     def _commit_once(self, intent: Intent, plan: BatchPlan, position: StreamPosition) -> Winner:
         """Commit, then settle by the log alone: whatever the write said, the token found there is the truth."""
@@ -267,24 +262,13 @@ class BatchWriter:
         conflict = conflict_of(failure)
         if conflict is None:
             return failure
-        self._note(race_lost(conflict.value, str(failure), self._request.path, position.version))
-        return _SamePlanAgainError() if conflict in SAME_PLAN else _PlanAgainError()
+        self._contest.lose(race_lost(conflict.value, str(failure), self._request.path, position.version))
+        is_void = remedy_of(WriteKind.BATCH, conflict) is Remedy.PLAN_AGAIN
+        return _PlanAgainError() if is_void else _SamePlanAgainError()
 
     def _note_loss(self, conflict: Conflict, winner: Winner) -> None:
         commit = read_commit(self._request.path, winner.version)
-        self._note(race_lost_to(conflict.value, commit) if commit else LostRace(conflict=conflict.value))
-
-    def _note(self, race: LostRace) -> None:
-        self.result.lost.append(race)
-        log.warning("%s: lost a race: %s", self._request.stream.table, race)
-
-    def _give_up(self, state: RetryCallState) -> Any:
-        msg = (
-            f"{self._request.stream.table}: lost to other writers {state.attempt_number} times in "
-            f"{time.monotonic() - state.start_time:.0f} s ({', '.join(map(str, self.result.lost))}). Nothing was "
-            "written half; the retry plans again."
-        )
-        raise ConflictError(msg)
+        self._contest.lose(race_lost_to(conflict.value, commit) if commit else LostRace(conflict=conflict.value))
 
 
 def commit_conf(intent: Intent) -> dict[str, str]:

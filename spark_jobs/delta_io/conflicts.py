@@ -31,16 +31,6 @@ _BY_CONDITION = {
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+)[.\]]")
 """The first condition of a message is the error's own; a later one may be quoted data."""
 
-SAME_PLAN = frozenset(
-    {
-        Conflict.CONCURRENT_APPEND,
-        Conflict.CONCURRENT_DELETE_READ,
-        Conflict.CONCURRENT_DELETE_DELETE,
-        Conflict.CONCURRENT_WRITE,
-    }
-)
-"""Conflicts after which the same number and token are tried again on a new snapshot; the others need a new plan."""
-
 
 def conflict_of(error: BaseException) -> Conflict | None:
     """The conflict that `error` is, or None.

@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 
 from include.control.batch import Winner
 from spark_jobs.delta_io.batches import commit_conf
-from spark_jobs.delta_io.conflicts import Conflict, conflict_of
+from spark_jobs.delta_io.conflict_policy import WriteKind
+from spark_jobs.delta_io.contest import Contest, commit_anyway
 from spark_jobs.delta_io.tables import OpenSession, TableShape, committed_txn, ensure_table
 
 Write = Callable[[SparkSession], None]
@@ -45,6 +46,9 @@ def write_once(open_session: OpenSession, table: SecondaryTable, winner: Winner,
     """Run `write` as the secondary write of the batch, unless it was done before.
 
     `write` makes one commit on the session that it is given.
+
+    Raises:
+        ConflictError: it lost to other writers too often; the batch's next run tries again.
     """
     app_id = table.app_id(winner.intent.stream)
     if committed_txn(table.path, app_id) >= winner.batch_seq:
@@ -52,9 +56,4 @@ def write_once(open_session: OpenSession, table: SecondaryTable, winner: Winner,
     ensure_table(open_session, table.path, table.shape, table.addable)
     conf = {**commit_conf(winner.intent), "spark.databricks.delta.write.txnAppId": app_id}
     with open_session(conf) as session:
-        try:
-            write(session)
-        except Exception as error:
-            # The same rows under the same number: whoever was first has written them.
-            if conflict_of(error) is not Conflict.CONCURRENT_TRANSACTION:
-                raise
+        commit_anyway(Contest(table.name), WriteKind.BESIDE, table.path, lambda: write(session))

@@ -19,6 +19,8 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 from include.contracts.table_spec import TableSpec
 from include.control.retention import retention_of
 from include.errors import BadInputError
+from spark_jobs.delta_io.conflict_policy import WriteKind
+from spark_jobs.delta_io.contest import Contest, commit_anyway
 from spark_jobs.delta_io.table_creation import create_table
 
 LOG_RETENTION = timedelta(days=30)
@@ -73,6 +75,7 @@ def ensure_table(open_session: OpenSession, path: Path, shape: TableShape, addab
 
     Raises:
         BadInputError: the table on disk has other columns or partitions, or needs a newer reader.
+        ConflictError: its properties could not be set, so often did others change it.
     """
     if not DeltaTable.is_deltatable(str(path)):
         with open_session({}) as session:
@@ -83,8 +86,9 @@ def ensure_table(open_session: OpenSession, path: Path, shape: TableShape, addab
     _check_columns(path, shape)
     _check_reader_version(path)
     if changed := _changed_properties(path, shape):
+        statement = f"ALTER TABLE {sql_path(path)} SET TBLPROPERTIES ({_listed(changed)})"
         with open_session({}) as session:
-            session.sql(f"ALTER TABLE {sql_path(path)} SET TBLPROPERTIES ({_listed(changed)})").collect()
+            commit_anyway(Contest(str(path)), WriteKind.SCHEMA, path, lambda: session.sql(statement).collect())
 
 
 def committed_txn(path: Path, app_id: str) -> int:

@@ -9,11 +9,11 @@ from typing import Any
 from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
 from include.control.conservation import table_rows
-from include.control.delta_log import latest_version
+from include.control.delta_log import commits_after, latest_version
 from include.control.health import Rewrite, health_of
 from include.errors import ConservationError, Outcome
 from spark_jobs.delta_io.maintenance import optimize, optimize_conf
-from spark_jobs.layers.maintenance import maintenance_conf, maintenance_report, require_table
+from spark_jobs.layers.maintenance import TableWork, leased, maintenance_conf, maintenance_report, require_table
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 
@@ -24,6 +24,7 @@ def run(context: JobContext) -> JobReport:
     Raises:
         NotReadyError: there is no table yet.
         ConservationError: the number of rows changed.
+        ConflictError: the lease could not be had, or writers that know no lease were faster again and again.
     """
     path = require_table(context)
     if not context.args.dry_run:
@@ -38,22 +39,29 @@ def run(context: JobContext) -> JobReport:
         plan = "left as it is" if rewrite is Rewrite.NONE else f"would {rewrite} it"
         message = f"{plan}: {'the spec says optimize: off' if is_off else health.said(ordered=ordered)}"
         return maintenance_report(context, Job.TABLE_OPTIMIZE, Outcome.NO_OP, message, planned)
-    metrics = _rewritten(context, path, rewrite, health.target_file_bytes)
+    work, metrics = _rewritten(context, rewrite, health.target_file_bytes)
     done = f"{metrics['numFilesRemoved']} files became {metrics['numFilesAdded']} ({rewrite})"
-    return maintenance_report(context, Job.TABLE_OPTIMIZE, Outcome.COMMITTED, done, {**planned, **metrics})
+    report = {**planned, **metrics}
+    return maintenance_report(context, Job.TABLE_OPTIMIZE, Outcome.COMMITTED, done, report, work=work)
 
 
-def _rewritten(context: JobContext, path: Path, rewrite: Rewrite, file_bytes: int) -> dict[str, Any]:
+def _rewritten(context: JobContext, rewrite: Rewrite, file_bytes: int) -> tuple[TableWork, dict[str, Any]]:
     columns = context.spec.zorder_by if rewrite is Rewrite.Z_ORDER else ()
-    with context.leases.table(context.spec.table):
-        before = latest_version(path)
+    with leased(context, "OPTIMIZE") as work:
+        before = latest_version(work.path)
         with context.open_session({**optimize_conf(file_bytes), **maintenance_conf(context)}) as session:
-            metrics = optimize(session, path, columns)
-        after = latest_version(path)
-    if table_rows(path, before) != table_rows(path, after):
-        msg = f"{context.spec.table}: OPTIMIZE changed the number of rows between versions {before} and {after}"
-        raise ConservationError(msg)
-    return metrics
+            metrics = work.commit(lambda: optimize(session, work.path, columns))
+    _require_same_rows(context, work.path, before)
+    return work, metrics
+
+
+def _require_same_rows(context: JobContext, path: Path, before: int) -> None:
+    """Compare the rows around each commit of this run; others may have come between."""
+    for commit in commits_after(path, before):
+        is_ours = (commit.operation, commit.run_id) == ("OPTIMIZE", context.args.run_id)
+        if is_ours and table_rows(path, commit.version - 1) != table_rows(path, commit.version):
+            msg = f"{context.spec.table}: OPTIMIZE changed the number of rows in version {commit.version}"
+            raise ConservationError(msg)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from include.control.tombstones import OldTombstones
 from include.errors import MillraceError, Outcome
 from spark_jobs.delta_io.maintenance import files_to_vacuum, vacuum
 from spark_jobs.layers.forgetting import forget_tombstones, forgetting_note, tombstones_to_forget
-from spark_jobs.layers.maintenance import maintenance_conf, maintenance_report, require_table
+from spark_jobs.layers.maintenance import TableWork, leased, maintenance_conf, maintenance_report, require_table
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 
@@ -25,20 +25,21 @@ def run(context: JobContext) -> JobReport:
     Raises:
         NotReadyError: there is no table yet.
         MillraceError: a reader stands on a version that is about to become unreadable.
+        ConflictError: the lease could not be had, or writers that know no lease were faster again and again.
     """
-    path = require_table(context)
+    path, work = require_table(context), None
     _require_no_reader_in_danger(context)
     with context.open_session(maintenance_conf(context)) as session:
         files, old = files_to_vacuum(session, path), tombstones_to_forget(context)
         if not context.args.dry_run and (files or old.may_go):
-            with context.leases.table(context.spec.table):
+            with leased(context, "VACUUM") as work:
                 if files:
-                    vacuum(session, path)
-                old = forget_tombstones(context, session)
-    return _report(context, files, old)
+                    work.commit(lambda: vacuum(session, path))
+                old = forget_tombstones(context, session, work.contest)
+    return _report(context, files, old, work)
 
 
-def _report(context: JobContext, files: int, old: OldTombstones) -> JobReport:
+def _report(context: JobContext, files: int, old: OldTombstones, work: TableWork | None) -> JobReport:
     keys, would = old.keys if old.may_go else 0, context.args.dry_run
     deleted, forgot = ("would delete", "would forget") if would else ("deleted", "forgot")
     said = [f"{deleted} {files} files" if files else "no file is older than the retention"]
@@ -49,7 +50,7 @@ def _report(context: JobContext, files: int, old: OldTombstones) -> JobReport:
         details["tombstones"] = {"keys": keys, "upto_batch": old.upto, "retain": old.retain}
     outcome = Outcome.COMMITTED if (files or keys) and not would else Outcome.NO_OP
     notes = forgetting_note(context.spec.table, old)
-    return maintenance_report(context, Job.TABLE_VACUUM, outcome, "; ".join(said), details, notes)
+    return maintenance_report(context, Job.TABLE_VACUUM, outcome, "; ".join(said), details, notes, work)
 
 
 def _require_no_reader_in_danger(context: JobContext) -> None:

@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from include.contracts.column_spec import ColumnSpec
 from include.contracts.job_report import JobReport
 from include.contracts.spec_values import NAME
-from include.contracts.table_spec import BronzeSpec, ColumnSpec
+from include.contracts.table_spec import BronzeSpec
 from include.control.batch import Winner
 from include.control.delta_log import read_commit
 from include.control.new_columns import ColumnState

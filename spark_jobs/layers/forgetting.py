@@ -8,6 +8,8 @@ from pyspark.sql import SparkSession
 
 from include.contracts.table_spec import SilverSpec
 from include.control.tombstones import OldTombstones, old_tombstones
+from spark_jobs.delta_io.conflict_policy import WriteKind
+from spark_jobs.delta_io.contest import Contest, commit_anyway
 from spark_jobs.delta_io.maintenance import delete_tombstones
 from spark_jobs.runtime.context import JobContext
 
@@ -17,13 +19,20 @@ def tombstones_to_forget(context: JobContext) -> OldTombstones:
     return old_tombstones(context.spec, context.paths, context.ledger, context.now())
 
 
-def forget_tombstones(context: JobContext, session: SparkSession) -> OldTombstones:
-    """Forget what may go; the caller holds the lease of the table. What was forgotten, or what stays for now."""
+def forget_tombstones(context: JobContext, session: SparkSession, contest: Contest) -> OldTombstones:
+    """Forget what may go; the caller holds the lease of the table. What was forgotten, or what stays for now.
+
+    Raises:
+        ConflictError: writers that know no lease were faster again and again.
+    """
     old, spec = tombstones_to_forget(context), context.spec
     if not old.may_go or not isinstance(spec, SilverSpec):
         return old
-    forgotten = delete_tombstones(session, context.paths.tombstones(spec.table), spec.keys, old.upto)
-    return replace(old, keys=forgotten)
+    path = context.paths.tombstones(spec.table)
+    forgotten = commit_anyway(
+        contest, WriteKind.MAINTENANCE, path, lambda: delete_tombstones(session, path, spec.keys, old.upto)
+    )
+    return replace(old, keys=forgotten or 0)
 
 
 def forgetting_note(table: str, old: OldTombstones) -> tuple[str, ...]:

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from deltalake import DeltaTable
 
+from include.contracts.contention import Waited
 from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
 from include.control.batch import new_token
+from include.control.commit_history import Written
 from include.control.conservation import table_rows
 from include.control.delta_log import MAINTENANCE_KEY, latest_version
-from include.errors import NotReadyError, Outcome
+from include.errors import LeaseLostError, NotReadyError, Outcome
+from spark_jobs.delta_io.conflict_policy import WriteKind
+from spark_jobs.delta_io.contest import Contest, commit_anyway
 from spark_jobs.runtime.context import JobContext
+
+T = TypeVar("T")
 
 
 def require_table(context: JobContext) -> Path:
@@ -36,6 +46,63 @@ def maintenance_conf(context: JobContext) -> dict[str, str]:
     return {"spark.databricks.delta.commitInfo.userMetadata": json.dumps(told)}
 
 
+@dataclass
+class TableWork:
+    """One piece of maintenance under the lease of its table, and how it got on with the table's writers.
+
+    Attributes:
+        path: the table's folder.
+        contest: the races that it lost.
+        waited: how long it waited for the lease, and for whom.
+    """
+
+    path: Path
+    contest: Contest
+    waited: Waited = field(default_factory=Waited)
+
+    def commit(self, write: Callable[[], T]) -> T:
+        """Run `write`, which commits; again after it lost to a writer that knows no lease.
+
+        Raises:
+            ConflictError: it lost too often.
+        """
+        return cast(T, commit_anyway(self.contest, WriteKind.MAINTENANCE, self.path, write))
+
+
+@contextmanager
+def leased(context: JobContext, operation: str) -> Iterator[TableWork]:
+    """Hold the lease of the job's table; `ops.commits` tells of it under `operation`.
+
+    Raises:
+        LeaseLostError: it could not be had in time.
+    """
+    table, path = context.spec.table, context.paths.table(context.spec.table)
+    work, before = TableWork(path, Contest(table, context.spec.conflicts)), latest_version(path)
+    try:
+        with context.leases.table(table) as waited:
+            work.waited = waited
+            yield work
+    except LeaseLostError as error:
+        work.waited = error.waited
+        raise
+    finally:
+        context.commits.record(_written(context, operation, work, before))
+
+
+def _written(context: JobContext, operation: str, work: TableWork, before: int) -> Written:
+    version = latest_version(work.path)
+    return Written(
+        table=context.spec.table,
+        run_id=context.args.run_id,
+        operation=operation,
+        version=version if version > before else None,
+        attempts=len(work.contest.lost) + 1,
+        took_s=time.monotonic() - work.contest.started,
+        waited=work.waited,
+        lost=tuple(work.contest.lost),
+    )
+
+
 def maintenance_report(
     context: JobContext,
     job: Job,
@@ -43,8 +110,9 @@ def maintenance_report(
     message: str,
     details: dict[str, Any],
     notes: tuple[str, ...] = (),
+    work: TableWork | None = None,
 ) -> JobReport:
-    """The report of a maintenance job."""
+    """The report of a maintenance job; `work` is what it did under the lease, if anything."""
     path = context.paths.table(context.spec.table)
     version = latest_version(path)
     return JobReport(
@@ -57,6 +125,10 @@ def maintenance_report(
         version=version,
         certified_version=context.gates.certified(context.spec.table),
         table_rows=table_rows(path, version),
+        attempts=len(work.contest.lost) + 1 if work else 0,
+        lost_races=tuple(work.contest.lost) if work else (),
+        waited_s=round(work.waited.seconds, 3) if work else 0.0,
+        waited_for=work.waited.for_whom if work else "",
         details=details,
         notes=notes,
     )

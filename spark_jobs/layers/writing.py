@@ -34,11 +34,11 @@ def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
         run_id=context.args.run_id,
         spec_hash=context.spec.spec_hash,
     )
-    writer = BatchWriter(request, work, context.ledger, context.open_session)
+    writer = BatchWriter(request, work, context.ledger, context.open_session, context.spec.conflicts)
     try:
         return writer.run(context.leases)
     finally:
-        if writer.result.attempts:
+        if writer.result.attempts or writer.result.waited.for_whom:
             context.commits.record(_written(request, writer.result))
 
 

@@ -86,9 +86,10 @@ class JobContext:
 
     @cached_property
     def leases(self) -> Leases:
-        """Leases in the name of this run."""
+        """Leases in the name of this run, for as long as the spec of its table says."""
         holder = f"{self.args.run_id} (process {os.getpid()} on {socket.gethostname()})"
-        return Leases(LocalObjectStore(self.paths.leases), holder)
+        patience = self.spec.conflicts.wait_for_lease.total_seconds()
+        return Leases(LocalObjectStore(self.paths.leases), holder, patience_s=patience)
 
     def open_session(self, conf: dict[str, str]) -> AbstractContextManager[SparkSession]:
         """A Spark session of its own under `conf`, for one write; the first one starts Spark."""

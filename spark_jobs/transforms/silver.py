@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from include.contracts.table_spec import ColumnSpec, SilverSpec
+from include.contracts.column_spec import ColumnSpec
+from include.contracts.table_spec import SilverSpec
 from spark_jobs.quality.row_rules import refusals
 from spark_jobs.transforms.changes import row_hash
 from spark_jobs.transforms.judgement import judged, missing_values, no_refusal, refused_when

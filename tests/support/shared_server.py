@@ -13,9 +13,9 @@ from filelock import FileLock
 
 from embedded.airflow import clean_environment
 from embedded.home import Home, free_port
+from embedded.s3 import CREDENTIALS
 from embedded.spark_server import SparkServer, stop_spark
 from include.settings import Settings
-from tests.support.s3 import CREDENTIALS
 
 HOME = "MILLRACE_TEST_SPARK_HOME"
 

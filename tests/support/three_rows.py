@@ -8,6 +8,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
+from include.contracts.conflict_spec import USUAL, ConflictSpec
 from include.contracts.job_report import FileRows, RowFates
 from include.control.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner
 from include.control.ledger import Ledger
@@ -70,12 +71,12 @@ class Lake:
         self.work = ThreeRows(self.table)
         self.sessions: list[Conf] = []
 
-    def writer(self, max_attempts: int = 8) -> BatchWriter:
+    def writer(self, limits: ConflictSpec = USUAL) -> BatchWriter:
         request = BatchRequest(self.table, ORDERS, day(), "manual__1", "5bec")
-        return BatchWriter(request, self.work, self.ledger, self._open_session, max_attempts)
+        return BatchWriter(request, self.work, self.ledger, self._open_session, limits)
 
-    def run(self, max_attempts: int = 8) -> BatchResult:
-        return self.writer(max_attempts).run_unleased()
+    def run(self, limits: ConflictSpec = USUAL) -> BatchResult:
+        return self.writer(limits).run_unleased()
 
     def someone_else_commits(self, batch_seq: int) -> Winner:
         return commit(self.table, intent_of(self.table_id, batch_seq, stream=ORDERS), rows=3)

@@ -31,7 +31,11 @@ def test_the_protocol_loses_and_doubles_nothing_whatever_dies_when(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("scheme", "fault"),
-    [("number by ledger", "doubled"), ("trust the ledger", "lost"), ("quarantine first", "lost")],
+    [
+        ("trust the ledger", "lost"),
+        pytest.param("number by ledger", "doubled", marks=pytest.mark.faults),
+        pytest.param("quarantine first", "lost", marks=pytest.mark.faults),
+    ],
 )
 def test_the_race_catches_each_scheme_that_was_tried_and_broken(tmp_path: Path, scheme: str, fault: str) -> None:
     score = {"lost": 0, "doubled": 0}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from tests.support.log_store_race.race import Classpath
+from races.versions import Classpath
 
 
 @pytest.fixture(scope="session")

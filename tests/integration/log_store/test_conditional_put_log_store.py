@@ -11,9 +11,9 @@ import pytest
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 
-from tests.support.log_store_race.log import Log
-from tests.support.log_store_race.race import CONDITIONAL_PUT, Classpath, Race, commit_name, lost
-from tests.support.s3 import s3_bucket
+from embedded.s3 import s3_bucket
+from races.versions import CONDITIONAL_PUT, Classpath, Race, commit_name
+from tests.support.delta_log_files import Log
 
 FIRST = commit_name(0)
 FIVE_MB = 5 * 1024 * 1024
@@ -50,8 +50,9 @@ def log(java: JavaGateway, folder: str, settings: dict[str, str]) -> Log:
 def run_race(classpath: Classpath, store: str, versions: int, log: Log, settings: dict[str, str], barrier: Path) -> Any:
     """The winners of each version, and how many acknowledged commits are not in the log."""
     pairs = tuple(f"{key}={value}" for key, value in settings.items())
-    winners = Race(classpath, store, log.folder, versions, pairs, ACCESS_BY_ENVIRONMENT).run(barrier)
-    return winners, lost(winners, {version: log.read(commit_name(version))[0] for version in range(versions)})
+    answers = Race(classpath, store, log.folder, versions, pairs, ACCESS_BY_ENVIRONMENT).run(barrier)
+    contents = {version: log.read(commit_name(version))[0] for version in range(versions)}
+    return answers.winners, answers.lost(contents)
 
 
 def test_of_three_processes_one_wins_each_version_and_its_content_stays(

@@ -10,8 +10,8 @@ import pytest
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 
-from tests.support.log_store_race.log import Log
-from tests.support.log_store_race.race import HARD_LINK, Classpath, Race, commit_name, local_contents, lost
+from races.versions import HARD_LINK, Classpath, Race, commit_name, local_contents
+from tests.support.delta_log_files import Log
 
 LOCAL = "io.delta.storage.LocalLogStore"
 HDFS = "io.delta.storage.HDFSLogStore"
@@ -38,11 +38,12 @@ def hidden_files(folder: Path) -> list[str]:
 def test_of_three_processes_one_wins_each_version_and_its_content_stays(
     classpath: Classpath, folder: Path, tmp_path: Path
 ) -> None:
-    winners = Race(classpath, HARD_LINK, str(folder), versions=300).run(tmp_path / "barrier")
+    answers = Race(classpath, HARD_LINK, str(folder), versions=300).run(tmp_path / "barrier")
+    winners = answers.winners
 
     assert len({writer for told in winners.values() for writer in told}) > 1
     assert [len(told) for told in winners.values()] == [1] * 300
-    assert lost(winners, local_contents(folder, 300)) == 0
+    assert answers.lost(local_contents(folder, 300)) == 0
     assert sorted(path.name for path in folder.iterdir()) == [commit_name(version) for version in range(300)]
 
 
@@ -58,8 +59,8 @@ def test_the_race_catches_a_stock_store_that_loses_acknowledged_commits(
     for attempt in range(5):
         folder = tmp_path / str(attempt)
         folder.mkdir()
-        winners = Race(classpath, store, str(folder), versions, settings).run(tmp_path / "barrier")
-        losses = lost(winners, local_contents(folder, versions))
+        answers = Race(classpath, store, str(folder), versions, settings).run(tmp_path / "barrier")
+        losses = answers.lost(local_contents(folder, versions))
         if losses:
             break
 

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
+from embedded.s3 import Bucket, s3_bucket
 from include.control.file_states import file_states
 from include.control.ledger import Ledger
 from include.errors import Outcome
 from tests.support.lakehouse import Lakehouse, order
-from tests.support.s3 import Bucket, s3_bucket
 from tests.support.specs import bronze_document
 
 ORDERS = "bronze.orders"

@@ -145,7 +145,7 @@ def some_events(random: Random) -> list[Event]:
 
 
 @pytest.mark.parametrize("fills", [False, True])
-@few_or_many(3, 20)
+@few_or_many(2, 20)
 def test_any_order_and_repetition_ends_in_the_periods_of_the_model(
     spark: SparkSession, fills: bool, examples: int
 ) -> None:

@@ -23,7 +23,7 @@ RACE = LostRace(conflict="ConcurrentAppendException", operation="MERGE", run_id=
 
 def written(run_id: str, waited_s: float = 0.0, for_whom: str = "", *lost: LostRace) -> Written:
     waited = Waited(seconds=waited_s, for_whom=for_whom)
-    return Written(ORDERS, "main", run_id, attempts=1 + len(lost), waited=waited, lost=lost)
+    return Written(ORDERS, run_id, attempts=1 + len(lost), waited=waited, lost=lost)
 
 
 @pytest.fixture
@@ -50,6 +50,14 @@ def test_it_counts_by_table_and_pair_of_writers(history: CommitHistory, lakehous
     assert waits[:9] == [ORDERS, "backfill", "the", "lease", "of", "scheduled", "-", "2", "70"]
     assert races[:8] == [ORDERS, "backfill", "MERGE", "of", "scheduled", "2", "ConcurrentAppendException", "0"]
     assert f"{ORDERS}: backfill runs wait for scheduled ones: schedule them at different hours" in said
+
+
+def test_maintenance_is_told_from_writers(history: CommitHistory, lakehouse: Lakehouse) -> None:
+    waited = Waited(seconds=90.0, for_whom=f"{SCHEDULED} (process 7 on a)")
+    history.record(Written(ORDERS, "manual__1", operation="OPTIMIZE", waited=waited))
+    said = lakehouse("conflicts").stdout
+    assert f" {ORDERS}   OPTIMIZE of manual   the lease of scheduled " in said
+    assert f"{ORDERS}: OPTIMIZE of manual runs wait for scheduled ones" in said
 
 
 def test_an_unknown_table_is_a_bad_spec(history: CommitHistory, lakehouse: Lakehouse) -> None:

@@ -17,6 +17,7 @@ RACES = st.builds(LostRace, conflict=WORDS, operation=WORDS, run_id=WORDS, versi
 WRITTEN = st.builds(
     Written,
     table=st.just("silver.orders"),
+    operation=WORDS,
     stream=WORDS,
     run_id=WORDS,
     batch_seq=st.none() | st.integers(1, 9),
@@ -45,7 +46,7 @@ def test_what_was_recorded_comes_back_and_no_other_table_s(tmp_path_factory: obj
 
 
 def test_a_run_that_met_nobody_is_not_contended() -> None:
-    alone = Written("silver.orders", "main", "scheduled__1", attempts=1, waited=Waited(seconds=0.2))
-    loser = Written("silver.orders", "main", "scheduled__2", lost=(LostRace(conflict="ConcurrentAppendException"),))
-    waiter = Written("silver.orders", "main", "scheduled__3", waited=Waited(seconds=1.0, for_whom="manual__1"))
+    alone = Written("silver.orders", "scheduled__1", attempts=1, waited=Waited(seconds=0.2))
+    loser = Written("silver.orders", "scheduled__2", lost=(LostRace(conflict="ConcurrentAppendException"),))
+    waiter = Written("silver.orders", "scheduled__3", waited=Waited(seconds=1.0, for_whom="manual__1"))
     assert contended([alone, loser, waiter]) == [loser, waiter]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from include.contracts.contention import LostRace
 from include.control.rivals import race_lost
+from include.settings import Settings
 from tests.support.delta_tables import append, commit_file, create_table, intent_of
 
 KIND = "ConcurrentAppendException"
@@ -55,6 +57,24 @@ def test_a_conflict_of_files_names_the_version(raced: Path) -> None:
     )
     assert race_lost(KIND, message, raced, after=0).run_id == "scheduled__2"
     assert race_lost(KIND, message.replace("version 2", "version 20"), raced, after=0) == LostRace(conflict=KIND)
+
+
+def conflicts_of_files() -> dict[str, str]:
+    """condition -> what Delta says with it, of those that name a version; from its jar."""
+    (jar,) = Settings().jars.glob("delta-spark_*.jar")
+    with zipfile.ZipFile(jar) as opened:
+        listed = json.loads(opened.read("error/delta-error-classes.json"))
+    said = {name: " ".join(one["message"]) for name, one in listed.items() if name.startswith("DELTA_CONCURRENT_")}
+    return {name: message for name, message in said.items() if "<version>" in message}
+
+
+def test_the_version_is_found_in_whatever_delta_says(raced: Path) -> None:
+    said = conflicts_of_files()
+    assert len(said) == 3
+    for condition, template in said.items():
+        message = template.replace("<operation>", "DELETE").replace("<tableName>", "delta.`file:/lake/a (b)`")
+        error = f"[{condition}.WITHOUT_HINT] {message.replace('<version>', '2')} Please retry the operation."
+        assert race_lost(KIND, error, raced, after=0).version == 2, error
 
 
 @pytest.mark.parametrize("message", ["", "[DELTA_CONCURRENT_APPEND] files were added"])

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from botocore.config import Config
 
+from embedded.s3 import Bucket, s3_bucket
 from include.contracts.table_spec import BronzeSpec
 from include.control import s3_landing
 from include.control.batch import FileFact
@@ -21,7 +22,6 @@ from include.specs.inference import infer_spec
 from tests.support.deliveries import deliveries_as
 from tests.support.delta_tables import day
 from tests.support.listing import list_files
-from tests.support.s3 import Bucket, s3_bucket
 
 DAY = "landing/orders/date=2013-01-01"
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from airflow.sdk import RetryAction
 
+from include.contracts.contention import Waited
 from include.errors import (
     BadInputError,
     ConflictError,
@@ -27,7 +28,7 @@ def delays(error: Exception) -> list[timedelta | None]:
     return [decision.retry_delay for decision in decisions]
 
 
-@pytest.mark.parametrize("error", [ConflictError("lost"), LeaseLostError("lost")])
+@pytest.mark.parametrize("error", [ConflictError("lost"), LeaseLostError("lost", Waited())])
 def test_a_conflict_is_tried_again_soon_and_then_less_often(error: Exception) -> None:
     assert delays(error) == [timedelta(seconds=seconds) for seconds in (10, 20, 40, 80)]
 

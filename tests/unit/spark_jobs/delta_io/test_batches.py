@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from include.contracts.conflict_spec import ConflictSpec
 from include.contracts.contention import LostRace
 from include.contracts.job_report import RowFates
 from include.control.batch import Intent
@@ -206,12 +208,30 @@ def test_rows_that_are_not_conserved_leave_the_batch_unclosed(lake: Lake) -> Non
 def test_who_loses_until_the_budget_is_spent_gives_up_with_a_conflict(lake: Lake) -> None:
     lake.work.before = [failing(ConcurrentAppendException("files were added")) for _ in range(2)]
     with pytest.raises(ConflictError) as raised:
-        lake.run(max_attempts=2)
+        lake.run(ConflictSpec(max_commit_retries=1))
     assert raised.value.exit_code is ExitCode.CONFLICT
     said = str(raised.value)
     assert said.startswith("bronze.orders: lost to other writers 2 times in ")
     assert "ConcurrentAppendException, ConcurrentAppendException" in said
     assert latest_version(lake.table) == 0
+
+
+def test_tries_within_plans_share_one_budget(lake: Lake) -> None:
+    lake.work.before = [
+        failing(ConcurrentAppendException("files were added")),
+        failing(MetadataChangedException("the epoch was raised")),
+        failing(ConcurrentAppendException("files were added")),
+    ]
+    with pytest.raises(ConflictError, match="lost to other writers 3 times"):
+        lake.run(ConflictSpec(max_commit_retries=2))
+    assert len(lake.work.intents) == 3
+
+
+def test_no_further_try_begins_when_the_time_is_over(lake: Lake) -> None:
+    lake.work.before = [failing(ConcurrentAppendException("files were added")) for _ in range(3)]
+    with pytest.raises(ConflictError, match="lost to other writers 1 times"):
+        lake.run(ConflictSpec(retry_for=timedelta(0)))
+    assert len(lake.work.intents) == 1
 
 
 def test_a_torn_log_stops_the_run_before_anything_is_planned(lake: Lake) -> None:

@@ -12,7 +12,7 @@ import delta.exceptions.captured
 import pytest
 
 from include.settings import Settings
-from spark_jobs.delta_io.conflicts import SAME_PLAN, Conflict, conflict_of
+from spark_jobs.delta_io.conflicts import Conflict, conflict_of
 
 WAYS = [delta.exceptions.base, delta.exceptions.captured, delta.connect.exceptions]
 """Where the classes come from: plain, through Py4J, over Spark Connect."""
@@ -94,8 +94,3 @@ def test_a_bare_java_error_is_told_by_the_condition_of_its_message(condition: st
 )
 def test_words_that_merely_occur_in_a_message_are_no_conflict(error: BaseException) -> None:
     assert conflict_of(error) is None
-
-
-def test_after_which_conflicts_the_same_plan_still_holds() -> None:
-    plan_again = {Conflict.CONCURRENT_TRANSACTION, Conflict.METADATA_CHANGED, Conflict.PROTOCOL_CHANGED}
-    assert set(Conflict) - SAME_PLAN == plan_again

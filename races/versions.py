@@ -1,11 +1,13 @@
-"""Several processes commit the same versions of one log through a log store; who was told that it won?"""
+"""Several processes commit the same versions of one log through a log store: who was told that it won, and how fast?"""
 
 from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from embedded.jars import spark_home
 from include.settings import Settings
@@ -13,7 +15,7 @@ from include.settings import Settings
 WRITERS = ("ann", "bob", "eve")
 HARD_LINK = "io.millrace.logstore.HardLinkLogStore"
 CONDITIONAL_PUT = "io.millrace.logstore.ConditionalPutLogStore"
-_THREE_MINUTES = 180
+_TEN_MINUTES = 600
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,49 @@ class Classpath:
         return os.pathsep.join([str(self.classes), f"{jars}/*", f"{spark_home()}/jars/*"])
 
     def compile(self) -> None:
-        """Compile the Java files beside this one."""
-        sources = [str(path) for path in Path(__file__).parent.glob("*.java")]
+        """Compile the Java files of the races."""
+        sources = [str(path) for path in (Path(__file__).parent / "java").glob("*.java")]
         command = ["javac", "--release", "17", "-d", str(self.classes), "-cp", str(self), *sources]
-        subprocess.run(command, check=True, timeout=_THREE_MINUTES)
+        subprocess.run(command, check=True, timeout=_TEN_MINUTES)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a writer was told of one version.
+
+    Attributes:
+        won: whether it has committed it.
+        took_ms: milliseconds until it knew.
+    """
+
+    won: bool
+    took_ms: float
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the writers of a race were told, and when.
+
+    Attributes:
+        of: writer -> version -> answer.
+    """
+
+    of: dict[str, dict[int, Answer]]
+
+    @property
+    def winners(self) -> dict[int, list[str]]:
+        """version -> the writers that were told that they had won it; one, if all is well."""
+        versions = sorted(next(iter(self.of.values())))
+        return {version: [name for name, told in self.of.items() if told[version].won] for version in versions}
+
+    def lost(self, contents: Mapping[int, str]) -> int:
+        """How many commits were acknowledged and are not in the log, which has these contents."""
+        return sum(writer != contents.get(version) for version, told in self.winners.items() for writer in told)
+
+    @property
+    def median_ms(self) -> float:
+        """Milliseconds of a commit that won."""
+        return median(answer.took_ms for told in self.of.values() for answer in told.values() if answer.won)
 
 
 @dataclass(frozen=True)
@@ -57,19 +98,19 @@ class Race:
     settings: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
 
-    def run(self, barrier: Path, writers: tuple[str, ...] = WRITERS) -> dict[int, list[str]]:
-        """Per version, the writers that were told that they had won it."""
+    def run(self, barrier: Path, writers: Sequence[str] = WRITERS) -> Answers:
+        """What the writers were told."""
         barrier.write_bytes(bytes(4))
         processes = [self.start(writer, barrier, len(writers)) for writer in writers]
         try:
-            told = [process.communicate(timeout=_THREE_MINUTES)[0] for process in processes]
+            told = [process.communicate(timeout=_TEN_MINUTES)[0] for process in processes]
         finally:
             for process in processes:
                 process.kill()
         failed = [process.args for process in processes if process.returncode != 0]
         if failed:
             raise RuntimeError(f"writers failed, see standard error: {failed}")
-        return _winners(dict(zip(writers, told, strict=True)), self.versions)
+        return Answers({writer: _answers(lines) for writer, lines in zip(writers, told, strict=True)})
 
     def start(self, writer: str, barrier: Path, writers: int) -> subprocess.Popen[str]:
         """One writer, which waits at the barrier for as many as `writers` in all."""
@@ -78,11 +119,6 @@ class Race:
         command += ["LogStoreRace", self.store, self.log, writer, str(self.versions), *self.settings]
         environment = {**os.environ, **dict(self.environment)}
         return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-
-
-def lost(winners: dict[int, list[str]], contents: dict[int, str]) -> int:
-    """How many commits were acknowledged and are not in the log."""
-    return sum(writer != contents[version] for version, told in winners.items() for writer in told)
 
 
 def commit_name(version: int) -> str:
@@ -99,8 +135,6 @@ def local_contents(log: Path, versions: int) -> dict[int, str]:
     return {version: (log / commit_name(version)).read_text().strip() for version in range(versions)}
 
 
-def _winners(told: dict[str, str], versions: int) -> dict[int, list[str]]:
-    outcomes = {writer: dict(line.split() for line in lines.splitlines()) for writer, lines in told.items()}
-    return {
-        version: [writer for writer in told if outcomes[writer][str(version)] == "won"] for version in range(versions)
-    }
+def _answers(lines: str) -> dict[int, Answer]:
+    split = (line.split() for line in lines.splitlines())
+    return {int(version): Answer(outcome == "won", int(nanos) / 1e6) for version, outcome, nanos in split}

@@ -1,4 +1,4 @@
-"""moto's S3 server, with one request at a time: `python -m tests.support.s3_server PORT`.
+"""moto's S3 server, with one request at a time: `python -m embedded.moto_server PORT`.
 
 S3 decides each conditional put as one step. moto looks for the object and stores it in two, so its own threaded server
 lets two of several writers win a key on a busy machine (7 of 150 keys with boto3 alone, threads switched often).

@@ -8,7 +8,8 @@ import org.apache.hadoop.fs.Path;
 
 /**
  * One writer of a race: commits its name as version 0, 1, 2, ... through a log store, at the same instant as the other
- * writers, each a process of its own. It prints a line for each version: the version and {@code won} or {@code lost}.
+ * writers, each a process of its own. It prints a line for each version: the version, {@code won} or {@code lost}, and
+ * how many nanoseconds the write took from that instant on.
  *
  * <p>The instant is inside the write: the line is handed out when all writers ask for it. So a store that looks whether
  * the version is free has looked, in every process, before any of them finishes.
@@ -17,6 +18,8 @@ import org.apache.hadoop.fs.Path;
  * settings as {@code key=value}. The system properties of {@link Barrier}.
  */
 public final class LogStoreRace {
+    private static long since;
+
     private LogStoreRace() {}
 
     public static void main(String[] arguments) throws Exception {
@@ -29,7 +32,8 @@ public final class LogStoreRace {
         LogStore store = (LogStore) type.getConstructor(Configuration.class).newInstance(conf);
         for (int version = 0; version < Integer.parseInt(arguments[3]); version++) {
             Path commit = new Path(arguments[1], String.format("%020d.json", version));
-            System.out.println(version + " " + outcome(store, commit, arguments[2], conf));
+            String outcome = outcome(store, commit, arguments[2], conf);
+            System.out.println(version + " " + outcome + " " + (System.nanoTime() - since));
         }
     }
 
@@ -43,6 +47,11 @@ public final class LogStoreRace {
     }
 
     private static Iterator<String> atTheInstant(String line) {
-        return List.of(line).stream().peek(any -> Barrier.await()).iterator();
+        return List.of(line).stream().peek(any -> start()).iterator();
+    }
+
+    private static void start() {
+        Barrier.await();
+        since = System.nanoTime();
     }
 }

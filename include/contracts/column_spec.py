@@ -1,0 +1,24 @@
+"""One column of a table."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from include.contracts.spec_part import SpecPart
+from include.contracts.spec_values import ColumnType
+
+
+class ColumnSpec(SpecPart):
+    """One column.
+
+    Attributes:
+        type: the Spark SQL type that the column is stored with.
+        nullable: false makes a row without a value a refused row (reason `<column> is null`).
+        description: what it means, with its unit.
+        expression: Spark SQL over the source's columns (`from` in YAML); the column of the same name when left out.
+    """
+
+    type: ColumnType = "string"
+    nullable: bool = True
+    description: str = ""
+    expression: str | None = Field(default=None, alias="from")

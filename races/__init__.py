@@ -1,0 +1,1 @@
+"""Writers race for one table: does a commit get lost that was acknowledged?"""

@@ -1,0 +1,179 @@
+"""What Delta raises when a commit comes between a write's reading and its own commit, and that each write ends right.
+
+Every pair runs for real: a MERGE, an append, a `replaceWhere`, an overwrite of Spark, and somebody else's commit by
+delta-rs while it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from include.contracts.contention import LostRace
+from include.contracts.job_report import RowFates
+from include.control.batch import BatchSources, Intent, Stream, StreamPosition, Winner
+from include.control.conservation import table_rows
+from include.control.ledger import Ledger
+from include.control.resolution import table_id
+from include.paths import LakehousePaths
+from spark_jobs.delta_io.batches import BatchPlan, BatchRequest, BatchResult, BatchWriter, Closing
+from spark_jobs.delta_io.conflicts import Conflict
+from spark_jobs.delta_io.row_writes import append, replace_where
+from spark_jobs.runtime.session import own_session
+from tests.support.delta_tables import day, intent_of
+from tests.support.rivals import (
+    MADE,
+    RIVAL_RUN,
+    Rival,
+    appends_another,
+    appends_the_same,
+    deletes,
+    deletes_another,
+    once,
+    puts_files_together,
+    raises_the_epoch,
+    raises_the_protocol,
+    ship_by_value,
+    takes_the_number,
+)
+
+TABLE = "silver.orders"
+STREAM = Stream(TABLE)
+Rows = list[tuple[int, int]]
+Write = Callable[[SparkSession, Path], Any]
+START: Rows = [(1, 1), (2, 2)]
+
+ship_by_value()
+
+
+def appended(session: SparkSession, table: Path) -> None:
+    append(session.sql("SELECT read_slowly(4) AS n, 4 AS amount"), table)
+
+
+def merged(session: SparkSession, table: Path) -> None:
+    session.sql(
+        f"MERGE INTO delta.`{table}` AS t USING (SELECT read_slowly(1) AS n, 10 AS amount) AS s ON t.n = s.n "
+        "WHEN MATCHED THEN UPDATE SET amount = s.amount WHEN NOT MATCHED THEN INSERT *"
+    ).collect()
+
+
+def replaced(session: SparkSession, table: Path) -> None:
+    replace_where(session.sql("SELECT read_slowly(1) AS n, 10 AS amount"), table, "n = 1")
+
+
+def overwritten(session: SparkSession, table: Path) -> None:
+    replace_where(session.sql("SELECT read_slowly(1) AS n, 10 AS amount"), table, "true")
+
+
+class Overtaken:
+    """A batch of one such write."""
+
+    def __init__(self, table: Path, write: Write, rival: Rival) -> None:
+        self.table = table
+        self._write = write
+        self._rival = rival
+        self.tries = 0
+
+    def plan(self, position: StreamPosition) -> BatchPlan:
+        return BatchPlan(BatchSources(files=1))
+
+    def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
+        self.tries += 1
+        session.udf.register("read_slowly", once(self._rival, str(self.table)), "int")
+        self._write(session, self.table)
+
+    def close(self, winner: Winner) -> Closing:
+        grown = table_rows(self.table, winner.version) - table_rows(self.table, winner.version - 1)
+        return Closing(RowFates(inserted=max(grown, 0), deleted=max(-grown, 0)))
+
+
+class Orders:
+    """A table of two orders in two files, and a batch into it that somebody overtakes."""
+
+    def __init__(self, spark: SparkSession, root: Path) -> None:
+        self.spark = spark
+        self.paths = LakehousePaths(root)
+        self.path = self.paths.table(TABLE)
+        spark.sql(f"CREATE TABLE delta.`{self.path}` (n INT, amount INT) USING delta")
+        for n, amount in START:
+            spark.sql(f"INSERT INTO delta.`{self.path}` VALUES ({n}, {amount})")
+
+    def run(self, write: Write, rival: Rival) -> tuple[BatchResult, int]:
+        """How the batch ended, and how often it was written."""
+        work = Overtaken(self.path, write, rival)
+        request = BatchRequest(self.path, STREAM, day(), "scheduled__2013-01-01", "5bec")
+        return BatchWriter(request, work, Ledger(self.paths), own_session).run_unleased(), work.tries
+
+    def rows(self) -> Rows:
+        return sorted((row.n, row.amount) for row in self.spark.read.format("delta").load(str(self.path)).collect())
+
+
+@pytest.fixture
+def orders(spark: SparkSession, lake: Path) -> Orders:
+    return Orders(spark, lake)
+
+
+APPEND, DELETE_READ = Conflict.CONCURRENT_APPEND, Conflict.CONCURRENT_DELETE_READ
+METADATA, PROTOCOL = Conflict.METADATA_CHANGED, Conflict.PROTOCOL_CHANGED
+
+
+SHOWN_IN_EVERY_RUN = [
+    (appended, raises_the_epoch, METADATA, [(1, 1), (2, 2), (4, 4)]),
+    (merged, appends_another, APPEND, [(1, 10), (2, 2), (3, 3)]),
+    (merged, deletes, DELETE_READ, [(1, 10), (2, 2)]),
+    (merged, puts_files_together, APPEND, [(1, 10), (2, 2)]),
+    (merged, raises_the_epoch, METADATA, [(1, 10), (2, 2)]),
+    (merged, raises_the_protocol, PROTOCOL, [(1, 10), (2, 2)]),
+    (replaced, appends_the_same, APPEND, [(1, 10), (2, 2)]),
+]
+THE_OTHERS = [
+    (appended, appends_the_same, None, [(1, 1), (1, 5), (2, 2), (4, 4)]),
+    (appended, deletes, None, [(2, 2), (4, 4)]),
+    (appended, puts_files_together, None, [(1, 1), (2, 2), (4, 4)]),
+    (appended, raises_the_protocol, PROTOCOL, [(1, 1), (2, 2), (4, 4)]),
+    (merged, deletes_another, DELETE_READ, [(1, 10)]),
+    (replaced, appends_another, APPEND, [(1, 10), (2, 2), (3, 3)]),
+    (replaced, deletes, DELETE_READ, [(1, 10), (2, 2)]),
+    (replaced, puts_files_together, APPEND, [(1, 10), (2, 2)]),
+    (replaced, raises_the_epoch, METADATA, [(1, 10), (2, 2)]),
+    (overwritten, appends_another, APPEND, [(1, 10)]),
+    (overwritten, deletes, DELETE_READ, [(1, 10)]),
+    (overwritten, puts_files_together, APPEND, [(1, 10)]),
+    (overwritten, raises_the_protocol, PROTOCOL, [(1, 10)]),
+]
+
+
+@pytest.mark.parametrize(
+    ("write", "rival", "conflict", "rows"),
+    [*SHOWN_IN_EVERY_RUN, *(pytest.param(*case, marks=pytest.mark.faults) for case in THE_OTHERS)],
+)
+def test_a_batch_that_is_overtaken_ends_in_the_right_rows(
+    orders: Orders, write: Write, rival: Rival, conflict: Conflict | None, rows: Rows
+) -> None:
+    result, tries = orders.run(write, rival)
+
+    commits = orders.spark.sql(f"DESCRIBE HISTORY delta.`{orders.path}`").collect()
+    [winner] = [commit for commit in commits if RIVAL_RUN in (commit.userMetadata or "")]
+    assert winner.version == MADE + 1, "the other one was first"
+    assert [race.conflict for race in result.lost] == ([conflict.value] if conflict else [])
+    assert (result.committed, tries) == (True, 2 if conflict else 1)
+    assert {(race.run_id, race.version) for race in result.lost} <= {(RIVAL_RUN, MADE + 1)}
+    assert orders.rows() == rows
+
+
+@pytest.mark.parametrize(
+    "write", [merged, *(pytest.param(write, marks=pytest.mark.faults) for write in (appended, replaced, overwritten))]
+)
+def test_whose_number_was_taken_plans_again(orders: Orders, write: Write) -> None:
+    rival = intent_of(table_id(orders.path), stream=STREAM)
+    result, tries = orders.run(write, takes_the_number(rival.app_id, rival.user_metadata()))
+
+    lost = LostRace(conflict="ConcurrentTransactionException", operation="WRITE", run_id="run-1", version=MADE + 1)
+    assert result.lost == [lost]
+    assert (result.attempts, tries) == (2, 2)
+    assert result.winner is not None
+    assert result.winner.batch_seq == 2
