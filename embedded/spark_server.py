@@ -65,7 +65,7 @@ class SparkServer:
 
     def argv(self) -> list[str]:
         """The command line. The token is not on it."""
-        # It lives for days: the second compiler costs it 40 CPU-seconds once, and halves what large merges take.
+        # It lives for days: the second compiler costs it 40 CPU-seconds once, and pays with large merges.
         conf = launch_conf(self.jars, self.master, lasting=True)
         conf = {
             **conf,

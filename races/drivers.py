@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from embedded.jars import submit_environment
+from embedded.jars import spark_home, submit_environment
 from include.settings import Settings
 from include.spark_conf import LOG_STORES, launch_conf
 from races import delta_rs_writer, driver
@@ -94,7 +94,7 @@ def _spark(place: Place, crowd: Crowd, table: str, note: Path) -> list[str]:
     if crowd.stock:
         conf = {key: value for key, value in conf.items() if key not in LOG_STORES}
     pairs = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
-    spark_submit = ["spark-submit", "--master", "local[2]", "--driver-memory", "1g", *pairs]
+    spark_submit = [str(spark_home() / "bin" / "spark-submit"), "--master", "local[2]", "--driver-memory", "1g", *pairs]
     return [*spark_submit, driver.__file__, table, str(crowd.threads), str(crowd.seconds), str(note)]
 
 
