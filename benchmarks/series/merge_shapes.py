@@ -22,6 +22,12 @@ FILES = 40
 TARGET, TARGET_MEAN = 1.1, 0.8
 """The largest ratio of CPU-seconds that is good for one shape, and for the geometric mean of all."""
 
+N_ALIKE = "N into Millrace's table"
+"""The plain MERGE into a table that is Millrace's: its thirteen columns, its change feed, its statistics."""
+
+_LAKE_OF = {MILLRACE: MILLRACE, N: N, N_ALIKE: MILLRACE}
+"""Side -> whose table it merges into."""
+
 _WARM_UP = "warm-up"
 
 
@@ -42,11 +48,11 @@ def _shapes(bench: Bench, rows: int) -> list[Result]:
     change_sets = {shape.name: shape.change_set(files, rows) for shape in SHAPES}
     ready = lakes.with_batches(f"{FILES} files", equal, change_sets)
     places = {
-        shape: {side: Place(lakes.folder / "round" / shape / side, place.landing) for side, place in sides.items()}
+        shape: {side: Place(lakes.folder / "round" / shape / side, sides[MILLRACE].landing) for side in _LAKE_OF}
         for shape, sides in ready.items()
     }
-    costs: dict[str, dict[str, list[Cost]]] = {shape: {MILLRACE: [], N: []} for shape in ready}
-    sessions = {side: _session(lakes, side, ready, places, costs) for side in (MILLRACE, N)}
+    costs: dict[str, dict[str, list[Cost]]] = {shape: {side: [] for side in _LAKE_OF} for shape in ready}
+    sessions = {side: _session(lakes, side, ready, places, costs) for side in _LAKE_OF}
     whole = interleaved(sessions, bench.rounds, bench.ended, uncounted=0)
     before = {side: files_and_bytes(place.table(SILVER)) for side, place in equal.items()}
     results = [_result(shape, costs[shape], places[shape]) for shape in ready]
@@ -62,12 +68,12 @@ def _session(
 ) -> Callable[[int], Cost]:
     """All shapes in one session, each on a fresh copy; the first one runs once more before, and does not count."""
     first = next(iter(ready))
-    warm_up = Place(lakes.folder / "round" / _WARM_UP / side, ready[first][side].landing)
+    warm_up = Place(lakes.folder / "round" / _WARM_UP / side, places[first][side].landing)
     runs = {_WARM_UP: warm_up, **{shape: places[shape][side] for shape in ready}}
 
     def run(number: int) -> Cost:
         for name, place in runs.items():
-            linked_copy(ready[first if name == _WARM_UP else name][side].lake, place.lake)
+            linked_copy(ready[first if name == _WARM_UP else name][_LAKE_OF[side]].lake, place.lake)
         found = _run(lakes, side, runs)
         found.pop(_WARM_UP)
         for shape, cost in found.items():
@@ -85,27 +91,31 @@ def _run(lakes: OrderLakes, side: str, runs: Mapping[str, Place]) -> dict[str, C
     merges: list[dict[str, object]] = [
         {"name": name, "lake": str(place.lake), "clauses": clauses[name]} for name, place in runs.items()
     ]
-    return lakes.in_a_plain_session("plain", merges)
+    return lakes.in_a_plain_session(f"plain {side}", merges)
 
 
 def _result(shape: str, costs: Mapping[str, list[Cost]], places: Sides) -> Result:
     sides = {side: Side(tuple(found)) for side, found in costs.items()}
     facts = {
         "rows after": require_same_digest(tuple(COLUMNS), relations(places)),
+        f"CPU ratio to {N_ALIKE}": f"{cpu_ratio(sides[MILLRACE], sides[N_ALIKE]).median:.2f}, target {TARGET}",
         "commit": {side: newest_commit(place.table(SILVER)) for side, place in places.items()},
     }
     return Result(shape, MILLRACE, N, sides, TARGET, facts)
 
 
 def _all_shapes(rows: int, whole: dict[str, Side], results: list[Result], before: dict[str, str]) -> Result:
-    pairs = {result.measured: (result.sides[MILLRACE], result.sides[N]) for result in results}
+    facts = {"files of the target": before, **_against(N, results), **_against(N_ALIKE, results)}
+    return Result(f"all {len(results)} shapes on {rows:,} orders", MILLRACE, N, whole, None, facts)
+
+
+def _against(peer: str, results: list[Result]) -> dict[str, str]:
+    pairs = {result.measured: (result.sides[MILLRACE], result.sides[peer]) for result in results}
     cpu = {shape: cpu_ratio(*pair).median for shape, pair in pairs.items()}
     wall = geometric_mean([wall_ratio(*pair).median for pair in pairs.values()])
-    worst = max(cpu, key=lambda shape: cpu[shape])
-    facts = {
-        "files of the target": before,
-        "geometric mean of the CPU ratios": f"{geometric_mean(list(cpu.values())):.2f}, target {TARGET_MEAN}",
-        "geometric mean of the wall ratios": f"{wall:.2f}",
-        "worst shape": f"{worst}: {cpu[worst]:.2f}, target {TARGET}",
+    mean, worst = geometric_mean(list(cpu.values())), max(cpu, key=lambda shape: cpu[shape])
+    return {
+        f"geometric mean of the CPU ratios to {peer}": f"{mean:.2f}, target {TARGET_MEAN}",
+        f"geometric mean of the wall ratios to {peer}": f"{wall:.2f}",
+        f"worst shape against {peer}": f"{worst}: {cpu[worst]:.2f}, target {TARGET}",
     }
-    return Result(f"all {len(results)} shapes on {rows:,} orders", MILLRACE, N, whole, None, facts)

@@ -34,6 +34,8 @@ _STATED_ELSEWHERE = {
 }
 
 _COUNTED_COLUMNS = "delta.dataSkippingNumIndexedCols"
+_NAMED_COLUMNS = {"bronze": "a,b,_interval_start", "silver": "a,b,_batch_seq"}
+"""Layer whose tables name their columns with statistics -> an example."""
 
 
 def check_properties(document: Document) -> Iterator[Finding]:
@@ -45,9 +47,9 @@ def check_properties(document: Document) -> Iterator[Finding]:
             yield Finding(path, f"this raises the table's reader version: {_READERS}", value, "leave it out")
         elif name in _STATED_ELSEWHERE:
             yield Finding(path, "this is not set as a property", value, _STATED_ELSEWHERE[name])
-        elif name == _COUNTED_COLUMNS and str(document.get("table")).startswith("bronze."):
-            fix = "name the columns: delta.dataSkippingStatsColumns: a,b,_interval_start"
-            yield Finding(path, "a bronze table has statistics of the columns that are named", value, fix)
+        elif name == _COUNTED_COLUMNS and (example := _NAMED_COLUMNS.get(str(document.get("table")).split(".")[0])):
+            fix = f"name the columns: delta.dataSkippingStatsColumns: {example}"
+            yield Finding(path, "this table has statistics of the columns that are named", value, fix)
         elif not str(name).startswith("delta."):
             yield Finding(path, "not a Delta table property: their names start with 'delta.'", value, "leave it out")
 

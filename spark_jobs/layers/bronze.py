@@ -18,6 +18,7 @@ from spark_jobs.delta_io.batches import BatchPlan, Closing
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.quarantine import QuarantineWrite, quarantine_rows
 from spark_jobs.delta_io.row_writes import append, one_of, replace_where, replaced_rows
+from spark_jobs.delta_io.statistics import statistics_of
 from spark_jobs.delta_io.tables import TableShape, ensure_table, shape_properties
 from spark_jobs.layers.bronze_records import BronzeRecords
 from spark_jobs.layers.column_drift import ColumnDrift
@@ -41,23 +42,19 @@ from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
 
 INTERVAL_START = "_interval_start"
 
-_WITHOUT_STATISTICS = ("binary", "boolean", "array", "map", "struct")
-"""Types of which Delta knows no least and greatest value; naming such a column is an error of its own."""
-
 
 def bronze_shape(spec: BronzeSpec, origin: Mapping[str, str]) -> TableShape:
     """The bronze table of a spec: its columns, what did not fit them, and where each row came from."""
     declared = {name: column.type for name, column in spec.columns.items()}
     own = {RESCUED: "string", **origin, INTERVAL_START: "timestamp", "_ingested_at": "timestamp"}
     columns = {**declared, **own, **STAMP_COLUMNS}
-    looked_up = [name for name in (*origin, INTERVAL_START, *spec.zorder_by) if name not in spec.partitioned_by]
-    skippable = [name for name in looked_up if not columns[name].startswith(_WITHOUT_STATISTICS)]
+    # Those of every column are a fifth of a large load, and nobody looks for received values in bronze.
+    statistics = statistics_of((*origin, INTERVAL_START, *spec.zorder_by), columns, spec.partitioned_by)
     return TableShape(
         columns=columns,
         comments={name: column.description for name, column in spec.columns.items()},
         partitioned_by=spec.partitioned_by,
-        # Statistics of every column are a fifth of a large load, and nobody looks for received values in bronze.
-        properties={"delta.dataSkippingStatsColumns": ",".join(skippable), **shape_properties(spec)},
+        properties={**statistics, **shape_properties(spec)},
         comment=spec.description,
     )
 

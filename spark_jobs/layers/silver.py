@@ -36,7 +36,7 @@ from spark_jobs.transforms.judgement import accepted, reasons
 from spark_jobs.transforms.received import RECEIVED, with_row_id
 from spark_jobs.transforms.retraction import tombstone_changes
 from spark_jobs.transforms.silver import start_type
-from spark_jobs.transforms.stamps import with_stamp
+from spark_jobs.transforms.stamps import with_stamp, written_by
 from spark_jobs.transforms.timeline import START_AT
 
 
@@ -188,7 +188,7 @@ class SilverMerge:
         keys = {key: self.spec.columns[key].type for key in self.spec.keys}
         with self._context.open_session({}) as session:
             rows = read_version(session, self._path, winner.version)
-            touched = rows.where(F.col("_batch_token") == winner.token).select(*keys).distinct()
+            touched = rows.where(written_by(winner.intent)).select(*keys).distinct()
             bounds = one_row(touched.agg(*C.key_bounds(keys, F.lit(True))))
             of_touched = rows.where(C.within(keys, bounds)).join(touched, list(keys), "left_semi")
             broken = broken_keys(of_touched, list(keys)).limit(5).collect()

@@ -8,9 +8,10 @@ from include.contracts.table_spec import SilverSpec
 from include.control.batch import Intent
 from include.control.delta_log import commits_still_known, latest_version
 from spark_jobs.delta_io.secondary import SecondaryTable
+from spark_jobs.delta_io.statistics import statistics_of
 from spark_jobs.delta_io.tables import TableShape, committed_txn, shape_properties
 from spark_jobs.transforms.silver import sequence_type, start_type
-from spark_jobs.transforms.stamps import STAMP_COLUMNS
+from spark_jobs.transforms.stamps import BATCH_SEQ, STAMP_COLUMNS
 from spark_jobs.transforms.timeline import END_AT, START_AT
 
 
@@ -18,11 +19,15 @@ def silver_shape(spec: SilverSpec) -> TableShape:
     """The silver table of a spec: its columns, the winning sequence of each row, and the batch that wrote it."""
     stored = {name: spec.columns[name].type for name in spec.stored_columns}
     history = dict.fromkeys((START_AT, END_AT), start_type(spec)) if spec.keeps_history else {}
+    columns = {**stored, **history, **_order_columns(spec), "_content_hash": "bigint", **STAMP_COLUMNS}
+    # Nobody looks for a hash or a token, and every copied row would pay for theirs.
+    looked_up = (*spec.keys, *history, BATCH_SEQ, *spec.zorder_by, *stored)
+    statistics = statistics_of(looked_up, columns, spec.partitioned_by)
     return TableShape(
-        columns={**stored, **history, **_order_columns(spec), "_content_hash": "bigint", **STAMP_COLUMNS},
+        columns=columns,
         comments={name: spec.columns[name].description for name in stored},
         partitioned_by=spec.partitioned_by,
-        properties=shape_properties(spec),
+        properties={**statistics, **shape_properties(spec)},
         comment=spec.description,
     )
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from include.control.batch import Intent
 
-STAMP_COLUMNS = {"_stream": "string", "_batch_seq": "bigint", "_batch_token": "string"}
+BATCH_SEQ, BATCH_TOKEN = "_batch_seq", "_batch_token"
+
+STAMP_COLUMNS = {"_stream": "string", BATCH_SEQ: "bigint", BATCH_TOKEN: "string"}
 
 
 def with_stamp(df: DataFrame, intent: Intent) -> DataFrame:
@@ -15,7 +17,12 @@ def with_stamp(df: DataFrame, intent: Intent) -> DataFrame:
     return df.withColumns(
         {
             "_stream": F.lit(intent.stream),
-            "_batch_seq": F.lit(intent.batch_seq).cast("bigint"),
-            "_batch_token": F.lit(intent.token),
+            BATCH_SEQ: F.lit(intent.batch_seq).cast("bigint"),
+            BATCH_TOKEN: F.lit(intent.token),
         }
     )
+
+
+def written_by(intent: Intent) -> Column:
+    """True for the rows of one batch. Its number is asked for as well, since files can be skipped by it."""
+    return (F.col(BATCH_SEQ) == intent.batch_seq) & (F.col(BATCH_TOKEN) == intent.token)

@@ -217,15 +217,18 @@ def test_the_properties_of_a_table_follow_its_spec(lakehouse: Lakehouse) -> None
     lakehouse.deliver(1, "a.json", DAYS[1])
     lakehouse.run_all(1, BRONZE, SILVER)
     assert properties()["delta.deletedFileRetentionDuration"] == "interval 30 days"
+    # Of what rows are looked for by, no hash and no token among them.
+    assert properties()["delta.dataSkippingStatsColumns"].split(",")[:2] == ["order_id", "_batch_seq"]
+    assert not {"_source_hash", "_batch_token"} & set(properties()["delta.dataSkippingStatsColumns"].split(","))
     maintenance = {"vacuum": {"retain": "45 days"}, "change_data_feed": False}
-    lakehouse.specs(silver_document(maintenance=maintenance, delta={"delta.dataSkippingNumIndexedCols": "8"}))
+    lakehouse.specs(silver_document(maintenance=maintenance, delta={"delta.dataSkippingStatsColumns": "order_id"}))
     lakehouse.deliver(2, "a.json", DAYS[2])
     lakehouse.run_all(2, BRONZE, SILVER)
     stated = properties()
     assert stated["delta.deletedFileRetentionDuration"] == "interval 45 days"
     assert stated["delta.logRetentionDuration"] == "interval 45 days", "Delta wants it as long at least"
     assert stated["delta.enableChangeDataFeed"] == "false"
-    assert stated["delta.dataSkippingNumIndexedCols"] == "8"
+    assert stated["delta.dataSkippingStatsColumns"] == "order_id"
     assert lakehouse.run(GOLD, 2).outcome == Outcome.COMMITTED
     assert lakehouse.rows(GOLD, "day", "orders", "revenue") == gold_from_scratch(lakehouse)
 

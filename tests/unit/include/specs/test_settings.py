@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -167,12 +168,16 @@ class TestKeysAndValues:
         write_specs(tmp_path, bronze_document(), silver_document(delta=delta))
         assert problems_of(tmp_path) == ()
 
-    def test_a_bronze_table_names_the_columns_with_statistics(self, tmp_path: Path) -> None:
-        write_specs(tmp_path, bronze_document(delta={"delta.dataSkippingNumIndexedCols": "8"}))
+    @pytest.mark.parametrize("document", [bronze_document, silver_document])
+    def test_a_bronze_or_silver_table_names_the_columns_with_statistics(
+        self, tmp_path: Path, document: Callable[..., dict[str, Any]]
+    ) -> None:
+        others = [] if document is bronze_document else [bronze_document()]
+        write_specs(tmp_path, *others, document(delta={"delta.dataSkippingNumIndexedCols": "8"}))
         problem = the_problem(tmp_path)
         assert (problem.key, problem.value) == ("delta['delta.dataSkippingNumIndexedCols']", "8")
         assert problem.fix.startswith("name the columns: delta.dataSkippingStatsColumns")
-        write_specs(tmp_path, bronze_document(delta={"delta.dataSkippingStatsColumns": "order_id"}))
+        write_specs(tmp_path, *others, document(delta={"delta.dataSkippingStatsColumns": "order_id"}))
         assert problems_of(tmp_path) == ()
 
     @pytest.mark.parametrize(
