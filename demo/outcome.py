@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import duckdb
 from rich.table import Table
@@ -13,6 +12,7 @@ from demo.backfill import DayOfBackfill
 from demo.oracle import DEFINITIONS, Oracle, check_against_source
 from demo.reading import at_version, delta_reader
 from include.cli_facts import TableFacts, table_facts
+from include.contracts.lake_path import LakePath
 from include.paths import LakehousePaths
 
 
@@ -33,7 +33,9 @@ class TableOutcome:
     wrong: str
 
 
-def outcomes(root: Path, oracle: Oracle, days: Sequence[DayOfBackfill], tables: Iterable[str]) -> list[TableOutcome]:
+def outcomes(
+    root: LakePath, oracle: Oracle, days: Sequence[DayOfBackfill], tables: Iterable[str]
+) -> list[TableOutcome]:
     """Read the certified version of each table with DuckDB, and compare it with what it must hold."""
     with delta_reader() as reader:
         return [_outcome(table, oracle.count(table), root, oracle, reader, days) for table in tables]
@@ -57,7 +59,7 @@ def outcome_table(found: Iterable[TableOutcome]) -> Table:
 def _outcome(
     table: str,
     expected_rows: int,
-    root: Path,
+    root: LakePath,
     oracle: Oracle,
     reader: duckdb.DuckDBPyConnection,
     days: Sequence[DayOfBackfill],
@@ -77,7 +79,7 @@ def _wrong_facts(facts: TableFacts, expected_rows: int) -> str:
     return f"{facts.quarantined:,} rows quarantined, of 0 that are wrong" if facts.quarantined else ""
 
 
-def _wrong_rows(facts: TableFacts, root: Path, oracle: Oracle, reader: duckdb.DuckDBPyConnection) -> str:
+def _wrong_rows(facts: TableFacts, root: LakePath, oracle: Oracle, reader: duckdb.DuckDBPyConnection) -> str:
     if facts.table not in DEFINITIONS or facts.certified_version is None:
         return ""
     relation = at_version(LakehousePaths(root).table(facts.table), facts.certified_version)

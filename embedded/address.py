@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from pydantic import BaseModel, ConfigDict
 
 from embedded.home import Home, free_port
+from include.contracts.lake_root import LakeRoot
 from include.contracts.landing_root import LandingRoot
 from include.settings import Settings
 
@@ -29,7 +28,7 @@ class Address(BaseModel):
     worker_logs: int
     trigger_logs: int
     spark: int
-    root: Path
+    root: LakeRoot
     landing: LandingRoot
 
     @property

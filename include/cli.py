@@ -22,8 +22,8 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     help="Check table specs, plan and run intervals, and look at the tables.",
-    epilog="Where things lie is set by LAKEHOUSE_ROOT, LAKEHOUSE_LANDING, LAKEHOUSE_TABLES and LAKEHOUSE_JARS, "
-    "Kafka clusters by LAKEHOUSE_KAFKA. "
+    epilog="Where things lie is set by LAKEHOUSE_ROOT, LAKEHOUSE_RUNS, LAKEHOUSE_LANDING, LAKEHOUSE_TABLES and "
+    "LAKEHOUSE_JARS, Kafka clusters by LAKEHOUSE_KAFKA. "
     "Exit codes: 0 fine, 1 failed, 2 wrong usage, 10 bad spec, 11 bad input, 12 not ready, 13 conflict, "
     "14 gate failed, 15 no Spark, 16 disk full.",
 )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
+from include.contracts.lake_path import LakePath
 from include.contracts.row_status import PENDING
 from include.control.gates import Gates, Override
 from include.control.quarantined import count_by_status
+from include.control.stored_tables import is_table, open_table
 from include.paths import LakehousePaths
 
 
@@ -38,12 +39,12 @@ class TableFacts:
     override: Override | None = None
 
 
-def table_facts(table: str, root: Path) -> TableFacts:
+def table_facts(table: str, root: LakePath) -> TableFacts:
     """Look at one table of the lakehouse under `root`."""
     paths = LakehousePaths(root)
-    if not DeltaTable.is_deltatable(str(paths.table(table))):
+    if not is_table(paths.table(table)):
         return TableFacts(table)
-    delta = DeltaTable(str(paths.table(table)))
+    delta = open_table(paths.table(table))
     rows, size = _rows_and_bytes(delta)
     standing, gates = count_by_status(table, paths), Gates(paths)
     overridden = gates.override_in_force(table)

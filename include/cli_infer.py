@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from include.cli_selection import below_landing
-from include.contracts.landing_root import S3
+from include.contracts.lake_path import S3
 from include.contracts.spec_values import NAME
 from include.control.landing import landing_of
 from include.errors import SpecError

@@ -92,7 +92,7 @@ def ask(table: str, request: QuarantineRequest, settings: Settings, job: Job, *,
         SparkUnavailableError: there is no Spark to start.
     """
     run_id = f"cli__{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    folder = LakehousePaths(settings.root).reports / run_id
+    folder = settings.run_paths.reports / run_id
     paths, spec = LakehousePaths(settings.root), load_catalog(settings.tables).spec(table)
     interval = replay_interval(spec, quarantined_rows(table, paths, request.rows, SUMMARY), paths)
     if interval is None:

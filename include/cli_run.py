@@ -13,7 +13,6 @@ from include.contracts.interval_args import DomainArgs, IntervalArgs
 from include.contracts.job_report import JobReport
 from include.disk_space import disk_full
 from include.errors import ExitCode
-from include.paths import LakehousePaths
 from include.settings import Settings
 
 
@@ -59,7 +58,7 @@ def _arguments(selection: Selection, settings: Settings, run_id: str, folder: st
         root=settings.root,
         landing=settings.landing,
         tables=settings.tables,
-        reports=LakehousePaths(settings.root).reports / run_id / folder,
+        reports=settings.run_paths.reports / run_id / folder,
         table=tables if selection.names_tables else (),
     )
 

@@ -6,7 +6,9 @@ import errno
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import gettempdir
 
+from include.contracts.lake_path import LakePath
 from include.errors import DiskFullError
 
 _NUMBERS = (errno.ENOSPC, errno.EDQUOT)
@@ -17,18 +19,19 @@ _MB = 1_000_000
 _PLENTY = 100 * _MB
 
 
-def disk_full_error(error: BaseException, what: str, folders: Sequence[Path]) -> DiskFullError | None:
+def disk_full_error(error: BaseException, what: str, places: Sequence[LakePath]) -> DiskFullError | None:
     """What to raise or report in the place of `error`, where it comes from a full disk; else None.
 
     Args:
         error: what a write ended with.
         what: whose write it was, a table or a command.
-        folders: where it may have been written to. The one that the error names is told, else the one with the least
+        places: where it may have been written to. The one that the error names is told, else the one with the least
             space.
     """
     causes = _causes(error)
     if not any(_is_full(cause) for cause in causes):
         return None
+    folders = [place for place in places if isinstance(place, Path)] or [Path(gettempdir())]
     said = "\n".join(map(str, causes))
     named = sorted((folder for folder in folders if str(folder) in said), key=lambda folder: len(str(folder)))
     return disk_full(what, named[-1] if named[1:] else min(folders, key=_free))

@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from include.contracts.lake_path import LakePath
+
+OWN = "_millrace"
+"""Under the root, the folder of what is no table."""
+
 
 @dataclass(frozen=True)
 class LakehousePaths:
@@ -16,38 +21,54 @@ class LakehousePaths:
     '/lake/silver_quarantine/flights'
     """
 
-    root: Path
+    root: LakePath
 
-    def table(self, table: str) -> Path:
+    def table(self, table: str) -> LakePath:
         """The Delta table `<layer>.<name>`."""
         layer, name = table.split(".")
         return self.root / layer / name
 
-    def quarantine(self, table: str) -> Path:
+    def quarantine(self, table: str) -> LakePath:
         """The Delta table of the rows that `table` refused."""
         layer, name = table.split(".")
         return self.root / f"{layer}_quarantine" / name
 
-    def tombstones(self, table: str) -> Path:
+    def tombstones(self, table: str) -> LakePath:
         """The Delta table of the deleted keys of a silver table."""
         _, name = table.split(".")
         return self.root / "silver_tombstones" / name
 
-    def ops(self, name: str) -> Path:
+    def ops(self, name: str) -> LakePath:
         """One ledger table: `batches`, `files`, `gates`, `columns`, `commits` or `quarantine`."""
         return self.root / "ops" / name
 
     @property
-    def leases(self) -> Path:
+    def leases(self) -> LakePath:
         """The folder of lease objects."""
-        return self.root / "_millrace" / "leases"
+        return self.root / OWN / "leases"
+
+
+@dataclass(frozen=True)
+class RunPaths:
+    """The folders of what runs leave for people to read; always on a disk.
+
+    >>> RunPaths(Path("/lake/_millrace")).reports.as_posix()
+    '/lake/_millrace/reports'
+    """
+
+    folder: Path
 
     @property
     def reports(self) -> Path:
-        """The folder of job reports."""
-        return self.root / "_millrace" / "reports"
+        """Of job reports."""
+        return self.folder / "reports"
+
+    @property
+    def driver_logs(self) -> Path:
+        """Of what drivers said."""
+        return self.folder / "driver_logs"
 
     @property
     def data_docs(self) -> Path:
-        """The folder of the pages on what the gates of each run said."""
-        return self.root / "_millrace" / "data_docs"
+        """Of the pages on what the gates of each run said."""
+        return self.folder / "data_docs"

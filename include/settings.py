@@ -8,7 +8,10 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from include.contracts.lake_path import S3Path
+from include.contracts.lake_root import LakeRoot
 from include.contracts.landing_root import LandingRoot
+from include.paths import OWN, RunPaths
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -17,7 +20,8 @@ class Settings(BaseSettings):
     """Where this installation keeps its parts.
 
     Attributes:
-        root: folder of the Delta tables, the ledger, leases and reports.
+        root: folder of the Delta tables, the ledger and leases, or `s3://bucket/prefix`.
+        runs: folder of job reports, driver logs and Data Docs; `_millrace` under a root that is a folder.
         landing: folder into which source systems deliver their files, or `s3://bucket/prefix`.
         tables: folder of the table specs.
         jars: folder of the jars every Spark session runs with.
@@ -27,13 +31,26 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="LAKEHOUSE_", frozen=True)
 
-    root: Path = PROJECT / "data" / "lakehouse"
+    root: LakeRoot = PROJECT / "data" / "lakehouse"
+    runs: Path | None = None
     landing: LandingRoot = str(PROJECT / "data" / "landing")
     tables: Path = PROJECT / "include" / "tables"
     jars: Path = PROJECT / ".jars"
     kafka: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)
 
+    @property
+    def run_paths(self) -> RunPaths:
+        """Where runs leave what people read."""
+        beside = self.root / OWN if isinstance(self.root, Path) else PROJECT / "data" / "runs"
+        return RunPaths(self.runs or beside)
+
+    def absolute(self) -> Settings:
+        """The same with absolute paths, for processes that run in another folder."""
+        return self.model_copy(update={name: value.resolve() for name, value in self if isinstance(value, Path)})
+
     def environment(self) -> dict[str, str]:
         """The variables by which another process has the same settings."""
-        folders = {f"LAKEHOUSE_{name.upper()}": str(value.resolve()) for name, value in self if isinstance(value, Path)}
-        return {**folders, "LAKEHOUSE_LANDING": self.landing, "LAKEHOUSE_KAFKA": json.dumps(self.kafka)}
+        places = {name: str(place) for name, place in self.absolute() if isinstance(place, Path | S3Path | str)}
+        return {
+            f"LAKEHOUSE_{name.upper()}": said for name, said in (places | {"kafka": json.dumps(self.kafka)}).items()
+        }

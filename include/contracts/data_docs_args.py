@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from include.contracts.command_line import CommandLine
+from include.contracts.lake_root import LakeRoot
 
 
 class JudgedVersion(BaseModel):
@@ -35,7 +36,7 @@ class DataDocsArgs(CommandLine):
         judged: what its gates decided about.
     """
 
-    root: Path
+    root: LakeRoot
     folder: Path
     run_id: str
     judged: tuple[JudgedVersion, ...]

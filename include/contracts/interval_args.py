@@ -7,6 +7,7 @@ from pathlib import Path
 from include.contracts.command_line import CommandLine
 from include.contracts.interval import Instant, Interval
 from include.contracts.job_args import JobArgs
+from include.contracts.lake_root import LakeRoot
 from include.contracts.landing_root import LandingRoot
 
 RUN_INTERVAL = "spark_jobs/jobs/run_interval.py"
@@ -31,7 +32,7 @@ class DomainArgs(CommandLine):
 
     domain: str
     run_id: str
-    root: Path
+    root: LakeRoot
     landing: LandingRoot
     tables: Path
     reports: Path

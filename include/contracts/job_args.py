@@ -7,6 +7,7 @@ from pathlib import Path
 
 from include.contracts.command_line import CommandLine
 from include.contracts.interval import Instant, Interval
+from include.contracts.lake_root import LakeRoot
 from include.contracts.landing_root import LandingRoot
 
 
@@ -53,7 +54,7 @@ class JobArgs(CommandLine):
     interval_start: Instant
     interval_end: Instant
     run_id: str
-    root: Path
+    root: LakeRoot
     landing: LandingRoot
     tables: Path
     report: Path

@@ -8,20 +8,13 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-S3 = "s3://"
-_BUCKETS = ("s3", "s3a", "s3n")
+from include.contracts.lake_path import bucket_url
 
 
 def _as_a_root(value: object) -> object:
     if not isinstance(value, str | os.PathLike):
         return value
-    scheme, is_url, rest = os.fspath(value).partition("://")
-    if not is_url:
-        return str(Path(value).resolve())
-    if scheme in _BUCKETS and rest.strip("/"):
-        return f"{S3}{rest.rstrip('/')}"
-    msg = f"{value} is no landing root: write a folder, or s3://bucket/prefix"
-    raise ValueError(msg)
+    return bucket_url(os.fspath(value)) or str(Path(value).resolve())
 
 
 LandingRoot = Annotated[str, BeforeValidator(_as_a_root)]

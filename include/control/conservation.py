@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from include.contracts.job_report import RowFates
+from include.contracts.lake_path import LakePath
 from include.control.batch import Winner
+from include.control.stored_tables import open_table
 from include.errors import ConservationError
 
 _WHAT_NEXT = "The version is not certified; compare it with its sources before anything else."
 
 
-def table_rows(table: Path, version: int) -> int:
+def table_rows(table: LakePath, version: int) -> int:
     """The rows of one version, from the statistics of its data files; nothing is scanned."""
-    actions = pa.table(DeltaTable(str(table), version=version).get_add_actions(flatten=True))
+    actions = pa.table(open_table(table, version=version).get_add_actions(flatten=True))
     return int(pc.sum(actions["num_records"]).as_py() or 0) if actions.num_rows else 0
 
 
@@ -32,7 +31,7 @@ def require_conserved(winner: Winner, rows: RowFates) -> None:
         raise ConservationError(msg)
 
 
-def check_conservation(table: Path, winner: Winner, rows: RowFates) -> None:
+def check_conservation(table: LakePath, winner: Winner, rows: RowFates) -> None:
     """Hold a batch's counts against each other and against the table.
 
     Raises:

@@ -10,10 +10,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from include.contracts.lake_path import LakePath
+from include.control.stored_files import names_in, read_text
 from include.errors import TornLogError
 
 USER_METADATA_KEY = "millrace"
@@ -52,17 +53,17 @@ class Commit:
     changes_data: bool = False
 
 
-def latest_version(table: Path) -> int:
+def latest_version(table: LakePath) -> int:
     """The newest version of the table, -1 when there is none."""
     return max(_commit_versions(table), default=-1)
 
 
-def commits_still_known(table: Path, after: int | None) -> Iterator[Commit]:
+def commits_still_known(table: LakePath, after: int | None) -> Iterator[Commit]:
     """The commits above `after`, or from the oldest one that the log still has; for what needs no complete history."""
     return commits_after(table, min(_commit_versions(table), default=0) - 1 if after is None else after)
 
 
-def commits_after(table: Path, version: int) -> Iterator[Commit]:
+def commits_after(table: LakePath, version: int) -> Iterator[Commit]:
     """The commits above `version`, upward, until the log ends.
 
     Raises:
@@ -82,16 +83,16 @@ def commits_after(table: Path, version: int) -> Iterator[Commit]:
         raise TornLogError(msg)
 
 
-def read_commit(table: Path, version: int) -> Commit | None:
+def read_commit(table: LakePath, version: int) -> Commit | None:
     """The commit that made `version`, or None when the log has no such file."""
     try:
-        text = (table / "_delta_log" / f"{version:020d}.json").read_text()
+        text = read_text(table / "_delta_log" / f"{version:020d}.json")
     except FileNotFoundError:
         return None
     return _commit(version, [json.loads(line) for line in text.splitlines() if line.strip()])
 
 
-def committed_at(table: Path, version: int) -> datetime:
+def committed_at(table: LakePath, version: int) -> datetime:
     """When `version` was made, by the committer's clock; the start of 1970 where the log has forgotten it."""
     commit = read_commit(table, version)
     return commit.at if commit else EPOCH_START
@@ -124,7 +125,6 @@ def _told(text: str | None) -> dict[str, dict[str, Any]]:
     return {key: part for key, part in given.items() if isinstance(part, dict)} if isinstance(given, dict) else {}
 
 
-def _commit_versions(table: Path) -> Iterator[int]:
-    log = table / "_delta_log"
-    names = (entry.name for entry in log.iterdir()) if log.is_dir() else ()
+def _commit_versions(table: LakePath) -> Iterator[int]:
+    names = names_in(table / "_delta_log")
     return (int(name[:20]) for name in names if len(name) == 25 and name[:20].isdigit() and name.endswith(".json"))

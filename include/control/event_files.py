@@ -9,6 +9,9 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from include.contracts.lake_path import lake_path
+from include.control.arrow_files import open_for_arrow
+
 _AT_A_TIME = 5_000
 _BUFFER = 64 * 1024
 """Bytes of a column that are read ahead: else each column of a compacted file is held whole."""
@@ -23,7 +26,11 @@ def read_events(file: str, wanted: pa.Schema, table: str) -> Iterator[pa.RecordB
         table: the table that the events are about, which the file's folder says and the file does not.
     """
     # delta-rs names files by URL: a space in the lakehouse's path is %20 there.
-    with _memory_given_back(), pq.ParquetFile(unquote(file), buffer_size=_BUFFER, pre_buffer=False) as data:
+    with (
+        _memory_given_back(),
+        open_for_arrow(lake_path(unquote(file))) as content,
+        pq.ParquetFile(content, buffer_size=_BUFFER, pre_buffer=False) as data,
+    ):
         stored = set(data.schema_arrow.names)
         columns = [name for name in wanted.names if name in stored]
         for piece in data.iter_batches(_AT_A_TIME, columns=columns, use_threads=False):

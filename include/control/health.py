@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import repeat
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from include.contracts.lake_path import LakePath
 from include.contracts.table_spec import TableSpec
+from include.control.stored_tables import open_table
 
 MIB = 1024**2
 LEAST_FILE, GREATEST_FILE = 16 * MIB, 1024 * MIB
@@ -92,9 +93,9 @@ class Health:
         return Rewrite.BIN_PACK if self.small_files >= SMALL_FILES_WORTH_A_RUN else Rewrite.NONE
 
 
-def health_of(table: Path, spec: TableSpec) -> Health:
+def health_of(table: LakePath, spec: TableSpec) -> Health:
     """How the files of the newest version lie."""
-    delta = DeltaTable(str(table))
+    delta = open_table(table)
     ordered_at_ms = _last_z_order_ms(delta, spec.zorder_by)
     return judged(_data_files(delta, ordered_at_ms), spec.maintenance.target_file_size)
 

@@ -11,7 +11,7 @@ from typing import BinaryIO, Protocol
 
 from include.contracts.bronze_sources import LandingSource
 from include.contracts.interval import Interval
-from include.contracts.landing_root import S3
+from include.contracts.lake_path import S3
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
 from include.control.file_names import data_files

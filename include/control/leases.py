@@ -20,7 +20,7 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 
 from include.contracts.contention import Waited
 from include.control.objects import ObjectStore, StoredObject
-from include.errors import LeaseLostError
+from include.errors import LeaseLostError, MillraceError
 
 log = logging.getLogger(__name__)
 
@@ -34,12 +34,14 @@ class LeaseClaim:
     Attributes:
         holder: who holds it, for people: the run id and the process.
         nonce: makes each claim another object, so that two claims never have one etag.
-        expires_at: seconds since the epoch, by the holder's clock; renewed by the heartbeat.
+        lasts_s: it expires so long after it was put, by the clock of where it is stored: holders' clocks may differ.
+        beats: how often the heartbeat has renewed it; makes each renewal another object.
     """
 
     holder: str
     nonce: str
-    expires_at: float
+    lasts_s: float
+    beats: int = 0
 
     def to_bytes(self) -> bytes:
         """The claim as it is stored."""
@@ -102,7 +104,7 @@ class Leases:
         finally:
             stop.set()
             beat.join()
-            self._release(key, claim.nonce)
+            self._leave(key, claim.nonce)
 
     def _wait_for(self, key: str, blocked_by: str, holders: str) -> LeaseClaim:
         waiting = Retrying(
@@ -123,7 +125,7 @@ class Leases:
 
     def _try(self, key: str, blocked_by: str) -> LeaseClaim | None:
         """Claim first, look for the other kind second: of two that cross, at least one sees the other."""
-        claim = LeaseClaim(self._holder, uuid4().hex, time.time() + self._lasts_s)
+        claim = LeaseClaim(self._holder, uuid4().hex, self._lasts_s)
         if not self._claim(key, claim):
             return None
         if any(self._is_live(other) for other in self._store.keys(blocked_by)):
@@ -142,18 +144,27 @@ class Leases:
         return current is not None and not _is_expired(current)
 
     def _renew_until(self, key: str, claim: LeaseClaim, stop: threading.Event) -> None:
-        while not stop.wait(self._lasts_s / 3):
-            current = self._store.get(key)
-            if current is None or LeaseClaim.from_bytes(current.body).nonce != claim.nonce:
-                return  # taken over after a pause: the new holder is right, and the log fences this one
-            self._renew(key, claim, current)
+        is_held = True
+        while is_held and not stop.wait(self._lasts_s / 3):
+            try:
+                is_held = self._renew(key, claim.nonce)
+            except (OSError, MillraceError) as error:  # full or away for a while; that must not end the heartbeat
+                log.warning("the lease %s could not be renewed: %s", key, error)
 
-    def _renew(self, key: str, claim: LeaseClaim, current: StoredObject) -> None:
-        renewed = replace(claim, expires_at=time.time() + self._lasts_s)
+    def _renew(self, key: str, nonce: str) -> bool:
+        """Renew the lease; false where it was taken over after a pause: then the log fences this holder."""
+        current = self._store.get(key)
+        if current is None or (claim := LeaseClaim.from_bytes(current.body)).nonce != nonce:
+            return False
+        self._store.put_if_match(key, replace(claim, beats=claim.beats + 1).to_bytes(), current.etag)
+        return True
+
+    def _leave(self, key: str, nonce: str) -> None:
+        """Give the lease back after the work, whose own end must not be hidden by a store that is away now."""
         try:
-            self._store.put_if_match(key, renewed.to_bytes(), current.etag)
-        except OSError as error:  # a disk that is full for a while must not end the heartbeat
-            log.warning("the lease %s could not be renewed: %s", key, error)
+            self._release(key, nonce)
+        except (OSError, MillraceError) as error:
+            log.warning("the lease %s could not be given back, and expires by itself: %s", key, error)
 
     def _release(self, key: str, nonce: str) -> None:
         current = self._store.get(key)
@@ -170,4 +181,4 @@ class Leases:
 
 
 def _is_expired(stored: StoredObject) -> bool:
-    return LeaseClaim.from_bytes(stored.body).expires_at < time.time()
+    return stored.age_s > LeaseClaim.from_bytes(stored.body).lasts_s

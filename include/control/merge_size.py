@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from deltalake import DeltaTable
-
 from include.control.delta_log import Commit, read_commit
+from include.control.stored_tables import open_table
 from include.paths import LakehousePaths
 
 
@@ -41,5 +40,5 @@ def bytes_copied(merge: Commit) -> int:
 
 
 def _bytes_at(paths: LakehousePaths, table: str, version: int) -> int:
-    actions = DeltaTable(str(paths.table(table)), version=version).get_add_actions(flatten=True)
+    actions = open_table(paths.table(table), version=version).get_add_actions(flatten=True)
     return sum(actions["size_bytes"].to_pylist())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -22,10 +23,12 @@ class StoredObject:
     Attributes:
         body: its content.
         etag: what a conditional put compares.
+        age_s: seconds since it was put, by the clock of where it is stored.
     """
 
     body: bytes
     etag: str
+    age_s: float
 
 
 class ObjectStore(Protocol):
@@ -56,10 +59,11 @@ class LocalObjectStore:
     def get(self, key: str) -> StoredObject | None:
         """The object, or None when there is none."""
         try:
-            body = (self._folder / key).read_bytes()
+            with (self._folder / key).open("rb") as content:
+                body, put_at = content.read(), os.fstat(content.fileno()).st_mtime
         except FileNotFoundError:
             return None
-        return StoredObject(body, hashlib.sha256(body).hexdigest())
+        return StoredObject(body, hashlib.sha256(body).hexdigest(), time.time() - put_at)
 
     def put_if_absent(self, key: str, body: bytes) -> bool:
         """Create the object by an atomic hard link; False when it exists."""

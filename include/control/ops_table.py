@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,8 +10,10 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
+from include.contracts.lake_path import LakePath
 from include.control.event_files import read_events
 from include.control.questions import Answer, Question, Rows, Values
+from include.control.stored_tables import open_table, options_of
 
 FILES_WORTH_COMPACTING = 50
 """Each append is a file; from so many on they are put together."""
@@ -36,7 +37,7 @@ class OpsTable:
     since. The events themselves are not kept, for there may be millions.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
+    def __init__(self, path: LakePath, schema: pa.Schema) -> None:
         self._path = path
         self._schema = schema
         self._delta: DeltaTable | None = None
@@ -57,7 +58,10 @@ class OpsTable:
         """
         target = self._target()
         if isinstance(target, str):
-            target = DeltaTable.create(target, self._schema, mode="ignore", partition_by=["table"])
+            reached = options_of(self._path)
+            target = DeltaTable.create(
+                target, self._schema, mode="ignore", partition_by=["table"], storage_options=reached
+            )
         if target.transaction_version(key) is not None:
             return False
         self._write(target, events, CommitProperties(app_transactions=[Transaction(key, 1)]))
@@ -69,7 +73,13 @@ class OpsTable:
         rows = pa.Table.from_pylist(list(events), schema=self._schema)
         # Merged: a ledger of an earlier version takes on the columns that came since.
         write_deltalake(
-            target, rows, mode="append", schema_mode="merge", partition_by=["table"], commit_properties=told
+            target,
+            rows,
+            mode="append",
+            schema_mode="merge",
+            partition_by=["table"],
+            commit_properties=told,
+            storage_options=options_of(self._path),
         )
 
     def events(self, table: str, columns: Sequence[str] = (), **equals: str) -> list[dict[str, Any]]:
@@ -105,7 +115,7 @@ class OpsTable:
     def compact(self, table: str) -> None:
         """Put the many small files about `table` together; the events stay as they are."""
         if len(self._files(table)) >= FILES_WORTH_COMPACTING:
-            DeltaTable(str(self._path)).optimize.compact(partition_filters=[("table", "=", table)])
+            open_table(self._path).optimize.compact(partition_filters=[("table", "=", table)])
 
     def _files(self, table: str) -> list[str]:
         try:
@@ -116,7 +126,7 @@ class OpsTable:
 
     def _refresh(self) -> None:
         if self._delta is None:
-            self._delta = DeltaTable(str(self._path))
+            self._delta = open_table(self._path)
         else:
             self._delta.update_incremental()
 

@@ -6,15 +6,15 @@ version forward to it, never back, and says nothing of later versions: the rules
 
 from __future__ import annotations
 
-from pathlib import Path
 from urllib.parse import unquote
 
-from deltalake import DeltaTable
-
+from include.contracts.lake_path import LakePath, lake_path
 from include.contracts.table_spec import AnySpec
 from include.control.delta_log import latest_version
 from include.control.gates import GateResult, Gates, Override
 from include.control.restore import taken_back_by
+from include.control.stored_files import is_file
+from include.control.stored_tables import open_table
 from include.errors import OverrideError
 from include.paths import LakehousePaths
 
@@ -73,7 +73,7 @@ def override_note(table: str, gates: Gates) -> tuple[str, ...]:
     return (f"readers use version {result.version} of {table}, {result.override}; it had failed {failed}",)
 
 
-def _require_version(table: str, version: int, path: Path) -> None:
+def _require_version(table: str, version: int, path: LakePath) -> None:
     newest = latest_version(path)
     if newest < 0:
         msg = f"{table} was never built: there is no version that could be overridden."
@@ -109,7 +109,7 @@ def _require_newest(table: str, version: int, gates: Gates) -> None:
     raise OverrideError(msg)
 
 
-def _require_not_taken_back(table: str, version: int, path: Path) -> None:
+def _require_not_taken_back(table: str, version: int, path: LakePath) -> None:
     restore = taken_back_by(path, version)
     if restore is not None:
         msg = (
@@ -120,8 +120,8 @@ def _require_not_taken_back(table: str, version: int, path: Path) -> None:
         raise OverrideError(msg)
 
 
-def _require_files(table: str, path: Path, version: int) -> None:
-    gone = [file for file in DeltaTable(str(path), version=version).file_uris() if not Path(unquote(file)).exists()]
+def _require_files(table: str, path: LakePath, version: int) -> None:
+    gone = [file for file in open_table(path, version=version).file_uris() if not is_file(lake_path(unquote(file)))]
     if gone:
         msg = (
             f"{table}: {len(gone)} files of version {version} were removed by VACUUM, so that nobody can read it. Run "

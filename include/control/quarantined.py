@@ -17,6 +17,7 @@ from include.contracts.row_status import PENDING, RowStatus
 from include.control.quarantine_events import QuarantineEvents, ReceivedRow
 from include.control.resolution import table_id
 from include.control.row_states import STATE_COLUMNS, RowState, row_states
+from include.control.stored_tables import is_table, open_table
 from include.paths import LakehousePaths
 
 SUMMARY = ("row_id", "reasons", "source", "position", "_interval_start", "_batch_seq", "first_seen", "last_seen")
@@ -117,8 +118,8 @@ def count_by_status(table: str, paths: LakehousePaths) -> Counter[RowStatus]:
 
 def waiting_since_before(table: str, paths: LakehousePaths, limit: datetime) -> list[datetime]:
     """When those rows were refused first that wait for somebody, and were seen before `limit`; each run asks for it."""
-    path = str(paths.quarantine(table))
-    if not DeltaTable.is_deltatable(path) or "first_seen" not in _stored(delta := DeltaTable(path)):
+    path = paths.quarantine(table)
+    if not is_table(path) or "first_seen" not in _stored(delta := open_table(path)):
         return []
     old = delta.to_pyarrow_table(columns=["row_id", "first_seen"], filters=[("first_seen", "<", limit)])
     if not old.num_rows:
@@ -138,10 +139,10 @@ def _states(table: str, paths: LakehousePaths) -> dict[str, RowState]:
 
 def _identified(table: str, paths: LakehousePaths, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The rows as they are stored; those of an earlier version get an id that lasts until they are rewritten."""
-    path = str(paths.quarantine(table))
-    if not DeltaTable.is_deltatable(path):
+    path = paths.quarantine(table)
+    if not is_table(path):
         return
-    delta = DeltaTable(path)
+    delta = open_table(path)
     stored = _stored(delta)
     if "row_id" not in stored or any(id_ is None for id_ in _column(delta, "row_id")):
         columns = WHOLE

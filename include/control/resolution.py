@@ -7,20 +7,21 @@ last resolved stops the run; Millrace never guesses (ADR 0002).
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from include.contracts.lake_path import LakePath
 from include.control.batch import Stream, StreamPosition, Winner, winner_of
 from include.control.delta_log import commits_after, latest_version, read_commit
 from include.control.ledger import Ledger
+from include.control.stored_tables import open_table
 from include.errors import TornLogError
 
 EPOCH = "millrace.epoch"
 
 
-def resolve(table: Path, stream: Stream, ledger: Ledger) -> StreamPosition:
+def resolve(table: LakePath, stream: Stream, ledger: Ledger) -> StreamPosition:
     """The stream's position in the log; winners that the ledger does not know yet are written to it.
 
     Raises:
@@ -32,7 +33,7 @@ def resolve(table: Path, stream: Stream, ledger: Ledger) -> StreamPosition:
     return position
 
 
-def look(table: Path, stream: Stream, ledger: Ledger) -> tuple[StreamPosition, tuple[Winner, ...]]:
+def look(table: LakePath, stream: Stream, ledger: Ledger) -> tuple[StreamPosition, tuple[Winner, ...]]:
     """The same reading without writing anything: the position, and the winners unknown to the ledger."""
     delta = _opened(table)
     table_id, epoch = str(delta.metadata().id), delta.metadata().configuration.get(EPOCH, "0")
@@ -48,29 +49,29 @@ def look(table: Path, stream: Stream, ledger: Ledger) -> tuple[StreamPosition, t
     return StreamPosition(table_id, newest, epoch, new[-1] if new else known), new
 
 
-def table_id(table: Path) -> str:
+def table_id(table: LakePath) -> str:
     """Delta's id of the table: another one after it was dropped and built anew.
 
     Raises:
         TableNotFoundError: there is none.
     """
-    return str(DeltaTable(str(table), without_files=True).metadata().id)
+    return str(open_table(table, without_files=True).metadata().id)
 
 
-def table_epoch(table: Path) -> str:
+def table_epoch(table: LakePath) -> str:
     """The table property `millrace.epoch`, raised by restore and full refresh; "0" before the first."""
-    return DeltaTable(str(table)).metadata().configuration.get(EPOCH, "0")
+    return open_table(table).metadata().configuration.get(EPOCH, "0")
 
 
-def winner_at(table: Path, app_id: str, batch_seq: int, after: int) -> Winner | None:
+def winner_at(table: LakePath, app_id: str, batch_seq: int, after: int) -> Winner | None:
     """The attempt that won `batch_seq`, looked for in the commits above version `after`."""
     winners = (winner_of(commit, app_id) for commit in commits_after(table, after))
     return next((winner for winner in winners if winner and winner.batch_seq == batch_seq), None)
 
 
-def _opened(table: Path) -> DeltaTable:
+def _opened(table: LakePath) -> DeltaTable:
     try:
-        return DeltaTable(str(table))
+        return open_table(table)
     except TableNotFoundError:
         raise
     except DeltaError as error:
@@ -86,7 +87,7 @@ def _start_of_unknown_stream(delta: DeltaTable, recorded: int | None) -> int:
     return -1 if recorded is not None or delta.version() == 0 else delta.version()
 
 
-def _check_still_there(table: Path, known: Winner) -> None:
+def _check_still_there(table: LakePath, known: Winner) -> None:
     """A log that was put back to an older state, or replaced, no longer has the batch that the ledger knows last."""
     commit = read_commit(table, known.version)
     if commit is None and latest_version(table) > known.version:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError
 
 from include.contracts.interval import Interval
 from include.contracts.job_report import RowFates
+from include.contracts.lake_path import LakePath
 from include.contracts.table_spec import AnySpec
 from include.control.batch import BatchSources, Intent, Stream, StreamPosition, Winner, new_token
 from include.control.conservation import table_rows
@@ -23,6 +23,7 @@ from include.control.delta_log import commits_after, commits_still_known, latest
 from include.control.gates import GateResult, Gates
 from include.control.ledger import Ledger
 from include.control.resolution import resolve, winner_at
+from include.control.stored_tables import is_table, open_table
 from include.errors import ConservationError, RestoreError
 from include.paths import LakehousePaths
 
@@ -67,11 +68,11 @@ class Restore:
         self.ledger.record_closed(winner, close_restore(winner, self.paths))
         return winner
 
-    def _commit(self, path: Path, stream: Stream, refused: int, intent: Intent) -> Winner:
+    def _commit(self, path: LakePath, stream: Stream, refused: int, intent: Intent) -> Winner:
         """Commit, then settle by the log alone: whatever was said, the token found there is the truth."""
         failure: CommitFailedError | None = None
         try:
-            _restore(DeltaTable(str(path), version=refused), _restored(intent), stream, intent)
+            _restore(open_table(path, version=refused), _restored(intent), stream, intent)
         except CommitFailedError as error:
             failure = error
         winner = winner_at(path, stream.app_id, intent.batch_seq, after=refused)
@@ -114,7 +115,7 @@ def why_not(refused: GateResult, paths: LakehousePaths, gates: Gates) -> str:
     return ""
 
 
-def taken_back_by(table: Path, version: int) -> int | None:
+def taken_back_by(table: LakePath, version: int) -> int | None:
     """The version that took back what `version` had brought; None when nothing was taken back."""
     for commit in commits_still_known(table, version):
         restored = commit.metadata.get("sources", {}).get("restores")
@@ -152,17 +153,17 @@ def _restored(intent: Intent) -> int:
     return intent.sources.restores
 
 
-def _batches_above(table: Path, version: int) -> Sequence[Intent]:
+def _batches_above(table: LakePath, version: int) -> Sequence[Intent]:
     commits = (commit for commit in commits_after(table, version) if commit.metadata)
     intents = (Intent.model_validate(commit.metadata) for commit in commits)
     return [intent for intent in intents if intent.sources.restores is None]
 
 
-def _put_back(path: Path, stream: Stream, intent: Intent) -> None:
+def _put_back(path: LakePath, stream: Stream, intent: Intent) -> None:
     """Take what undone batches wrote out of a table beside the restored one, unless that was done before."""
-    if not DeltaTable.is_deltatable(str(path)):
+    if not is_table(path):
         return
-    table = DeltaTable(str(path))
+    table = open_table(path)
     if (table.transaction_version(stream.app_id) or 0) >= intent.batch_seq:
         return
     commits = commits_still_known(path, None)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 from include.contracts.contention import LostRace
+from include.contracts.lake_path import LakePath
 from include.control.delta_log import Commit, commits_after, read_commit
 
 _VERSION = re.compile(r"^\[DELTA_CONCURRENT_\S+\] .* \(?committed at version (\d+)[.)]", re.MULTILINE)
@@ -16,7 +16,7 @@ _QUOTED = re.compile(r"^Conflicting commit: (\{.*\})", re.MULTILINE)
 delta-io/delta)."""
 
 
-def race_lost(conflict: str, message: str, table: Path, after: int) -> LostRace:
+def race_lost(conflict: str, message: str, table: LakePath, after: int) -> LostRace:
     """Which commit a writer lost to.
 
     Args:
@@ -29,7 +29,7 @@ def race_lost(conflict: str, message: str, table: Path, after: int) -> LostRace:
     return race_lost_to(conflict, winner) if winner else LostRace(conflict=conflict)
 
 
-def _winner(message: str, table: Path, after: int) -> Commit | None:
+def _winner(message: str, table: LakePath, after: int) -> Commit | None:
     if named := _VERSION.search(message):
         return read_commit(table, int(named[1]))
     if found := _QUOTED.search(message):

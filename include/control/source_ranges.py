@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from deltalake.exceptions import TableNotFoundError
 
+from include.contracts.lake_path import LakePath
 from include.contracts.table_spec import GoldSpec, SilverSpec
 from include.control.batch import BatchSources, StreamPosition
 from include.control.delta_log import commits_after
@@ -72,14 +71,14 @@ def require_same_sources(sources: BatchSources, paths: LakehousePaths) -> None:
             raise BadInputError(msg)
 
 
-def _id_of(table: Path) -> str:
+def _id_of(table: LakePath) -> str:
     try:
         return table_id(table)
     except TableNotFoundError:
         return ""
 
 
-def _has_changes(table: Path, span: tuple[int | None, int], by_batch: bool) -> bool:
+def _has_changes(table: LakePath, span: tuple[int | None, int], by_batch: bool) -> bool:
     after, upto = span
     if after is None:
         return True

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from operator import or_
-from pathlib import Path
 
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
+from include.contracts.lake_path import LakePath
 from include.contracts.spec_values import duration
 from include.contracts.table_spec import AnySpec, SilverSpec
 from include.control.ledger import Ledger
 from include.control.planner import stream_position
+from include.control.stored_tables import is_table, open_table
 from include.paths import LakehousePaths
 
 
@@ -57,15 +57,15 @@ def old_tombstones(spec: AnySpec, paths: LakehousePaths, ledger: Ledger, now: da
         return OldTombstones()
     path, position = paths.tombstones(spec.table), stream_position(spec, paths, ledger)
     last = position.last if position else None
-    if last is None or not DeltaTable.is_deltatable(str(path)):
+    if last is None or not is_table(path):
         return OldTombstones(retain)
     upto = ledger.closed_before(spec.table, last.intent.table_id, last.intent.stream, now - duration(retain))
     keys = _deleted_keys(path, spec.keys, upto) if upto else 0
     return OldTombstones(retain, keys, upto, None if ledger.closed(last) else last.batch_seq)
 
 
-def _deleted_keys(path: Path, keys: Sequence[str], upto: int) -> int:
+def _deleted_keys(path: LakePath, keys: Sequence[str], upto: int) -> int:
     """How many keys batches up to `upto` have buried; the tombstone of a truncate has no key."""
     has_a_key = reduce(or_, (pc.field(key).is_valid() for key in keys))
     old = (pc.field("_batch_seq") <= upto) & has_a_key
-    return int(DeltaTable(str(path)).to_pyarrow_dataset().count_rows(filter=old))
+    return int(open_table(path).to_pyarrow_dataset().count_rows(filter=old))

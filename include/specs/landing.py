@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 from include.contracts.bronze_sources import LandingSource
-from include.contracts.landing_root import S3
+from include.contracts.lake_path import S3
 from include.specs.columns import Document
 from include.specs.problem import Finding
 

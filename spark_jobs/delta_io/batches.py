@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 from include.contracts.conflict_spec import USUAL, ConflictSpec
@@ -19,6 +18,7 @@ from include.contracts.contention import LostRace, Waited
 from include.contracts.findings import Findings
 from include.contracts.interval import Interval
 from include.contracts.job_report import FileRows, RowFates
+from include.contracts.lake_path import LakePath
 from include.control.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner, new_token
 from include.control.conservation import check_conservation
 from include.control.delta_log import read_commit
@@ -83,7 +83,7 @@ class BatchRequest:
         spec_hash: digest of the spec that the rows follow.
     """
 
-    path: Path
+    path: LakePath
     stream: Stream
     interval: Interval
     run_id: str

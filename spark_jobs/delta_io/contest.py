@@ -6,13 +6,13 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential_jitter
 
 from include.contracts.conflict_spec import USUAL, ConflictSpec
 from include.contracts.contention import LostRace
+from include.contracts.lake_path import LakePath
 from include.control.delta_log import latest_version
 from include.control.rivals import race_lost
 from include.errors import ConflictError
@@ -79,7 +79,7 @@ class Contest:
         return time.monotonic() - self.started
 
 
-def commit_anyway(contest: Contest, kind: WriteKind, path: Path, write: Callable[[], T]) -> T | None:
+def commit_anyway(contest: Contest, kind: WriteKind, path: LakePath, write: Callable[[], T]) -> T | None:
     """Run `write`, which commits to the table at `path` without being a batch, and do what the policy says if it loses.
 
     Returns:
@@ -91,7 +91,7 @@ def commit_anyway(contest: Contest, kind: WriteKind, path: Path, write: Callable
     return contest.retrying(_AgainError)(_commit_once, contest, kind, path, write)
 
 
-def _commit_once(contest: Contest, kind: WriteKind, path: Path, write: Callable[[], T]) -> T | None:
+def _commit_once(contest: Contest, kind: WriteKind, path: LakePath, write: Callable[[], T]) -> T | None:
     known = latest_version(path)
     try:
         return write()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from include.contracts.lake_path import LakePath
 from spark_jobs.delta_io.tables import sql_path
 
 
@@ -20,7 +20,7 @@ def optimize_conf(file_bytes: int) -> dict[str, str]:
     return {f"spark.databricks.delta.optimize.{name}": size for name, size in sizes.items()}
 
 
-def optimize(session: SparkSession, path: Path, zorder_by: Sequence[str]) -> dict[str, Any]:
+def optimize(session: SparkSession, path: LakePath, zorder_by: Sequence[str]) -> dict[str, Any]:
     """Z-order the table by `zorder_by`, or bin-pack it where that is empty; returns Delta's metrics."""
     by = f" ZORDER BY ({', '.join(zorder_by)})" if zorder_by else ""
     rows = session.sql(f"OPTIMIZE {sql_path(path)}{by}").select("metrics").collect()
@@ -28,12 +28,12 @@ def optimize(session: SparkSession, path: Path, zorder_by: Sequence[str]) -> dic
     return {name: metrics[name] for name in ("numFilesAdded", "numFilesRemoved")}
 
 
-def files_to_vacuum(session: SparkSession, path: Path) -> int:
+def files_to_vacuum(session: SparkSession, path: LakePath) -> int:
     """How many files VACUUM would delete; nothing is deleted. Empty folders, which it lists as well, do not count."""
     return session.sql(f"VACUUM {sql_path(path)} DRY RUN").where("path LIKE '%.parquet'").count()
 
 
-def vacuum(session: SparkSession, path: Path) -> None:
+def vacuum(session: SparkSession, path: LakePath) -> None:
     """Delete the files that no version within the table's own retention needs.
 
     No `RETAIN` is given: the table property rules, and Delta ignores anything else without a word.
@@ -41,7 +41,7 @@ def vacuum(session: SparkSession, path: Path) -> None:
     session.sql(f"VACUUM {sql_path(path)}").collect()
 
 
-def delete_tombstones(session: SparkSession, path: Path, keys: Sequence[str], upto: int) -> int:
+def delete_tombstones(session: SparkSession, path: LakePath, keys: Sequence[str], upto: int) -> int:
     """Forget the keys that batches up to `upto` have buried, in one commit; returns how many.
 
     The tombstone of a truncate, which has no key, stays.

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from include.contracts.lake_path import LakePath
 from spark_jobs.delta_io.tables import sql_path
 from spark_jobs.transforms.changes import ABSENT, DELETE, INSERT, UPDATE, bounds_sql
 
 
 def merge_changes(
     session: SparkSession,
-    path: Path,
+    path: LakePath,
     changes: DataFrame,
     keys: Mapping[str, str],
     bounds: Mapping[str, str | None],
@@ -35,7 +35,7 @@ def merge_changes(
 
 
 def merge_statement(
-    path: Path,
+    path: LakePath,
     columns: Sequence[str],
     keys: Mapping[str, str],
     bounds: Mapping[str, str | None],
@@ -59,7 +59,7 @@ def merge_statement(
     return f"MERGE INTO {sql_path(path)} AS t USING changes AS s ON {condition} {' '.join(needed)}"
 
 
-def merge_tombstones(session: SparkSession, path: Path, changes: DataFrame, keys: Sequence[str]) -> None:
+def merge_tombstones(session: SparkSession, path: LakePath, changes: DataFrame, keys: Sequence[str]) -> None:
     """Remember deleted keys; a key that is known keeps its greater (`_sequence`, `_source_hash`).
 
     Args:

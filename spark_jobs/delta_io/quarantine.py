@@ -8,11 +8,11 @@ from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.control.batch import Winner
+from include.control.stored_tables import is_table, open_table
 from include.paths import LakehousePaths
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import append, one_of, replace_where
@@ -90,7 +90,7 @@ class QuarantineWrite:
     def _seen_before(self, refused: DataFrame) -> DataFrame:
         """The rows with the time of their first refusal, where they stand in quarantine already."""
         path = self.paths.quarantine(self.winner.intent.table)
-        known = read_version(refused.sparkSession, path, DeltaTable(str(path)).version())
+        known = read_version(refused.sparkSession, path, open_table(path).version())
         first = known.groupBy("row_id").agg(F.min("first_seen").alias("_first"))
         seen = F.coalesce("_first", "first_seen")
         return refused.join(first, "row_id", "left").withColumn("first_seen", seen).select(*SHAPE.columns)
@@ -103,12 +103,12 @@ class QuarantineWrite:
 
     def _holds_outdated(self) -> bool:
         path = self.paths.quarantine(self.winner.intent.table)
-        if not (self.replaced or self.again) or not DeltaTable.is_deltatable(str(path)):
+        if not (self.replaced or self.again) or not is_table(path):
             return False
         is_outdated = ds.field("source").isin(pa.array(self.replaced, pa.string()))
         if self.again:
             is_outdated |= ds.field("_interval_start") == pa.scalar(self.again, pa.timestamp("us", tz="UTC"))
-        return bool(DeltaTable(str(path)).to_pyarrow_dataset().count_rows(filter=is_outdated))
+        return bool(open_table(path).to_pyarrow_dataset().count_rows(filter=is_outdated))
 
 
 def quarantine_of(table: str, paths: LakehousePaths) -> SecondaryTable:

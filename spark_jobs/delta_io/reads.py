@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from include.contracts.lake_path import LakePath
 from include.control.delta_log import commits_after
+from include.control.stored_tables import open_table
 from include.errors import TornLogError
+from spark_jobs.delta_io.tables import spark_path
 
 CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 
 _TOO_OLD = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION"
 
 
-def read_version(spark: SparkSession, path: Path, version: int) -> DataFrame:
+def read_version(spark: SparkSession, path: LakePath, version: int) -> DataFrame:
     """All rows of one exact version."""
-    return spark.read.format("delta").option("versionAsOf", version).load(str(path))
+    return spark.read.format("delta").option("versionAsOf", version).load(spark_path(path))
 
 
-def read_appended(spark: SparkSession, path: Path, after: int | None, upto: int) -> DataFrame:
+def read_appended(spark: SparkSession, path: LakePath, after: int | None, upto: int) -> DataFrame:
     """The rows that a table without updates gained in versions (after, upto]; all rows up to `upto` for no `after`.
 
     A range that cannot be read as changes is read as all rows up to `upto`, which a merge by key and sequence takes
@@ -39,13 +39,13 @@ def read_appended(spark: SparkSession, path: Path, after: int | None, upto: int)
     return changes.where("_change_type = 'insert'").drop(*CHANGE_COLUMNS)
 
 
-def read_removed(spark: SparkSession, path: Path, after: int, upto: int) -> DataFrame | None:
+def read_removed(spark: SparkSession, path: LakePath, after: int, upto: int) -> DataFrame | None:
     """The rows that a table lost in versions (after, upto]; None when the range cannot be read as changes."""
     changes = read_changes(spark, path, after, upto)
     return None if changes is None else changes.where("_change_type = 'delete'").drop(*CHANGE_COLUMNS)
 
 
-def read_changes(spark: SparkSession, path: Path, after: int, upto: int) -> DataFrame | None:
+def read_changes(spark: SparkSession, path: LakePath, after: int, upto: int) -> DataFrame | None:
     """The change feed of versions (after, upto]: pre- and post-images, inserts and deletes.
 
     None when the range cannot be read so: it begins before the table's retention or before what its log still has, or
@@ -54,7 +54,7 @@ def read_changes(spark: SparkSession, path: Path, after: int, upto: int) -> Data
     if not _recorded(path, after, upto):
         return None
     reader = spark.read.format("delta").option("readChangeFeed", "true")
-    changes = reader.option("startingVersion", after + 1).option("endingVersion", upto).load(str(path))
+    changes = reader.option("startingVersion", after + 1).option("endingVersion", upto).load(spark_path(path))
     try:
         # The schema is resolved here, so that a refused range shows now and not within a write.
         _ = changes.columns
@@ -65,7 +65,9 @@ def read_changes(spark: SparkSession, path: Path, after: int, upto: int) -> Data
     return changes
 
 
-def touched_values(spark: SparkSession, path: Path, span: tuple[int | None, int], expression: str) -> DataFrame | None:
+def touched_values(
+    spark: SparkSession, path: LakePath, span: tuple[int | None, int], expression: str
+) -> DataFrame | None:
     """The distinct values (`touched`) of an expression over the rows that changed in (after, upto], both images.
 
     None when Delta has no changes of the range.
@@ -75,7 +77,7 @@ def touched_values(spark: SparkSession, path: Path, span: tuple[int | None, int]
     return None if rows is None else rows.select(F.expr(expression).alias("touched")).distinct()
 
 
-def _recorded(path: Path, after: int, upto: int) -> bool:
+def _recorded(path: LakePath, after: int, upto: int) -> bool:
     """Whether the log has all commits of (after, upto], and the change feed was on at each of them."""
     try:
         commits = [commit for commit in commits_after(path, after) if commit.version <= upto]
@@ -85,6 +87,6 @@ def _recorded(path: Path, after: int, upto: int) -> bool:
         return False
 
 
-def _feed_is_on(path: Path, version: int) -> bool:
-    configuration = DeltaTable(str(path), version=version, without_files=True).metadata().configuration
+def _feed_is_on(path: LakePath, version: int) -> bool:
+    configuration = open_table(path, version=version, without_files=True).metadata().configuration
     return configuration.get("delta.enableChangeDataFeed") == "true"

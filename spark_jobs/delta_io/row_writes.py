@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from include.contracts.lake_path import LakePath
 from include.control.conservation import table_rows
 from include.control.delta_log import read_commit
-from spark_jobs.delta_io.tables import sql_text
+from spark_jobs.delta_io.tables import spark_path, sql_text
 
 
-def append(rows: DataFrame, path: Path) -> None:
+def append(rows: DataFrame, path: LakePath) -> None:
     """Append the rows to the table at `path` in one commit."""
-    rows.write.format("delta").mode("append").save(str(path))
+    rows.write.format("delta").mode("append").save(spark_path(path))
 
 
-def replace_where(rows: DataFrame, path: Path, predicate: str) -> None:
+def replace_where(rows: DataFrame, path: LakePath, predicate: str) -> None:
     """Put the rows in the place of those of the table at `path` for which `predicate` is true, in one commit.
 
     Delta refuses rows that do not fulfil the predicate themselves.
     """
-    rows.write.format("delta").mode("overwrite").option("replaceWhere", predicate).save(str(path))
+    rows.write.format("delta").mode("overwrite").option("replaceWhere", predicate).save(spark_path(path))
 
 
 def one_of(column: str, values: Iterable[str]) -> str:
@@ -34,7 +34,7 @@ def one_of(column: str, values: Iterable[str]) -> str:
     return f"`{column}` IN ({', '.join(map(sql_text, values))})"
 
 
-def replaced_rows(path: Path, version: int) -> tuple[int, int]:
+def replaced_rows(path: LakePath, version: int) -> tuple[int, int]:
     """(rows written, rows removed) by an append or a `replace_where`, without those that Delta merely copied."""
     commit = read_commit(path, version)
     metrics = commit.metrics if commit else {}

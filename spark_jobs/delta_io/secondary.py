@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from include.contracts.lake_path import LakePath
 from include.control.batch import Winner
 from spark_jobs.delta_io.batches import commit_conf
 from spark_jobs.delta_io.conflict_policy import WriteKind
@@ -33,7 +33,7 @@ class SecondaryTable:
     """
 
     name: str
-    path: Path
+    path: LakePath
     shape: TableShape
     addable: frozenset[str] = frozenset()
 

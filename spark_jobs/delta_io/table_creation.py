@@ -7,10 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable
 from pyspark.errors import PySparkException
 from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from include.contracts.lake_path import LakePath
+from include.control.stored_files import names_in
+from include.control.stored_tables import is_table
 from include.errors import BadInputError
 from spark_jobs.delta_io.conflicts import Conflict, conflict_of
 
@@ -25,7 +27,7 @@ class _BeingMadeError(Exception):
     """The folder is not empty, and there is no table yet."""
 
 
-def create_table(path: Path, create: Callable[[], Any]) -> None:
+def create_table(path: LakePath, create: Callable[[], Any]) -> None:
     """Run `create`, which makes the table at `path`, unless there is one; another driver's table is as good.
 
     Raises:
@@ -41,8 +43,8 @@ def create_table(path: Path, create: Callable[[], Any]) -> None:
         _create_at_last(path, create)
 
 
-def _create_once(path: Path, create: Callable[[], Any]) -> None:
-    if DeltaTable.is_deltatable(str(path)):
+def _create_once(path: LakePath, create: Callable[[], Any]) -> None:
+    if is_table(path):
         return
     try:
         create()
@@ -52,15 +54,15 @@ def _create_once(path: Path, create: Callable[[], Any]) -> None:
         if conflict_of(error) not in _ANOTHER_WAS_FIRST:
             raise
     # IF NOT EXISTS is content with a folder that merely exists.
-    if not DeltaTable.is_deltatable(str(path)):
+    if not is_table(path):
         raise _BeingMadeError
 
 
-def _create_at_last(path: Path, create: Callable[[], Any]) -> None:
+def _create_at_last(path: LakePath, create: Callable[[], Any]) -> None:
     try:
         _create_once(path, create)
     except _BeingMadeError as error:
-        inside = ", ".join(sorted(entry.name for entry in path.iterdir())[:5])
+        inside = ", ".join(sorted(names_in(path))[:5])
         msg = (
             f"The folder {path} is to become a table, but holds something else: {inside}. Move it away, then clear "
             "this task."
@@ -68,11 +70,13 @@ def _create_at_last(path: Path, create: Callable[[], Any]) -> None:
         raise BadInputError(msg) from error
 
 
-def _remove_dead_creation(path: Path) -> None:
+def _remove_dead_creation(path: LakePath) -> None:
     """Remove what a driver leaves that dies between making `_delta_log` and its first commit; never a file of a table.
 
     One that is only slow finds its folder gone, fails, and tries again.
     """
+    if not isinstance(path, Path):
+        return  # a bucket has no folders that could be left empty
     log = path / "_delta_log"
     for temporary in log.glob(".*.tmp"):
         temporary.unlink(missing_ok=True)

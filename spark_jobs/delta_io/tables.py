@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 
-from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
+from include.contracts.lake_path import LakePath, S3Path
 from include.contracts.table_spec import TableSpec
 from include.control.retention import retention_of
+from include.control.stored_tables import is_table, open_table
 from include.errors import BadInputError
 from spark_jobs.delta_io.conflict_policy import WriteKind
 from spark_jobs.delta_io.contest import Contest, commit_anyway
@@ -68,7 +68,7 @@ def shape_properties(spec: TableSpec) -> dict[str, str]:
     return {"delta.deletedFileRetentionDuration": retain, "delta.enableChangeDataFeed": feed, **log, **spec.delta}
 
 
-def ensure_table(open_session: OpenSession, path: Path, shape: TableShape, addable: Set[str] = frozenset()) -> None:
+def ensure_table(open_session: OpenSession, path: LakePath, shape: TableShape, addable: Set[str] = frozenset()) -> None:
     """Create the table if there is none, else check that it is the one the spec describes, and set its properties.
 
     Spark is started only where something differs. Columns that are `addable` are added to a table without them.
@@ -77,7 +77,7 @@ def ensure_table(open_session: OpenSession, path: Path, shape: TableShape, addab
         BadInputError: the table on disk has other columns or partitions, or needs a newer reader.
         ConflictError: its properties could not be set, so often did others change it.
     """
-    if not DeltaTable.is_deltatable(str(path)):
+    if not is_table(path):
         with open_session({}) as session:
             create_table(path, lambda: session.sql(_create_statement(path, shape)))
     if addable and addable - _columns_on_disk(path).keys():
@@ -91,21 +91,30 @@ def ensure_table(open_session: OpenSession, path: Path, shape: TableShape, addab
             commit_anyway(Contest(str(path)), WriteKind.SCHEMA, path, lambda: session.sql(statement).collect())
 
 
-def committed_txn(path: Path, app_id: str) -> int:
+def committed_txn(path: LakePath, app_id: str) -> int:
     """The last txnVersion of `app_id` in the table, 0 when there is none, or no table."""
     try:
-        return DeltaTable(str(path)).transaction_version(app_id) or 0
+        return open_table(path).transaction_version(app_id) or 0
     except TableNotFoundError:
         return 0
 
 
-def sql_path(path: Path) -> str:
+def sql_path(path: LakePath) -> str:
     """The table at `path` as SQL names it.
 
-    >>> sql_path(Path("/lake/silver/flights"))
-    'delta.`/lake/silver/flights`'
+    >>> sql_path(S3Path("s3://lake/silver/flights"))
+    'delta.`s3a://lake/silver/flights`'
     """
-    return f"delta.`{path}`"
+    return f"delta.`{spark_path(path)}`"
+
+
+def spark_path(path: LakePath) -> str:
+    """The path as Spark knows it: of the names of S3, only one is that of its own connector.
+
+    >>> spark_path(S3Path("s3://lake/silver/flights"))
+    's3a://lake/silver/flights'
+    """
+    return f"s3a://{path.bucket}/{path.key}" if isinstance(path, S3Path) else str(path)
 
 
 def sql_text(value: str) -> str:
@@ -118,7 +127,7 @@ def sql_text(value: str) -> str:
     return f"'{escaped}'"
 
 
-def _create_statement(path: Path, shape: TableShape) -> str:
+def _create_statement(path: LakePath, shape: TableShape) -> str:
     columns = ", ".join(
         f"`{name}` {kind}" + (f" COMMENT {sql_text(shape.comments[name])}" if shape.comments.get(name) else "")
         for name, kind in shape.columns.items()
@@ -135,14 +144,14 @@ def _listed(properties: Mapping[str, str]) -> str:
     return ", ".join(f"{sql_text(key)} = {sql_text(value)}" for key, value in sorted(properties.items()))
 
 
-def _changed_properties(path: Path, shape: TableShape) -> dict[str, str]:
+def _changed_properties(path: LakePath, shape: TableShape) -> dict[str, str]:
     """What the spec states and the table does not have so; what only the table states is left alone."""
-    stated = DeltaTable(str(path), without_files=True).metadata().configuration
+    stated = open_table(path, without_files=True).metadata().configuration
     return {key: value for key, value in {**READER_SAFE, **shape.properties}.items() if stated.get(key) != value}
 
 
-def _check_columns(path: Path, shape: TableShape) -> None:
-    delta = DeltaTable(str(path), without_files=True)
+def _check_columns(path: LakePath, shape: TableShape) -> None:
+    delta = open_table(path, without_files=True)
     on_disk = _columns_on_disk(path)
     wanted = {name: _wanted_type(kind) for name, kind in shape.columns.items()}
     problems = [_column_problem(name, kind, on_disk.get(name)) for name, kind in wanted.items()]
@@ -167,16 +176,16 @@ def _check_columns(path: Path, shape: TableShape) -> None:
     wait=wait_random_exponential(multiplier=0.1, max=2),
     reraise=True,
 )
-def _add_columns(session: SparkSession, path: Path, columns: Mapping[str, str]) -> None:
+def _add_columns(session: SparkSession, path: LakePath, columns: Mapping[str, str]) -> None:
     """Add those of the columns that the table lacks."""
     on_disk = _columns_on_disk(path)
     if missing := [f"`{name}` {kind}" for name, kind in columns.items() if name not in on_disk]:
         session.sql(f"ALTER TABLE {sql_path(path)} ADD COLUMNS ({', '.join(missing)})").collect()
 
 
-def _columns_on_disk(path: Path) -> dict[str, str]:
+def _columns_on_disk(path: LakePath) -> dict[str, str]:
     """Column -> type in Delta's words."""
-    schema = DeltaTable(str(path), without_files=True).schema()
+    schema = open_table(path, without_files=True).schema()
     return {field["name"]: _type_name(field["type"]) for field in json.loads(schema.to_json())["fields"]}
 
 
@@ -201,8 +210,8 @@ def _wanted_type(kind: str) -> str:
     return re.sub(r"\b(tinyint|smallint|int|bigint)\b", lambda word: _DELTA_TYPES[word[0]], kind)
 
 
-def _check_reader_version(path: Path) -> None:
-    version = DeltaTable(str(path)).protocol().min_reader_version
+def _check_reader_version(path: LakePath) -> None:
+    version = open_table(path).protocol().min_reader_version
     if version != 1:
         msg = (
             f"The table at {path} needs Delta reader version {version}; Millrace keeps to version 1, so that every "

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
+from include.contracts.lake_path import LakePath
 from include.control.conservation import table_rows
 from include.control.delta_log import commits_after, latest_version
 from include.control.health import Rewrite, health_of
@@ -55,7 +55,7 @@ def _rewritten(context: JobContext, rewrite: Rewrite, file_bytes: int) -> tuple[
     return work, metrics
 
 
-def _require_same_rows(context: JobContext, path: Path, before: int) -> None:
+def _require_same_rows(context: JobContext, path: LakePath, before: int) -> None:
     """Compare the rows around each commit of this run; others may have come between."""
     for commit in commits_after(path, before):
         is_ours = (commit.operation, commit.run_id) == ("OPTIMIZE", context.args.run_id)

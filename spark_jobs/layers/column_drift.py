@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -14,8 +13,10 @@ from pyspark.sql import functions as F
 
 from include.contracts.column_spec import ColumnSpec
 from include.contracts.job_report import JobReport
+from include.contracts.lake_path import LakePath
 from include.contracts.spec_values import NAME
 from include.contracts.table_spec import BronzeSpec
+from include.control.arrow_files import open_for_arrow
 from include.control.batch import Winner
 from include.control.delta_log import read_commit
 from include.control.new_columns import ColumnState
@@ -121,12 +122,12 @@ class ColumnDrift:
         self.new += names
 
 
-def _rescued_names(files: Iterable[Path]) -> list[str]:
+def _rescued_names(files: Iterable[LakePath]) -> list[str]:
     """The fields in `_rescued` of data files that could be columns: those with the name of one."""
     names: set[str] = set()
     for file in files:
-        # partitioning=None: a folder such as day=2013-01-01 must not become a column.
-        rescued = pq.read_table(file, columns=[RESCUED], partitioning=None)[RESCUED]
+        with open_for_arrow(file) as content:
+            rescued = pq.ParquetFile(content).read(columns=[RESCUED])[RESCUED]
         names.update(name for text in pc.unique(rescued.drop_null()).to_pylist() for name in json.loads(text))
     return sorted(name for name in names if re.fullmatch(NAME, name))
 

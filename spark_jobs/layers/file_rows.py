@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 
 from include.contracts.job_report import FileRows
+from include.contracts.lake_path import LakePath
+from include.control.arrow_files import open_for_arrow
 from include.control.batch import Winner
+from include.control.stored_tables import open_table
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.transforms.records import RESCUED
 
 
 def rows_of_files(
-    paths: Iterable[str], added: Iterable[Path], quarantined: Mapping[str, int], dropped: Mapping[str, int]
+    paths: Iterable[str], added: Iterable[LakePath], quarantined: Mapping[str, int], dropped: Mapping[str, int]
 ) -> dict[str, FileRows]:
     """path -> what became of its records.
 
@@ -41,15 +42,13 @@ def rows_of_files(
     }
 
 
-def quarantined_of_files(quarantine: Path, winner: Winner) -> Counter[str]:
+def quarantined_of_files(quarantine: LakePath, winner: Winner) -> Counter[str]:
     """landing file -> records that a batch quarantined."""
     batch = [("_stream", "=", winner.intent.stream), ("_batch_seq", "=", winner.batch_seq)]
-    return Counter(
-        DeltaTable(str(quarantine)).to_pyarrow_table(columns=["source"], filters=batch)["source"].to_pylist()
-    )
+    return Counter(open_table(quarantine).to_pyarrow_table(columns=["source"], filters=batch)["source"].to_pylist())
 
 
-def _written(added: Iterable[Path]) -> tuple[Counter[str], Counter[str]]:
+def _written(added: Iterable[LakePath]) -> tuple[Counter[str], Counter[str]]:
     """(rows, rows with a rescued value) of each landing file.
 
     The names are read as the dictionary that they are stored by, and what was rescued only where the footer says that
@@ -57,13 +56,14 @@ def _written(added: Iterable[Path]) -> tuple[Counter[str], Counter[str]]:
     """
     written, rescued = Counter[str](), Counter[str]()
     for file in added:
-        stored = pq.ParquetFile(file, read_dictionary=[SOURCE_FILE])
-        for group in range(stored.num_row_groups):
-            names = stored.read_row_group(group, columns=[SOURCE_FILE])[SOURCE_FILE]
-            written.update(_counts(names))
-            if not _all_null(stored.metadata.row_group(group), RESCUED):
-                values = stored.read_row_group(group, columns=[RESCUED])[RESCUED]
-                rescued.update(_counts(names.filter(pc.is_valid(values))))
+        with open_for_arrow(file) as content:
+            stored = pq.ParquetFile(content, read_dictionary=[SOURCE_FILE])
+            for group in range(stored.num_row_groups):
+                names = stored.read_row_group(group, columns=[SOURCE_FILE])[SOURCE_FILE]
+                written.update(_counts(names))
+                if not _all_null(stored.metadata.row_group(group), RESCUED):
+                    values = stored.read_row_group(group, columns=[RESCUED])[RESCUED]
+                    rescued.update(_counts(names.filter(pc.is_valid(values))))
     return written, rescued
 
 

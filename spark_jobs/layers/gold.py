@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from functools import reduce
-from pathlib import Path
 
-from deltalake import DeltaTable
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from include.contracts.job_report import RowFates
+from include.contracts.lake_path import LakePath
 from include.contracts.table_spec import GoldSpec
 from include.control.batch import BatchSources, Intent, StreamPosition, Winner
 from include.control.restore import close_restore
 from include.control.source_ranges import certified_sources, changed_ranges, pin_sources, require_same_sources
+from include.control.stored_tables import is_table
 from spark_jobs.delta_io.batches import BatchPlan, Closing
 from spark_jobs.delta_io.reads import read_version, touched_values
 from spark_jobs.delta_io.row_writes import one_of, replace_where, replaced_rows
@@ -41,7 +41,7 @@ class GoldAggregate:
         Raises:
             NotReadyError: a source has no certified version yet.
         """
-        if DeltaTable.is_deltatable(str(self._path)):
+        if is_table(self._path):
             return
         certified = certified_sources(self._spec, self._context.gates)
         with self._context.open_session({}) as session:
@@ -117,7 +117,7 @@ class GoldAggregate:
         every = reduce(DataFrame.union, frames)
         return every.select(F.col("touched").cast("string").alias("touched")).distinct().orderBy("touched")
 
-    def _path_of(self, table: str) -> Path:
+    def _path_of(self, table: str) -> LakePath:
         return self._context.paths.table(table)
 
     def _shape(self, groups: DataFrame) -> TableShape:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from pathlib import Path
 
-from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from include.contracts.expectation import COMPARISONS
+from include.contracts.lake_path import LakePath
 from include.control.batch import BatchSources
 from include.control.conservation import table_rows
 from include.control.delta_log import Commit, commits_still_known, read_commit
+from include.control.stored_tables import open_table
 from include.errors import TornLogError
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.quality.judged_version import APPLIED, IN_TABLE, JudgedVersion
@@ -75,7 +75,7 @@ def judged_version(
     )
 
 
-def _commit_of(table: Path, version: int) -> Commit:
+def _commit_of(table: LakePath, version: int) -> Commit:
     commit = read_commit(table, version)
     if commit is None or not commit.metadata:
         msg = (
@@ -90,7 +90,7 @@ def _sources(commit: Commit) -> BatchSources:
     return BatchSources.model_validate(commit.metadata["sources"])
 
 
-def _batches_of_the_run(table: Path, version: int, certified: int | None) -> list[str]:
+def _batches_of_the_run(table: LakePath, version: int, certified: int | None) -> list[str]:
     """The tokens of the batches, since the certified version, of the run that made `version`."""
     after = None if certified is None else min(certified, version - 1)
     batches = [one for one in commits_still_known(table, after) if one.metadata and one.version <= version]
@@ -98,8 +98,8 @@ def _batches_of_the_run(table: Path, version: int, certified: int | None) -> lis
     return [batch.metadata["token"] for batch in batches if batch.metadata["run_id"] == run_id]
 
 
-def _columns(table: Path, version: int) -> dict[str, str]:
-    fields = DeltaTable(str(table), version=version, without_files=True).schema().fields
+def _columns(table: LakePath, version: int) -> dict[str, str]:
+    fields = open_table(table, version=version, without_files=True).schema().fields
     return {field.name: _type_name(field.type) for field in fields}
 
 

@@ -7,18 +7,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar, cast
-
-from deltalake import DeltaTable
 
 from include.contracts.contention import Waited
 from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
+from include.contracts.lake_path import LakePath
 from include.control.batch import new_token
 from include.control.commit_history import Written
 from include.control.conservation import table_rows
 from include.control.delta_log import MAINTENANCE_KEY, latest_version
+from include.control.stored_tables import is_table
 from include.errors import LeaseLostError, NotReadyError, Outcome
 from spark_jobs.delta_io.conflict_policy import WriteKind
 from spark_jobs.delta_io.contest import Contest, commit_anyway
@@ -27,14 +26,14 @@ from spark_jobs.runtime.context import JobContext
 T = TypeVar("T")
 
 
-def require_table(context: JobContext) -> Path:
+def require_table(context: JobContext) -> LakePath:
     """The folder of the job's table.
 
     Raises:
         NotReadyError: there is no table yet.
     """
     path = context.paths.table(context.spec.table)
-    if not DeltaTable.is_deltatable(str(path)):
+    if not is_table(path):
         msg = f"{context.spec.table}: there is no table at {path} yet; run the task that writes it first"
         raise NotReadyError(msg)
     return path
@@ -56,7 +55,7 @@ class TableWork:
         waited: how long it waited for the lease, and for whom.
     """
 
-    path: Path
+    path: LakePath
     contest: Contest
     waited: Waited = field(default_factory=Waited)
 

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from include.contracts.expectation import Action
 from include.contracts.findings import MAX_SAMPLES, RefusedRows, by_reason
+from include.contracts.lake_path import LakePath
 from include.control.batch import Winner
+from include.control.stored_tables import open_table
 from spark_jobs.transforms.judgement import dropped, reasons
 
 Dropped = tuple[str, str, int]
 """(source, `rule: reason`, rows)."""
 
 
-def quarantined_by_reason(quarantine: Path, winner: Winner) -> tuple[RefusedRows, ...]:
+def quarantined_by_reason(quarantine: LakePath, winner: Winner) -> tuple[RefusedRows, ...]:
     """The rows that a batch has put into quarantine; a row with two reasons counts for both. No Spark."""
     mine = [("_batch_token", "=", winner.token)]
-    rows = DeltaTable(str(quarantine)).to_pyarrow_table(columns=["row_id", "reasons"], filters=mine)
+    rows = open_table(quarantine).to_pyarrow_table(columns=["row_id", "reasons"], filters=mine)
     reasons_of = rows["reasons"].combine_chunks()
     ids = rows["row_id"].combine_chunks().take(pc.list_parent_indices(reasons_of))
     flat = pa.table({"reason": pc.list_flatten(reasons_of), "id": ids})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -17,6 +16,7 @@ from include.control.delta_log import commits_still_known, committed_at, read_co
 from include.control.restore import close_restore
 from include.control.retention import retention_of
 from include.control.source_ranges import changed_ranges, pin_sources
+from include.control.stored_tables import is_table, open_table
 from include.errors import ConservationError
 from spark_jobs.delta_io.batches import BatchPlan, Closing
 from spark_jobs.delta_io.merges import merge_changes, merge_tombstones
@@ -75,7 +75,7 @@ class SilverMerge:
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
         """Merge what changes the target; one commit even when nothing does, so that the range counts as consumed."""
-        found = self._fates.classified(session, intent, DeltaTable(str(self._path)).version())
+        found = self._fates.classified(session, intent, open_table(self._path).version())
         changes = self._changes(found.rows, intent)
         if found.counts.only_inserts():
             append(changes.drop("_fate"), self._path)
@@ -101,7 +101,7 @@ class SilverMerge:
             quarantine.run(open_session, lambda session: self._refused(session, winner))
         tombstones = tombstones_of(self.spec, paths.tombstones(self.spec.table))
         deletes = counts.deletes and not self.spec.snapshot
-        if deletes or (replaced and DeltaTable.is_deltatable(str(tombstones.path))):
+        if deletes or (replaced and is_table(tombstones.path)):
             write_once(open_session, tombstones, winner, lambda session: self._bury(session, winner))
         fates = counts.to_fates()
         self._compare_with_commit(winner, fates)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import BatchSources, Intent
+from include.control.stored_tables import is_table
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.merge_counts import KeyBounds, MergeCounts, one_row
 from spark_jobs.layers.silver_source import SilverSource
@@ -203,7 +203,7 @@ class SilverFates:
 
     def _tombstones(self, session: SparkSession, intent: Intent) -> DataFrame | None:
         table = tombstones_of(self._spec, self._context.paths.tombstones(self._spec.table))
-        if not DeltaTable.is_deltatable(str(table.path)):
+        if not is_table(table.path):
             return None
         return read_version(session, table.path, version_before(table, intent))
 

@@ -6,13 +6,13 @@ from datetime import datetime
 from functools import cache, reduce
 from operator import and_
 
-from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import BatchSources, Intent
 from include.control.source_ranges import require_same_sources
+from include.control.stored_tables import is_table, open_table
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.reads import read_appended, read_removed, read_version
 from spark_jobs.layers.silver_replays import SilverReplays
@@ -80,9 +80,9 @@ class SilverSource:
         if (replayed := self.replays.taken(session, intent)) is not None:
             keys = keys.union(replayed.select(*self._spec.keys))
         tombstones = paths.tombstones(table)
-        if not DeltaTable.is_deltatable(str(tombstones)):
+        if not is_table(tombstones):
             return keys
-        deleted = read_version(session, tombstones, DeltaTable(str(tombstones)).version())
+        deleted = read_version(session, tombstones, open_table(tombstones).version())
         return keys.union(deleted.select(*self._spec.keys))
 
     def judged(self, session: SparkSession, intent: Intent, retracted: DataFrame | None) -> DataFrame:

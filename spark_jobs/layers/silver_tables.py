@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from include.contracts.lake_path import LakePath
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import Intent
 from include.control.delta_log import commits_still_known, latest_version
@@ -32,7 +31,7 @@ def silver_shape(spec: SilverSpec) -> TableShape:
     )
 
 
-def tombstones_of(spec: SilverSpec, path: Path) -> SecondaryTable:
+def tombstones_of(spec: SilverSpec, path: LakePath) -> SecondaryTable:
     """The table of the deleted keys of a silver table, each with its sequence."""
     keys = {key: spec.columns[key].type for key in spec.keys}
     columns = {**keys, **_order_columns(spec), **STAMP_COLUMNS}

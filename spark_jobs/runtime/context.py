@@ -14,14 +14,17 @@ from pyspark.sql import SparkSession
 
 from include.catalog import Catalog, load_catalog
 from include.contracts.job_args import JobArgs
+from include.contracts.lake_path import S3Path
 from include.contracts.table_spec import AnySpec
 from include.control.commit_history import CommitHistory
 from include.control.gates import Gates
 from include.control.leases import Leases
 from include.control.ledger import Ledger
 from include.control.new_columns import NewColumns
-from include.control.objects import LocalObjectStore
+from include.control.objects_on_s3 import object_store
 from include.control.quarantine_events import QuarantineEvents
+from include.control.s3_access import spark_options
+from include.control.s3_probe import require_conditional_puts
 from include.paths import LakehousePaths
 from include.settings import Settings
 from spark_jobs.runtime.session import own_session
@@ -89,11 +92,18 @@ class JobContext:
         """Leases in the name of this run, for as long as the spec of its table says."""
         holder = f"{self.args.run_id} (process {os.getpid()} on {socket.gethostname()})"
         patience = self.spec.conflicts.wait_for_lease.total_seconds()
-        return Leases(LocalObjectStore(self.paths.leases), holder, patience_s=patience)
+        return Leases(object_store(self.paths.leases), holder, patience_s=patience)
 
     def open_session(self, conf: dict[str, str]) -> AbstractContextManager[SparkSession]:
-        """A Spark session of its own under `conf`, for one write; the first one starts Spark."""
-        return own_session(conf)
+        """A Spark session of its own under `conf`, for one write; the first one starts Spark.
+
+        Raises:
+            StorageError: the tables lie in a store on whose conditional puts nobody can rely, or that refuses.
+        """
+        if not isinstance(self.paths.leases, S3Path):
+            return own_session(conf)
+        require_conditional_puts(self.paths.leases)
+        return own_session({**spark_options(), **conf})
 
     def now(self) -> datetime:
         """The time, in UTC."""

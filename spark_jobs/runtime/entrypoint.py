@@ -7,10 +7,10 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from include.contracts.job_args import Job, JobArgs
 from include.contracts.job_report import JobReport
+from include.contracts.lake_path import LakePath
 from include.disk_space import disk_full_error
 from include.errors import MillraceError, Outcome
 from include.paths import LakehousePaths
@@ -71,7 +71,7 @@ def _saved(job: Job, args: JobArgs, report: JobReport) -> JobReport:
     return report
 
 
-def _written_to(args: JobArgs) -> list[Path]:
+def _written_to(args: JobArgs) -> list[LakePath]:
     """The folders that a job writes to, the lakehouse's own first."""
     paths, table = LakehousePaths(args.root), args.table
     beside = [paths.table(table), paths.quarantine(table), paths.tombstones(table)]

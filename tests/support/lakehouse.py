@@ -10,13 +10,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable
-
 from include.contracts.job_args import WRITER_OF_LAYER, Job, JobArgs
 from include.contracts.job_report import JobReport
+from include.contracts.lake_path import lake_path
 from include.contracts.quarantine_request import QuarantineRequest, RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.control.quarantined import QuarantinedRow, quarantined_rows
+from include.control.stored_tables import is_table, open_table
 from include.paths import LakehousePaths
 from spark_jobs.jobs import (
     bronze_ingest,
@@ -47,15 +47,19 @@ RUN: dict[Job, RunJob] = {
 
 @dataclass
 class Lakehouse:
-    """One lakehouse below `folder`, whose files land there too if not in a bucket; needs a running Spark session."""
+    """One lakehouse below `folder`, whose files land there too, and whose tables lie there too, if not in a bucket.
+
+    Needs a running Spark session.
+    """
 
     folder: Path
     reports: list[JobReport] = field(default_factory=list)
     landing: str = ""
+    root: str = ""
 
     @property
     def paths(self) -> LakehousePaths:
-        return LakehousePaths(self.folder / "lake")
+        return LakehousePaths(lake_path(self.root or self.folder / "lake"))
 
     def environment(self) -> dict[str, str]:
         """What `lakehouse` finds it by."""
@@ -85,7 +89,7 @@ class Lakehouse:
             interval_start=day(number).start,
             interval_end=day(number).end,
             run_id=f"test of day {number}",
-            root=self.folder / "lake",
+            root=self.paths.root,
             landing=self.landing or self.folder / "landing",
             tables=self.folder / "tables",
             report=self.folder / "reports" / f"{table}.{len(self.reports)}.json",
@@ -123,13 +127,13 @@ class Lakehouse:
 
     def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
         """The newest rows of a table, sorted: the columns named, read by delta-rs."""
-        found = DeltaTable(str(self.paths.table(table))).to_pyarrow_table(columns=list(columns))
+        found = open_table(self.paths.table(table)).to_pyarrow_table(columns=list(columns))
         return sorted((tuple(row[name] for name in columns) for row in found.to_pylist()), key=repr)
 
     def quarantine(self, table: str) -> list[dict[str, Any]]:
         """The quarantined rows of a table; none when there is no quarantine."""
-        path = str(self.paths.quarantine(table))
-        return DeltaTable(path).to_pyarrow_table().to_pylist() if DeltaTable.is_deltatable(path) else []
+        path = self.paths.quarantine(table)
+        return open_table(path).to_pyarrow_table().to_pylist() if is_table(path) else []
 
 
 def copied(lakehouse: Lakehouse, folder: Path) -> Lakehouse:

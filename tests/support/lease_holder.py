@@ -14,8 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from include.contracts.lake_path import LakePath, lake_path
 from include.control.leases import Leases
 from include.control.objects import LocalObjectStore
+from include.control.objects_on_s3 import object_store
 from include.settings import PROJECT
 from tests.support.processes import LineUp
 
@@ -24,7 +26,7 @@ HOLDER = "the other process"
 
 
 @contextmanager
-def holding(folder: Path, lasts_s: float) -> Iterator[subprocess.Popen[str]]:
+def holding(folder: LakePath, lasts_s: float) -> Iterator[subprocess.Popen[str]]:
     """A process of its own that holds the stream's lease now; it is gone at the end, whatever became of it."""
     command = [sys.executable, "-m", "tests.support.lease_holder", str(folder), str(lasts_s)]
     process = subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -64,8 +66,8 @@ def count_up(number: int, _: LineUp, folder: Path, counter: Path, times: int) ->
             counter.write_text(str(seen + 1))
 
 
-def _hold(folder: Path, lasts_s: float) -> None:
-    with Leases(LocalObjectStore(folder), HOLDER, lasts_s=lasts_s).stream(TABLE, STREAM):
+def _hold(folder: LakePath, lasts_s: float) -> None:
+    with Leases(object_store(folder), HOLDER, lasts_s=lasts_s).stream(TABLE, STREAM):
         sys.stdout.write("held\n")
         sys.stdout.flush()
         sys.stdin.readline()
@@ -73,4 +75,4 @@ def _hold(folder: Path, lasts_s: float) -> None:
 
 
 if __name__ == "__main__":
-    _hold(Path(sys.argv[1]), float(sys.argv[2]))
+    _hold(lake_path(sys.argv[1]), float(sys.argv[2]))

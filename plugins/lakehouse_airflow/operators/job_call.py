@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from include.contracts.interval import Interval
 from include.contracts.job_args import JobArgs
+from include.paths import RunPaths
 from include.settings import Settings
 
 if TYPE_CHECKING:
@@ -22,20 +23,19 @@ class TryFiles:
     """The files of one try of a task.
 
     Attributes:
-        report: `<root>/_millrace/reports/<dag>/<run>/<task>/<try>.json`.
-        driver_log: `<root>/_millrace/driver_logs/<dag>/<run>/<task>/<try>.log`.
+        report: `<reports>/<dag>/<run>/<task>/<try>.json`.
+        driver_log: `<driver logs>/<dag>/<run>/<task>/<try>.log`.
     """
 
     report: Path
     driver_log: Path
 
     @classmethod
-    def of(cls, root: Path, ti: Any) -> TryFiles:
+    def of(cls, paths: RunPaths, ti: Any) -> TryFiles:
         """The files of the task instance `ti`; what an earlier run of the same name left there is removed."""
         names = (_NOT_IN_NAMES.sub("_", name) for name in (ti.dag_id, ti.run_id, ti.task_id))
         place = Path(*names, str(ti.try_number))
-        own = root / "_millrace"
-        files = cls(own / "reports" / f"{place}.json", own / "driver_logs" / f"{place}.log")
+        files = cls(paths.reports / f"{place}.json", paths.driver_logs / f"{place}.log")
         files.report.unlink(missing_ok=True)
         files.driver_log.unlink(missing_ok=True)
         return files
@@ -57,11 +57,6 @@ def job_args(
         reprocess=wants_reprocess(context),
         dry_run=dry_run,
     )
-
-
-def absolute(settings: Settings) -> Settings:
-    """The settings with their folders as absolute paths."""
-    return settings.model_copy(update={name: value.resolve() for name, value in settings if isinstance(value, Path)})
 
 
 def wants_reprocess(context: Context) -> bool:

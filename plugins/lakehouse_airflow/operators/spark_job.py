@@ -20,7 +20,7 @@ from lakehouse_airflow.hooks.driver_log import DriverLog
 from lakehouse_airflow.hooks.spark_job import SparkJobHook
 from lakehouse_airflow.intervals import interval_of, outside_data, run_dates
 from lakehouse_airflow.operators.endings import error_of, lines_about
-from lakehouse_airflow.operators.job_call import TryFiles, absolute, job_args
+from lakehouse_airflow.operators.job_call import TryFiles, job_args
 from lakehouse_airflow.operators.task_result import TaskResult
 
 if TYPE_CHECKING:
@@ -108,8 +108,8 @@ class SparkJobOperator(SparkSubmitOperator):
             DiskFullError: it could not, since the disk is full.
             SparkUnavailableError: it could not be started, since the Spark Connect server does not answer.
         """
-        settings = absolute(Settings())
-        files = TryFiles.of(settings.root, context["ti"])
+        settings = Settings().absolute()
+        files = TryFiles.of(settings.run_paths, context["ti"])
         arguments = self.finished_args(job_args(self.table, context, interval, settings, files.report, dry_run=dry_run))
         self.application = str(PROJECT / self.job.application)
         self.application_args = arguments.to_argv()
@@ -162,7 +162,7 @@ class SparkJobOperator(SparkSubmitOperator):
     def _get_hook(self) -> SparkJobHook:
         return SparkJobHook(
             driver_log=self._driver_log,
-            jars_folder=absolute(Settings()).jars,
+            jars_folder=Settings().absolute().jars,
             text_bytes=self._text_bytes,
             conf=self.conf,
             conn_id=self._conn_id,

@@ -23,7 +23,7 @@ from fastapi.responses import FileResponse, RedirectResponse
 from starlette import status
 
 from include.contracts.data_docs_args import DataDocsArgs, JudgedVersion
-from include.paths import LakehousePaths
+from include.paths import RunPaths
 from include.settings import PROJECT, Settings
 from lakehouse_airflow.ui.links import JUDGED
 
@@ -59,9 +59,9 @@ def open_page(dag_id: str, run_id: str, table: str, session: SessionDep) -> Redi
     judged = judged_in(dag_id, run_id, session)
     if table not in {one.table for one in judged}:
         raise HTTPException(status.HTTP_404_NOT_FOUND, f"no gate of run {run_id} of {dag_id} has judged {table}")
-    settings = Settings()
-    folder = run_folder(dag_id, run_id, settings.root.resolve())
-    name = _built(DataDocsArgs(root=settings.root.resolve(), folder=folder, run_id=run_id, judged=judged))
+    settings = Settings().absolute()
+    folder = run_folder(dag_id, run_id, settings.run_paths)
+    name = _built(DataDocsArgs(root=settings.root, folder=folder, run_id=run_id, judged=judged))
     return RedirectResponse(f"pages/{name}/{table}.html")
 
 
@@ -72,17 +72,17 @@ def read_page(dag_id: str, run_id: str, name: str, page: str) -> FileResponse:
     Raises:
         HTTPException: 404 where there is none of that name.
     """
-    folder = run_folder(dag_id, run_id, Settings().root.resolve())
+    folder = run_folder(dag_id, run_id, Settings().absolute().run_paths)
     file = (folder / name / page).resolve()
     if file.parent.parent != folder or file.suffix not in _TYPES or not file.is_file():
         raise HTTPException(status.HTTP_404_NOT_FOUND, "there is no such page: open the gate's link Data Docs again")
     return FileResponse(file, media_type=_TYPES[file.suffix], headers=_SAFE)
 
 
-def run_folder(dag_id: str, run_id: str, root: Path) -> Path:
-    """Where the pages of a run are kept, below `root`; no name leads out of it."""
+def run_folder(dag_id: str, run_id: str, paths: RunPaths) -> Path:
+    """Where the pages of a run are kept; no name leads out of it."""
     dag, run = (quote(name, safe=":+") for name in (dag_id, run_id))
-    return LakehousePaths(root).data_docs / f"dag={dag}" / f"run={run}"
+    return paths.data_docs / f"dag={dag}" / f"run={run}"
 
 
 def judged_in(dag_id: str, run_id: str, session: SessionDep) -> tuple[JudgedVersion, ...]:

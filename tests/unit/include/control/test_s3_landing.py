@@ -8,15 +8,14 @@ from pathlib import PurePosixPath
 from uuid import uuid4
 
 import pytest
-from botocore.config import Config
 
 from embedded.s3 import Bucket, s3_bucket
 from include.contracts.table_spec import BronzeSpec
-from include.control import s3_landing
+from include.control import s3_access
 from include.control.batch import FileFact
 from include.control.inspection import inspect
 from include.control.landing import LandedFile, Landing, is_as_listed, landing_of, same_listing
-from include.control.s3_landing import StorageError
+from include.control.s3_access import StorageError
 from include.errors import NotReadyError
 from include.specs.inference import infer_spec
 from tests.support.deliveries import deliveries_as
@@ -130,7 +129,7 @@ def test_a_spec_is_guessed_from_a_bucket_too(bucket: Bucket, landing: Landing) -
 
 def test_a_store_that_does_not_answer_is_tried_again_later(landing: Landing, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
-    monkeypatch.setattr(s3_landing, "_PATIENT", Config(retries={"max_attempts": 1}))
+    monkeypatch.setattr(s3_access, "_PATIENT", {"retries": {"max_attempts": 1}})
     with pytest.raises(NotReadyError, match=r"^s3://lake-\w+/landing/\S+: no answer .* AWS_ENDPOINT"):
         listed(landing)
 

@@ -14,7 +14,7 @@ from include.contracts.data_docs_args import DataDocsArgs, JudgedVersion
 from include.contracts.job_report import CheckResult
 from include.control.gates import GateResult, Gates, Override
 from include.errors import NotReadyError
-from include.paths import LakehousePaths
+from include.paths import LakehousePaths, RunPaths
 from include.settings import PROJECT
 from spark_jobs.jobs.data_docs import build
 from tests.support.delta_tables import append, clean_log, create_table
@@ -42,9 +42,14 @@ def paths(tmp_path: Path) -> LakehousePaths:
 
 
 @pytest.fixture
-def args(paths: LakehousePaths) -> DataDocsArgs:
+def args(paths: LakehousePaths, tmp_path: Path) -> DataDocsArgs:
     judged = tuple(JudgedVersion(table=table, version=1, suite_hash="rules") for table in TABLES)
-    return DataDocsArgs(root=paths.root, folder=paths.data_docs / "dag=a b" / f"run={RUN}", run_id=RUN, judged=judged)
+    return DataDocsArgs(
+        root=paths.root,
+        folder=RunPaths(tmp_path).data_docs / "dag=a b" / f"run={RUN}",
+        run_id=RUN,
+        judged=judged,
+    )
 
 
 def test_the_arguments_travel_as_a_command_line(args: DataDocsArgs) -> None:

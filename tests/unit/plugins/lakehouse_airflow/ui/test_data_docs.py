@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from fastapi import HTTPException
 
-from include.settings import PROJECT
+from include.paths import RunPaths
+from include.settings import PROJECT, Settings
 from lakehouse_airflow.ui.data_docs import app, read_page, run_folder
 from lakehouse_airflow.ui.plugin import MillracePlugin
 
@@ -20,7 +21,7 @@ DAG, RUN, NAME = "shop", "manual__2013-01-05T00:00:00+00:00", "0123456789abcdef"
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The pages of one run, and things that are none of anybody's business."""
     monkeypatch.setenv("LAKEHOUSE_ROOT", str(tmp_path))
-    site = run_folder(DAG, RUN, tmp_path) / NAME
+    site = run_folder(DAG, RUN, Settings().run_paths) / NAME
     site.mkdir(parents=True)
     for file in (site / "index.html", site / "a.json", site.parent / "lock.html", tmp_path / "secret.html"):
         file.write_text("text")
@@ -53,8 +54,8 @@ def test_nothing_else_is_served(name: str, page: str) -> None:
 
 @pytest.mark.parametrize("evil", ["..", ".", "../..", "../../../..", "/", "/etc"])
 def test_no_name_of_a_dag_or_a_run_leads_out(evil: str, tmp_path: Path) -> None:
-    below = tmp_path / "_millrace" / "data_docs"
-    for folder in (run_folder(evil, RUN, tmp_path), run_folder(DAG, evil, tmp_path)):
+    below = tmp_path / "data_docs"
+    for folder in (run_folder(evil, RUN, RunPaths(tmp_path)), run_folder(DAG, evil, RunPaths(tmp_path))):
         assert folder.resolve() != below
         assert below in folder.resolve().parents
 

@@ -1,0 +1,73 @@
+"""Where a lakehouse's tables lie: a folder of this machine, or a prefix of a bucket."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePosixPath
+from typing import TypeAlias
+
+S3 = "s3://"
+_BUCKETS = ("s3", "s3a", "s3n")
+
+
+class S3Path(PurePosixPath):
+    """A place in a bucket; it names one, and reads and writes nothing.
+
+    >>> root = S3Path("s3://lake/tables")
+    >>> str(root / "silver" / "flights")
+    's3://lake/tables/silver/flights'
+    >>> (root / "silver").bucket, (root / "silver").key
+    ('lake', 'tables/silver')
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        """The address, `s3://bucket/key`."""
+        return f"{S3}{self.bucket}/{self.key}"
+
+    @property
+    def bucket(self) -> str:
+        """The bucket."""
+        return self.parts[1]
+
+    @property
+    def key(self) -> str:
+        """What the object is called in its bucket, or the beginning of what several are called."""
+        return "/".join(self.parts[2:])
+
+
+LakePath: TypeAlias = Path | S3Path
+"""Where a table, or all of them, lie."""
+
+
+def lake_path(place: object) -> LakePath:
+    """The path that `place` means.
+
+    Raises:
+        ValueError: it names a bucket and nothing in it, or is no path at all.
+
+    >>> lake_path("s3a://lake/tables/")
+    S3Path('s3://lake/tables')
+    """
+    if isinstance(place, Path | S3Path):
+        return place
+    if not isinstance(place, str | os.PathLike):
+        raise ValueError(f"{place!r} is no path")
+    url = bucket_url(os.fspath(place))
+    return Path(place) if url is None else S3Path(url)
+
+
+def bucket_url(place: str) -> str | None:
+    """`s3://bucket/prefix` for a place in a bucket, however its scheme is written; None for a folder.
+
+    Raises:
+        ValueError: it is another URL, or names no bucket.
+    """
+    scheme, is_url, rest = place.partition("://")
+    if not is_url:
+        return None
+    if scheme in _BUCKETS and rest.strip("/"):
+        return f"{S3}{rest.rstrip('/')}"
+    msg = f"{place} is no place for files: write a folder, or s3://bucket/prefix"
+    raise ValueError(msg)

@@ -1,0 +1,32 @@
+"""Delta tables as delta-rs opens them, on a disk and in a bucket. No JVM is needed."""
+
+from __future__ import annotations
+
+from deltalake import DeltaTable
+
+from include.contracts.lake_path import LakePath, S3Path
+from include.control.s3_access import delta_rs_options
+
+
+def open_table(path: LakePath, version: int | None = None, *, without_files: bool = False) -> DeltaTable:
+    """The table at `path`, at its newest version or at one.
+
+    Args:
+        path: its folder.
+        version: a version; None for the newest.
+        without_files: do not look which data files it has, for questions about its metadata.
+
+    Raises:
+        TableNotFoundError: there is none.
+    """
+    return DeltaTable(str(path), version=version, without_files=without_files, storage_options=options_of(path))
+
+
+def is_table(path: LakePath) -> bool:
+    """Whether there is one."""
+    return DeltaTable.is_deltatable(str(path), storage_options=options_of(path))
+
+
+def options_of(path: LakePath) -> dict[str, str] | None:
+    """What delta-rs must be told to reach the path."""
+    return delta_rs_options() if isinstance(path, S3Path) else None

@@ -1,0 +1,120 @@
+"""The whole path with its tables, ledger and leases in a bucket: real Delta, real S3 servers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+
+from embedded.s3 import Bucket, s3_bucket
+from include.contracts.job_args import Job
+from include.contracts.lake_path import S3Path
+from include.control import health
+from include.control.delta_log import latest_version
+from include.errors import Outcome
+from tests.support.faulty_s3 import FaultyS3, faulty_s3, lose_answer, refuse_credentials, reset, slow_down
+from tests.support.lakehouse import Lakehouse, order
+from tests.support.specs import silver_document
+
+BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Bucket]:
+    with s3_bucket("tables") as bucket:
+        yield bucket
+
+
+@pytest.fixture
+def faulty(store: Bucket) -> Iterator[FaultyS3]:
+    with faulty_s3(store.endpoint) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def shop(store: Bucket, lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> Lakehouse:
+    """A lakehouse whose tables lie in a bucket of its own."""
+    return _with_bucket(lakehouse, store.endpoint, monkeypatch)
+
+
+@pytest.fixture
+def far_shop(faulty: FaultyS3, lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> Lakehouse:
+    """The same, with the proxy before the server."""
+    return _with_bucket(lakehouse, faulty.endpoint, monkeypatch)
+
+
+def _with_bucket(lakehouse: Lakehouse, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Lakehouse:
+    bucket = Bucket(endpoint, f"lake-{uuid4().hex[:8]}")
+    bucket.client.create_bucket(Bucket=bucket.name)
+    for name, value in bucket.environment.items():
+        monkeypatch.setenv(name, value)
+    lakehouse.root = f"s3a://{bucket.name}/tables"
+    return lakehouse
+
+
+def test_days_go_from_files_to_gold_and_all_that_is_done_to_tables_works_there_too(
+    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "SMALL_FILES_WORTH_A_RUN", 2)
+    rule = {"expect_table_row_count_to_be_between": {"max_value": 3}, "action": "fail", "reason": "three at most"}
+    shop.specs(silver_document(expectations=[rule], on_refusal="restore"))
+    days = {1: [order(1, 5), order(2, "?"), "no record"], 2: [order(1, 7, of_day=2), order(3, 9, of_day=2)]}
+    for number, events in days.items():
+        shop.deliver(number, "a.json", events)
+        assert [report.outcome for report in shop.run_all(number, BRONZE, SILVER, GOLD)] == 3 * [Outcome.COMMITTED]
+    assert isinstance(shop.paths.table(BRONZE), S3Path)
+    assert [report.outcome for report in shop.run_all(2, BRONZE, SILVER, GOLD)] == 3 * [Outcome.NO_OP]
+    assert [latest_version(shop.paths.table(table)) for table in (BRONZE, SILVER, GOLD)] == [2, 2, 2]
+    held = [("o1", 7), ("o2", None), ("o3", 9)]
+    assert shop.rows(SILVER, "order_id", "amount") == held
+    assert len(shop.quarantine(BRONZE)) == 1
+
+    shop.deliver(3, "a.json", [order(4, 5, of_day=3)])
+    _, refused = shop.run_all(3, BRONZE, SILVER)
+    assert [check.passed for check in refused.checks] == [False]
+    assert shop.rows(SILVER, "order_id", "amount") == held, "the refused version was taken back"
+    optimized, vacuumed = (shop.run(BRONZE, 3, job=job) for job in (Job.TABLE_OPTIMIZE, Job.TABLE_VACUUM))
+    assert (optimized.outcome, vacuumed.exit_code) == (Outcome.COMMITTED, 0), (optimized.message, vacuumed.message)
+    assert len(shop.rows(BRONZE, "order_id")) == 5
+
+
+def test_a_commit_whose_answer_was_lost_counts_once(far_shop: Lakehouse, faulty: FaultyS3) -> None:
+    faulty.on("PUT", "bronze/orders/_delta_log/00000000000000000001.json", lose_answer)
+    far_shop.deliver(1, "a.json", [order(1, 5), order(2, 6)])
+    report = far_shop.run(BRONZE, 1)
+    assert (report.outcome, faulty.met()) == (Outcome.COMMITTED, 1), report.message
+    assert far_shop.rows(BRONZE, "order_id") == [("o1",), ("o2",)]
+    assert latest_version(far_shop.paths.table(BRONZE)) == 1
+
+
+@pytest.mark.faults
+def test_a_busy_store_and_broken_connections_are_outlived(far_shop: Lakehouse, faulty: FaultyS3) -> None:
+    for method, part in (("PUT", ".parquet"), ("PUT", "_delta_log/0"), ("GET", "_delta_log/0"), ("PUT", "/leases/")):
+        faulty.on(method, part, slow_down, times=2)
+        faulty.on(method, part, reset, times=2)
+    faulty.on("PUT", "/ops/batches/", slow_down, times=2)
+    far_shop.deliver(1, "a.json", [order(1, 5), order(2, 6)])
+    reports = far_shop.run_all(1, BRONZE, SILVER, GOLD)
+    assert [report.outcome for report in reports] == 3 * [Outcome.COMMITTED], [report.message for report in reports]
+    assert faulty.awaited() == [], "each fault was met"
+    assert far_shop.rows(SILVER, "order_id", "amount") == [("o1", 5), ("o2", 6)]
+
+
+def test_expired_credentials_are_named_with_what_to_do(far_shop: Lakehouse, faulty: FaultyS3) -> None:
+    faulty.on("PUT", "", refuse_credentials, times=1_000)
+    far_shop.deliver(1, "a.json", [order(1, 5)])
+    report = far_shop.run(BRONZE, 1)
+    assert report.outcome is Outcome.FAILED
+    assert "credentials have expired" in report.message.splitlines()[0], report.message
+
+
+def test_a_store_that_knows_no_conditional_puts_is_refused_before_anything_is_written(
+    far_shop: Lakehouse, faulty: FaultyS3
+) -> None:
+    faulty.ignore("If-None-Match")
+    far_shop.deliver(1, "a.json", [order(1, 5)])
+    report = far_shop.run(BRONZE, 1)
+    assert report.outcome is Outcome.FAILED
+    assert "replaces an object though it was asked not to (If-None-Match)" in report.message
+    assert latest_version(far_shop.paths.table(BRONZE)) == -1
