@@ -12,7 +12,7 @@ from typing import Protocol
 from embedded.jars import spark_home
 from include.cli_driver import MASTER, driver_environment
 from include.contracts.job_args import WRITER_OF_LAYER, Job, JobArgs
-from include.paths import LakehousePaths
+from include.paths import OWN, LakehousePaths, RunPaths
 from include.settings import PROJECT, Settings
 from include.spark_conf import launch_conf
 
@@ -107,7 +107,7 @@ class Millrace:
             root=place.lake,
             landing=place.landing,
             tables=self.tables or Settings().tables,
-            report=LakehousePaths(place.lake).reports / "benchmark" / day / f"{table}.{job}.json",
+            report=RunPaths(place.lake / OWN).reports / "benchmark" / day / f"{table}.{job}.json",
         )
 
     def environment(self) -> dict[str, str]:

@@ -17,7 +17,7 @@ from benchmarks.peers import Millrace, Place
 from benchmarks.result import Result
 from benchmarks.rounds import interleaved
 from include.contracts.job_report import JobReport
-from include.paths import LakehousePaths
+from include.paths import OWN, RunPaths
 from include.settings import Settings
 
 TABLE, SPEC = "bronze.flight_events", Path("bronze/flights/flight_events.yaml")
@@ -84,7 +84,7 @@ _OF_TYPE = {
 
 
 def _report(place: Place) -> JobReport:
-    [path] = (LakehousePaths(place.lake).reports / "benchmark").rglob(f"{TABLE}.*.json")
+    [path] = (RunPaths(place.lake / OWN).reports / "benchmark").rglob(f"{TABLE}.*.json")
     report = JobReport.load(path)
     if report is None:
         raise FileNotFoundError(f"{place.lake} has no report of {TABLE}")
