@@ -12,7 +12,7 @@ import sys
 
 from include.catalog import load_catalog
 from include.cli_selection import parse_intervals
-from include.control.planner import advise
+from include.control.planner import Planner
 from include.settings import Settings
 
 
@@ -24,8 +24,9 @@ def decide(day: str, tables: list[str]) -> None:
     """
     settings = Settings()
     catalog = load_catalog(settings.tables)
+    planner = Planner(catalog, settings)
     for table in tables:
-        advice = advise(catalog.spec(table), catalog, parse_intervals(day)[0], settings)
+        advice = planner.advise(catalog.spec(table), parse_intervals(day)[0])
         if not advice.nothing_new:
             raise SystemExit(f"{table} has something to do: {advice.message}")
 

@@ -8,7 +8,7 @@ from include.cli_selection import Selection
 from include.contracts.interval_args import IntervalArgs
 from include.contracts.job_args import WRITER_OF_LAYER
 from include.contracts.job_report import JobReport
-from include.control.planner import Advice, advise
+from include.control.planner import Advice, Planner
 from include.errors import MillraceError, Outcome
 from include.settings import Settings
 
@@ -28,11 +28,9 @@ class Outlook:
 
 def outlook(selection: Selection, arguments: IntervalArgs, settings: Settings) -> Outlook:
     """Plan every table as a run would find it now; what cannot be planned is for the driver, which says why."""
+    planner = Planner(selection.catalog, settings)
     try:
-        advices = [
-            advise(spec, selection.catalog, arguments.interval, settings, reprocess=arguments.reprocess)
-            for spec in selection.specs
-        ]
+        advices = [planner.advise(spec, arguments.interval, reprocess=arguments.reprocess) for spec in selection.specs]
     except MillraceError:
         return Outlook()
     idle = all(advice.nothing_new and _is_certified(advice) for advice in advices)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from include.cli_selection import Selection
 from include.contracts.interval import Interval
 from include.contracts.table_spec import AnySpec
-from include.control.planner import Advice, advise
+from include.control.planner import Advice, Planner
 from include.errors import ExitCode, MillraceError, NotReadyError
 from include.settings import Settings
 
@@ -50,26 +50,18 @@ class Answer:
 
 def answers_for(selection: Selection, settings: Settings, *, reprocess: bool) -> list[Answer]:
     """What a run would do, interval by interval in build order."""
-    answers: list[Answer] = []
+    planner, answers = Planner(selection.catalog, settings), list[Answer]()
     for interval in selection.intervals:
         for spec in selection.specs:
             changed = {answer.table for answer in answers if answer.would_commit}
             after = tuple(table for table in spec.source_tables if table in changed)
-            answers.append(_answer(selection, spec, interval, settings, after, reprocess=reprocess))
+            answers.append(_answer(planner, spec, interval, after, reprocess=reprocess))
     return answers
 
 
-def _answer(
-    selection: Selection,
-    spec: AnySpec,
-    interval: Interval,
-    settings: Settings,
-    after: tuple[str, ...],
-    *,
-    reprocess: bool,
-) -> Answer:
+def _answer(planner: Planner, spec: AnySpec, interval: Interval, after: tuple[str, ...], *, reprocess: bool) -> Answer:
     try:
-        advice = advise(spec, selection.catalog, interval, settings, reprocess=reprocess)
+        advice = planner.advise(spec, interval, reprocess=reprocess)
     except NotReadyError as error:
         if after:
             return Answer(spec.table, interval, None, after)

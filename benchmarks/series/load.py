@@ -16,7 +16,7 @@ from benchmarks.result import Result
 from benchmarks.rounds import interleaved
 from include.catalog import load_catalog
 from include.cli_selection import parse_intervals
-from include.control.planner import advise
+from include.control.planner import Planner
 from include.settings import PROJECT, Settings
 
 KINDS = ("parquet", "csv", "json")
@@ -80,7 +80,7 @@ def _millrace(bench: Bench, folder: Path, landing: Path, number: int) -> Cost:
     place = Place(folder / "lake", landing)
     catalog = load_catalog(folder / "tables")
     settings = Settings(root=place.lake, landing=landing, tables=folder / "tables")
-    ahead = advise(catalog.spec(TABLE), catalog, parse_intervals(DAY)[0], settings)
+    ahead = Planner(catalog, settings).advise(catalog.spec(TABLE), parse_intervals(DAY)[0])
     peer = Millrace(tables=folder / "tables", text_bytes=ahead.text_bytes)
     log = bench.folder / "logs" / f"load.Millrace.{number}.log"
     return measure(peer.writer(TABLE, place, DAY), peer.environment(), log).whole

@@ -24,7 +24,7 @@ from embedded.errors import StackError
 from embedded.kafka_broker import KafkaBroker, running_broker
 from include.catalog import load_catalog
 from include.contracts.interval import Interval
-from include.control.planner import advise
+from include.control.planner import Planner
 from include.errors import NotReadyError
 from include.settings import PROJECT, Settings
 
@@ -110,7 +110,7 @@ def _waits_for(settings: Settings) -> str:
     catalog = load_catalog(settings.tables)
     for spec in catalog.specs.values():
         try:
-            advice = advise(spec, catalog, _ANY_DAY, settings)
+            advice = Planner(catalog, settings).advise(spec, _ANY_DAY)
         except NotReadyError as error:  # at first silver waits for bronze's first certified version
             return str(error)
         if not advice.nothing_new:

@@ -20,8 +20,8 @@ class ConflictSpec(SpecPart):
     """
 
     max_commit_retries: int = Field(default=7, ge=0)
-    retry_for: Wait = timedelta(hours=1)
-    wait_for_lease: Wait = timedelta(minutes=10)
+    retry_for: Wait = Field(default=timedelta(hours=1), json_schema_extra={"default": "60 minutes"})
+    wait_for_lease: Wait = Field(default=timedelta(minutes=10), json_schema_extra={"default": "10 minutes"})
 
 
 USUAL = ConflictSpec()

@@ -18,6 +18,9 @@ from include.control.stored_tables import open_table, options_of
 FILES_WORTH_COMPACTING = 50
 """Each append is a file; from so many on they are put together."""
 
+_CONFIGURATION = {"delta.checkpointInterval": "20"}
+"""Whoever opens a table reads all commits since its last checkpoint; by default there may be a hundred."""
+
 _PRUNING = {"event", "token"}
 """The columns of so few values that they are kept of each data file, to say which ones need not be read."""
 
@@ -41,6 +44,7 @@ class OpsTable:
         self._path = path
         self._schema = schema
         self._delta: DeltaTable | None = None
+        self._reached: dict[str, str] | None = None
         self._answers: dict[tuple[str, Question[Any]], dict[str, Any]] = {}
 
     @_when_another_writer_won
@@ -60,7 +64,12 @@ class OpsTable:
         if isinstance(target, str):
             reached = options_of(self._path)
             target = DeltaTable.create(
-                target, self._schema, mode="ignore", partition_by=["table"], storage_options=reached
+                target,
+                self._schema,
+                mode="ignore",
+                partition_by=["table"],
+                configuration=_CONFIGURATION,
+                storage_options=reached,
             )
         if target.transaction_version(key) is not None:
             return False
@@ -78,6 +87,7 @@ class OpsTable:
             mode="append",
             schema_mode="merge",
             partition_by=["table"],
+            configuration=_CONFIGURATION,
             commit_properties=told,
             storage_options=options_of(self._path),
         )
@@ -125,8 +135,9 @@ class OpsTable:
         return self._delta.file_uris(partition_filters=[("table", "=", table)]) if self._delta else []
 
     def _refresh(self) -> None:
-        if self._delta is None:
-            self._delta = open_table(self._path)
+        reached = options_of(self._path)
+        if self._delta is None or reached != self._reached:  # credentials expire, and are renewed
+            self._delta, self._reached = open_table(self._path), reached
         else:
             self._delta.update_incremental()
 

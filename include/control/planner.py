@@ -17,7 +17,6 @@ from include.contracts.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSp
 from include.control.ageing import ageing_note
 from include.control.batch import BatchSources, Stream, StreamPosition, Winner
 from include.control.delta_log import read_commit
-from include.control.gates import Gates
 from include.control.kafka_cluster import KafkaCluster
 from include.control.landing import files_by_the_thousand, landing_of, text_bytes
 from include.control.ledger import Ledger
@@ -25,6 +24,7 @@ from include.control.matching import Matched, given_up, given_up_notes, match, s
 from include.control.merge_size import bytes_of_batch
 from include.control.offsets import count_partitions, plan_offsets, require_nothing_lost, waits_for_more
 from include.control.overrides import override_note
+from include.control.records import Records
 from include.control.resolution import look
 from include.control.restore import why_not
 from include.control.source_ranges import changed_ranges, pin_sources
@@ -66,48 +66,66 @@ class Advice:
     notes: tuple[str, ...] = ()
 
 
-def advise(
-    spec: AnySpec, catalog: Catalog, interval: Interval, settings: Settings, *, reprocess: bool = False
-) -> Advice:
-    """What a run of `spec` for `interval` would do now.
+class Planner:
+    """The plans of one lakehouse; its ledger is opened once for all of them.
 
-    Raises:
-        NotReadyError: the landing folder is missing, no Kafka broker answers, or a source has no certified version yet.
-        BadInputError: Kafka messages are gone that were never read.
-        TornLogError: a log does not continue where it was last resolved.
+    Args:
+        catalog: the tables.
+        settings: where everything lies.
+
+    Attributes:
+        records: the lakehouse's.
     """
-    paths = LakehousePaths(settings.root)
-    ledger, gates = Ledger(paths), Gates(paths)
-    position = stream_position(spec, paths, ledger)
-    last = position.last if position else None
-    unfinished = last is not None and not is_complete(spec, last, paths)
-    base = Advice(
+
+    def __init__(self, catalog: Catalog, settings: Settings) -> None:
+        self._catalog = catalog
+        self._settings = settings
+        self.records = Records(LakehousePaths(settings.root))
+
+    def advise(self, spec: AnySpec, interval: Interval, *, reprocess: bool = False) -> Advice:
+        """What a run of `spec` for `interval` would do now.
+
+        Raises:
+            NotReadyError: the landing folder is missing, no Kafka broker answers, or a source has no certified version
+                yet.
+            BadInputError: Kafka messages are gone that were never read.
+            TornLogError: a log does not continue where it was last resolved.
+        """
+        records = self.records
+        position = stream_position(spec, records.paths, records.ledger)
+        base = _base(spec, position.last if position else None, records)
+        if isinstance(spec, BronzeSpec) and spec.reads_kafka:
+            return _with_messages(base, spec, position, self._settings)
+        if isinstance(spec, BronzeSpec):
+            source, of_table = spec.landing_source, (spec.table, position.table_id if position else "")
+            listed = files_by_the_thousand(spec, landing_of(source.landing, self._settings.landing), interval)
+            hopeless = given_up(records.ledger.failures(*of_table), source)
+            return _with_files(base, source, match(listed, records.ledger.loaded_files(*of_table), hopeless))
+        ranges = changed_ranges(spec, pin_sources(spec, records.paths, records.gates, position), records.paths)
+        return replace(
+            base,
+            nothing_new=base.nothing_new and not ranges and not reprocess,
+            message=_ranges_message(spec, ranges, reprocess=reprocess) + base.message,
+            text_bytes=bytes_of_batch(spec.table, base.version, ranges, records.paths) if ranges else 0,
+            sources=ranges,
+        )
+
+
+def _base(spec: AnySpec, last: Winner | None, records: Records) -> Advice:
+    """What can be said before the sources were looked at."""
+    unfinished = last is not None and not is_complete(spec, last, records)
+    return Advice(
         table=spec.table,
         nothing_new=last is not None and not unfinished,
         message="; the last batch is still to be finished or judged" if unfinished else "",
         batch_seq=last.batch_seq if last else None,
         version=last.version if last else None,
-        certified_version=gates.certified(spec.table),
+        certified_version=records.gates.certified(spec.table),
         notes=(
             *spec_change_note(spec, last),
-            *override_note(spec.table, gates),
-            *ageing_note(spec, paths, datetime.now(UTC)),
+            *override_note(spec.table, records.gates),
+            *ageing_note(spec, records.paths, datetime.now(UTC)),
         ),
-    )
-    if isinstance(spec, BronzeSpec) and spec.reads_kafka:
-        return _with_messages(base, spec, position, settings)
-    if isinstance(spec, BronzeSpec):
-        source, of_table = spec.landing_source, (spec.table, position.table_id if position else "")
-        listed = files_by_the_thousand(spec, landing_of(source.landing, settings.landing), interval)
-        hopeless = given_up(ledger.failures(*of_table), source)
-        return _with_files(base, source, match(listed, ledger.loaded_files(*of_table), hopeless))
-    ranges = changed_ranges(spec, pin_sources(spec, paths, gates, position), paths)
-    return replace(
-        base,
-        nothing_new=base.nothing_new and not ranges and not reprocess,
-        message=_ranges_message(spec, ranges, reprocess=reprocess) + base.message,
-        text_bytes=bytes_of_batch(spec.table, base.version, ranges, paths) if ranges else 0,
-        sources=ranges,
     )
 
 
@@ -163,17 +181,16 @@ def spec_change_note(spec: AnySpec, last: Winner | None) -> tuple[str, ...]:
     )
 
 
-def is_complete(spec: AnySpec, last: Winner, paths: LakehousePaths) -> bool:
+def is_complete(spec: AnySpec, last: Winner, records: Records) -> bool:
     """Whether a batch has its secondary writes and its gate result, and was taken back if that is wanted."""
-    if not Ledger(paths).closed(last):
+    if not records.ledger.closed(last):
         return False
     if last.intent.sources.restores is not None:
         return True  # its rows have been judged, as another version
-    gates = Gates(paths)
-    result = gates.result(spec.table, last.version, spec.suite_hash)
+    result = records.gates.result(spec.table, last.version, spec.suite_hash)
     if result is None or result.passed or spec.on_refusal == "keep":
         return result is not None
-    return bool(why_not(result, paths, gates))
+    return bool(why_not(result, records.paths, records.gates))
 
 
 def _ranges_message(spec: SilverSpec | GoldSpec, ranges: dict[str, tuple[int | None, int]], *, reprocess: bool) -> str:

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from include.contracts.interval import Interval
 from include.contracts.table_spec import AnySpec
-from include.control.ledger import Ledger
 from include.control.planner import is_complete, stream_position
 from include.control.quarantined import QuarantinedRow
+from include.control.records import Records
 from include.paths import LakehousePaths
 
 
@@ -22,8 +22,9 @@ def replay_interval(spec: AnySpec, rows: Sequence[QuarantinedRow], paths: Lakeho
     if rows:
         starts = [row.interval_start for row in rows]
         return Interval(start=min(starts), end=max(starts) + timedelta(days=1))
-    position = stream_position(spec, paths, Ledger(paths))
+    records = Records(paths)
+    position = stream_position(spec, paths, records.ledger)
     last = position.last if position else None
-    if last is None or is_complete(spec, last, paths):
+    if last is None or is_complete(spec, last, records):
         return None
     return Interval(start=last.intent.interval_start, end=last.intent.interval_end)

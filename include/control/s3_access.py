@@ -8,6 +8,7 @@ lakehouses have no bucket.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -27,6 +28,9 @@ _PATIENT: dict[str, Any] = {
 _OF_AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 _GONE = ("404", "NoSuchKey", "NotFound")
 _EXPIRED = ("ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired")
+_UNANSWERED = "error sending request"
+"""As delta-rs says it."""
+
 _CREDENTIALS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
 
 
@@ -134,11 +138,12 @@ def said_plainly(place: str) -> Iterator[None]:
 def _plain_error(place: str, error: BaseException) -> Exception:
     from botocore import exceptions
 
-    if isinstance(error, exceptions.ConnectionError | exceptions.HTTPClientError):
+    said_nothing = exceptions.ConnectionError | exceptions.HTTPClientError
+    if isinstance(error, said_nothing) or _UNANSWERED in str(error):
         return NotReadyError(f"{place}: no answer ({error}). Try again later, or see AWS_ENDPOINT_URL_S3.")
     if isinstance(error, exceptions.NoCredentialsError):
         return StorageError(f"{place}: no credentials. Give this process {_CREDENTIALS}.")
-    code = error.response.get("Error", {}).get("Code") if isinstance(error, exceptions.ClientError) else ""
+    code = _code_of(error)
     if code in _GONE:
         return FileNotFoundError(place)
     if code in _EXPIRED:
@@ -147,3 +152,12 @@ def _plain_error(place: str, error: BaseException) -> Exception:
         f"{place} cannot be read ({error}). See the bucket (LAKEHOUSE_ROOT, LAKEHOUSE_LANDING, or source.landing of "
         f"the spec) and its permissions, AWS_ENDPOINT_URL_S3, and {_CREDENTIALS}."
     )
+
+
+def _code_of(error: BaseException) -> str:
+    """The store's own word for what is wrong: boto3 has read it, delta-rs quotes the whole answer."""
+    response = getattr(error, "response", None)
+    if response:
+        return str(response.get("Error", {}).get("Code"))
+    quoted = re.search(r"<Code>(\w+)</Code>", str(error))
+    return quoted[1] if quoted else ""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 from deltalake import DeltaTable
 
 from include.contracts.lake_path import LakePath, S3Path
-from include.control.s3_access import delta_rs_options
+from include.control.s3_access import delta_rs_options, said_plainly
 
 
 def open_table(path: LakePath, version: int | None = None, *, without_files: bool = False) -> DeltaTable:
@@ -18,15 +20,23 @@ def open_table(path: LakePath, version: int | None = None, *, without_files: boo
 
     Raises:
         TableNotFoundError: there is none.
+        NotReadyError: the store does not answer.
+        StorageError: it refuses.
     """
-    return DeltaTable(str(path), version=version, without_files=without_files, storage_options=options_of(path))
+    with _plainly(path):
+        return DeltaTable(str(path), version=version, without_files=without_files, storage_options=options_of(path))
 
 
 def is_table(path: LakePath) -> bool:
     """Whether there is one."""
-    return DeltaTable.is_deltatable(str(path), storage_options=options_of(path))
+    with _plainly(path):
+        return DeltaTable.is_deltatable(str(path), storage_options=options_of(path))
 
 
 def options_of(path: LakePath) -> dict[str, str] | None:
     """What delta-rs must be told to reach the path."""
     return delta_rs_options() if isinstance(path, S3Path) else None
+
+
+def _plainly(path: LakePath) -> AbstractContextManager[None]:
+    return said_plainly(str(path)) if isinstance(path, S3Path) else nullcontext()

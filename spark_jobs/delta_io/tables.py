@@ -12,7 +12,7 @@ from datetime import timedelta
 from deltalake.exceptions import TableNotFoundError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+from tenacity import retry, retry_if_exception, stop_after_attempt
 
 from include.contracts.lake_path import LakePath, S3Path
 from include.contracts.table_spec import TableSpec
@@ -169,15 +169,18 @@ def _check_columns(path: LakePath, shape: TableShape) -> None:
         raise BadInputError(msg)
 
 
-# Another driver may add some of them between the look and the statement: then the next look tells.
-@retry(
-    retry=retry_if_exception_type(PySparkException),
-    stop=stop_after_attempt(8),
-    wait=wait_random_exponential(multiplier=0.1, max=2),
-    reraise=True,
-)
 def _add_columns(session: SparkSession, path: LakePath, columns: Mapping[str, str]) -> None:
     """Add those of the columns that the table lacks."""
+    commit_anyway(Contest(str(path)), WriteKind.SCHEMA, path, lambda: _add_missing(session, path, columns))
+
+
+def _was_added_meanwhile(error: BaseException) -> bool:
+    return isinstance(error, PySparkException) and "ALREADY_EXISTS" in (error.getCondition() or "")
+
+
+# Another driver may add some of them between the look and the statement: then the next look tells.
+@retry(retry=retry_if_exception(_was_added_meanwhile), stop=stop_after_attempt(8), reraise=True)
+def _add_missing(session: SparkSession, path: LakePath, columns: Mapping[str, str]) -> None:
     on_disk = _columns_on_disk(path)
     if missing := [f"`{name}` {kind}" for name, kind in columns.items() if name not in on_disk]:
         session.sql(f"ALTER TABLE {sql_path(path)} ADD COLUMNS ({', '.join(missing)})").collect()

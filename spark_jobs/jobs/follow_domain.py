@@ -18,7 +18,7 @@ from include.contracts.interval_args import DomainArgs
 from include.contracts.job_args import WRITER_OF_LAYER, JobArgs
 from include.contracts.job_report import JobReport
 from include.contracts.table_spec import AnySpec
-from include.control.planner import advise
+from include.control.planner import Planner
 from include.errors import ExitCode, MillraceError, NotReadyError
 from include.settings import Settings
 from spark_jobs.jobs.run_interval import RUN
@@ -44,7 +44,7 @@ class DomainFollower:
     def __init__(self, args: DomainArgs, catalog: Catalog) -> None:
         self._args = args
         self._catalog = catalog
-        self._settings = Settings(root=args.root, landing=args.landing, tables=args.tables)
+        self._planner = Planner(catalog, Settings(root=args.root, landing=args.landing, tables=args.tables))
         self._ran = 0
         self._said: dict[str, str] = {}
 
@@ -75,7 +75,7 @@ class DomainFollower:
         """Whether the planner finds anything to do; asking it starts no Spark."""
         said = ""
         try:
-            return not advise(spec, self._catalog, today(), self._settings).nothing_new
+            return not self._planner.advise(spec, today()).nothing_new
         except NotReadyError as error:
             said = str(error)
             return False
@@ -96,7 +96,8 @@ class DomainFollower:
         report = self._args.reports / f"{self._ran:06d}.{spec.table}.json"
         job_args: JobArgs = self._args.at(today()).for_table(spec.table).model_copy(update={"report": report})
         job = WRITER_OF_LAYER[spec.layer]
-        return run_and_report(job, RUN[job], job_args, JobContext(job_args, is_to_stop=self._is_to_stop))
+        context = JobContext(job_args, is_to_stop=self._is_to_stop, opened=self._planner.records)
+        return run_and_report(job, RUN[job], job_args, context)
 
     def _is_to_stop(self) -> bool:
         return self._args.stop.exists()

@@ -20,7 +20,7 @@ def run(context: JobContext) -> JobReport:
         GateFailedError: its last batch was refused and taken back.
     """
     table = context.spec.table
-    position = stream_position(context.spec, context.paths, context.ledger)
+    position = stream_position(context.spec, context.paths, context.records.ledger)
     if position is None or position.last is None:
         msg = f"{table}: there is no batch to judge; run the task that writes the table first"
         raise NotReadyError(msg)
@@ -47,7 +47,7 @@ def run(context: JobContext) -> JobReport:
         certified_version=gate.certified,
         certified_moved=gate.moved,
         checks=gate.result.checks,
-        notes=(*gate.warnings, *override_note(table, context.gates)),
+        notes=(*gate.warnings, *override_note(table, context.records.gates)),
     )
 
 

@@ -25,7 +25,7 @@ def run(context: JobContext) -> JobReport:
         NotReadyError: the source has no certified version yet.
     """
     merge = SilverMerge(context)
-    certified_sources(merge.spec, context.gates)
+    certified_sources(merge.spec, context.records.gates)
     ensure_table(context.open_session, context.paths.table(context.spec.table), silver_shape(merge.spec))
     return judge_and_report(context, _batches(context, merge))
 

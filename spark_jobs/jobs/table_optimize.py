@@ -28,9 +28,9 @@ def run(context: JobContext) -> JobReport:
     """
     path = require_table(context)
     if not context.args.dry_run:
-        context.ledger.compact(context.spec.table)
-        context.quarantine.compact(context.spec.table)
-        context.commits.compact(context.spec.table)
+        context.records.ledger.compact(context.spec.table)
+        context.records.quarantine.compact(context.spec.table)
+        context.records.commits.compact(context.spec.table)
     health, ordered = health_of(path, context.spec), bool(context.spec.zorder_by)
     is_off = context.spec.maintenance.optimize == "off"
     rewrite = Rewrite.NONE if is_off else health.rewrite(ordered=ordered)

@@ -119,7 +119,7 @@ class BronzeIngest:
 
     def close(self, winner: Winner) -> Closing:
         """Quarantine what was refused, and count each record's fate."""
-        plan = BatchPlan(winner.intent.sources, self._context.ledger.files_of(winner.intent))
+        plan = BatchPlan(winner.intent.sources, self._context.records.ledger.files_of(winner.intent))
         counts = self._counts(winner, plan)
         replaced = [file.path for file in plan.files] if plan.sources.replaces_files else []
         quarantine = QuarantineWrite(self._context.paths, winner, counts["quarantined"], replaced)
@@ -183,7 +183,7 @@ class BronzeIngest:
 
     def _judged(self, session: SparkSession, plan: BatchPlan) -> DataFrame:
         if replay := plan.sources.replay:
-            return self.judge_received(session, self._context.quarantine.pinned(self.spec.table, replay))
+            return self.judge_received(session, self._context.records.quarantine.pinned(self.spec.table, replay))
         return self._judge(self.records.read(session, self.spec, plan))
 
     def _judge(self, records: DataFrame) -> DataFrame:

@@ -16,7 +16,7 @@ from spark_jobs.runtime.context import JobContext
 
 def tombstones_to_forget(context: JobContext) -> OldTombstones:
     """Those of the job's table, now."""
-    return old_tombstones(context.spec, context.paths, context.ledger, context.now())
+    return old_tombstones(context.spec, context.paths, context.records.ledger, context.now())
 
 
 def forget_tombstones(context: JobContext, session: SparkSession, contest: Contest) -> OldTombstones:

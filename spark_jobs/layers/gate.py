@@ -41,7 +41,7 @@ def run_gate(context: JobContext, version: int) -> GateOutcome:
 
     A refused version is taken back where the spec says so.
     """
-    table, gates = context.spec.table, context.gates
+    table, gates = context.spec.table, context.records.gates
     before = gates.certified(table)
     known = gates.result(table, version, context.spec.suite_hash)
     result = known or _judge(context, version, before)
@@ -85,7 +85,7 @@ def _checks(
 
 def _standing_refusal(context: JobContext, version: int, certified: int | None) -> str:
     """Names what was refused before: a version that a person let pass, or the first since the certified one."""
-    table, gates = context.spec.table, context.gates
+    table, gates = context.spec.table, context.records.gates
     let = gates.override_in_force(table)
     said = f" Version {let.version} was {let.override}; that covers no later one." if let else ""
     first = gates.first_refused(table, above=-1 if certified is None else certified)

@@ -43,7 +43,7 @@ class GoldAggregate:
         """
         if is_table(self._path):
             return
-        certified = certified_sources(self._spec, self._context.gates)
+        certified = certified_sources(self._spec, self._context.records.gates)
         with self._context.open_session({}) as session:
             shape = self._shape(self._all_groups(session, certified, None))
         ensure_table(self._context.open_session, self._path, shape)
@@ -51,7 +51,7 @@ class GoldAggregate:
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Each source's versions since the last batch; all of them with `reprocess`."""
         paths, reprocess = self._context.paths, self._context.args.reprocess
-        sources = pin_sources(self._spec, paths, self._context.gates, position)
+        sources = pin_sources(self._spec, paths, self._context.records.gates, position)
         if not changed_ranges(self._spec, sources, paths) and not reprocess:
             return None
         return BatchPlan(sources.model_copy(update={"reprocess": reprocess}))

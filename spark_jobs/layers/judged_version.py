@@ -28,14 +28,14 @@ def facts_of(context: JobContext, version: int, certified: int | None) -> dict[s
     """
     table = context.paths.table(context.spec.table)
     facts = {IN_TABLE: table_rows(table, version)}
-    applied = context.ledger.applied(context.spec.table, _batches_of_the_run(table, version, certified))
+    applied = context.records.ledger.applied(context.spec.table, _batches_of_the_run(table, version, certified))
     return facts if applied is None else {**facts, APPLIED: applied}
 
 
 def other_tables(context: JobContext) -> dict[str, int | None]:
     """The tables that rules look at -> the version that they have certified now."""
     named = {rule.arguments["other_table"] for rule in context.spec.table_rules if "other_table" in rule.arguments}
-    return {table: context.gates.certified(table) for table in sorted(named)}
+    return {table: context.records.gates.certified(table) for table in sorted(named)}
 
 
 def judged_version(
@@ -54,7 +54,7 @@ def judged_version(
         return None
     table = context.spec.table
     commit = _commit_of(context.paths.table(table), version)
-    before = context.gates.certified_before(table, version)
+    before = context.records.gates.certified_before(table, version)
 
     def read(of: str, at: int) -> DataFrame:
         return read_version(session, context.paths.table(of), at)

@@ -54,7 +54,7 @@ class LandingRecords:
         self._unreadable: dict[str, str] = {}
         self._recorded: set[FileFact] = set()
         # As they were before the run: what fails in it counts once, however often it plans.
-        self._failures = cache(partial(context.ledger.failures, spec.table))
+        self._failures = cache(partial(context.records.ledger.failures, spec.table))
 
     @property
     def has_more(self) -> bool:
@@ -75,7 +75,7 @@ class LandingRecords:
             self._spec,
             self._landing,
             self._context.args.interval,
-            self._context.ledger.loaded_files(self._spec.table, position.table_id),
+            self._context.records.ledger.loaded_files(self._spec.table, position.table_id),
             self._failures(position.table_id),
             self._look,
         )
@@ -195,4 +195,4 @@ class LandingRecords:
         """Each attempt is recorded once, though a run plans several times; `_recorded` holds what this one has said."""
         new = [file for file in self.files.broken if file not in self._recorded]
         self._recorded.update(new)
-        self._context.ledger.record_failed(self._spec.table, table_id, self._context.args.interval, new)
+        self._context.records.ledger.record_failed(self._spec.table, table_id, self._context.args.interval, new)

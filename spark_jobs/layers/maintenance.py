@@ -85,7 +85,7 @@ def leased(context: JobContext, operation: str) -> Iterator[TableWork]:
         work.waited = error.waited
         raise
     finally:
-        context.commits.record(_written(context, operation, work, before))
+        context.records.commits.record(_written(context, operation, work, before))
 
 
 def _written(context: JobContext, operation: str, work: TableWork, before: int) -> Written:
@@ -122,7 +122,7 @@ def maintenance_report(
         interval=context.args.interval,
         run_id=context.args.run_id,
         version=version,
-        certified_version=context.gates.certified(context.spec.table),
+        certified_version=context.records.gates.certified(context.spec.table),
         table_rows=table_rows(path, version),
         attempts=len(work.contest.lost) + 1 if work else 0,
         lost_races=tuple(work.contest.lost) if work else (),

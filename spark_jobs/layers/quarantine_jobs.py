@@ -84,7 +84,7 @@ def fix_rows(context: JobContext, layer: ReceivesRows, request: QuarantineReques
     if not context.args.dry_run:
         said = Said(request.said_by, request.why, context.args.run_id)
         target = table_id(context.paths.table(context.spec.table))
-        context.quarantine.record_fixed(context.spec.table, target, new, said)
+        context.records.quarantine.record_fixed(context.spec.table, target, new, said)
     return found
 
 

@@ -73,5 +73,5 @@ def record_outcome(
             "quarantine; put the spec back to what it was when the batch was committed, and run this again."
         )
         raise ConservationError(msg)
-    said = context.quarantine.pinned_by(winner.intent.table, winner.intent.sources.replay)
-    context.quarantine.record_outcome(winner, refused.items(), said)
+    said = context.records.quarantine.pinned_by(winner.intent.table, winner.intent.sources.replay)
+    context.records.quarantine.record_outcome(winner, refused.items(), said)

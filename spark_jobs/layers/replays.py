@@ -47,7 +47,7 @@ class ReplayWork:
         replay, table = new_token(), self._context.spec.table
         said = Said(self._request.said_by, self._request.why, self._context.args.run_id)
         pinned = [row.to_try for row in rows[:MOST_ROWS]]
-        self._context.quarantine.pin(table, position.table_id, replay, pinned, said)
+        self._context.records.quarantine.pin(table, position.table_id, replay, pinned, said)
         return BatchPlan(position.last_sources.replaying(replay, len(pinned)))
 
     def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
@@ -58,7 +58,7 @@ class ReplayWork:
         """Close the batch; a row that it refused again is not tried twice in one run."""
         closing = self._layer.close(winner)
         if replay := winner.intent.sources.replay:
-            self._tried |= {row.id for row in self._context.quarantine.pinned(winner.intent.table, replay)}
+            self._tried |= {row.id for row in self._context.records.quarantine.pinned(winner.intent.table, replay)}
         return closing
 
     def _pending(self) -> list[QuarantinedRow]:

@@ -20,7 +20,9 @@ def take_back(context: JobContext, refused: GateResult) -> str:
     spec = context.spec
     if spec.on_refusal == "keep":
         return ""
-    restore = Restore(spec, context.args.interval, context.args.run_id, context.paths, context.ledger, context.gates)
+    restore = Restore(
+        spec, context.args.interval, context.args.run_id, context.paths, context.records.ledger, context.records.gates
+    )
     try:
         with context.leases.table(spec.table):
             winner = restore.run(refused)

@@ -64,7 +64,7 @@ class SilverMerge:
         """The source's versions since the last batch, as many as one takes; with `reprocess` all of them, and the
         interval's rows again."""
         paths, reprocess = self._context.paths, self._context.args.reprocess
-        certified = pin_sources(self.spec, paths, self._context.gates, position)
+        certified = pin_sources(self.spec, paths, self._context.records.gates, position)
         self.has_more = False
         if not changed_ranges(self.spec, certified, paths) and not reprocess:
             return None

@@ -43,7 +43,9 @@ class SilverReplays:
 
     def judged(self, session: SparkSession, intent: Intent) -> DataFrame:
         """The rows that a replay tries."""
-        return self.judge_received(session, self._context.quarantine.pinned(intent.table, intent.sources.replay))
+        return self.judge_received(
+            session, self._context.records.quarantine.pinned(intent.table, intent.sources.replay)
+        )
 
     def settle(self, winner: Winner, fates: RowFates) -> None:
         """Record what became of each row of a committed replay.
@@ -66,7 +68,7 @@ class SilverReplays:
             intent: the batch.
             still_in: bronze as the batch reads it; only rows of deliveries that it still holds.
         """
-        replayed = self._context.quarantine.replayed_before(intent.table, intent.table_id, intent.batch_seq)
+        replayed = self._context.records.quarantine.replayed_before(intent.table, intent.table_id, intent.batch_seq)
         if not replayed:
             return None
         rows = received_frame(session, replayed, self.received_schema(session))

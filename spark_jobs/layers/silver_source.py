@@ -37,8 +37,8 @@ class SilverSource:
         self._path = context.paths.table(spec.source)
         self.replays = SilverReplays(context, spec)
         # Asked at every step of a batch; what became of certified versions does not change meanwhile.
-        self._replaced_files = cache(context.ledger.replaced_files)
-        self._intervals = cache(context.ledger.intervals)
+        self._replaced_files = cache(context.records.ledger.replaced_files)
+        self._intervals = cache(context.records.ledger.intervals)
 
     def replaced_files(self, sources: BatchSources) -> tuple[str, ...]:
         """The landing files whose rows were replaced in the versions that a batch reads."""

@@ -34,12 +34,12 @@ def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
         run_id=context.args.run_id,
         spec_hash=context.spec.spec_hash,
     )
-    writer = BatchWriter(request, work, context.ledger, context.open_session, context.spec.conflicts)
+    writer = BatchWriter(request, work, context.records.ledger, context.open_session, context.spec.conflicts)
     try:
         return writer.run(context.leases)
     finally:
         if writer.result.attempts or writer.result.waited.for_whom:
-            context.commits.record(_written(request, writer.result))
+            context.records.commits.record(_written(request, writer.result))
 
 
 def _written(request: BatchRequest, result: BatchResult) -> Written:
@@ -76,7 +76,7 @@ def _report(
     spec, winner = context.spec, results[-1].winner
     changed = spec_change_note(spec, results[0].previous)
     waiting = ageing_note(spec, context.paths, context.now())
-    overridden = override_note(spec.table, context.gates)
+    overridden = override_note(spec.table, context.records.gates)
     did_something = [result for result in results if result.committed or result.finished]
     findings = together(result.findings for result in did_something)
     warnings = gate.warnings if gate else ()

@@ -16,13 +16,9 @@ from include.catalog import Catalog, load_catalog
 from include.contracts.job_args import JobArgs
 from include.contracts.lake_path import S3Path
 from include.contracts.table_spec import AnySpec
-from include.control.commit_history import CommitHistory
-from include.control.gates import Gates
 from include.control.leases import Leases
-from include.control.ledger import Ledger
-from include.control.new_columns import NewColumns
 from include.control.objects_on_s3 import object_store
-from include.control.quarantine_events import QuarantineEvents
+from include.control.records import Records
 from include.control.s3_access import spark_options
 from include.control.s3_probe import require_conditional_puts
 from include.paths import LakehousePaths
@@ -37,10 +33,12 @@ class JobContext:
     Attributes:
         args: the arguments.
         is_to_stop: whether the job is asked to end after the current commit, though there is more to do.
+        opened: the lakehouse's records, where the driver has opened them for an earlier job.
     """
 
     args: JobArgs
     is_to_stop: Callable[[], bool] = lambda: False
+    opened: Records | None = None
 
     @cached_property
     def kafka(self) -> dict[str, dict[str, str]]:
@@ -63,29 +61,9 @@ class JobContext:
         return LakehousePaths(self.args.root)
 
     @cached_property
-    def ledger(self) -> Ledger:
-        """The lakehouse's ledger."""
-        return Ledger(self.paths)
-
-    @cached_property
-    def commits(self) -> CommitHistory:
-        """How the lakehouse's writers got on with each other."""
-        return CommitHistory(self.paths)
-
-    @cached_property
-    def gates(self) -> Gates:
-        """The lakehouse's gate results."""
-        return Gates(self.paths)
-
-    @cached_property
-    def new_columns(self) -> NewColumns:
-        """The columns that drift has brought to the lakehouse's bronze tables."""
-        return NewColumns(self.paths)
-
-    @cached_property
-    def quarantine(self) -> QuarantineEvents:
-        """What became of the lakehouse's quarantined rows."""
-        return QuarantineEvents(self.paths)
+    def records(self) -> Records:
+        """What is written down of the lakehouse."""
+        return self.opened or Records(self.paths)
 
     @cached_property
     def leases(self) -> Leases:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from include.contracts.table_spec import AnySpec
-from include.control.planner import Advice, advise
+from include.control.planner import Advice, Planner
 from include.settings import Settings
 from tests.support.delta_tables import contents, day, judge, load_batch
 from tests.support.specs import bronze_spec, catalog_of, gold_spec, silver_spec
@@ -24,7 +24,7 @@ class Said:
     def __call__(self, spec: AnySpec = BRONZE, number: int = 1, *, reprocess: bool = False) -> Advice:
         before = contents(self._everything)
         try:
-            return advise(spec, CATALOG, day(number), self._settings, reprocess=reprocess)
+            return Planner(CATALOG, self._settings).advise(spec, day(number), reprocess=reprocess)
         finally:
             assert contents(self._everything) == before
 

@@ -63,12 +63,12 @@ class TableWriteOperator(SparkJobOperator):
     def _advice(self, context: Context, interval: Interval) -> Advice:
         # Imported here: parsing a DAG file must not load the Delta reader.
         from include.catalog import load_catalog
-        from include.control.planner import advise
+        from include.control.planner import Planner
 
         settings = Settings()
         try:
             catalog = load_catalog(settings.tables)
             spec = catalog.spec(self.table)
-            return advise(spec, catalog, interval, settings, reprocess=wants_reprocess(context))
+            return Planner(catalog, settings).advise(spec, interval, reprocess=wants_reprocess(context))
         except (SpecError, BadInputError) as wrong:
             raise AirflowFailException(str(wrong)) from None

@@ -14,7 +14,7 @@ from include.control.delta_log import latest_version, read_commit
 from include.control.gates import GateResult, Gates, Override
 from include.control.ledger import Ledger
 from include.control.overrides import override
-from include.control.planner import advise
+from include.control.planner import Planner
 from include.control.restore import Restore
 from include.errors import Outcome, OverrideError, RestoreError
 from include.settings import Settings
@@ -185,10 +185,10 @@ def test_a_refusal_that_nobody_has_acted_on_is_no_finished_batch(shop: Lakehouse
     shop.specs(silver(2, on_refusal="keep"))
     shop.run(SILVER, 2)
     catalog, settings = load_catalog(shop.folder / "tables"), Settings(root=shop.paths.root)
-    assert advise(catalog.spec(SILVER), catalog, day(2), settings).nothing_new
+    assert Planner(catalog, settings).advise(catalog.spec(SILVER), day(2)).nothing_new
     shop.specs(silver(2))
     catalog = load_catalog(shop.folder / "tables")
-    advice = advise(catalog.spec(SILVER), catalog, day(2), settings)
+    advice = Planner(catalog, settings).advise(catalog.spec(SILVER), day(2))
     assert (advice.nothing_new, "still to be finished" in advice.message) == (False, True)
     assert "version 3 has those of version 1" in shop.run(SILVER, 2).message
 

@@ -17,6 +17,7 @@ from tests.support.faulty_s3 import FaultyS3, faulty_s3, lose_answer, refuse_cre
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.specs import silver_document
 
+SECRET = f"secret-{uuid4().hex}"
 BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
 
 
@@ -47,7 +48,8 @@ def far_shop(faulty: FaultyS3, lakehouse: Lakehouse, monkeypatch: pytest.MonkeyP
 def _with_bucket(lakehouse: Lakehouse, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Lakehouse:
     bucket = Bucket(endpoint, f"lake-{uuid4().hex[:8]}")
     bucket.client.create_bucket(Bucket=bucket.name)
-    for name, value in bucket.environment.items():
+    # The Spark server has credentials of its own, and this server asks nobody for the right ones.
+    for name, value in {**bucket.environment, "AWS_SECRET_ACCESS_KEY": SECRET}.items():
         monkeypatch.setenv(name, value)
     lakehouse.root = f"s3a://{bucket.name}/tables"
     return lakehouse
@@ -77,6 +79,9 @@ def test_days_go_from_files_to_gold_and_all_that_is_done_to_tables_works_there_t
     optimized, vacuumed = (shop.run(BRONZE, 3, job=job) for job in (Job.TABLE_OPTIMIZE, Job.TABLE_VACUUM))
     assert (optimized.outcome, vacuumed.exit_code) == (Outcome.COMMITTED, 0), (optimized.message, vacuumed.message)
     assert len(shop.rows(BRONZE, "order_id")) == 5
+    written = [file.read_bytes() for file in shop.folder.rglob("*") if file.is_file()]
+    assert len(written) > 10
+    assert not any(SECRET.encode() in content for content in written)
 
 
 def test_a_commit_whose_answer_was_lost_counts_once(far_shop: Lakehouse, faulty: FaultyS3) -> None:
@@ -101,12 +106,16 @@ def test_a_busy_store_and_broken_connections_are_outlived(far_shop: Lakehouse, f
     assert far_shop.rows(SILVER, "order_id", "amount") == [("o1", 5), ("o2", 6)]
 
 
-def test_expired_credentials_are_named_with_what_to_do(far_shop: Lakehouse, faulty: FaultyS3) -> None:
-    faulty.on("PUT", "", refuse_credentials, times=1_000)
+@pytest.mark.parametrize(("method", "part"), [("PUT", ""), ("GET", "")])
+def test_expired_credentials_are_named_with_what_to_do_and_nobody_hears_the_secret(
+    far_shop: Lakehouse, faulty: FaultyS3, method: str, part: str
+) -> None:
+    faulty.on(method, part, refuse_credentials, times=1_000)
     far_shop.deliver(1, "a.json", [order(1, 5)])
     report = far_shop.run(BRONZE, 1)
     assert report.outcome is Outcome.FAILED
     assert "credentials have expired" in report.message.splitlines()[0], report.message
+    assert SECRET not in report.model_dump_json()
 
 
 def test_a_store_that_knows_no_conditional_puts_is_refused_before_anything_is_written(

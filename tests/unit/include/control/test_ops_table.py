@@ -156,6 +156,19 @@ def test_of_what_may_be_said_once_the_first_stays(events: OpsTable, path: Path) 
     assert words(events) == ["first", "other"]
 
 
+@pytest.mark.parametrize("is_first_said_once", [True, False])
+def test_who_opens_a_long_log_reads_its_end(path: Path, is_first_said_once: bool) -> None:
+    first = OpsTable(path, EVENTS)
+    if is_first_said_once:
+        first.append_once([event("silver.planes", "once")], "key")
+    for number in range(45):
+        first.append([event("silver.flights", f"{number:02d}")])
+    newest = max(int(file.name[:20]) for file in (path / "_delta_log").glob("*.checkpoint.parquet"))
+    assert latest_version(path) - newest < 20
+    assert words(OpsTable(path, EVENTS)) == [f"{number:02d}" for number in range(45)]
+    assert OpsTable(path, EVENTS).append_once([event("silver.planes", "again")], "key") is not is_first_said_once
+
+
 def test_of_many_that_say_it_at_once_one_is_heard_and_nobody_else_is_lost(path: Path) -> None:
     def write(number: int) -> bool:
         events = OpsTable(path, EVENTS)

@@ -1,0 +1,49 @@
+"""All that is written down of one lakehouse beside its tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from include.control.commit_history import CommitHistory
+from include.control.gates import Gates
+from include.control.ledger import Ledger
+from include.control.new_columns import NewColumns
+from include.control.quarantine_events import QuarantineEvents
+from include.paths import LakehousePaths
+
+
+@dataclass(frozen=True)
+class Records:
+    """The tables of the ledger, each opened once and then followed: opening one reads its log again.
+
+    Attributes:
+        paths: where they lie.
+    """
+
+    paths: LakehousePaths
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """What batches were planned to do, and which files they loaded."""
+        return Ledger(self.paths)
+
+    @cached_property
+    def commits(self) -> CommitHistory:
+        """How writers got on with each other."""
+        return CommitHistory(self.paths)
+
+    @cached_property
+    def gates(self) -> Gates:
+        """What the gates said."""
+        return Gates(self.paths)
+
+    @cached_property
+    def new_columns(self) -> NewColumns:
+        """The columns that drift has brought to bronze tables."""
+        return NewColumns(self.paths)
+
+    @cached_property
+    def quarantine(self) -> QuarantineEvents:
+        """What became of quarantined rows."""
+        return QuarantineEvents(self.paths)
