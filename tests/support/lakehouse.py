@@ -63,8 +63,11 @@ class Lakehouse:
 
     def environment(self) -> dict[str, str]:
         """What `lakehouse` finds it by."""
-        folders = {"LAKEHOUSE_ROOT": "lake", "LAKEHOUSE_LANDING": "landing", "LAKEHOUSE_TABLES": "tables"}
-        return {name: str(self.folder / folder) for name, folder in folders.items()}
+        return {
+            "LAKEHOUSE_ROOT": str(self.paths.root),
+            "LAKEHOUSE_LANDING": self.landing or str(self.folder / "landing"),
+            "LAKEHOUSE_TABLES": str(self.folder / "tables"),
+        }
 
     def specs(self, *documents: Mapping[str, Any]) -> None:
         """State the tables; stating one again changes it."""

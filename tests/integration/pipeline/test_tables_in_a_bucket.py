@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from embedded.airflow import clean_environment
 from embedded.s3 import Bucket, s3_bucket
 from include.contracts.job_args import Job
 from include.contracts.lake_path import S3Path
@@ -127,3 +130,30 @@ def test_a_store_that_knows_no_conditional_puts_is_refused_before_anything_is_wr
     assert report.outcome is Outcome.FAILED
     assert "replaces an object though it was asked not to (If-None-Match)" in report.message
     assert latest_version(far_shop.paths.table(BRONZE)) == -1
+
+
+@pytest.mark.faults
+def test_a_profile_is_enough_for_a_driver_of_its_own(shop: Lakehouse, store: Bucket, tmp_path: Path) -> None:
+    keys = "aws_access_key_id = testing\naws_secret_access_key = testing\n"
+    (tmp_path / "credentials").write_text(f"[lake]\n{keys}")
+    (tmp_path / "config").write_text("[profile lake]\nregion = us-east-1\n")
+    known = {name: value for name, value in clean_environment().items() if not name.startswith("AWS_")}
+    reached = {
+        "AWS_ENDPOINT_URL_S3": store.endpoint,
+        "AWS_PROFILE": "lake",
+        "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials"),
+        "AWS_CONFIG_FILE": str(tmp_path / "config"),
+        "LAKEHOUSE_RUNS": str(tmp_path / "runs"),
+    }
+    shop.deliver(1, "a.json", [order(1, 5)])
+    command = ["lakehouse", "run", "--interval", "2013-01-01", "--table", BRONZE]
+    ran = subprocess.run(
+        command,
+        env={**known, **shop.environment(), **reached},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert shop.rows(BRONZE, "order_id") == [("o1",)]
