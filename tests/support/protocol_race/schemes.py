@@ -89,7 +89,7 @@ class NumberByLedger(BatchWriter):
         position = self._position()
         plan = self._work.plan(position)
         if plan is None:
-            return self._result
+            return self.result
         intents = self._ledger._batches.events("bronze.orders", event=BatchEvent.INTENT)
         number = max((row["batch_seq"] for row in intents), default=0) + 1
         intent = self._intent(position, plan).model_copy(update={"batch_seq": number})
@@ -97,8 +97,8 @@ class NumberByLedger(BatchWriter):
         winner = self._commit(intent, plan, position)
         self._ledger.record_committed([winner])
         self._work.close(winner)
-        self._result.committed = True
-        return self._result
+        self.result.committed = True
+        return self.result
 
     def _position(self) -> StreamPosition:
         table = self._request.path
