@@ -18,6 +18,15 @@ class Waited(BaseModel):
     seconds: float = 0.0
     for_whom: str = ""
 
+    def and_then(self, later: Waited) -> Waited:
+        """This wait and a later one of the same run.
+
+        >>> Waited(seconds=1, for_whom="manual__7").and_then(Waited(seconds=2))
+        Waited(seconds=3.0, for_whom='manual__7')
+        """
+        whom = dict.fromkeys(name for name in (self.for_whom, later.for_whom) if name)
+        return Waited(seconds=self.seconds + later.seconds, for_whom=", ".join(whom))
+
 
 class LostRace(BaseModel):
     """A commit that a writer could not make, because another one was first.

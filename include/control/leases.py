@@ -1,7 +1,8 @@
 """Leases: the right to write for a short while.
 
 A batch leases its stream; maintenance leases the whole table, which excludes its streams. A lease saves work that would
-be lost in a race. Correctness never hangs on it: a lost lease can do no harm (ADR 0002).
+be lost in a race. Correctness never hangs on it: a lost lease can do no harm (ADR 0002). A batch that waits leaves a
+note beside, so that maintenance which takes long can let it go first (ADR 0022).
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from typing import cast
 from uuid import uuid4
 
-from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_random_exponential
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed, wait_random_exponential
 
 from include.contracts.contention import Waited
 from include.control.objects import ObjectStore, StoredObject
@@ -25,6 +26,7 @@ from include.errors import LeaseLostError, MillraceError
 log = logging.getLogger(__name__)
 
 WHOLE_TABLE = "table"
+WAITING = "waiting"
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ class Leases:
         Raises:
             LeaseLostError: it could not be had in time; the message names the holder.
         """
-        with self._held(f"{table}.stream-{stream}", blocked_by=f"{table}.{WHOLE_TABLE}") as waited:
+        blocked_by, note = f"{table}.{WHOLE_TABLE}", f"{table}.{WAITING}-{uuid4().hex}"
+        with self._held(f"{table}.stream-{stream}", blocked_by, note) as waited:
             yield waited
 
     @contextmanager
@@ -89,18 +92,53 @@ class Leases:
         with self._held(f"{table}.{WHOLE_TABLE}", blocked_by=f"{table}.stream-") as waited:
             yield waited
 
+    def batches_waiting(self, table: str) -> str:
+        """Who waits for a stream of the table, joined by commas; empty when nobody does.
+
+        The notes of those who were killed while they waited are removed.
+        """
+        notes = self._store.keys(f"{table}.{WAITING}-")
+        for note in notes:
+            if (found := self._store.get(note)) and _is_expired(found):
+                self._store.delete_if_match(note, found.etag)
+        return self._live_holders(notes)
+
+    def let_batches_in(self, table: str) -> None:
+        """Wait until none waits for a stream of the table any more: each has its lease, or has given up."""
+        Retrying(
+            retry=retry_if_result(bool),
+            stop=stop_after_delay(self._patience_s),
+            wait=wait_fixed(0.2),
+            retry_error_callback=lambda _state: "",
+        )(self.batches_waiting, table)
+
     @contextmanager
-    def _held(self, key: str, blocked_by: str) -> Iterator[Waited]:
+    def _held(self, key: str, blocked_by: str, note: str = "") -> Iterator[Waited]:
+        """Hold the lease `key`; while it is waited for, the object `note` tells the holder so."""
         started = time.monotonic()
         claim, holders = self._try(key, blocked_by), ""
         if claim is None:
-            holders = self._holders(key, blocked_by)
-            claim = self._wait_for(key, blocked_by, holders)
+            holders = self._live_holders((key, *self._store.keys(blocked_by)))
+            with self._noted(note) if note else nullcontext():
+                claim = self._wait_for(key, blocked_by, holders)
+        with self._renewed(key, claim):
+            yield Waited(seconds=time.monotonic() - started, for_whom=holders)
+
+    @contextmanager
+    def _noted(self, note: str) -> Iterator[None]:
+        claim = self._new_claim()
+        self._store.put_if_absent(note, claim.to_bytes())
+        with self._renewed(note, claim):
+            yield
+
+    @contextmanager
+    def _renewed(self, key: str, claim: LeaseClaim) -> Iterator[None]:
+        """Keep the object of a claim alive by a heartbeat, then remove it."""
         stop = threading.Event()
         beat = threading.Thread(target=self._renew_until, args=(key, claim, stop), daemon=True)
         beat.start()
         try:
-            yield Waited(seconds=time.monotonic() - started, for_whom=holders)
+            yield
         finally:
             stop.set()
             beat.join()
@@ -125,13 +163,16 @@ class Leases:
 
     def _try(self, key: str, blocked_by: str) -> LeaseClaim | None:
         """Claim first, look for the other kind second: of two that cross, at least one sees the other."""
-        claim = LeaseClaim(self._holder, uuid4().hex, self._lasts_s)
+        claim = self._new_claim()
         if not self._claim(key, claim):
             return None
         if any(self._is_live(other) for other in self._store.keys(blocked_by)):
             self._release(key, claim.nonce)
             return None
         return claim
+
+    def _new_claim(self) -> LeaseClaim:
+        return LeaseClaim(self._holder, uuid4().hex, self._lasts_s)
 
     def _claim(self, key: str, claim: LeaseClaim) -> bool:
         current = self._store.get(key)
@@ -172,12 +213,12 @@ class Leases:
             self._store.delete_if_match(key, current.etag)
 
     def _who(self, key: str, blocked_by: str) -> str:
-        holders = self._holders(key, blocked_by)
+        holders = self._live_holders((key, *self._store.keys(blocked_by)))
         return f"held by {holders}" if holders else "its holder has just gone"
 
-    def _holders(self, key: str, blocked_by: str) -> str:
-        held = [self._store.get(other) for other in (key, *self._store.keys(blocked_by))]
-        return ", ".join(sorted({LeaseClaim.from_bytes(found.body).holder for found in held if found}))
+    def _live_holders(self, keys: Iterable[str]) -> str:
+        held = [found for key in keys if (found := self._store.get(key)) and not _is_expired(found)]
+        return ", ".join(sorted({LeaseClaim.from_bytes(found.body).holder for found in held}))
 
 
 def _is_expired(stored: StoredObject) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -20,12 +19,10 @@ def optimize_conf(file_bytes: int) -> dict[str, str]:
     return {f"spark.databricks.delta.optimize.{name}": size for name, size in sizes.items()}
 
 
-def optimize(session: SparkSession, path: LakePath, zorder_by: Sequence[str]) -> dict[str, Any]:
-    """Z-order the table by `zorder_by`, or bin-pack it where that is empty; returns Delta's metrics."""
+def optimize(session: SparkSession, path: LakePath, zorder_by: Sequence[str]) -> None:
+    """Z-order the table by `zorder_by`, or bin-pack it where that is empty: in one commit, in several, or in none."""
     by = f" ZORDER BY ({', '.join(zorder_by)})" if zorder_by else ""
-    rows = session.sql(f"OPTIMIZE {sql_path(path)}{by}").select("metrics").collect()
-    metrics = rows[0]["metrics"].asDict()
-    return {name: metrics[name] for name in ("numFilesAdded", "numFilesRemoved")}
+    session.sql(f"OPTIMIZE {sql_path(path)}{by}").collect()
 
 
 def files_to_vacuum(session: SparkSession, path: LakePath) -> int:

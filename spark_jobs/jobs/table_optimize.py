@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
 from include.contracts.lake_path import LakePath
 from include.control.conservation import table_rows
-from include.control.delta_log import commits_after, latest_version
+from include.control.delta_log import Commit, commits_after, latest_version
 from include.control.health import Rewrite, health_of
 from include.errors import ConservationError, Outcome
 from spark_jobs.delta_io.maintenance import optimize, optimize_conf
-from spark_jobs.layers.maintenance import TableWork, leased, maintenance_conf, maintenance_report, require_table
+from spark_jobs.layers.giving_way import in_turns
+from spark_jobs.layers.maintenance import TableWork, maintenance_conf, maintenance_report, require_table, table_work
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
+
+FILES = ("numRemovedFiles", "numAddedFiles")
+"""What Delta's metrics of an OPTIMIZE count."""
 
 
 def run(context: JobContext) -> JobReport:
@@ -39,28 +42,31 @@ def run(context: JobContext) -> JobReport:
         plan = "left as it is" if rewrite is Rewrite.NONE else f"would {rewrite} it"
         message = f"{plan}: {'the spec says optimize: off' if is_off else health.said(ordered=ordered)}"
         return maintenance_report(context, Job.TABLE_OPTIMIZE, Outcome.NO_OP, message, planned)
-    work, metrics = _rewritten(context, rewrite, health.target_file_bytes)
-    done = f"{metrics['numFilesRemoved']} files became {metrics['numFilesAdded']} ({rewrite})"
-    report = {**planned, **metrics}
+    work, commits = _rewritten(context, rewrite, health.target_file_bytes)
+    _require_same_rows(context, path, commits)
+    files = {name: sum(int(commit.metrics[name]) for commit in commits) for name in FILES}
+    done = f"{files['numRemovedFiles']} files became {files['numAddedFiles']} ({rewrite})"
+    if work.gave_way_to:
+        done += f"; it let others go first: {', '.join(work.gave_way_to)}"
+    report = {**planned, **files, "gave_way_to": work.gave_way_to}
     return maintenance_report(context, Job.TABLE_OPTIMIZE, Outcome.COMMITTED, done, report, work=work)
 
 
-def _rewritten(context: JobContext, rewrite: Rewrite, file_bytes: int) -> tuple[TableWork, dict[str, Any]]:
+def _rewritten(context: JobContext, rewrite: Rewrite, file_bytes: int) -> tuple[TableWork, list[Commit]]:
+    """Rewrite the table's files; returns this run's commits, among which others' may lie."""
     columns = context.spec.zorder_by if rewrite is Rewrite.Z_ORDER else ()
-    with leased(context, "OPTIMIZE") as work:
+    conf = {**optimize_conf(file_bytes), **maintenance_conf(context)}
+    with table_work(context, "OPTIMIZE") as work:
         before = latest_version(work.path)
-        with context.open_session({**optimize_conf(file_bytes), **maintenance_conf(context)}) as session:
-            metrics = work.commit(lambda: optimize(session, work.path, columns))
-    _require_same_rows(context, work.path, before)
-    return work, metrics
+        in_turns(context, work, conf, lambda session: optimize(session, work.path, columns))
+    ours = ("OPTIMIZE", context.args.run_id)
+    return work, [commit for commit in commits_after(work.path, before) if (commit.operation, commit.run_id) == ours]
 
 
-def _require_same_rows(context: JobContext, path: LakePath, before: int) -> None:
-    """Compare the rows around each commit of this run; others may have come between."""
-    for commit in commits_after(path, before):
-        is_ours = (commit.operation, commit.run_id) == ("OPTIMIZE", context.args.run_id)
-        if is_ours and table_rows(path, commit.version - 1) != table_rows(path, commit.version):
-            msg = f"{context.spec.table}: OPTIMIZE changed the number of rows in version {commit.version}"
+def _require_same_rows(context: JobContext, path: LakePath, commits: list[Commit]) -> None:
+    for version in (commit.version for commit in commits):
+        if table_rows(path, version - 1) != table_rows(path, version):
+            msg = f"{context.spec.table}: OPTIMIZE changed the number of rows in version {version}"
             raise ConservationError(msg)
 
 

@@ -14,7 +14,7 @@ from include.control.tombstones import OldTombstones
 from include.errors import MillraceError, Outcome
 from spark_jobs.delta_io.maintenance import files_to_vacuum, vacuum
 from spark_jobs.layers.forgetting import forget_tombstones, forgetting_note, tombstones_to_forget
-from spark_jobs.layers.maintenance import TableWork, leased, maintenance_conf, maintenance_report, require_table
+from spark_jobs.layers.maintenance import TableWork, maintenance_conf, maintenance_report, require_table, table_work
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 
@@ -32,7 +32,7 @@ def run(context: JobContext) -> JobReport:
     with context.open_session(maintenance_conf(context)) as session:
         files, old = files_to_vacuum(session, path), tombstones_to_forget(context)
         if not context.args.dry_run and (files or old.may_go):
-            with leased(context, "VACUUM") as work:
+            with table_work(context, "VACUUM") as work, work.leased():
                 if files:
                     work.commit(lambda: vacuum(session, path))
                 old = forget_tombstones(context, session, work.contest)

@@ -17,6 +17,7 @@ from include.control.batch import new_token
 from include.control.commit_history import Written
 from include.control.conservation import table_rows
 from include.control.delta_log import MAINTENANCE_KEY, latest_version
+from include.control.leases import Leases
 from include.control.stored_tables import is_table
 from include.errors import LeaseLostError, NotReadyError, Outcome
 from spark_jobs.delta_io.conflict_policy import WriteKind
@@ -47,17 +48,38 @@ def maintenance_conf(context: JobContext) -> dict[str, str]:
 
 @dataclass
 class TableWork:
-    """One piece of maintenance under the lease of its table, and how it got on with the table's writers.
+    """One piece of maintenance, and how it got on with the table's writers.
 
     Attributes:
-        path: the table's folder.
+        table: the table, as a person knows it.
+        path: its folder.
+        leases: where its lease is had.
         contest: the races that it lost.
         waited: how long it waited for the lease, and for whom.
+        gave_way_to: the batches that it let go first, run and process.
     """
 
+    table: str
     path: LakePath
+    leases: Leases
     contest: Contest
     waited: Waited = field(default_factory=Waited)
+    gave_way_to: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def leased(self) -> Iterator[None]:
+        """Hold the lease of the table.
+
+        Raises:
+            LeaseLostError: it could not be had in time.
+        """
+        try:
+            with self.leases.table(self.table) as waited:
+                self.waited = self.waited.and_then(waited)
+                yield
+        except LeaseLostError as error:
+            self.waited = self.waited.and_then(error.waited)
+            raise
 
     def commit(self, write: Callable[[], T]) -> T:
         """Run `write`, which commits; again after it lost to a writer that knows no lease.
@@ -69,21 +91,12 @@ class TableWork:
 
 
 @contextmanager
-def leased(context: JobContext, operation: str) -> Iterator[TableWork]:
-    """Hold the lease of the job's table; `ops.commits` tells of it under `operation`.
-
-    Raises:
-        LeaseLostError: it could not be had in time.
-    """
+def table_work(context: JobContext, operation: str) -> Iterator[TableWork]:
+    """Work on the job's table, of which `ops.commits` tells under `operation`, however it ends."""
     table, path = context.spec.table, context.paths.table(context.spec.table)
-    work, before = TableWork(path, Contest(table, context.spec.conflicts)), latest_version(path)
+    work, before = TableWork(table, path, context.leases, Contest(table, context.spec.conflicts)), latest_version(path)
     try:
-        with context.leases.table(table) as waited:
-            work.waited = waited
-            yield work
-    except LeaseLostError as error:
-        work.waited = error.waited
-        raise
+        yield work
     finally:
         context.records.commits.record(_written(context, operation, work, before))
 

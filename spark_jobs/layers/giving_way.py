@@ -1,0 +1,87 @@
+"""Maintenance that takes long lets the batches go first that wait for its table (ADR 0022).
+
+The lease keeps them apart, so that neither loses work to the other; but a batch is what people wait for, and OPTIMIZE
+can be stopped at any moment: what it has committed stays, and the rest is done by its next turn.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from include.errors import MillraceError
+from spark_jobs.layers.maintenance import TableWork
+from spark_jobs.runtime.context import JobContext
+from spark_jobs.runtime.session import interrupt
+
+LOOKS_EVERY_S = 1.0
+GIVES_WAY = 3
+"""How often one run gives way. Then it goes on to its end: a table that is written all day is to be in order too."""
+
+log = logging.getLogger(__name__)
+
+
+class _GaveWayError(Exception):
+    """The work was stopped, because batches wait for the table."""
+
+
+Rewrite = Callable[[SparkSession], None]
+
+
+def in_turns(context: JobContext, work: TableWork, conf: dict[str, str], rewrite: Rewrite) -> None:
+    """Run `rewrite`, in a session under `conf`, while `work` holds the lease; anew after batches were let in.
+
+    Raises:
+        LeaseLostError: the lease could not be had in time.
+        ConflictError: writers that know no lease were faster again and again.
+    """
+    for _turn in range(GIVES_WAY):
+        try:
+            with work.leased(), context.open_session(conf) as session, _interruptible(work, session):
+                return work.commit(lambda: rewrite(session))
+        except _GaveWayError:
+            work.leases.let_batches_in(work.table)
+    with work.leased(), context.open_session(conf) as session:
+        work.commit(lambda: rewrite(session))
+
+
+@contextmanager
+def _interruptible(work: TableWork, session: SparkSession) -> Iterator[None]:
+    """Stop what the session runs as soon as a batch waits for the table.
+
+    Raises:
+        _GaveWayError: it was stopped.
+    """
+    stop, asked = threading.Event(), threading.Event()
+    watch = threading.Thread(target=_interrupt_when_asked, args=(work, session, stop, asked), daemon=True)
+    watch.start()
+    try:
+        yield
+    except Exception as error:
+        if asked.is_set():
+            raise _GaveWayError from error
+        raise
+    finally:
+        stop.set()
+        watch.join()
+
+
+def _interrupt_when_asked(
+    work: TableWork, session: SparkSession, stop: threading.Event, asked: threading.Event
+) -> None:
+    """Look now and then; once asked, interrupt until the work has ended: it may be between two operations of Spark."""
+    while not stop.wait(LOOKS_EVERY_S):
+        try:
+            if batches := work.leases.batches_waiting(work.table):
+                if not asked.is_set():
+                    log.info("%s: stopped for %s", work.table, batches)
+                    work.gave_way_to.append(batches)
+                asked.set()
+                interrupt(session)
+        except (OSError, MillraceError, PySparkException) as error:  # to look is a courtesy; the work itself says more
+            log.warning("%s: could not see whether a batch waits: %s", work.table, error)
