@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 # Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
 .NOTPARALLEL:
-.PHONY: help machine setup demo demo-kafka up down test spark e2e unit faults race bench lint kafka
+.PHONY: help machine setup demo demo-kafka up down test spark e2e unit faults race soak bench lint kafka
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ faults: setup kafka ## the long proofs: drivers and servers that die at every fu
 race: setup ## writers race on disk and on S3, by our log stores and by Delta's own: no commit may get lost (an hour)
 	@$(PYTHON) -m races versions
 	@$(PYTHON) -m races drivers
+
+soak: setup ## eight writers of every kind at one lakehouse, killed at any moment; then each row is looked for (40 minutes)
+	@$(PYTHON) -m races soak
 
 bench: setup ## Millrace against a plain script: CPU-seconds, wall time, ratios (an hour)
 	@$(PYTHON) -m benchmarks

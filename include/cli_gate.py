@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from include.catalog import load_catalog
+from include.cli_run_id import new_run_id
 from include.cli_views import MISSING, new_table
-from include.control.batch import new_token
 from include.control.gates import GateResult, Gates, Override, RecordedResult
 from include.control.overrides import override
 from include.paths import LakehousePaths
@@ -62,8 +62,7 @@ def let_pass(table: str, version: int, reason: str, settings: Settings) -> list[
         OverrideError: there is no such refusal.
     """
     spec, now = load_catalog(settings.tables).spec(table), datetime.now(UTC)
-    run_id = f"cli__{now:%Y-%m-%dT%H:%M:%SZ}__{new_token()[:8]}"
-    said = Override(by=getpass.getuser(), reason=reason, run_id=run_id, at=now)
+    said = Override(by=getpass.getuser(), reason=reason, run_id=new_run_id(now), at=now)
     result = override(spec, version, said, LakehousePaths(settings.root))
     failed = [check.rule for check in result.checks if check.overridden]
     return [

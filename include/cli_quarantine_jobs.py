@@ -17,6 +17,7 @@ from include.cli_output import console, show
 from include.cli_quarantine import Days, require_selection, require_standing, rows_of, whole_ids
 from include.cli_reports import ending, failure_lines, note_lines, report_table
 from include.cli_run import run_selection
+from include.cli_run_id import new_run_id
 from include.cli_selection import Selection, parse_intervals, selection_below, today
 from include.cli_views import new_table
 from include.contracts.interval import Interval
@@ -91,7 +92,7 @@ def ask(table: str, request: QuarantineRequest, settings: Settings, job: Job, *,
     Raises:
         SparkUnavailableError: there is no Spark to start.
     """
-    run_id = f"cli__{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    run_id = new_run_id(datetime.now(UTC))
     folder = settings.run_paths.reports / run_id
     paths, spec = LakehousePaths(settings.root), load_catalog(settings.tables).spec(table)
     interval = replay_interval(spec, quarantined_rows(table, paths, request.rows, SUMMARY), paths)

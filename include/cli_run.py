@@ -8,6 +8,7 @@ from include.cli_driver import Driver, DriverEnd
 from include.cli_outlook import outlook
 from include.cli_output import console, show
 from include.cli_reports import ending, failure_lines, note_lines, report_line, report_table, worst
+from include.cli_run_id import new_run_id
 from include.cli_selection import Selection
 from include.contracts.interval_args import DomainArgs, IntervalArgs
 from include.contracts.job_report import JobReport
@@ -22,7 +23,7 @@ def run_selection(selection: Selection, settings: Settings, *, reprocess: bool) 
     Raises:
         SparkUnavailableError: there is no Spark to start.
     """
-    run_id = _run_id()
+    run_id = new_run_id(datetime.now(UTC))
     for interval in selection.intervals:
         common = _arguments(selection, settings, run_id, f"{interval.start:%Y-%m-%dT%H%M%SZ}")
         code = _run_interval(selection, common.at(interval, reprocess=reprocess), settings)
@@ -37,17 +38,13 @@ def follow_selection(selection: Selection, settings: Settings) -> ExitCode:
     Raises:
         SparkUnavailableError: there is no Spark to start.
     """
-    driver = Driver(settings, _arguments(selection, settings, _run_id(), "follow"))
+    driver = Driver(settings, _arguments(selection, settings, new_run_id(datetime.now(UTC)), "follow"))
     out, reports = console(), list[JobReport]()
     out.print(f"Following {selection.domain}: Ctrl-C or SIGTERM ends it after the current commit.")
     for report in driver.followed():
         reports = [one for one in reports if one.table != report.table] + [report]
         out.print(report_line(report))
     return _conclude(driver.end(), reports, [report.table for report in reports])
-
-
-def _run_id() -> str:
-    return f"cli__{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _arguments(selection: Selection, settings: Settings, run_id: str, folder: str) -> DomainArgs:

@@ -15,6 +15,8 @@ from rich.table import Table
 from include.cli_output import console
 from races.drivers import Crowd, Score, race
 from races.places import NoSuchServerError, Place, PlaceName, place
+from races.soak.run import Plan
+from races.soak.run import soak as run_soak
 from races.versions import Answers, Classpath, Race
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
@@ -69,6 +71,27 @@ def drivers(
             ours += 0 if stock else score.lost + score.doubled + bool(score.torn)
             table.add_row(found.name, "stock" if stock else _short(found.store), *_cells(crowd, score))
     _end(console(), table, ours)
+
+
+@app.command()
+def soak(
+    minutes: Annotated[float, typer.Option(help="How long writers are killed and stopped.")] = 30.0,
+    writers: Annotated[int, typer.Option(min=1, help="How many at once.")] = 8,
+    seed: Annotated[int, typer.Option(help="Of the dice.")] = 0,
+    folder: Folder = DATA / "soak",
+) -> None:
+    """Load, merge, refresh, replay, OPTIMIZE and VACUUM at once, killed at any moment; then every row is looked for."""
+    out = console()
+    score = run_soak(Plan(folder, minutes * 60, writers, seed=seed), say=lambda line: out.print(line, markup=False))
+    table = Table("what", "how it ended")
+    for kind, endings in sorted(score.ended.items()):
+        table.add_row(kind, ", ".join(f"{count} {name}" for name, count in sorted(endings.items())))
+    table.add_row("batches", ", ".join(f"{count} of {name}" for name, count in score.batches.items()))
+    table.add_row("signals sent", ", ".join(f"{count} {name}" for name, count in sorted(score.strikes.items())))
+    out.print(table)
+    verdict = "\n".join(["WRONG:", *score.problems]) if score.problems else "each is where it belongs, once."
+    out.print(f"{score.events:,} events delivered; {verdict}", markup=False)
+    sys.exit(1 if score.problems else 0)
 
 
 def _raced(

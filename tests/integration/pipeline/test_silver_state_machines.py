@@ -56,7 +56,7 @@ def pool(server: SparkServer) -> tuple[list[Told], list[Told]]:
 
 
 @pytest.mark.parametrize(("tables", "seed"), [(last_states, 89), (histories, 22)])
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_any_order_of_deliveries_and_runs_ends_in_what_a_model_of_dicts_says(
     pool: tuple[list[Told], list[Told]], tmp_path: Path, tables: Callable[[], list[SilverModel]], seed: int
 ) -> None:

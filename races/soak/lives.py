@@ -1,0 +1,86 @@
+"""What a writer of a soak may do: each a command that somebody could start, in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from uuid import uuid4
+
+from include.cli_driver import driver_command
+from include.contracts.job_args import WRITER_OF_LAYER, Job, JobArgs
+from include.settings import Settings
+from races.soak.feed import DAYS, interval
+
+BRONZE, SILVER, GOLD = TABLES = "bronze.orders", "silver.orders", "gold.revenue_daily"
+MEND = "amount = abs(amount)"
+
+Command = list[str]
+
+_HOW_OFTEN = {
+    "load a day": 3,
+    "ingest": 6,
+    "merge": 6,
+    "aggregate": 4,
+    "read a day again": 1,
+    "replay": 2,
+    "optimize": 3,
+    "vacuum": 1,
+}
+"""Kind of life -> how many of all of them."""
+
+
+class Lives:
+    """Commands for one lakehouse.
+
+    Args:
+        settings: of the lakehouse.
+        environment: of the commands, which find the Spark server by it.
+        chance: where the dice come from.
+    """
+
+    def __init__(self, settings: Settings, environment: Mapping[str, str], chance: Random) -> None:
+        self._settings = settings
+        self._environment = environment
+        self._chance = chance
+
+    def any(self) -> tuple[str, Command]:
+        """Some kind of life, and its command."""
+        kind = self._chance.choices([*_HOW_OFTEN], [*_HOW_OFTEN.values()])[0]
+        day, table = self._chance.randint(1, DAYS), self._chance.choice(TABLES)
+        commands: dict[str, Callable[[], Command]] = {
+            "load a day": lambda: self.load(day),
+            "ingest": lambda: self._job(WRITER_OF_LAYER["bronze"], BRONZE, day),
+            "merge": lambda: self._job(WRITER_OF_LAYER["silver"], SILVER, day),
+            "aggregate": lambda: self._job(WRITER_OF_LAYER["gold"], GOLD, day),
+            "read a day again": lambda: self._job(WRITER_OF_LAYER["silver"], SILVER, day, reprocess=True),
+            "replay": self.replay,
+            "optimize": lambda: self._job(Job.TABLE_OPTIMIZE, table, day),
+            "vacuum": lambda: self._job(Job.TABLE_VACUUM, table, day),
+        }
+        return kind, commands[kind]()
+
+    def load(self, day: int) -> Command:
+        """Carry a day through all three layers, as a person would."""
+        return self._lakehouse("run", "--interval", f"{interval(day).start:%Y-%m-%d}")
+
+    def replay(self) -> Command:
+        """Mend what waits in the quarantine of silver, and bring it in."""
+        return self._lakehouse("quarantine", "replay", SILVER, "--all", "--set", MEND, "--why", "the till's sign")
+
+    def _lakehouse(self, *words: str) -> Command:
+        return ["lakehouse", *words]
+
+    def _job(self, job: Job, table: str, day: int, *, reprocess: bool = False) -> Command:
+        name = f"{job}-{uuid4().hex[:8]}"
+        arguments = JobArgs(
+            table=table,
+            interval_start=interval(day).start,
+            interval_end=interval(day).end,
+            run_id=f"soak__{name}",
+            root=self._settings.root,
+            landing=self._settings.landing,
+            tables=self._settings.tables,
+            report=self._settings.run_paths.reports / f"{name}.json",
+            reprocess=reprocess,
+        )
+        return driver_command(self._settings, job.application, arguments, self._environment)

@@ -1,0 +1,180 @@
+"""Runs a soak: the feed delivers, writers live and die, and at the end a plain run brings in what is left."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from embedded.airflow import clean_environment
+from embedded.home import Home, free_port
+from embedded.processes import STACK_VARIABLE, end, of_stack
+from embedded.spark_server import SparkServer, stop_spark
+from include.contracts.quarantine_request import RowFilter
+from include.contracts.row_status import PENDING
+from include.control.quarantined import quarantined_rows
+from include.paths import LakehousePaths
+from include.settings import Settings
+from races.soak.crowd import Crowd, ending, last_words
+from races.soak.feed import DAYS, Feed
+from races.soak.lives import SILVER, TABLES, Lives
+from races.soak.trouble import Trouble
+from races.soak.verdict import batches, problems
+
+SERVER_DEATHS = 2
+_TRIES, _PATIENCE_S = 10, 300.0
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a soak is to be.
+
+    Attributes:
+        folder: for all that it needs; what was there is removed.
+        seconds: how long the writers are disturbed.
+        writers: how many at once.
+        delivery_s: a file is delivered so often.
+        strike_s: a process is struck so often, on average.
+        seed: of the dice; the machine adds its own.
+    """
+
+    folder: Path
+    seconds: float
+    writers: int = 8
+    delivery_s: float = 4.0
+    strike_s: float = 6.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a soak has shown.
+
+    Attributes:
+        problems: what is wrong; nothing if all is right.
+        events: how many were delivered.
+        batches: table -> how many were committed.
+        ended: kind of life -> ending -> how often.
+        strikes: signal -> how often.
+    """
+
+    problems: list[str]
+    events: int
+    batches: dict[str, int]
+    ended: dict[str, Counter[str]] = field(default_factory=dict)
+    strikes: Counter[str] = field(default_factory=Counter)
+
+
+def soak(plan: Plan, say: Say) -> Score:
+    """Run it to its end; whatever happens, no process stays."""
+    shutil.rmtree(plan.folder, ignore_errors=True)
+    home = Home((plan.folder / "home").resolve())
+    home.prepare()
+    settings = _settings(plan.folder.resolve())
+    server = SparkServer(home, settings.jars, free_port(), memory="4g")
+    try:
+        server.start(clean_environment())
+        server.wait()
+        return _Soak(plan, home, settings, server, say).run()
+    finally:
+        stop_spark(home)
+        end(of_stack(home), 5)
+
+
+def _settings(folder: Path) -> Settings:
+    tables = Path(__file__).parent / "tables"
+    return Settings(root=folder / "lakehouse", landing=str(folder / "landing"), tables=tables).absolute()
+
+
+class _Soak:
+    def __init__(self, plan: Plan, home: Home, settings: Settings, server: SparkServer, say: Say) -> None:
+        self._plan, self._home, self._server, self._say = plan, home, server, say
+        self._paths = LakehousePaths(settings.root)
+        marked = {STACK_VARIABLE: str(home.path)}
+        environment = {**clean_environment(), **server.client_env(), **settings.environment(), **marked}
+        chance = Random(plan.seed)
+        self._feed = Feed(Path(settings.landing), Random(chance.random()))
+        self._trouble = Trouble(home, Random(chance.random()))
+        self._chance = Random(chance.random())
+        self._crowd = Crowd(plan.writers, Lives(settings, environment, Random(chance.random())), environment, home.logs)
+
+    def run(self) -> Score:
+        for day in range(1, DAYS + 1):
+            self._feed.deliver(day)
+        self._load(1)  # the tables are made in peace: a run of the quarantine needs one
+        odd = self._disturbed()
+        odd += self._calmed_down()
+        self._say("nobody is disturbed any more; what is left is brought in")
+        for day in (*range(1, DAYS + 1), 1):
+            self._load(day)
+        self._mend()
+        found = [*odd, *problems(self._paths, self._feed.events)]
+        counts = {table: len(batches(self._paths, table)) for table in TABLES}
+        return Score(found, len(self._feed.events), counts, self._crowd.ended, self._trouble.strikes)
+
+    def _disturbed(self) -> list[str]:
+        started, odd = time.monotonic(), list[str]()
+        deaths = [self._plan.seconds * (number + 1) / (SERVER_DEATHS + 1) for number in range(SERVER_DEATHS)]
+        delivers_at = strikes_at = 0.0
+        while (now := time.monotonic() - started) < self._plan.seconds:
+            self._crowd.fill()
+            odd += self._reaped()
+            self._trouble.wake()
+            if now >= delivers_at:
+                self._feed.deliver(self._chance.randint(1, DAYS))
+                delivers_at = now + self._plan.delivery_s
+            if now >= strikes_at:
+                self._trouble.strike()
+                strikes_at = now + self._chance.expovariate(1 / self._plan.strike_s)
+            if deaths and now >= deaths[0]:
+                deaths.pop(0)
+                self._renew_server()
+            time.sleep(0.1)
+        return odd
+
+    def _renew_server(self) -> None:
+        self._trouble.kill_server(self._server)
+        self._server.start(clean_environment())
+        self._server.wait()
+
+    def _reaped(self) -> list[str]:
+        odd = self._crowd.reap(self._trouble.struck)
+        for one in odd:
+            self._say(one)
+        return odd
+
+    def _calmed_down(self) -> list[str]:
+        """Wake all, and wait until the last one has ended, orphans too."""
+        self._trouble.wake(everybody=True)
+        odd, deadline = list[str](), time.monotonic() + _PATIENCE_S
+        while (not self._crowd.is_done() or len(of_stack(self._home)) > 1) and time.monotonic() < deadline:
+            odd += self._reaped()
+            time.sleep(0.2)
+        left = [process.pid for process in of_stack(self._home)][1:]
+        return [*odd, *([f"these processes never ended: {left}"] if left else [])]
+
+    def _load(self, day: int) -> None:
+        self._insist("a plain run", self._crowd.lives.load(day))
+
+    def _mend(self) -> None:
+        if quarantined_rows(SILVER, self._paths, RowFilter(statuses=PENDING)):
+            self._insist("a plain replay", self._crowd.lives.replay())
+
+    def _insist(self, kind: str, command: list[str]) -> None:
+        """Run it until it ends well.
+
+        Raises:
+            RuntimeError: it never did.
+        """
+        for _ in range(_TRIES):
+            life = self._crowd.begin(kind, command)
+            if life.process.wait(timeout=_PATIENCE_S) == 0:
+                return
+        msg = f"{kind} ended with {ending(life)} {_TRIES} times: {last_words(life.log)} ({life.log})"
+        raise RuntimeError(msg)

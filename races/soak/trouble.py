@@ -1,0 +1,77 @@
+"""What goes wrong during a soak: processes are killed, told to end, or stopped past the expiry of their lease."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+
+import psutil
+
+from embedded.home import Home
+from embedded.processes import of_stack, recorded
+from embedded.spark_server import NAME, SparkServer
+
+LONGEST_STOP_S = 60.0
+"""A lease expires after 30 seconds: half of those who are stopped wake to find theirs taken."""
+
+
+@dataclass
+class Trouble:
+    """Strikes at the processes of one home, but its Spark server only when told to.
+
+    Attributes:
+        home: whose processes.
+        chance: where the dice come from.
+        strikes: how often which signal was sent.
+        struck: pids of those who had one, and of who waits for them.
+    """
+
+    home: Home
+    chance: Random
+    strikes: Counter[str] = field(default_factory=Counter)
+    struck: set[int] = field(default_factory=set)
+    _asleep: list[tuple[float, psutil.Process]] = field(default_factory=list)
+
+    def strike(self) -> None:
+        """Send a signal to somebody, if there is somebody."""
+        victims = [process for process in of_stack(self.home) if process not in self._server()]
+        if not victims:
+            return
+        victim = self.chance.choice(victims)
+        how = self.chance.choices([signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP], [6, 2, 3])[0]
+        try:
+            self.struck.update({victim.pid, *(parent.pid for parent in victim.parents())})
+            victim.send_signal(how)
+        except psutil.NoSuchProcess:
+            return
+        self.strikes[how.name] += 1
+        if how is signal.SIGSTOP:
+            self._asleep.append((time.monotonic() + self.chance.uniform(1, LONGEST_STOP_S), victim))
+
+    def wake(self, *, everybody: bool = False) -> None:
+        """Let those go on who have been stopped for long enough."""
+        now = time.monotonic()
+        due = [(until, process) for until, process in self._asleep if everybody or until <= now]
+        for one in due:
+            self._asleep.remove(one)
+            if one[1].is_running():
+                one[1].send_signal(signal.SIGCONT)
+
+    def kill_server(self, server: SparkServer) -> None:
+        """Kill the JVM in which all of them work."""
+        for process in self._server():
+            process.kill()
+        self.strikes["SIGKILL of the Spark server"] += 1
+        deadline = time.monotonic() + 30
+        while server.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.1)
+
+    def _server(self) -> list[psutil.Process]:
+        process = recorded(self.home, NAME)
+        try:
+            return [process, *process.children(recursive=True)] if process else []
+        except psutil.NoSuchProcess:
+            return []

@@ -1,0 +1,106 @@
+"""Whether a lakehouse holds what its feed delivered, no more and no less, and whether its logs and ledger agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from include.contracts.lake_path import LakePath
+from include.contracts.quarantine_request import RowFilter
+from include.contracts.row_status import PENDING
+from include.control.batch import Stream, Winner, winner_of
+from include.control.conservation import require_conserved
+from include.control.delta_log import commits_after, latest_version
+from include.control.quarantined import quarantined_rows
+from include.control.records import Records
+from include.control.stored_tables import is_table, open_table
+from include.errors import ConservationError
+from include.paths import LakehousePaths
+from races.drivers import torn
+from races.soak.feed import Event, gold_rows, refused, silver_rows
+from races.soak.lives import BRONZE, GOLD, SILVER, TABLES
+
+_SOME = 5
+
+
+def problems(paths: LakehousePaths, events: Collection[Event]) -> list[str]:
+    """What is wrong, a line each; nothing if every event is where it belongs, once."""
+    return [*_of_logs(paths), *_of_batches(paths), *_of_rows(paths, events), *_of_quarantine(paths, events)]
+
+
+def batches(paths: LakehousePaths, table: str) -> list[Winner]:
+    """The batches of a table, by its log."""
+    app_id = Stream(table).app_id
+    return [winner for commit in commits_after(paths.table(table), -1) if (winner := winner_of(commit, app_id))]
+
+
+def folders(paths: LakehousePaths) -> list[LakePath]:
+    """The Delta tables that Spark writes."""
+    beside = [paths.quarantine(SILVER), paths.tombstones(SILVER)]
+    return [path for path in (*map(paths.table, TABLES), *beside) if is_table(path)]
+
+
+def _of_logs(paths: LakehousePaths) -> Iterator[str]:
+    for path in folders(paths):
+        versions = [int(file.stem) for file in (Path(str(path)) / "_delta_log").glob("*.json") if file.stem.isdigit()]
+        if missing := torn(versions):
+            yield f"{path}: {missing}"
+
+
+def _of_batches(paths: LakehousePaths) -> Iterator[str]:
+    """Numbers without a gap, each token once; each batch is closed, and has one fate for every row."""
+    records = Records(paths)
+    for table in TABLES:
+        won = batches(paths, table)
+        numbers, tokens = [winner.batch_seq for winner in won], Counter(winner.token for winner in won)
+        if numbers != list(range(1, len(won) + 1)):
+            yield f"{table}: its batches are numbered {numbers}"
+        yield from (f"{table}: token {token} is there {count} times" for token, count in tokens.items() if count > 1)
+        for winner in won:
+            rows = records.ledger.closed(winner)
+            if rows is None:
+                yield f"{table}: batch {winner.batch_seq} was never closed"
+                continue
+            try:
+                require_conserved(winner, rows)
+            except ConservationError as error:
+                yield str(error)
+        newest = latest_version(paths.table(table))
+        if (certified := records.gates.certified(table)) != newest:
+            yield f"{table}: version {newest} is not certified; {certified} is"
+
+
+def _of_rows(paths: LakehousePaths, events: Collection[Event]) -> Iterator[str]:
+    yield from _compared("bronze rows", [event.event for event in events], _column(paths.table(BRONZE), "event"))
+    silver = silver_rows(events)
+    yield from _compared("silver rows", silver, _rows(paths, SILVER, "order_id", "event", "amount", "day"))
+    yield from _compared("gold rows", gold_rows(silver), _rows(paths, GOLD, "day", "orders", "revenue"))
+
+
+def _of_quarantine(paths: LakehousePaths, events: Collection[Event]) -> Iterator[str]:
+    """Every refused event was kept, once, and has been replayed."""
+    path = paths.quarantine(SILVER)
+    ids = Counter(_column(path, "row_id") if is_table(path) else ())
+    if len(ids) != (wanted := len(list(refused(events)))) or ids.total() != wanted:
+        yield f"quarantine: {ids.total()} rows with {len(ids)} ids, but {wanted} events were refused"
+    if waiting := quarantined_rows(SILVER, paths, RowFilter(statuses=PENDING)):
+        yield f"quarantine: {len(waiting)} rows still wait"
+
+
+def _compared(what: str, wanted: Iterable[Any], found: Iterable[Any]) -> Iterator[str]:
+    should, there = Counter(wanted), Counter(found)
+    for name, difference in (("lost", should - there), ("too many", there - should)):
+        if difference:
+            yield f"{what}: {difference.total()} {name}, such as {list(difference)[:_SOME]}"
+
+
+def _column(path: LakePath, name: str) -> list[Any]:
+    values: list[Any] = open_table(path).to_pyarrow_table(columns=[name])[name].to_pylist()
+    return values
+
+
+def _rows(paths: LakehousePaths, table: str, *columns: str) -> list[tuple[Any, ...]]:
+    found = open_table(paths.table(table)).to_pyarrow_table(columns=list(columns))
+    return [tuple(row[name] for name in columns) for row in found.to_pylist()]
