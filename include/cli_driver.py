@@ -23,7 +23,7 @@ from include.contracts.job_args import Job, JobArgs
 from include.contracts.job_report import JobReport
 from include.errors import SparkUnavailableError
 from include.settings import PROJECT, Settings
-from include.spark_conf import DRIVER_VARIABLES, launch_conf
+from include.spark_conf import DRIVER_VARIABLES, STARTED_BY, launch_conf
 
 MASTER = "local[*]"
 _POLL_S = 0.2
@@ -137,7 +137,7 @@ def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]
             command,
             stdout=said,
             stderr=subprocess.STDOUT,
-            env=driver_environment(os.environ),
+            env={**driver_environment(os.environ), STARTED_BY: str(os.getpid())},
             start_new_session=True,
         )
         try:

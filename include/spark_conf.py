@@ -73,6 +73,9 @@ DRIVER_VARIABLES = {"PYDANTIC_DISABLE_PLUGINS": "__all__"}
 """Variables of every driver's process. Millrace's models use no plugin of pydantic, and the search for one opens each
 archive on Python's path: a tenth of what a driver's Python does before it begins."""
 
+STARTED_BY = "MILLRACE_STARTED_BY"
+"""The variable by which a driver knows the process that started it, by its pid: it ends when that one is gone."""
+
 
 def launch_conf(jars: Path, master: str, text_bytes: int = 0, *, lasting: bool = False) -> dict[str, str]:
     """All settings of a new Spark application against `master`.

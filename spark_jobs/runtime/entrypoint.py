@@ -15,6 +15,7 @@ from include.disk_space import disk_full_error
 from include.errors import MillraceError, Outcome
 from include.paths import LakehousePaths
 from spark_jobs.runtime.context import JobContext
+from spark_jobs.runtime.parent import end_with_parent
 
 RunJob = Callable[[JobContext], JobReport]
 
@@ -35,8 +36,10 @@ def main(job: Job, run: RunJob, argv: list[str] | None = None) -> None:
 def start_process() -> None:
     """What every driver begins with: UTC, since Great Expectations compares times in the process's own zone, and logs.
 
-    Millrace's own lines go to stderr from INFO on, everybody else's from WARNING on.
+    It ends with the process that started it. Millrace's own lines go to stderr from INFO on, everybody else's from
+    WARNING on.
     """
+    end_with_parent(os.environ)
     os.environ["TZ"] = "UTC"
     time.tzset()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)

@@ -16,7 +16,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
 from include.errors import SparkUnavailableError
-from include.spark_conf import launch_conf
+from include.spark_conf import STARTED_BY, launch_conf
 from lakehouse_airflow.hooks.driver_environment import CONNECT, TOKEN, driver_environment
 from lakehouse_airflow.hooks.driver_log import DriverLog
 from lakehouse_airflow.hooks.process_tree import end_tree
@@ -121,7 +121,7 @@ class SparkJobHook(SparkSubmitHook):
 
     def _own_variables(self) -> dict[str, str]:
         token = {TOKEN: self._token} if self._token and self.master.startswith(CONNECT) else {}
-        return {**token, **(self._env_vars or {})}
+        return {**token, STARTED_BY: str(os.getpid()), **(self._env_vars or {})}
 
     def _process_spark_submit_log(self, itr: Iterator[Any]) -> None:
         if self._is_kubernetes or self._connection["deploy_mode"] == "cluster":

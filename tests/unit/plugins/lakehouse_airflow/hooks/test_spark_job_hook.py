@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.errors import SparkUnavailableError
-from include.spark_conf import launch_conf
+from include.spark_conf import STARTED_BY, launch_conf
 from lakehouse_airflow.hooks.driver_log import DriverLog
 from lakehouse_airflow.hooks.spark_job import SparkJobHook
 
@@ -79,7 +80,12 @@ def test_a_connect_server_gets_a_plain_python_client(hook: MakeHook) -> None:
     made = hook({"host": "sc://localhost", "port": 15002, "password": "the-secret-token"})
     assert made._build_spark_submit_command(APPLICATION) == [sys.executable, APPLICATION, *ARGUMENTS]
     assert made.master == "sc://localhost:15002"
-    assert made._own_variables() == {"SPARK_CONNECT_AUTHENTICATE_TOKEN": "the-secret-token"}
+    assert made._own_variables()["SPARK_CONNECT_AUTHENTICATE_TOKEN"] == "the-secret-token"
+
+
+@pytest.mark.parametrize("host", ["sc://localhost", "local[2]", "yarn"])
+def test_a_driver_is_told_which_process_it_ends_with(hook: MakeHook, host: str) -> None:
+    assert hook({"host": host})._own_variables()[STARTED_BY] == str(os.getpid())
 
 
 def test_the_tasks_own_conf_wins(hook: MakeHook) -> None:

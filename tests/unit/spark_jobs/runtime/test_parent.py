@@ -1,0 +1,63 @@
+"""A driver ends when the process that started it is gone, whatever that died of, and not before."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from include.settings import PROJECT
+from include.spark_conf import STARTED_BY
+
+DRIVER = """
+import os, time
+from spark_jobs.runtime.entrypoint import start_process
+start_process()
+print(os.getpid(), flush=True)
+time.sleep(600)
+"""
+TASK = """
+import os, subprocess, sys
+from include.spark_conf import STARTED_BY
+child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], env={**os.environ, STARTED_BY: str(os.getpid())})
+child.wait()
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_driver_whose_task_was_killed_ends_soon(how: signal.Signals) -> None:
+    task = subprocess.Popen(
+        [sys.executable, "-c", TASK, DRIVER], cwd=PROJECT, stdout=subprocess.PIPE, text=True, env=environment()
+    )
+    assert task.stdout is not None
+    driver = psutil.Process(int(task.stdout.readline()))
+    time.sleep(2.5)  # it has looked twice
+    assert driver.is_running(), "it ended though its task lives"
+    task.send_signal(how)
+    task.wait(timeout=30)
+    assert psutil.wait_procs([driver], timeout=30)[1] == []
+
+
+def test_a_driver_whose_task_is_gone_before_it_looks_ends_at_once() -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    ended = subprocess.run(
+        [sys.executable, "-c", DRIVER],
+        cwd=PROJECT,
+        env={**environment(), STARTED_BY: str(gone.pid)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == -signal.SIGTERM
+    assert f"Process {gone.pid}, which started this driver, is gone" in ended.stderr
+
+
+def environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
