@@ -51,6 +51,15 @@ def test_a_change_set_holds_its_shares_of_the_rows_of_its_files(shape: Shape) ->
     assert (matched == 0, new == 0) == (shape.matched == 0, shape.unmatched == 0)
 
 
+def test_a_key_to_which_two_files_reach_is_sent_once() -> None:
+    overlapping = [(low - 2, high + 2) for low, high in RANGES]
+    shape = Shape("single insert", 1.0, 0, 1.0)
+    with duckdb.connect() as connection:
+        facts = f"SELECT count(*), count(DISTINCT id) FROM ({shape.change_set(overlapping, ROWS)})"
+        [(events, orders)] = connection.execute(facts).fetchall()
+    assert events == orders > ROWS
+
+
 def test_only_deletes_are_sent_as_deletes() -> None:
     with duckdb.connect() as connection:
         for shape in SHAPES:
