@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from datetime import date, timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -22,6 +20,7 @@ from include.settings import PROJECT, Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST, PATIENCE_S, THIRD, RunDay
 from tests.e2e.killing import KilledAndCleared, kill_and_clear
+from tests.support.homes import new_homes
 
 
 @pytest.fixture(scope="session")
@@ -54,9 +53,8 @@ def dags(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def new_home() -> Iterator[Callable[[], Home]]:
-    """Makes homes, not in pytest's own folder: that is closed to the user that PostgreSQL runs as under root."""
-    with ExitStack() as made:
-        yield lambda: Home(Path(made.enter_context(TemporaryDirectory(prefix="millrace-"))).resolve())
+    with new_homes() as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import timedelta
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 from demo.backfill import DayOfBackfill
-from demo.oracle import work_out
-from demo.outcome import outcomes
 from embedded.airflow_api import AirflowApi
 from include.cli_facts import table_facts
 from include.settings import Settings
 from tests.e2e.days import FIRST, PATIENCE_S, THIRD, RunDay
-
-TABLES = 8
-
-
-def assert_tables_hold(settings: Settings, last: date) -> None:
-    """Every table holds what the source delivered up to `last`, as DuckDB reads and works it out by itself."""
-    oracle = work_out(Path(settings.landing), FIRST, last + timedelta(days=1))
-    found = outcomes(settings.root, oracle, [], oracle.counts())
-    assert len(found) == TABLES
-    assert all(one.expected_rows for one in found)
-    assert {one.facts.table: one.wrong for one in found if one.wrong} == {}
+from tests.support.right_tables import TABLES, assert_tables_hold
 
 
 @pytest.mark.timeout(900)
@@ -35,7 +22,7 @@ def test_a_backfill_of_three_days_two_at_once_ends_in_the_right_tables(
     assert [day.day for day in three_days] == [FIRST, FIRST + timedelta(days=1), THIRD]
     assert all(len(day.tasks) == 2 * TABLES for day in three_days)
     assert {task.state for day in three_days for task in day.tasks} == {"success"}
-    assert_tables_hold(lakehouse, THIRD)
+    assert_tables_hold(lakehouse, FIRST, THIRD)
 
 
 @pytest.mark.timeout(900)

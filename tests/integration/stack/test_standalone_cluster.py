@@ -1,0 +1,95 @@
+"""The flights through Airflow on a Spark standalone cluster, one of whose workers dies half way."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from demo.source_system import lay_out
+from embedded.address import Address
+from embedded.airflow_api import AirflowApi, Run
+from embedded.home import Home
+from embedded.stack import Stack, left_behind
+from include.settings import PROJECT, Settings
+from tests.e2e.days import FIRST, PATIENCE_S, SECOND
+from tests.e2e.waiting import drivers, wait_for
+from tests.support.right_tables import TABLES, assert_tables_hold
+from tests.support.spark_cluster import SparkCluster, spark_cluster
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
+
+
+@pytest.fixture(scope="module")
+def lakehouse(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    folder = tmp_path_factory.mktemp("lakehouse")
+    settings = Settings(root=folder / "lakehouse", landing=str(folder / "landing"))
+    lay_out(Path(settings.landing), FIRST, SECOND + timedelta(days=1))
+    return settings
+
+
+@pytest.fixture(scope="module")
+def cluster(new_home: Callable[[], Home]) -> Iterator[SparkCluster]:
+    home = new_home()
+    home.prepare()
+    with spark_cluster(home) as running:
+        yield running
+    assert left_behind(home) == []
+
+
+@pytest.fixture(scope="module")
+def stack(
+    new_home: Callable[[], Home], lakehouse: Settings, cluster: SparkCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stack]:
+    home, dags = new_home(), tmp_path_factory.mktemp("airflow") / "dags"
+    shutil.copytree(PROJECT / "dags", dags)
+    with Stack(home, lakehouse, Address.free(home, lakehouse), dags, connection=cluster.connection) as running:
+        yield running
+    assert left_behind(home) == []
+
+
+@pytest.fixture(scope="module")
+def api(stack: Stack) -> Iterator[AirflowApi]:
+    with stack.api() as client:
+        client.wait_for_dag("flights")
+        client.set_paused("flights", False)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def first_day(api: AirflowApi) -> Run:
+    return api.wait_for_run(api.trigger("flights", {"day": str(FIRST)}), PATIENCE_S)
+
+
+def test_a_day_of_flights_ends_in_the_right_tables(first_day: Run, lakehouse: Settings) -> None:
+    assert first_day.state == "success"
+    assert_tables_hold(lakehouse, FIRST, FIRST)
+
+
+def test_the_cluster_has_run_each_table_on_both_workers(first_day: Run, cluster: SparkCluster) -> None:
+    assert first_day.state == "success"
+    state = cluster.state()
+    assert len(state["completedapps"]) >= TABLES
+    logs = [list((cluster.home.spark / worker).glob("app-*/*/stderr")) for worker in cluster.workers]
+    assert min(map(len, logs)) >= TABLES
+
+
+def test_what_each_driver_said_is_kept(first_day: Run, lakehouse: Settings) -> None:
+    assert first_day.state == "success"
+    logs = [log for log in lakehouse.run_paths.driver_logs.rglob("*.log") if log.stat().st_size]
+    assert len(logs) >= TABLES
+
+
+def test_a_run_whose_worker_dies_ends_in_the_right_tables(
+    first_day: Run, api: AirflowApi, stack: Stack, cluster: SparkCluster, lakehouse: Settings
+) -> None:
+    assert first_day.state == "success"
+    run, doomed = api.trigger("flights", {"day": str(SECOND)}), cluster.workers[0]
+    wait_for(lambda: drivers(stack.home, "silver.flights") and cluster.executors(doomed))
+    cluster.kill(doomed)
+    assert api.wait_for_run(run, PATIENCE_S).state == "success"
+    assert cluster.state()["aliveworkers"] == 1
+    assert_tables_hold(lakehouse, FIRST, SECOND)

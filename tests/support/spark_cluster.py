@@ -1,0 +1,93 @@
+"""A Spark standalone cluster on loopback: one master and some workers, each a process of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import psutil
+
+from embedded.home import Home, free_port
+from embedded.jars import spark_home, submit_environment
+from embedded.processes import end, recorded, spawn
+
+MASTER = "spark-master"
+_CLASS = "org.apache.spark.deploy"
+
+
+@dataclass(frozen=True)
+class SparkCluster:
+    """A cluster that runs.
+
+    Attributes:
+        home: where its logs and pids are.
+        port: of its master.
+        web: port of the master's page.
+        workers: the names of its workers' processes.
+    """
+
+    home: Home
+    port: int
+    web: int
+    workers: tuple[str, ...]
+
+    @property
+    def connection(self) -> str:
+        """The Airflow connection by which jobs are submitted to it, as JSON."""
+        return f'{{"conn_type": "spark", "host": "spark://127.0.0.1", "port": {self.port}}}'
+
+    def state(self) -> dict[str, Any]:
+        """What the master says of its workers and applications."""
+        found: dict[str, Any] = httpx.get(f"http://127.0.0.1:{self.web}/json/", timeout=10).json()
+        return found
+
+    def executors(self, worker: str) -> list[psutil.Process]:
+        """The executors that a worker has now."""
+        process = recorded(self.home, worker)
+        return process.children(recursive=True) if process else []
+
+    def kill(self, worker: str) -> None:
+        """Kill a worker and its executors, as when its machine is gone."""
+        process = recorded(self.home, worker)
+        assert process is not None, f"{worker} is gone already"
+        for doomed in (process, *process.children(recursive=True)):
+            doomed.kill()
+
+
+@contextmanager
+def spark_cluster(home: Home, workers: int = 2) -> Iterator[SparkCluster]:
+    """A cluster whose applications get a core of each worker, for a while; none of its processes is left."""
+    names = tuple(f"spark-worker-{number + 1}" for number in range(workers))
+    cluster = SparkCluster(home, free_port(), free_port(), names)
+    # An application would take all cores, and let the next one wait.
+    environment = {**submit_environment(), "SPARK_MASTER_OPTS": f"-Dspark.deploy.defaultCores={workers}"}
+    spark_class = str(spark_home() / "bin" / "spark-class")
+    host = ("--host", "127.0.0.1")
+    try:
+        master = [*host, "--port", str(cluster.port), "--webui-port", str(cluster.web)]
+        spawn(home, MASTER, [spark_class, f"{_CLASS}.master.Master", *master], environment, home.spark)
+        for name in names:
+            of_it = ("--cores", "2", "--memory", "3g", "--webui-port", "0", "--work-dir", str(home.spark / name))
+            worker = [*host, *of_it, f"spark://127.0.0.1:{cluster.port}"]
+            spawn(home, name, [spark_class, f"{_CLASS}.worker.Worker", *worker], environment, home.spark)
+        _wait_for_workers(cluster)
+        yield cluster
+    finally:
+        end([process for name in (*names, MASTER) if (process := recorded(home, name))], patience_s=20)
+
+
+def _wait_for_workers(cluster: SparkCluster) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        try:
+            if cluster.state()["aliveworkers"] == len(cluster.workers):
+                return
+        except httpx.HTTPError:
+            pass  # the master is not up yet
+        time.sleep(0.3)
+    msg = f"the cluster did not come up; see the logs in {cluster.home.logs}"
+    raise TimeoutError(msg)
