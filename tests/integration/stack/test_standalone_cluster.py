@@ -15,12 +15,15 @@ from embedded.airflow_api import AirflowApi, Run
 from embedded.home import Home
 from embedded.stack import Stack, left_behind
 from include.settings import PROJECT, Settings
-from tests.e2e.days import FIRST, PATIENCE_S, SECOND
+from tests.e2e.days import FIRST, SECOND
 from tests.e2e.waiting import drivers, wait_for
 from tests.support.right_tables import TABLES, assert_tables_hold
 from tests.support.spark_cluster import SparkCluster, spark_cluster
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600)]
+
+PATIENCE_S = 1500
+"""Each of eight tables starts a driver and two executors of its own, all of them on this machine."""
 
 
 @pytest.fixture(scope="module")
