@@ -57,31 +57,28 @@ def _interruptible(work: TableWork, session: SparkSession) -> Iterator[None]:
     Raises:
         _GaveWayError: it was stopped.
     """
-    stop, asked = threading.Event(), threading.Event()
-    watch = threading.Thread(target=_interrupt_when_asked, args=(work, session, stop, asked), daemon=True)
+    stop, asked_by = threading.Event(), list[str]()
+    watch = threading.Thread(target=_interrupt_when_asked, args=(work, session, stop, asked_by), daemon=True)
     watch.start()
     try:
         yield
     except Exception as error:
-        if asked.is_set():
-            raise _GaveWayError from error
-        raise
+        if not asked_by:
+            raise
+        work.gave_way_to.append(asked_by[0])
+        log.info("%s: stopped for %s", work.table, asked_by[0])
+        raise _GaveWayError from error
     finally:
         stop.set()
         watch.join()
 
 
-def _interrupt_when_asked(
-    work: TableWork, session: SparkSession, stop: threading.Event, asked: threading.Event
-) -> None:
+def _interrupt_when_asked(work: TableWork, session: SparkSession, stop: threading.Event, asked_by: list[str]) -> None:
     """Look now and then; once asked, interrupt until the work has ended: it may be between two operations of Spark."""
     while not stop.wait(LOOKS_EVERY_S):
         try:
             if batches := work.leases.batches_waiting(work.table):
-                if not asked.is_set():
-                    log.info("%s: stopped for %s", work.table, batches)
-                    work.gave_way_to.append(batches)
-                asked.set()
+                asked_by.append(batches)
                 interrupt(session)
         except (OSError, MillraceError, PySparkException) as error:  # to look is a courtesy; the work itself says more
             log.warning("%s: could not see whether a batch waits: %s", work.table, error)
