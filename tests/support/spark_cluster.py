@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import psutil
 from embedded.home import Home, free_port
 from embedded.jars import spark_home, submit_environment
 from embedded.processes import end, recorded, spawn
+from tests.e2e.waiting import wait_for
 
 MASTER = "spark-master"
 _CLASS = "org.apache.spark.deploy"
@@ -74,20 +74,14 @@ def spark_cluster(home: Home, workers: int = 2) -> Iterator[SparkCluster]:
             of_it = ("--cores", "2", "--memory", "3g", "--webui-port", "0", "--work-dir", str(home.spark / name))
             worker = [*host, *of_it, f"spark://127.0.0.1:{cluster.port}"]
             spawn(home, name, [spark_class, f"{_CLASS}.worker.Worker", *worker], environment, home.spark)
-        _wait_for_workers(cluster)
+        wait_for(lambda: _alive_workers(cluster) == workers, patience_s=120)
         yield cluster
     finally:
         end([process for name in (*names, MASTER) if (process := recorded(home, name))], patience_s=20)
 
 
-def _wait_for_workers(cluster: SparkCluster) -> None:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        try:
-            if cluster.state()["aliveworkers"] == len(cluster.workers):
-                return
-        except httpx.HTTPError:
-            pass  # the master is not up yet
-        time.sleep(0.3)
-    msg = f"the cluster did not come up; see the logs in {cluster.home.logs}"
-    raise TimeoutError(msg)
+def _alive_workers(cluster: SparkCluster) -> int:
+    try:
+        return int(cluster.state()["aliveworkers"])
+    except httpx.HTTPError:
+        return 0  # the master is not up yet
