@@ -17,8 +17,8 @@ from spark_jobs.layers.maintenance import TableWork, maintenance_conf, maintenan
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 
-FILES = ("numRemovedFiles", "numAddedFiles")
-"""What Delta's metrics of an OPTIMIZE count."""
+FILES = {"numFilesRemoved": "numRemovedFiles", "numFilesAdded": "numAddedFiles"}
+"""Detail of the report -> what Delta's metrics of a commit call it."""
 
 
 def run(context: JobContext) -> JobReport:
@@ -44,8 +44,8 @@ def run(context: JobContext) -> JobReport:
         return maintenance_report(context, Job.TABLE_OPTIMIZE, Outcome.NO_OP, message, planned)
     work, commits = _rewritten(context, rewrite, health.target_file_bytes)
     _require_same_rows(context, path, commits)
-    files = {name: sum(int(commit.metrics[name]) for commit in commits) for name in FILES}
-    done = f"{files['numRemovedFiles']} files became {files['numAddedFiles']} ({rewrite})"
+    files = {name: sum(int(commit.metrics[metric]) for commit in commits) for name, metric in FILES.items()}
+    done = f"{files['numFilesRemoved']} files became {files['numFilesAdded']} ({rewrite})"
     if work.gave_way_to:
         done += f"; it let others go first: {', '.join(work.gave_way_to)}"
     report = {**planned, **files, "gave_way_to": work.gave_way_to}

@@ -105,7 +105,7 @@ def test_a_batch_that_comes_meanwhile_goes_first_and_no_file_is_put_together_twi
     assert batch.waited_for.startswith(f"{report.run_id} (process ")
     assert batch.waited_s < 10
     assert (batch.lost_races, report.lost_races) == ((), ())
-    assert (report.details["numRemovedFiles"], report.details["numAddedFiles"]) == (2 * DAYS, DAYS)
+    assert (report.details["numFilesRemoved"], report.details["numFilesAdded"]) == (2 * DAYS, DAYS)
     assert len(shop.rows(TABLE, "order_id")) == 2 * DAYS + 2
     [told] = [one for one in CommitHistory(shop.paths).of(TABLE) if one.operation == "OPTIMIZE"]
     assert told.version == latest_version(table)
