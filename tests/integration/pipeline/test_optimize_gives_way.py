@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
@@ -30,6 +29,7 @@ from spark_jobs.layers.giving_way import GIVES_WAY
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.lakehouse import Lakehouse, copied, order
 from tests.support.specs import bronze_document
+from tests.support.waiting import wait_for
 
 TABLE, OPTIMIZE_DAY, BATCH_DAY = "bronze.orders", 1, 3
 DAYS = 40
@@ -70,13 +70,6 @@ def small_commits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_optimize, "optimize_conf", lambda size: {**real(size), **IN_SMALL_COMMITS})
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end, f"not within a minute: {what}"
-        time.sleep(0.05)
-
-
 @pytest.mark.usefixtures("small_commits")
 def test_a_batch_that_comes_meanwhile_goes_first_and_no_file_is_put_together_twice(
     shop: Lakehouse, drivers: Drivers
@@ -86,7 +79,7 @@ def test_a_batch_that_comes_meanwhile_goes_first_and_no_file_is_put_together_twi
     at_first = latest_version(table)
 
     def load() -> object:
-        wait_until(lambda: latest_version(table) > at_first, "OPTIMIZE made its first commit")
+        wait_for(lambda: latest_version(table) > at_first)
         return drivers.run(Lakehouse(shop.folder), TABLE, BATCH_DAY).report
 
     with ThreadPoolExecutor(1) as threads:
