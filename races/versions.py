@@ -45,7 +45,7 @@ class Answer:
 
     Attributes:
         won: whether it has committed it.
-        took_ms: milliseconds until it knew.
+        took_ms: milliseconds of the whole write; the wait for its rivals is in it.
     """
 
     won: bool

@@ -9,7 +9,8 @@ import org.apache.hadoop.fs.Path;
 /**
  * One writer of a race: commits its name as version 0, 1, 2, ... through a log store, at the same instant as the other
  * writers, each a process of its own. It prints a line for each version: the version, {@code won} or {@code lost}, and
- * how many nanoseconds the write took from that instant on.
+ * how many nanoseconds the whole write took, with what the store looks for before it; of a writer that has rivals, the
+ * time in which it waits for them is in it.
  *
  * <p>The instant is inside the write: the line is handed out when all writers ask for it. So a store that looks whether
  * the version is free has looked, in every process, before any of them finishes.
@@ -18,8 +19,6 @@ import org.apache.hadoop.fs.Path;
  * settings as {@code key=value}. The system properties of {@link Barrier}.
  */
 public final class LogStoreRace {
-    private static long since;
-
     private LogStoreRace() {}
 
     public static void main(String[] arguments) throws Exception {
@@ -32,6 +31,7 @@ public final class LogStoreRace {
         LogStore store = (LogStore) type.getConstructor(Configuration.class).newInstance(conf);
         for (int version = 0; version < Integer.parseInt(arguments[3]); version++) {
             Path commit = new Path(arguments[1], String.format("%020d.json", version));
+            long since = System.nanoTime();
             String outcome = outcome(store, commit, arguments[2], conf);
             System.out.println(version + " " + outcome + " " + (System.nanoTime() - since));
         }
@@ -47,11 +47,6 @@ public final class LogStoreRace {
     }
 
     private static Iterator<String> atTheInstant(String line) {
-        return List.of(line).stream().peek(any -> start()).iterator();
-    }
-
-    private static void start() {
-        Barrier.await();
-        since = System.nanoTime();
+        return List.of(line).stream().peek(any -> Barrier.await()).iterator();
     }
 }
