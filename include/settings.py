@@ -25,6 +25,8 @@ class Settings(BaseSettings):
         landing: folder into which source systems deliver their files, or `s3://bucket/prefix`.
         tables: folder of the table specs.
         jars: folder of the jars every Spark session runs with.
+        s3_connection: the Airflow connection that holds the credentials of the bucket of the tables; empty where the
+            environment has them. Only Airflow's tasks look there.
         kafka: Kafka cluster -> its client's settings by librdkafka's names, as JSON:
             `{"main": {"bootstrap.servers": "broker:9092"}}`. They may hold secrets, so they are never shown.
     """
@@ -36,6 +38,7 @@ class Settings(BaseSettings):
     landing: LandingRoot = str(PROJECT / "data" / "landing")
     tables: Path = PROJECT / "include" / "tables"
     jars: Path = PROJECT / ".jars"
+    s3_connection: str = ""
     kafka: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)
 
     @property

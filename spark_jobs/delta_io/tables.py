@@ -82,7 +82,7 @@ def ensure_table(open_session: OpenSession, path: LakePath, shape: TableShape, a
             create_table(path, lambda: session.sql(_create_statement(path, shape)))
     if addable and addable - _columns_on_disk(path).keys():
         with open_session({}) as session:
-            _add_columns(session, path, {name: shape.columns[name] for name in addable})
+            _add_columns(session, path, {name: kind for name, kind in shape.columns.items() if name in addable})
     _check_columns(path, shape)
     _check_reader_version(path)
     if changed := _changed_properties(path, shape):

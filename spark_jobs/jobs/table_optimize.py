@@ -58,7 +58,7 @@ def _rewritten(context: JobContext, rewrite: Rewrite, file_bytes: int) -> tuple[
     conf = {**optimize_conf(file_bytes), **maintenance_conf(context)}
     with table_work(context, "OPTIMIZE") as work:
         before = latest_version(work.path)
-        in_turns(context, work, conf, lambda session: optimize(session, work.path, columns))
+        in_turns(work, context.open_session, conf, lambda session: optimize(session, work.path, columns))
     ours = ("OPTIMIZE", context.args.run_id)
     return work, [commit for commit in commits_after(work.path, before) if (commit.operation, commit.run_id) == ours]
 

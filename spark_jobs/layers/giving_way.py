@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from include.errors import MillraceError
+from spark_jobs.delta_io.tables import OpenSession
 from spark_jobs.layers.maintenance import TableWork
-from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.session import interrupt
 
 LOOKS_EVERY_S = 1.0
@@ -33,7 +33,7 @@ class _GaveWayError(Exception):
 Rewrite = Callable[[SparkSession], None]
 
 
-def in_turns(context: JobContext, work: TableWork, conf: dict[str, str], rewrite: Rewrite) -> None:
+def in_turns(work: TableWork, open_session: OpenSession, conf: dict[str, str], rewrite: Rewrite) -> None:
     """Run `rewrite`, in a session under `conf`, while `work` holds the lease; anew after batches were let in.
 
     Raises:
@@ -42,11 +42,11 @@ def in_turns(context: JobContext, work: TableWork, conf: dict[str, str], rewrite
     """
     for _turn in range(GIVES_WAY):
         try:
-            with work.leased(), context.open_session(conf) as session, _interruptible(work, session):
+            with work.leased(), open_session(conf) as session, _interruptible(work, session):
                 return work.commit(lambda: rewrite(session))
         except _GaveWayError:
             work.leases.let_batches_in(work.table)
-    with work.leased(), context.open_session(conf) as session:
+    with work.leased(), open_session(conf) as session:
         work.commit(lambda: rewrite(session))
 
 

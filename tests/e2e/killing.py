@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from embedded.airflow_api import AirflowApi, Run, Task
 from embedded.stack import Stack
+from include.control.stored_tables import open_table
 from include.paths import LakehousePaths
 from include.settings import Settings
 from tests.e2e.days import PATIENCE_S
@@ -49,7 +49,7 @@ def kill_and_clear(api: AirflowApi, stack: Stack, settings: Settings, run: Run, 
 def count_intents(settings: Settings, table: str) -> int:
     """How many batches of a table the ledger knows to have been begun."""
     try:
-        batches = DeltaTable(str(LakehousePaths(settings.root).ops("batches")))
+        batches = open_table(LakehousePaths(settings.root).ops("batches"))
     except TableNotFoundError:
         return 0
     return batches.to_pyarrow_table(columns=["table"])["table"].to_pylist().count(table)

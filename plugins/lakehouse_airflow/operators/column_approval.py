@@ -8,7 +8,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import BaseOperator
 
 from include.paths import LakehousePaths
-from include.settings import Settings
+from lakehouse_airflow.hooks.store_access import task_settings
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -29,7 +29,7 @@ class OpenQuestionsOperator(BaseOperator):
         from include.contracts.table_spec import BronzeSpec
         from include.control.new_columns import OPEN, ColumnState, NewColumns
 
-        settings, run = Settings(), context["dag_run"]
+        settings, run = task_settings(), context["dag_run"]
         columns = NewColumns(LakehousePaths(settings.root))
         questions: list[dict[str, str]] = []
         for spec in load_catalog(settings.tables).specs.values():
@@ -72,7 +72,7 @@ class ColumnApprovalOperator(ApprovalOperator):
         is_approved = answer["chosen_options"] == [self.APPROVE]
         state = ColumnState.APPROVED if is_approved else ColumnState.REFUSED
         who = (answer["responded_by_user"] or {}).get("name", "")
-        columns = NewColumns(LakehousePaths(Settings().root))
+        columns = NewColumns(LakehousePaths(task_settings().root))
         columns.record(state, self.table, [self.column], run_id=context["run_id"], said_by=who)
         self.log.info("%s: %s is %s by %s", self.table, self.column, state, who or "the default")
         return answer

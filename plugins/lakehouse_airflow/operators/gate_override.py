@@ -10,8 +10,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from include.errors import OverrideError, SpecError
 from include.paths import LakehousePaths
-from include.settings import Settings
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE, announced_by, table_asset
+from lakehouse_airflow.hooks.store_access import task_settings
 from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def way_out(table: str, version: int | None) -> str:
     """What a person can do about a refused version, in one sentence: let it pass, unless it was taken back."""
     from include.control.restore import taken_back_by
 
-    if version is not None and taken_back_by(LakehousePaths(Settings().root).table(table), version) is not None:
+    if version is not None and taken_back_by(LakehousePaths(task_settings().root).table(table), version) is not None:
         return (
             "Its rows were taken back: once data or rules are mended, clear the task that writes the table with this."
         )
@@ -48,7 +48,7 @@ class RefusalOperator(BaseOperator):
         from include.control.gates import Gates
         from include.control.overrides import refusal_to_override
 
-        settings, form = Settings(), context["params"]
+        settings, form = task_settings(), context["params"]
         paths, table, version = LakehousePaths(settings.root), form["table"], form["version"]
         try:
             spec = load_catalog(settings.tables).spec(table)
@@ -86,7 +86,7 @@ class GateOverrideOperator(BaseOperator):
         from include.control.gates import Override
         from include.control.overrides import override
 
-        settings, form = Settings(), context["params"]
+        settings, form = task_settings(), context["params"]
         table, version, paths = form["table"], form["version"], LakehousePaths(settings.root)
         said = Override(
             by=self._approved_by(context), reason=form["reason"], run_id=context["run_id"], at=datetime.now(UTC)

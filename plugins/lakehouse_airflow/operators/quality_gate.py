@@ -16,8 +16,8 @@ from include.contracts.job_args import Job
 from include.contracts.job_report import CheckResult
 from include.errors import Outcome, SpecError
 from include.paths import LakehousePaths
-from include.settings import Settings
 from lakehouse_airflow.assets import announced_by, table_asset
+from lakehouse_airflow.hooks.store_access import task_settings
 from lakehouse_airflow.operators.endings import error_of
 from lakehouse_airflow.operators.gate_override import way_out
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
@@ -126,7 +126,7 @@ class QualityGateOperator(SparkJobOperator):
 
         if written is None or written.version is None:
             return None
-        gates, rules = Gates(LakehousePaths(Settings().root)), self._spec().suite_hash
+        gates, rules = Gates(LakehousePaths(task_settings().root)), self._spec().suite_hash
         result = gates.result(self.table, written.version, rules)
         if result is None:
             return None
@@ -137,7 +137,7 @@ class QualityGateOperator(SparkJobOperator):
         from include.catalog import load_catalog
 
         try:
-            return load_catalog(Settings().tables).spec(self.table)
+            return load_catalog(task_settings().tables).spec(self.table)
         except SpecError as wrong:
             raise AirflowFailException(str(wrong)) from None
 
@@ -172,7 +172,7 @@ class QualityGateOperator(SparkJobOperator):
 
         if version is None:
             return False
-        commit = read_commit(LakehousePaths(Settings().root).table(self.table), version)
+        commit = read_commit(LakehousePaths(task_settings().root).table(self.table), version)
         return commit is not None and commit.metadata.get("run_id") == context["run_id"]
 
     def _result(self, verdict: Verdict, written: TaskResult | None) -> TaskResult:

@@ -14,8 +14,8 @@ from include.contracts.quarantine_request import QuarantineRequest, RowFilter
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from include.paths import LakehousePaths
-from include.settings import Settings
 from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
+from lakehouse_airflow.hooks.store_access import task_settings
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.task_result import TaskResult
 
@@ -76,7 +76,7 @@ class QuarantineReplayOperator(SparkJobOperator):
         from include.control.replay_advice import replay_interval
         from include.errors import SpecError
 
-        settings = Settings()
+        settings = task_settings()
         paths = LakehousePaths(settings.root)
         try:
             spec = load_catalog(settings.tables).spec(self.table)

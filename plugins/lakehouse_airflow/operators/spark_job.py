@@ -15,9 +15,10 @@ from include.contracts.job_args import Job, JobArgs
 from include.contracts.job_report import JobReport
 from include.disk_space import disk_full
 from include.errors import ExitCode, Outcome
-from include.settings import PROJECT, Settings
+from include.settings import PROJECT
 from lakehouse_airflow.hooks.driver_log import DriverLog
 from lakehouse_airflow.hooks.spark_job import SparkJobHook
+from lakehouse_airflow.hooks.store_access import task_settings
 from lakehouse_airflow.intervals import interval_of, outside_data, run_dates
 from lakehouse_airflow.operators.endings import error_of, lines_about
 from lakehouse_airflow.operators.job_call import TryFiles, job_args
@@ -108,7 +109,7 @@ class SparkJobOperator(SparkSubmitOperator):
             DiskFullError: it could not, since the disk is full.
             SparkUnavailableError: it could not be started, since the Spark Connect server does not answer.
         """
-        settings = Settings().absolute()
+        settings = task_settings().absolute()
         files = TryFiles.of(settings.run_paths, context["ti"])
         arguments = self.finished_args(job_args(self.table, context, interval, settings, files.report, dry_run=dry_run))
         self.application = str(PROJECT / self.job.application)
@@ -162,7 +163,7 @@ class SparkJobOperator(SparkSubmitOperator):
     def _get_hook(self) -> SparkJobHook:
         return SparkJobHook(
             driver_log=self._driver_log,
-            jars_folder=Settings().absolute().jars,
+            jars_folder=task_settings().absolute().jars,
             text_bytes=self._text_bytes,
             conf=self.conf,
             conn_id=self._conn_id,

@@ -9,8 +9,8 @@ from airflow.sdk.exceptions import AirflowFailException
 from include.contracts.interval import Interval
 from include.errors import BadInputError, SpecError
 from include.paths import LakehousePaths
-from include.settings import Settings
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
+from lakehouse_airflow.hooks.store_access import task_settings
 from lakehouse_airflow.operators.job_call import wants_reprocess
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.task_result import TaskResult
@@ -55,7 +55,7 @@ class TableWriteOperator(SparkJobOperator):
 
         if MAY_PROPOSE_COLUMNS not in self.outlets:
             return
-        proposed = NewColumns(LakehousePaths(Settings().root)).of(self.table, ColumnState.PROPOSED)
+        proposed = NewColumns(LakehousePaths(task_settings().root)).of(self.table, ColumnState.PROPOSED)
         if proposed:
             told = {"table": self.table, "columns": [column.name for column in proposed]}
             context["outlet_events"][MAY_PROPOSE_COLUMNS].add(PROPOSED_COLUMNS, extra=told)
@@ -65,7 +65,7 @@ class TableWriteOperator(SparkJobOperator):
         from include.catalog import load_catalog
         from include.control.planner import Planner
 
-        settings = Settings()
+        settings = task_settings()
         try:
             catalog = load_catalog(settings.tables)
             spec = catalog.spec(self.table)

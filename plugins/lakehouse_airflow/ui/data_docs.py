@@ -18,6 +18,7 @@ from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessE
 from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.api_fastapi.core_api.security import requires_access_dag
 from airflow.models.xcom import XComModel
+from airflow.sdk.exceptions import AirflowFailException
 from fastapi import Depends, FastAPI, HTTPException
 from fastapi.responses import FileResponse, RedirectResponse
 from starlette import status
@@ -25,6 +26,7 @@ from starlette import status
 from include.contracts.data_docs_args import DataDocsArgs, JudgedVersion
 from include.paths import RunPaths
 from include.settings import PROJECT, Settings
+from lakehouse_airflow.hooks.store_access import reach_store
 from lakehouse_airflow.ui.links import JUDGED
 
 log = logging.getLogger(__name__)
@@ -99,9 +101,12 @@ def _built(args: DataDocsArgs) -> str:
     environment = {**os.environ, "PYTHONPATH": str(PROJECT), "GX_ANALYTICS_ENABLED": "False"}
     command = [sys.executable, "-m", BUILDER, *args.to_argv()]
     try:
+        reach_store(environment, Settings())
         built = subprocess.run(
             command, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=PATIENCE_S, check=True
         )
+    except AirflowFailException as wrong:
+        raise HTTPException(status.HTTP_500_INTERNAL_SERVER_ERROR, str(wrong)) from None
     except subprocess.SubprocessError as error:
         log.error("The Data Docs of %s could not be built: %s\n%s", args.run_id, error, error.stderr)
         said = (error.stderr or str(error)).strip().splitlines()[-1]

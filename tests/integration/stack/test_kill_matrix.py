@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
+from datetime import UTC, datetime
 
-import psutil
 import pytest
-from deltalake import DeltaTable
 
 from embedded.address import Address
 from embedded.airflow import NAME as AIRFLOW
@@ -18,14 +15,11 @@ from embedded.home import Home
 from embedded.processes import forget, of_stack, recorded
 from embedded.spark_server import NAME as SPARK
 from embedded.stack import Stack, left_behind
-from include.catalog import load_catalog
-from include.control.delta_log import commits_after
-from include.paths import LakehousePaths
 from include.settings import PROJECT, Settings
 from tests.e2e import trials
-from tests.e2e.days import FIRST
 from tests.e2e.killing import count_intents
 from tests.e2e.waiting import drivers, wait_for
+from tests.support.trial_runs import assert_batches_once, deliver_one_more, half_way
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 
@@ -75,57 +69,12 @@ def api(stack: Stack) -> Iterator[AirflowApi]:
         yield client
 
 
-@pytest.fixture
-def deliver(lakehouse: Settings) -> Callable[[str], date]:
-    """Delivers a day of a domain, with values that no other day has; returns the day."""
-
-    def one_more(domain: str) -> date:
-        number = len(list(Path(lakehouse.landing).glob(f"{domain}/*")))
-        trials.deliver(lakehouse.landing, domain, day := FIRST + timedelta(days=number), values(number))
-        return day
-
-    return one_more
-
-
-def values(number: int) -> list[tuple[str, int]]:
-    return [("a", 10 * number + 1), ("b", 10 * number + 2)]
-
-
-def half_way(stack: Stack, lakehouse: Settings, table: str, intents: int) -> psutil.Process:
-    """The driver's Python, stopped after its intent."""
-    wait_for(lambda: count_intents(lakehouse, table) > intents)
-    return min(wait_for(lambda: drivers(stack.home, table)), key=lambda one: -one.create_time())
-
-
-def require_right_rows(lakehouse: Settings, domain: str) -> None:
-    """Every delivered day is in bronze, the last one in what is above, and every batch was committed once."""
-    days, paths = len(list(Path(lakehouse.landing).glob(f"{domain}/*"))), LakehousePaths(lakehouse.root)
-
-    def rows(table: str, *columns: str) -> list[tuple[object, ...]]:
-        found = DeltaTable(str(paths.table(table))).to_pyarrow_table(columns=list(columns)).to_pylist()
-        return sorted(tuple(row.values()) for row in found)
-
-    delivered = [value for number in range(days) for value in values(number)]
-    assert rows(f"bronze.{domain}_readings", "sensor", "value") == sorted(delivered)
-    assert rows(f"silver.{domain}_readings", "sensor", "value") == values(days - 1)
-    if domain == WARM:
-        assert rows(f"gold.{domain}_totals", "sensor", "total") == values(days - 1)
-    for spec in load_catalog(lakehouse.tables).of_domain(domain):
-        committed = [one.metadata["batch_seq"] for one in commits_after(paths.table(spec.table), -1) if one.txns]
-        assert committed == list(range(1, days + 1)), spec.table
-
-
 @pytest.mark.parametrize(("domain", "generations"), CASES.values(), ids=CASES.keys())
 def test_a_task_of_which_a_process_is_killed_ends_right_by_its_next_try(
-    api: AirflowApi,
-    stack: Stack,
-    lakehouse: Settings,
-    deliver: Callable[[str], date],
-    domain: str,
-    generations: int,
+    api: AirflowApi, stack: Stack, lakehouse: Settings, domain: str, generations: int
 ) -> None:
     table = f"silver.{domain}_readings"
-    day, intents = deliver(domain), count_intents(lakehouse, table)
+    day, intents = deliver_one_more(lakehouse, domain), count_intents(lakehouse, table)
     run = api.trigger(domain, {"day": str(day)})
     driver = half_way(stack, lakehouse, table, intents)
     family = [driver, *driver.parents()]
@@ -135,14 +84,14 @@ def test_a_task_of_which_a_process_is_killed_ends_right_by_its_next_try(
     wait_for(lambda: not drivers(stack.home, table), patience_s=20)
     assert api.wait_for_run(run, PATIENCE_S).state == "success"
     assert api.task(run, table).try_number == 2
-    require_right_rows(lakehouse, domain)
+    assert_batches_once(lakehouse, domain)
 
 
 def test_a_run_whose_whole_airflow_is_killed_ends_right_after_its_next_start(
-    api: AirflowApi, stack: Stack, lakehouse: Settings, deliver: Callable[[str], date]
+    api: AirflowApi, stack: Stack, lakehouse: Settings
 ) -> None:
     table = f"silver.{WARM}_readings"
-    day, intents = deliver(WARM), count_intents(lakehouse, table)
+    day, intents = deliver_one_more(lakehouse, WARM), count_intents(lakehouse, table)
     run = api.trigger(WARM, {"day": str(day)})
     half_way(stack, lakehouse, table, intents)
 
@@ -157,4 +106,4 @@ def test_a_run_whose_whole_airflow_is_killed_ends_right_after_its_next_start(
     api.wait_until_healthy(began, alive=stack.airflow.is_alive)
 
     assert api.wait_for_run(run, PATIENCE_S).state == "success"
-    require_right_rows(lakehouse, WARM)
+    assert_batches_once(lakehouse, WARM)

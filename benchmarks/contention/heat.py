@@ -1,0 +1,113 @@
+"""One heat: so many writers for so long, by one strategy; and what came of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+
+
+class Strategy(StrEnum):
+    """How writers of one table get on with each other."""
+
+    MILLRACE = "Millrace"
+    BACK_OFF = "plain MERGE, back-off"
+    QUEUE = "plain MERGE, one at a time"
+
+
+class Keys(StrEnum):
+    """Which rows the writers merge into."""
+
+    DISJOINT = "a partition each, a stream each"
+    TURNS = "a partition each, one stream"
+    OVERLAP = "the same keys"
+
+
+@dataclass(frozen=True)
+class Heat:
+    """What is run.
+
+    Attributes:
+        strategy: how they get on.
+        keys: what they merge into.
+        writers: how many.
+        optimize: whether somebody optimizes the table all the while.
+        seconds: no merge begins after so long.
+        number: the round, 0 for one that does not count.
+    """
+
+    strategy: Strategy
+    keys: Keys
+    writers: int
+    optimize: bool
+    seconds: float
+    number: int
+
+    @property
+    def scenario(self) -> str:
+        """What is the same for all strategies."""
+        beside = ", OPTIMIZE beside them" if self.optimize else ""
+        return f"{self.keys}{beside}: {self.writers} writer{'s' if self.writers > 1 else ''}"
+
+
+@dataclass(frozen=True)
+class Score:
+    """What came of it.
+
+    Attributes:
+        commits: how many merges each writer has committed.
+        conflicts: how often a merge lost to another commit, and was done again.
+        lost: merges that were acknowledged and whose rows are not there; less than none if rows count twice.
+        optimized: how often OPTIMIZE has come to its end.
+        wall_s: from the start of the first writer to the end of the last.
+        cpu_s: of the driver in the meantime, JVM and Python.
+    """
+
+    commits: list[int]
+    conflicts: int
+    lost: int
+    optimized: int
+    wall_s: float
+    cpu_s: float
+
+    @property
+    def all(self) -> int:
+        """Merges of all writers."""
+        return sum(self.commits)
+
+    @property
+    def fairness(self) -> float:
+        """The commits of the unluckiest writer over those of the luckiest.
+
+        >>> Score([3, 4], 0, 0, 0, 1.0, 1.0).fairness
+        0.75
+        """
+        return min(self.commits) / max(self.commits) if max(self.commits) else 0.0
+
+
+def write_heats(path: Path, heats: list[Heat]) -> Path:
+    """Put them into a file, a line each."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(asdict(heat))}\n" for heat in heats))
+    return path
+
+
+def read_heats(path: Path) -> list[Heat]:
+    """What `write_heats` wrote."""
+    return [_heat(**json.loads(line)) for line in path.read_text().splitlines()]
+
+
+def note_score(path: Path, score: Score) -> None:
+    """Add a line to the scores."""
+    with path.open("a") as out:
+        out.write(f"{json.dumps(asdict(score))}\n")
+
+
+def read_scores(path: Path) -> list[Score]:
+    """What `note_score` wrote, a score a heat."""
+    return [Score(**json.loads(line)) for line in path.read_text().splitlines()]
+
+
+def _heat(strategy: str, keys: str, **others: object) -> Heat:
+    return Heat(Strategy(strategy), Keys(keys), **others)  # type: ignore[arg-type]

@@ -1,0 +1,137 @@
+"""The writers of each strategy, and who optimizes beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from pyspark.sql import SparkSession
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
+
+from benchmarks.contention.counters import HIT, hit
+from benchmarks.contention.heat import Heat, Keys, Strategy
+from include.contracts.interval import Interval
+from include.contracts.job_report import RowFates
+from include.control.batch import BatchSources, Intent, Stream, StreamPosition, Winner
+from include.control.leases import Leases
+from include.control.ledger import Ledger
+from include.control.objects import LocalObjectStore
+from include.paths import LakehousePaths
+from spark_jobs.delta_io.batches import BatchPlan, BatchRequest, BatchWriter, Closing
+from spark_jobs.delta_io.conflicts import conflict_of
+from spark_jobs.delta_io.contest import Contest
+from spark_jobs.delta_io.maintenance import optimize
+from spark_jobs.layers.giving_way import in_turns
+from spark_jobs.layers.maintenance import TableWork
+from spark_jobs.runtime.session import own_session
+
+TABLE = "silver.counters"
+GIVES_UP_S = 600
+_START = datetime(2013, 1, 1, tzinfo=UTC)
+DAY = Interval(start=_START, end=_START + timedelta(days=1))
+
+Write = Callable[[], int]
+"""Commits one merge, and says how many conflicts it met on the way."""
+
+
+def writer(heat: Heat, paths: LakehousePaths, number: int, lock: Lock) -> Write:
+    """What a writer of the heat does again and again."""
+    part = 0 if heat.keys is Keys.OVERLAP else number
+    if heat.strategy is Strategy.MILLRACE:
+        stream = f"part-{part}" if heat.keys is Keys.DISJOINT else "main"
+        return lambda: _batch(paths, Stream(TABLE, stream), part, number)
+    plain = PlainMerge(paths.table(TABLE), part, lock if heat.strategy is Strategy.QUEUE else nullcontext())
+    return plain.write
+
+
+def optimizer(heat: Heat, paths: LakehousePaths) -> Callable[[], None]:
+    """Puts the small files together, as somebody does who uses that strategy."""
+    path = paths.table(TABLE)
+    if heat.strategy is Strategy.MILLRACE:
+        return lambda: in_turns(
+            TableWork(TABLE, path, _leases(paths, "optimize"), Contest(TABLE)), own_session, {}, _rewrite(path)
+        )
+    return lambda: _plain_optimize(path)
+
+
+@dataclass
+class PlainMerge:
+    """A MERGE that is done again, later each time, after it lost to another commit.
+
+    Attributes:
+        path: of the table.
+        part: the partition it merges into.
+        turn: what is held meanwhile: the lock of all writers, or nothing.
+    """
+
+    path: Path
+    part: int
+    turn: AbstractContextManager[Any]
+    conflicts: int = field(default=0, init=False)
+
+    def write(self) -> int:
+        """Commit one merge."""
+        before = self.conflicts
+        with self.turn, own_session({}) as session:
+            Retrying(
+                retry=retry_if_exception(self._is_conflict),
+                wait=wait_exponential_jitter(initial=0.1, max=5.0, jitter=0.1),
+                stop=stop_after_delay(GIVES_UP_S),
+                reraise=True,
+            )(hit, session, self.path, self.part)
+        return self.conflicts - before
+
+    def _is_conflict(self, error: BaseException) -> bool:
+        lost = conflict_of(error) is not None
+        self.conflicts += lost
+        return lost
+
+
+@dataclass
+class Merging:
+    """The same merge as a batch of the commit protocol."""
+
+    path: Path
+    part: int
+
+    def plan(self, position: StreamPosition) -> BatchPlan:
+        """There is always something new."""
+        return BatchPlan(BatchSources(files=1))
+
+    def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
+        """Commit it."""
+        hit(session, self.path, self.part)
+
+    def close(self, winner: Winner) -> Closing:
+        """Count its rows."""
+        return Closing(RowFates(read=HIT, applied=HIT, updated=HIT))
+
+
+def _batch(paths: LakehousePaths, stream: Stream, part: int, number: int) -> int:
+    path = paths.table(TABLE)
+    assert isinstance(path, Path)
+    request = BatchRequest(path, stream, DAY, f"bench__{number}", "5bec")
+    result = BatchWriter(request, Merging(path, part), Ledger(paths), own_session).run(_leases(paths, str(number)))
+    return len(result.lost)
+
+
+def _leases(paths: LakehousePaths, who: str) -> Leases:
+    return Leases(LocalObjectStore(paths.leases), f"bench__{who}", patience_s=GIVES_UP_S)
+
+
+def _rewrite(path: Path) -> Callable[[SparkSession], None]:
+    return lambda session: optimize(session, path, ())
+
+
+def _plain_optimize(path: Path) -> None:
+    with own_session({}) as session:
+        try:
+            optimize(session, path, ())
+        except Exception as error:  # it lost to a merge, and begins anew in a second
+            if conflict_of(error) is None:
+                raise

@@ -1,0 +1,161 @@
+"""What is written beside batches, and what changes a table's schema, meets others for real and ends right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from include.control.batch import Stream, Winner
+from include.control.delta_log import commits_after
+from include.control.resolution import table_id
+from include.control.stored_tables import open_table
+from spark_jobs.delta_io import contest
+from spark_jobs.delta_io.conflicts import Conflict
+from spark_jobs.delta_io.row_writes import append
+from spark_jobs.delta_io.secondary import SecondaryTable, write_once
+from spark_jobs.delta_io.tables import OpenSession, TableShape, ensure_table
+from spark_jobs.runtime.session import own_session
+from tests.support.delta_tables import intent_of
+from tests.support.rivals import (
+    MADE,
+    Rival,
+    deletes_another,
+    once,
+    raises_the_epoch,
+    raises_the_protocol,
+    ship_by_value,
+    takes_the_number,
+)
+
+NAME, STREAM = "silver_quarantine.orders", Stream("silver.orders")
+SHAPE = TableShape(columns={"n": "int", "amount": "int"})
+START = [(1, 1), (2, 2)]
+METADATA, PROTOCOL = Conflict.METADATA_CHANGED, Conflict.PROTOCOL_CHANGED
+AT_ONCE, ENOUGH = 4, 20
+"""Drivers that alter a table at the same moment; how often they try to be in each other's way."""
+
+ship_by_value()
+
+
+@pytest.fixture
+def beside(spark: SparkSession, tmp_path: Path) -> SecondaryTable:
+    """A table beside a medallion table, with two rows in two files."""
+    table = SecondaryTable(NAME, tmp_path / "quarantine", SHAPE)
+    ensure_table(own_session, table.path, SHAPE)
+    for n, amount in START:
+        spark.sql(f"INSERT INTO delta.`{table.path}` VALUES ({n}, {amount})")
+    return table
+
+
+def winner_of(table: SecondaryTable) -> Winner:
+    return Winner(intent=intent_of(table_id(table.path), stream=STREAM), version=1)
+
+
+def slowly(rival: Rival, table: Path) -> Callable[[SparkSession], None]:
+    """A write of one row, during which the rival commits."""
+
+    def write(session: SparkSession) -> None:
+        session.udf.register("read_slowly", once(rival, str(table)), "int")
+        append(session.sql("SELECT read_slowly(4) AS n, 4 AS amount"), table)
+
+    return write
+
+
+def rows(table: Path) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row.values()) for row in open_table(table).to_pyarrow_table().to_pylist())
+
+
+def lost(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The conflicts of the races that were lost, as the log tells them to whoever is on call."""
+    told = [record.args for record in caplog.records if record.name == contest.__name__]
+    return [str(race.conflict) for _, race in told]
+
+
+@pytest.mark.parametrize(
+    ("rival", "conflict", "left"),
+    [
+        (raises_the_epoch, METADATA, [*START, (4, 4)]),
+        pytest.param(raises_the_protocol, PROTOCOL, [*START, (4, 4)], marks=pytest.mark.faults),
+        pytest.param(deletes_another, None, [(1, 1), (4, 4)], marks=pytest.mark.faults),
+    ],
+)
+def test_what_a_batch_leaves_beside_it_is_written_once_whoever_comes_between(
+    beside: SecondaryTable,
+    caplog: pytest.LogCaptureFixture,
+    rival: Rival,
+    conflict: Conflict | None,
+    left: list[tuple[int, int]],
+) -> None:
+    write_once(own_session, beside, winner_of(beside), slowly(rival, beside.path))
+    assert open_table(beside.path).version() == MADE + 2, "both have committed"
+    assert lost(caplog) == ([conflict.value] if conflict else [])
+    assert rows(beside.path) == left
+
+
+def test_who_finds_it_written_meanwhile_is_done(beside: SecondaryTable, caplog: pytest.LogCaptureFixture) -> None:
+    winner = winner_of(beside)
+    same = takes_the_number(beside.app_id(STREAM.name), winner.intent.user_metadata())
+    write_once(own_session, beside, winner, slowly(same, beside.path))
+    assert open_table(beside.path).version() == MADE + 1, "only the other one has committed"
+    assert rows(beside.path) == [*START, (3, 3)]
+    assert lost(caplog) == [], "nothing was lost: it is there"
+
+
+@pytest.fixture
+def drivers(spark: SparkSession) -> Iterator[list[OpenSession]]:
+    """Several, each with a session of its own; a thread cannot open one, for it listens to signals."""
+    with ExitStack() as opened:
+        sessions = [opened.enter_context(own_session({})) for _ in range(AT_ONCE)]
+        yield [lambda _conf, session=session: nullcontext(session) for session in sessions]
+
+
+def test_drivers_that_alter_a_table_at_once_have_all_altered_it(
+    drivers: list[OpenSession], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table, asked = tmp_path / "orders", dict[str, str]()
+    ensure_table(own_session, table, SHAPE)
+    for attempt in range(ENOUGH):
+        wanted = [{f"millrace.asked-{attempt}": "yes", f"millrace.by-{name}": str(attempt)} for name in range(AT_ONCE)]
+        at_once(drivers, table, [TableShape(columns=SHAPE.columns, properties=one) for one in wanted])
+        asked.update({key: value for one in wanted for key, value in one.items()})
+        if lost(caplog):
+            break
+    assert set(lost(caplog)) == {METADATA}
+    stated = open_table(table).metadata().configuration
+    assert {key: stated.get(key) for key in asked} == asked
+
+
+@pytest.mark.faults
+def test_drivers_that_add_columns_at_once_have_added_each_once(
+    drivers: list[OpenSession], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table, columns = tmp_path / "orders", dict(SHAPE.columns)
+    ensure_table(own_session, table, SHAPE)
+    for attempt in range(1, ENOUGH + 1):
+        new = {f"c{attempt}": "string", f"d{attempt}": "bigint"}
+        columns.update(new)
+        at_once(drivers, table, AT_ONCE * [TableShape(columns=dict(columns))], frozenset(new))
+        assert [field.name for field in open_table(table).schema().fields] == list(columns)
+        added = [commit for commit in commits_after(table, 0) if "ADD COLUMNS" in commit.operation]
+        assert len(added) == attempt, "one statement was enough"
+        if lost(caplog):
+            break
+    assert set(lost(caplog)) == {METADATA}
+
+
+def at_once(
+    drivers: list[OpenSession], table: Path, shapes: list[TableShape], addable: frozenset[str] = frozenset()
+) -> None:
+    """Each driver makes the table as one of the shapes has it."""
+    with ThreadPoolExecutor(len(drivers)) as threads:
+        asked = [
+            threads.submit(ensure_table, one, table, shape, addable) for one, shape in zip(drivers, shapes, strict=True)
+        ]
+        for one in asked:
+            one.result()
