@@ -1,58 +1,30 @@
 """Leases: the right to write for a short while.
 
 A batch leases its stream; maintenance leases the whole table, which excludes its streams. A lease saves work that would
-be lost in a race. Correctness never hangs on it: a lost lease can do no harm (ADR 0002). A batch that waits leaves a
-note beside, so that maintenance which takes long can let it go first (ADR 0022).
+be lost in a race. Correctness never hangs on it: a lost lease can do no harm (ADR 0002). Who waits leaves a note: they
+get the lease in the order in which they came, and maintenance that takes long can let batches go first (ADR 0022).
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import cast
 from uuid import uuid4
 
-from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed, wait_random_exponential
+from tenacity import RetryCallState, RetryError, Retrying, retry_if_result, stop_after_delay
 
 from include.contracts.contention import Waited
-from include.control.objects import ObjectStore, StoredObject
+from include.control.lease_claim import LeaseClaim, is_expired
+from include.control.lease_queue import STREAM, WHOLE_TABLE, LeaseQueue
+from include.control.objects import ObjectStore
 from include.errors import LeaseLostError, MillraceError
 
 log = logging.getLogger(__name__)
-
-WHOLE_TABLE = "table"
-WAITING = "waiting"
-
-
-@dataclass(frozen=True)
-class LeaseClaim:
-    """What a lease object says.
-
-    Attributes:
-        holder: who holds it, for people: the run id and the process.
-        nonce: makes each claim another object, so that two claims never have one etag.
-        lasts_s: it expires so long after it was put, by the clock of where it is stored: holders' clocks may differ.
-        beats: how often the heartbeat has renewed it; makes each renewal another object.
-    """
-
-    holder: str
-    nonce: str
-    lasts_s: float
-    beats: int = 0
-
-    def to_bytes(self) -> bytes:
-        """The claim as it is stored."""
-        return json.dumps(asdict(self)).encode()
-
-    @classmethod
-    def from_bytes(cls, body: bytes) -> LeaseClaim:
-        """The claim that was stored."""
-        return cls(**json.loads(body))
 
 
 class Leases:
@@ -78,8 +50,7 @@ class Leases:
         Raises:
             LeaseLostError: it could not be had in time; the message names the holder.
         """
-        blocked_by, note = f"{table}.{WHOLE_TABLE}", f"{table}.{WAITING}-{uuid4().hex}"
-        with self._held(f"{table}.stream-{stream}", blocked_by, note) as waited:
+        with self._held(table, f"{STREAM}{stream}", blocked_by=WHOLE_TABLE) as waited:
             yield waited
 
     @contextmanager
@@ -89,39 +60,24 @@ class Leases:
         Raises:
             LeaseLostError: it could not be had in time; the message names the holder.
         """
-        with self._held(f"{table}.{WHOLE_TABLE}", blocked_by=f"{table}.stream-") as waited:
+        with self._held(table, WHOLE_TABLE, blocked_by=STREAM) as waited:
             yield waited
 
     def batches_waiting(self, table: str) -> str:
-        """Who waits for a stream of the table, joined by commas; empty when nobody does.
-
-        The notes of those who were killed while they waited are removed.
-        """
-        notes = self._store.keys(f"{table}.{WAITING}-")
-        for note in notes:
-            if (found := self._store.get(note)) and _is_expired(found):
-                self._store.delete_if_match(note, found.etag)
-        return self._live_holders(notes)
-
-    def let_batches_in(self, table: str) -> None:
-        """Wait until none waits for a stream of the table any more: each has its lease, or has given up."""
-        Retrying(
-            retry=retry_if_result(bool),
-            stop=stop_after_delay(self._patience_s),
-            wait=wait_fixed(0.2),
-            retry_error_callback=lambda _state: "",
-        )(self.batches_waiting, table)
+        """Who waits for a stream of the table, joined by commas; empty when nobody does."""
+        return LeaseQueue(self._store, table).batches()
 
     @contextmanager
-    def _held(self, key: str, blocked_by: str, note: str = "") -> Iterator[Waited]:
-        """Hold the lease `key`; while it is waited for, the object `note` tells the holder so."""
-        started = time.monotonic()
-        claim, holders = self._try(key, blocked_by), ""
-        if claim is None:
-            holders = self._live_holders((key, *self._store.keys(blocked_by)))
-            with self._noted(note) if note else nullcontext():
-                claim = self._wait_for(key, blocked_by, holders)
-        with self._renewed(key, claim):
+    def _held(self, table: str, wanted: str, blocked_by: str) -> Iterator[Waited]:
+        """Hold the lease `wanted` of the table; while it is waited for, a note says so."""
+        started, queue = time.monotonic(), LeaseQueue(self._store, table)
+        asked = _Asked(f"{table}.{wanted}", f"{table}.{blocked_by}", queue, queue.new_note(wanted))
+        got, holders = self._try(asked), ""
+        if not isinstance(got, LeaseClaim):
+            holders = self._live_holders((asked.key, *self._store.keys(asked.blocked_by)))
+            with self._noted(asked.note):
+                got = self._wait_for(asked, holders)
+        with self._renewed(asked.key, got):
             yield Waited(seconds=time.monotonic() - started, for_whom=holders)
 
     @contextmanager
@@ -144,31 +100,36 @@ class Leases:
             beat.join()
             self._leave(key, claim.nonce)
 
-    def _wait_for(self, key: str, blocked_by: str, holders: str) -> LeaseClaim:
+    def _wait_for(self, asked: _Asked, holders: str) -> LeaseClaim:
         waiting = Retrying(
-            retry=retry_if_result(lambda claim: claim is None),
+            retry=retry_if_result(lambda got: not isinstance(got, LeaseClaim)),
             stop=stop_after_delay(self._patience_s),
-            wait=wait_random_exponential(multiplier=0.05, max=1.0),
+            wait=_until_next_look,
         )
         try:
-            claim = waiting(self._try, key, blocked_by)
+            claim = waiting(self._try, asked)
         except RetryError:
             msg = (
-                f"The lease {key} was not free within {self._patience_s:.0f} s: {self._who(key, blocked_by)}. "
+                f"The lease {asked.key} was not free within {self._patience_s:.0f} s: {self._who(asked)}. "
                 "Let that run end, or stop it; its lease then expires by itself, and a retry goes on. A table that is "
                 "often waited for so long wants a longer `conflicts: wait_for_lease` in its spec."
             )
             raise LeaseLostError(msg, Waited(seconds=self._patience_s, for_whom=holders)) from None
         return cast(LeaseClaim, claim)
 
-    def _try(self, key: str, blocked_by: str) -> LeaseClaim | None:
-        """Claim first, look for the other kind second: of two that cross, at least one sees the other."""
+    def _try(self, asked: _Asked) -> LeaseClaim | int:
+        """The lease, or how many come first.
+
+        Claim first, look for the other kind second: of two that cross, at least one sees the other.
+        """
+        if ahead := asked.queue.ahead_of(asked.note):
+            return ahead
         claim = self._new_claim()
-        if not self._claim(key, claim):
-            return None
-        if any(self._is_live(other) for other in self._store.keys(blocked_by)):
-            self._release(key, claim.nonce)
-            return None
+        if not self._claim(asked.key, claim):
+            return 0
+        if any(self._is_live(other) for other in self._store.keys(asked.blocked_by)):
+            self._release(asked.key, claim.nonce)
+            return 0
         return claim
 
     def _new_claim(self) -> LeaseClaim:
@@ -178,11 +139,11 @@ class Leases:
         current = self._store.get(key)
         if current is None:
             return self._store.put_if_absent(key, claim.to_bytes())
-        return _is_expired(current) and self._store.put_if_match(key, claim.to_bytes(), current.etag)
+        return is_expired(current) and self._store.put_if_match(key, claim.to_bytes(), current.etag)
 
     def _is_live(self, key: str) -> bool:
         current = self._store.get(key)
-        return current is not None and not _is_expired(current)
+        return current is not None and not is_expired(current)
 
     def _renew_until(self, key: str, claim: LeaseClaim, stop: threading.Event) -> None:
         is_held = True
@@ -212,14 +173,26 @@ class Leases:
         if current is not None and LeaseClaim.from_bytes(current.body).nonce == nonce:
             self._store.delete_if_match(key, current.etag)
 
-    def _who(self, key: str, blocked_by: str) -> str:
-        holders = self._live_holders((key, *self._store.keys(blocked_by)))
+    def _who(self, asked: _Asked) -> str:
+        holders = self._live_holders((asked.key, *self._store.keys(asked.blocked_by)))
         return f"held by {holders}" if holders else "its holder has just gone"
 
     def _live_holders(self, keys: Iterable[str]) -> str:
-        held = [found for key in keys if (found := self._store.get(key)) and not _is_expired(found)]
+        held = [found for key in keys if (found := self._store.get(key)) and not is_expired(found)]
         return ", ".join(sorted({LeaseClaim.from_bytes(found.body).holder for found in held}))
 
 
-def _is_expired(stored: StoredObject) -> bool:
-    return stored.age_s > LeaseClaim.from_bytes(stored.body).lasts_s
+@dataclass(frozen=True)
+class _Asked:
+    """A lease that is asked for: its key, the beginning of the keys that exclude it, and one's place in the queue."""
+
+    key: str
+    blocked_by: str
+    queue: LeaseQueue
+    note: str
+
+
+def _until_next_look(state: RetryCallState) -> float:
+    """Seconds until somebody who waits looks again: the next one soon, all more slowly the longer it takes."""
+    ahead = cast(int, state.outcome.result()) if state.outcome else 0
+    return min(0.1 * (1 + ahead) + 0.002 * state.attempt_number, 1.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -41,11 +41,9 @@ def in_turns(work: TableWork, open_session: OpenSession, conf: dict[str, str], r
         ConflictError: writers that know no lease were faster again and again.
     """
     for _turn in range(GIVES_WAY):
-        try:
-            with work.leased(), open_session(conf) as session, _interruptible(work, session):
-                return work.commit(lambda: rewrite(session))
-        except _GaveWayError:
-            work.leases.let_batches_in(work.table)
+        # Whoever waited is before us when we ask for the lease again.
+        with suppress(_GaveWayError), work.leased(), open_session(conf) as session, _interruptible(work, session):
+            return work.commit(lambda: rewrite(session))
     with work.leased(), open_session(conf) as session:
         work.commit(lambda: rewrite(session))
 

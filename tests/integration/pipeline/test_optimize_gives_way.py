@@ -20,7 +20,7 @@ from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
 from include.control.commit_history import CommitHistory
 from include.control.delta_log import commits_after, latest_version
-from include.control.leases import LeaseClaim
+from include.control.leases import Leases
 from include.control.objects import LocalObjectStore
 from include.errors import Outcome
 from include.settings import Settings
@@ -120,13 +120,20 @@ def on_the_warm_server(shop: Lakehouse, _: pytest.MonkeyPatch) -> JobReport:
 def test_optimize_comes_to_its_end_where_somebody_always_waits(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch, run: Callable[[Lakehouse, pytest.MonkeyPatch], JobReport]
 ) -> None:
-    shop.specs(bronze_document(partitioned_by=["day"], conflicts={"wait_for_lease": "1 seconds"}))
-    store = LocalObjectStore(shop.paths.leases)
-    waits = LeaseClaim("a run that always waits", "nonce", lasts_s=3600)
-    assert store.put_if_absent(f"{TABLE}.waiting-nonce", waits.to_bytes())
-    report = run(shop, monkeypatch)
+    over, batches = threading.Event(), Leases(LocalObjectStore(shop.paths.leases), "a run that always comes again")
+
+    def come_again() -> None:
+        while not over.wait(0.1):
+            with batches.stream(TABLE, "main"):
+                pass
+
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(come_again)
+        report = run(shop, monkeypatch)
+        over.set()
+        coming.result()
     assert report.outcome is Outcome.COMMITTED, report.message
-    assert report.details["gave_way_to"] == ["a run that always waits"] * GIVES_WAY
+    assert report.details["gave_way_to"] == ["a run that always comes again"] * GIVES_WAY
     assert len(DeltaTable(str(shop.paths.table(TABLE))).file_uris()) == DAYS + 1
 
 

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.contracts.contention import Waited
-from include.control.leases import LeaseClaim, Leases
+from include.control.lease_claim import LeaseClaim
+from include.control.leases import Leases
 from include.control.objects import LocalObjectStore
 from include.errors import ExitCode, LeaseLostError, Outcome
 from tests.support.lease_holder import HOLDER, STREAM, TABLE, count_up, holding, leave

@@ -1,14 +1,15 @@
-"""Batches that wait for a lease say so, and maintenance lets them in."""
+"""Who waits for a lease says so, and gets it in the order in which they came."""
 
 from __future__ import annotations
 
 import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from include.control.leases import LeaseClaim, Leases
+from include.control.lease_claim import LeaseClaim
+from include.control.leases import Leases
 from include.control.objects import LocalObjectStore
 from include.errors import LeaseLostError
 from tests.support.lease_holder import STREAM, TABLE
@@ -33,7 +34,12 @@ def second(store: LocalObjectStore) -> Leases:
     return Leases(store, "run two", lasts_s=LONG_S, patience_s=SOON_S)
 
 
-def test_maintenance_is_told_which_batches_wait_and_lets_them_in(store: LocalObjectStore, first: Leases) -> None:
+def note(wanted: str, *, at: int, lasts_s: float, holder: str = "run two") -> tuple[str, bytes]:
+    """What somebody leaves who began to wait at that time."""
+    return f"{TABLE}.waiting-{at:020d}-{at}-{wanted}", LeaseClaim(holder, str(at), lasts_s=lasts_s).to_bytes()
+
+
+def test_maintenance_is_told_which_batches_wait_and_comes_after_them(store: LocalObjectStore, first: Leases) -> None:
     patient, has_it, may_end = Leases(store, "run two", patience_s=LONG_S), threading.Event(), threading.Event()
 
     def work() -> None:
@@ -47,7 +53,8 @@ def test_maintenance_is_told_which_batches_wait_and_lets_them_in(store: LocalObj
         batch.start()
         wait_for(lambda: first.batches_waiting(TABLE) == "run two")
         assert first.batches_waiting("silver.flights2") == ""
-    Leases(store, "run one", patience_s=LONG_S).let_batches_in(TABLE)
+    with pytest.raises(LeaseLostError), first.table(TABLE):
+        pytest.fail("it went before the batch")
     assert has_it.wait(LONG_S)
     assert store.keys("") == [STREAM_KEY], "who has its lease waits no more"
     may_end.set()
@@ -55,17 +62,61 @@ def test_maintenance_is_told_which_batches_wait_and_lets_them_in(store: LocalObj
     assert store.keys("") == []
 
 
-def test_maintenance_waits_for_no_batch_that_never_comes(first: Leases, store: LocalObjectStore) -> None:
-    store.put_if_absent(f"{TABLE}.waiting-1", LeaseClaim("run two", "1", lasts_s=LONG_S).to_bytes())
-    started = time.monotonic()
-    first.let_batches_in(TABLE)
-    assert SOON_S <= time.monotonic() - started < LONG_S
+def test_leases_are_had_in_the_order_in_which_they_were_asked_for(store: LocalObjectStore, first: Leases) -> None:
+    order, had, asked = ["b", "table", "a", "c"], list[str](), list[threading.Thread]()
+
+    def work(name: str) -> None:
+        leases = Leases(store, name, patience_s=LONG_S)
+        with leases.table(TABLE) if name == "table" else leases.stream(TABLE, STREAM):
+            had.append(name)
+
+    with first.table(TABLE):
+        for number, name in enumerate(order, start=1):
+            asked.append(threading.Thread(target=work, args=(name,)))
+            asked[-1].start()
+            wait_for(lambda number=number: len(store.keys(f"{TABLE}.waiting-")) == number)
+    for thread in asked:
+        thread.join(LONG_S)
+    assert had == order
+
+
+@pytest.mark.parametrize(("waits_for", "wanted"), [(STREAM, STREAM), ("table", STREAM), (STREAM, "table")])
+def test_nobody_goes_before_who_waits_even_when_the_lease_is_free(
+    store: LocalObjectStore, first: Leases, waits_for: str, wanted: str
+) -> None:
+    store.put_if_absent(*note("table" if waits_for == "table" else f"stream-{waits_for}", at=1, lasts_s=LONG_S))
+    with pytest.raises(LeaseLostError), first.table(TABLE) if wanted == "table" else first.stream(TABLE, wanted):
+        pytest.fail("it went first")
+
+
+def test_who_waits_for_another_stream_is_in_nobodys_way(store: LocalObjectStore, first: Leases) -> None:
+    store.put_if_absent(*note("stream-another", at=1, lasts_s=LONG_S))
+    with first.stream(TABLE, STREAM) as waited:
+        assert waited.for_whom == ""
 
 
 def test_the_note_of_a_batch_that_was_killed_while_it_waited_is_removed(first: Leases, store: LocalObjectStore) -> None:
-    store.put_if_absent(f"{TABLE}.waiting-1", LeaseClaim("run two", "1", lasts_s=0.0).to_bytes())
+    store.put_if_absent(*note(f"stream-{STREAM}", at=1, lasts_s=0.0))
     wait_for(lambda: first.batches_waiting(TABLE) == "")
     assert store.keys("") == []
+
+
+def test_eight_writers_that_always_come_again_get_their_share(store: LocalObjectStore) -> None:
+    enough, over = 5, threading.Event()
+
+    def work(number: int) -> int:
+        leases, had = Leases(store, f"writer {number}", patience_s=LONG_S), 0
+        while not over.is_set():
+            with leases.stream(TABLE, STREAM):
+                had += 1
+            if had >= enough:
+                over.set()
+        return had
+
+    with ThreadPoolExecutor(8) as writers:
+        had = list(writers.map(work, range(8)))
+    assert max(had) >= enough
+    assert min(had) >= max(had) / 2, had
 
 
 def test_maintenance_that_waits_asks_nobody_to_give_way(store: LocalObjectStore, first: Leases, second: Leases) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from embedded.s3 import Bucket, s3_bucket
 from include.contracts.lake_path import S3Path
-from include.control.leases import LeaseClaim, Leases
+from include.control.lease_claim import LeaseClaim
+from include.control.leases import Leases
 from include.control.objects_on_s3 import S3ObjectStore
 from include.control.s3_access import StorageError
 from include.control.s3_probe import require_conditional_puts
