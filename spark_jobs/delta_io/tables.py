@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -17,7 +18,7 @@ from tenacity import retry, retry_if_exception, stop_after_attempt
 from include.contracts.lake_path import LakePath, S3Path
 from include.contracts.table_spec import TableSpec
 from include.control.retention import retention_of
-from include.control.stored_tables import is_table, open_table
+from include.control.stored_tables import open_table
 from include.errors import BadInputError
 from spark_jobs.delta_io.conflict_policy import WriteKind
 from spark_jobs.delta_io.contest import Contest, commit_anyway
@@ -77,15 +78,14 @@ def ensure_table(open_session: OpenSession, path: LakePath, shape: TableShape, a
         BadInputError: the table on disk has other columns or partitions, or needs a newer reader.
         ConflictError: its properties could not be set, so often did others change it.
     """
-    if not is_table(path):
-        with open_session({}) as session:
-            create_table(path, lambda: session.sql(_create_statement(path, shape)))
-    if addable and addable - _columns_on_disk(path).keys():
+    delta = _opened_or_created(open_session, path, shape)
+    if addable - _columns_of(delta).keys():
         with open_session({}) as session:
             _add_columns(session, path, {name: kind for name, kind in shape.columns.items() if name in addable})
-    _check_columns(path, shape)
-    _check_reader_version(path)
-    if changed := _changed_properties(path, shape):
+        delta = open_table(path, without_files=True)
+    _check_columns(path, delta, shape)
+    _check_reader_version(path, delta)
+    if changed := _changed_properties(delta, shape):
         statement = f"ALTER TABLE {sql_path(path)} SET TBLPROPERTIES ({_listed(changed)})"
         with open_session({}) as session:
             commit_anyway(Contest(str(path)), WriteKind.SCHEMA, path, lambda: session.sql(statement).collect())
@@ -127,6 +127,15 @@ def sql_text(value: str) -> str:
     return f"'{escaped}'"
 
 
+def _opened_or_created(open_session: OpenSession, path: LakePath, shape: TableShape) -> DeltaTable:
+    try:
+        return open_table(path, without_files=True)
+    except TableNotFoundError:
+        with open_session({}) as session:
+            create_table(path, lambda: session.sql(_create_statement(path, shape)))
+        return open_table(path, without_files=True)
+
+
 def _create_statement(path: LakePath, shape: TableShape) -> str:
     columns = ", ".join(
         f"`{name}` {kind}" + (f" COMMENT {sql_text(shape.comments[name])}" if shape.comments.get(name) else "")
@@ -144,15 +153,14 @@ def _listed(properties: Mapping[str, str]) -> str:
     return ", ".join(f"{sql_text(key)} = {sql_text(value)}" for key, value in sorted(properties.items()))
 
 
-def _changed_properties(path: LakePath, shape: TableShape) -> dict[str, str]:
+def _changed_properties(delta: DeltaTable, shape: TableShape) -> dict[str, str]:
     """What the spec states and the table does not have so; what only the table states is left alone."""
-    stated = open_table(path, without_files=True).metadata().configuration
+    stated = delta.metadata().configuration
     return {key: value for key, value in {**READER_SAFE, **shape.properties}.items() if stated.get(key) != value}
 
 
-def _check_columns(path: LakePath, shape: TableShape) -> None:
-    delta = open_table(path, without_files=True)
-    on_disk = _columns_on_disk(path)
+def _check_columns(path: LakePath, delta: DeltaTable, shape: TableShape) -> None:
+    on_disk = _columns_of(delta)
     wanted = {name: _wanted_type(kind) for name, kind in shape.columns.items()}
     problems = [_column_problem(name, kind, on_disk.get(name)) for name, kind in wanted.items()]
     problems += [f"the table has {name} ({on_disk[name]}), the spec does not" for name in on_disk if name not in wanted]
@@ -175,7 +183,9 @@ def _add_columns(session: SparkSession, path: LakePath, columns: Mapping[str, st
 
 
 def _was_added_meanwhile(error: BaseException) -> bool:
-    return isinstance(error, PySparkException) and "ALREADY_EXISTS" in (error.getCondition() or "")
+    """Whether Spark, or Delta a moment later, has found a column that was not there when it was looked for."""
+    condition = (error.getCondition() or "") if isinstance(error, PySparkException) else ""
+    return "ALREADY_EXISTS" in condition or condition.startswith("DELTA_DUPLICATE_COLUMNS_FOUND")
 
 
 # Another driver may add some of them between the look and the statement: then the next look tells.
@@ -187,9 +197,13 @@ def _add_missing(session: SparkSession, path: LakePath, columns: Mapping[str, st
 
 
 def _columns_on_disk(path: LakePath) -> dict[str, str]:
+    return _columns_of(open_table(path, without_files=True))
+
+
+def _columns_of(delta: DeltaTable) -> dict[str, str]:
     """Column -> type in Delta's words."""
-    schema = open_table(path, without_files=True).schema()
-    return {field["name"]: _type_name(field["type"]) for field in json.loads(schema.to_json())["fields"]}
+    fields = json.loads(delta.schema().to_json())["fields"]
+    return {field["name"]: _type_name(field["type"]) for field in fields}
 
 
 def _column_problem(name: str, wanted: str, on_disk: str | None) -> str:
@@ -213,8 +227,8 @@ def _wanted_type(kind: str) -> str:
     return re.sub(r"\b(tinyint|smallint|int|bigint)\b", lambda word: _DELTA_TYPES[word[0]], kind)
 
 
-def _check_reader_version(path: LakePath) -> None:
-    version = open_table(path).protocol().min_reader_version
+def _check_reader_version(path: LakePath, delta: DeltaTable) -> None:
+    version = delta.protocol().min_reader_version
     if version != 1:
         msg = (
             f"The table at {path} needs Delta reader version {version}; Millrace keeps to version 1, so that every "

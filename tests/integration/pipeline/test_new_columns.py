@@ -21,7 +21,7 @@ from tests.support.lakehouse import Lakehouse, order
 from tests.support.specs import bronze_document, silver_document
 
 ORDERS = "bronze.orders"
-THE_LOOK_BEFORE_THE_STATEMENT = 2
+THE_LOOK_BEFORE_THE_STATEMENT = 1
 
 
 def columns(lakehouse: Lakehouse, table: str = ORDERS) -> list[str]:
