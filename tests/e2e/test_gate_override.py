@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from typing import Any
 
 import httpx
 import pytest
@@ -16,13 +14,11 @@ from include.cli_facts import table_facts
 from include.settings import Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST, PATIENCE_S, SECOND, THIRD, RunDay
-from tests.e2e.waiting import wait_for
+from tests.e2e.people import answer_all
 
 SILVER, GOLD = "silver.overruled_readings", "gold.overruled_totals"
 GATE = f"{SILVER}_gate"
 DAG_ID = "gate_override"
-READING_S = 3
-"""A person reads first. Airflow 3.3 fails a task that is answered while its process is still ending."""
 
 
 @pytest.fixture(scope="module")
@@ -67,18 +63,12 @@ def data_docs(api: AirflowApi, run: Run, task_id: str) -> str:
     return link
 
 
+def subject(version: int) -> str:
+    return f"Let version {version} of {SILVER} pass, though its gate refused it?"
+
+
 def ask(api: AirflowApi, version: int) -> Run:
     return api.trigger(DAG_ID, {"table": SILVER, "version": version, "reason": "a holiday"})
-
-
-def answer(api: AirflowApi, run: Run, option: str) -> dict[str, Any]:
-    """Answer the question of a run; gives it back as the UI shows it."""
-    open_ones = f"/api/v2/dags/{DAG_ID}/dagRuns/{run.dag_run_id}/hitlDetails"
-    question: dict[str, Any] = wait_for(lambda: (api.get(open_ones)["hitl_details"] or [None])[0])
-    time.sleep(READING_S)
-    place = f"/api/v2/dags/{DAG_ID}/dagRuns/{run.dag_run_id}/taskInstances/approve/-1/hitlDetails"
-    api.ask("PATCH", place, json={"chosen_options": [option], "params_input": {}})
-    return question
 
 
 def versions_told(api: AirflowApi) -> list[int]:
@@ -143,8 +133,9 @@ def test_a_version_that_cannot_be_overridden_is_not_asked_about(
 @pytest.mark.timeout(600)
 def test_after_a_rejection_everything_stays_as_it_is(api: AirflowApi, refused: Run, lakehouse: Settings) -> None:
     before = table_facts(SILVER, lakehouse.root)
-    run = ask(api, refused_version(lakehouse))
-    answer(api, run, "Reject")
+    version = refused_version(lakehouse)
+    run = ask(api, version)
+    assert answer_all(api, run, {subject(version): "Reject"})
     assert api.wait_for_run(run, PATIENCE_S).state == "success"
     assert api.task(run, "override").state == "skipped"
     assert table_facts(SILVER, lakehouse.root) == before
@@ -158,8 +149,7 @@ def test_an_approved_version_is_read_told_of_once_and_passes_its_gate(
     version, before = refused_version(lakehouse), data_docs(api, refused, GATE)
     assert version not in versions_told(api)
     run = ask(api, version)
-    question = answer(api, run, "Approve")
-    assert question["subject"] == f"Let version {version} of {SILVER} pass, though its gate refused it?"
+    (question,) = answer_all(api, run, {subject(version): "Approve"}).values()
     assert "there are three sensors" in question["body"]
     assert "**a holiday**" in question["body"]
     assert api.wait_for_run(run, PATIENCE_S).state == "success"

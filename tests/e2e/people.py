@@ -1,0 +1,48 @@
+"""A person who answers what a run asks under *Required Actions*."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from embedded.airflow_api import AirflowApi, Run
+from tests.e2e.days import PATIENCE_S
+
+READING_S = 5
+"""A person reads first. Airflow 3.3 fails a task that is answered while its process is still ending, and asks again
+when it tries again: then the person answers again."""
+
+
+def answer_all(api: AirflowApi, run: Run, options: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Answer the questions of a run until it has ended.
+
+    Args:
+        options: subject of a question -> the option to choose.
+
+    Returns:
+        Subject -> the question as the UI showed it.
+    """
+    shown: dict[str, dict[str, Any]] = {}
+    first_seen: dict[str, float] = {}
+    for _ in api.watch(run, PATIENCE_S):
+        for question in _open_questions(api, run):
+            # A task that is tried again has another id.
+            seen = first_seen.setdefault(question["task_instance"]["id"], time.monotonic())
+            if time.monotonic() - seen >= READING_S:
+                shown[question["subject"]] = question
+                _answer(api, question, options[question["subject"]])
+    return shown
+
+
+def _open_questions(api: AirflowApi, run: Run) -> list[dict[str, Any]]:
+    path = f"/api/v2/dags/{run.dag_id}/dagRuns/{run.dag_run_id}/hitlDetails"
+    found: list[dict[str, Any]] = api.get(path, response_received="false")["hitl_details"]
+    return found
+
+
+def _answer(api: AirflowApi, question: dict[str, Any], option: str) -> None:
+    task = question["task_instance"]
+    place = f"/api/v2/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
+    body = {"chosen_options": [option], "params_input": {}}
+    api.ask("PATCH", f"{place}/{task['map_index']}/hitlDetails", json=body)
