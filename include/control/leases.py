@@ -35,13 +35,23 @@ class Leases:
         holder: who asks, shown to those who wait.
         lasts_s: a lease that is not renewed for so long is free.
         patience_s: how long to wait for a lease before giving up.
+        one_writer: whether a batch excludes every other writer of its table, not only those of its stream.
     """
 
-    def __init__(self, store: ObjectStore, holder: str, lasts_s: float = 30.0, patience_s: float = 600.0) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        holder: str,
+        lasts_s: float = 30.0,
+        patience_s: float = 600.0,
+        *,
+        one_writer: bool = False,
+    ) -> None:
         self._store = store
         self._holder = holder
         self._lasts_s = lasts_s
         self._patience_s = patience_s
+        self._one_writer = one_writer
 
     @contextmanager
     def stream(self, table: str, stream: str) -> Iterator[Waited]:
@@ -50,7 +60,8 @@ class Leases:
         Raises:
             LeaseLostError: it could not be had in time; the message names the holder.
         """
-        with self._held(table, f"{STREAM}{stream}", blocked_by=WHOLE_TABLE) as waited:
+        name = f"{STREAM}{stream}"
+        with self._held(table, WHOLE_TABLE if self._one_writer else name, asks_for=name) as waited:
             yield waited
 
     @contextmanager
@@ -60,7 +71,7 @@ class Leases:
         Raises:
             LeaseLostError: it could not be had in time; the message names the holder.
         """
-        with self._held(table, WHOLE_TABLE, blocked_by=STREAM) as waited:
+        with self._held(table, WHOLE_TABLE, asks_for=WHOLE_TABLE) as waited:
             yield waited
 
     def batches_waiting(self, table: str) -> str:
@@ -68,10 +79,11 @@ class Leases:
         return LeaseQueue(self._store, table).batches()
 
     @contextmanager
-    def _held(self, table: str, wanted: str, blocked_by: str) -> Iterator[Waited]:
-        """Hold the lease `wanted` of the table; while it is waited for, a note says so."""
+    def _held(self, table: str, wanted: str, asks_for: str) -> Iterator[Waited]:
+        """Hold the lease `wanted` of the table; while it is waited for, a note says what for."""
         started, queue = time.monotonic(), LeaseQueue(self._store, table)
-        asked = _Asked(f"{table}.{wanted}", f"{table}.{blocked_by}", queue, queue.new_note(wanted))
+        blocked_by = STREAM if wanted == WHOLE_TABLE else WHOLE_TABLE
+        asked = _Asked(f"{table}.{wanted}", f"{table}.{blocked_by}", queue, queue.new_note(asks_for))
         got, holders = self._try(asked), ""
         if not isinstance(got, LeaseClaim):
             holders = self._live_holders((asked.key, *self._store.keys(asked.blocked_by)))

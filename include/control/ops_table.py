@@ -12,6 +12,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_ra
 
 from include.contracts.lake_path import LakePath
 from include.control.event_files import read_events
+from include.control.lease_store import ledger_lease
 from include.control.questions import Answer, Question, Rows, Values
 from include.control.stored_tables import open_table, options_of
 
@@ -52,7 +53,8 @@ class OpsTable:
         """Append `events` in one commit; nothing is written for none."""
         if not events:
             return
-        self._write(self._target(), events)
+        with ledger_lease(self._path):
+            self._write(self._target(), events)
 
     @_when_another_writer_won
     def append_once(self, events: Sequence[dict[str, Any]], key: str) -> bool:
@@ -60,21 +62,15 @@ class OpsTable:
 
         Of several writers at the same time one wins: the commit carries `key` as Delta's application id.
         """
-        target = self._target()
-        if isinstance(target, str):
-            reached = options_of(self._path)
-            target = DeltaTable.create(
-                target,
-                self._schema,
-                mode="ignore",
-                partition_by=["table"],
-                configuration=_CONFIGURATION,
-                storage_options=reached,
-            )
-        if target.transaction_version(key) is not None:
-            return False
-        self._write(target, events, CommitProperties(app_transactions=[Transaction(key, 1)]))
-        return True
+        with ledger_lease(self._path):
+            return self._append_once(events, key)
+
+    @_when_another_writer_won
+    def compact(self, table: str) -> None:
+        """Put the many small files about `table` together; the events stay as they are."""
+        with ledger_lease(self._path):
+            if len(self._files(table)) >= FILES_WORTH_COMPACTING:
+                open_table(self._path).optimize.compact(partition_filters=[("table", "=", table)])
 
     def _write(
         self, target: DeltaTable | str, events: Sequence[dict[str, Any]], told: CommitProperties | None = None
@@ -121,11 +117,22 @@ class OpsTable:
         """data file about `table` -> what it says; a file is read once for a question."""
         return self._answers_of(self._files(table), table, question)
 
-    @_when_another_writer_won
-    def compact(self, table: str) -> None:
-        """Put the many small files about `table` together; the events stay as they are."""
-        if len(self._files(table)) >= FILES_WORTH_COMPACTING:
-            open_table(self._path).optimize.compact(partition_filters=[("table", "=", table)])
+    def _append_once(self, events: Sequence[dict[str, Any]], key: str) -> bool:
+        target = self._target()
+        if isinstance(target, str):
+            reached = options_of(self._path)
+            target = DeltaTable.create(
+                target,
+                self._schema,
+                mode="ignore",
+                partition_by=["table"],
+                configuration=_CONFIGURATION,
+                storage_options=reached,
+            )
+        if target.transaction_version(key) is not None:
+            return False
+        self._write(target, events, CommitProperties(app_transactions=[Transaction(key, 1)]))
+        return True
 
     def _files(self, table: str) -> list[str]:
         try:

@@ -26,6 +26,7 @@ def require_conditional_puts(folder: S3Path) -> None:
         msg = (
             f"The store of {folder} replaces an object though it was asked not to (If-None-Match): two writers could "
             "both win one version of a table, and rows would be lost without an error. Nothing was written. Keep the "
-            "tables in a store that knows conditional puts, as S3 itself does, or on a disk."
+            "tables in a store that knows conditional puts, as S3 itself does, or on a disk; or name a folder that all "
+            "machines share in LAKEHOUSE_LEASE_STORE, and know what that costs (docs/guides/tables-in-a-bucket.md)."
         )
         raise StorageError(msg)

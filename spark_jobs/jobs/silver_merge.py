@@ -8,7 +8,7 @@ from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
 from include.control.source_ranges import certified_sources
 from spark_jobs.delta_io.batches import BatchResult
-from spark_jobs.delta_io.tables import ensure_table
+from spark_jobs.layers.own_table import ensure_own_table
 from spark_jobs.layers.silver import SilverMerge
 from spark_jobs.layers.silver_tables import silver_shape
 from spark_jobs.layers.writing import commit_batch, judge_and_report
@@ -26,7 +26,7 @@ def run(context: JobContext) -> JobReport:
     """
     merge = SilverMerge(context)
     certified_sources(merge.spec, context.records.gates)
-    ensure_table(context.open_session, context.paths.table(context.spec.table), silver_shape(merge.spec))
+    ensure_own_table(context, silver_shape(merge.spec))
     return judge_and_report(context, _batches(context, merge))
 
 

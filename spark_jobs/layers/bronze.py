@@ -19,9 +19,10 @@ from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.quarantine import QuarantineWrite, quarantine_rows
 from spark_jobs.delta_io.row_writes import append, one_of, replace_where, replaced_rows
 from spark_jobs.delta_io.statistics import statistics_of
-from spark_jobs.delta_io.tables import TableShape, ensure_table, shape_properties
+from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.bronze_records import BronzeRecords
 from spark_jobs.layers.column_drift import ColumnDrift
+from spark_jobs.layers.own_table import ensure_own_table
 from spark_jobs.layers.received_rows import received_frame, record_outcome, refused_again
 from spark_jobs.layers.refused import Dropped, dropped_by_reason, dropped_rows, quarantined_by_reason
 from spark_jobs.quality.row_rules import refusals
@@ -83,7 +84,7 @@ class BronzeIngest:
         self.spec = self.drift.effective_spec()
         shape = bronze_shape(self.spec, self.records.origin)
         brought = self.spec.columns.keys() - self._declared.columns.keys()
-        ensure_table(self._context.open_session, self._context.paths.table(self.spec.table), shape, brought)
+        ensure_own_table(self._context, shape, brought)
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """What of the source no batch has loaded yet."""

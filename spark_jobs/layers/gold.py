@@ -18,6 +18,7 @@ from spark_jobs.delta_io.batches import BatchPlan, Closing
 from spark_jobs.delta_io.reads import read_version, touched_values
 from spark_jobs.delta_io.row_writes import one_of, replace_where, replaced_rows
 from spark_jobs.delta_io.tables import TableShape, ensure_table, shape_properties
+from spark_jobs.layers.own_table import ensure_own_table
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.groups import aggregate
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
@@ -46,7 +47,7 @@ class GoldAggregate:
         certified = certified_sources(self._spec, self._context.records.gates)
         with self._context.open_session({}) as session:
             shape = self._shape(self._all_groups(session, certified, None))
-        ensure_table(self._context.open_session, self._path, shape)
+        ensure_own_table(self._context, shape)
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Each source's versions since the last batch; all of them with `reprocess`."""

@@ -17,12 +17,12 @@ from include.control.quarantined import QuarantinedRow
 from include.control.resolution import table_id
 from include.errors import BadInputError, MillraceError, Outcome
 from spark_jobs.delta_io.batches import BatchWork
-from spark_jobs.delta_io.tables import ensure_table
 from spark_jobs.layers.bronze import BronzeIngest
 from spark_jobs.layers.fixes import Tried, mended, tried
 from spark_jobs.layers.kafka_records import KafkaRecords
 from spark_jobs.layers.landing_records import LandingRecords
 from spark_jobs.layers.maintenance import require_table
+from spark_jobs.layers.own_table import ensure_own_table
 from spark_jobs.layers.received_rows import ReceivesRows
 from spark_jobs.layers.replays import MOST_ROWS, pending_rows
 from spark_jobs.layers.silver import SilverMerge
@@ -59,7 +59,7 @@ def layer_of(context: JobContext) -> tuple[BatchWork, ReceivesRows]:
         ingest.ensure_table()
         return ingest, ingest
     if isinstance(spec, SilverSpec):
-        ensure_table(context.open_session, context.paths.table(spec.table), silver_shape(spec))
+        ensure_own_table(context, silver_shape(spec))
         return SilverMerge(context), SilverReplays(context, spec)
     raise BadInputError(f"{spec.table} refuses no row: gold is worked out of silver, mend the rows there")
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import socket
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -16,8 +14,8 @@ from include.catalog import Catalog, load_catalog
 from include.contracts.job_args import JobArgs
 from include.contracts.lake_path import S3Path
 from include.contracts.table_spec import AnySpec
+from include.control.lease_store import lakehouse_leases, stores_decide
 from include.control.leases import Leases
-from include.control.objects_on_s3 import object_store
 from include.control.records import Records
 from include.control.s3_access import spark_options
 from include.control.s3_probe import require_conditional_puts
@@ -68,9 +66,16 @@ class JobContext:
     @cached_property
     def leases(self) -> Leases:
         """Leases in the name of this run, for as long as the spec of its table says."""
-        holder = f"{self.args.run_id} (process {os.getpid()} on {socket.gethostname()})"
-        patience = self.spec.conflicts.wait_for_lease.total_seconds()
-        return Leases(object_store(self.paths.leases), holder, patience_s=patience)
+        return lakehouse_leases(self.paths, self.args.run_id, self.spec.conflicts.wait_for_lease)
+
+    @contextmanager
+    def only_writer(self) -> Iterator[None]:
+        """Keep everybody else from the job's table, for a commit that is no batch; nobody where the store decides."""
+        if stores_decide():
+            yield
+            return
+        with self.leases.table(self.args.table):
+            yield
 
     def open_session(self, conf: dict[str, str]) -> AbstractContextManager[SparkSession]:
         """A Spark session of its own under `conf`, for one write; the first one starts Spark.
@@ -80,7 +85,8 @@ class JobContext:
         """
         if not isinstance(self.paths.leases, S3Path):
             return own_session(conf)
-        require_conditional_puts(self.paths.leases)
+        if stores_decide():
+            require_conditional_puts(self.paths.leases)
         return own_session({**spark_options(), **conf})
 
     def now(self) -> datetime:

@@ -15,6 +15,7 @@ from include.contracts.job_args import Job
 from include.contracts.lake_path import S3Path
 from include.control import health
 from include.control.delta_log import latest_version
+from include.control.s3_access import s3_client
 from include.errors import Outcome
 from tests.support.faulty_s3 import FaultyS3, faulty_s3, lose_answer, refuse_credentials, reset, slow_down
 from tests.support.lakehouse import Lakehouse, order
@@ -56,6 +57,13 @@ def _with_bucket(lakehouse: Lakehouse, endpoint: str, monkeypatch: pytest.Monkey
         monkeypatch.setenv(name, value)
     lakehouse.root = f"s3a://{bucket.name}/tables"
     return lakehouse
+
+
+def keys_of(lakehouse: Lakehouse) -> list[str]:
+    """The keys of all objects in the lakehouse's bucket."""
+    root = S3Path(str(lakehouse.root).replace("s3a:", "s3:"))
+    found = s3_client().get_paginator("list_objects_v2").paginate(Bucket=root.bucket)
+    return [one["Key"] for page in found for one in page.get("Contents", [])]
 
 
 def test_days_go_from_files_to_gold_and_all_that_is_done_to_tables_works_there_too(
@@ -130,6 +138,41 @@ def test_a_store_that_knows_no_conditional_puts_is_refused_before_anything_is_wr
     assert report.outcome is Outcome.FAILED
     assert "replaces an object though it was asked not to (If-None-Match)" in report.message
     assert latest_version(far_shop.paths.table(BRONZE)) == -1
+
+
+def test_where_leases_lie_apart_such_a_store_is_good_enough(
+    far_shop: Lakehouse, faulty: FaultyS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faulty.ignore("If-None-Match")
+    monkeypatch.setenv("LAKEHOUSE_LEASE_STORE", str(tmp_path / "shared"))
+    far_shop.deliver(1, "a.json", [order(1, 5)])
+    assert [report.outcome for report in far_shop.run_all(1, BRONZE, SILVER, GOLD)] == 3 * [Outcome.COMMITTED]
+    assert [report.outcome for report in far_shop.run_all(1, BRONZE, SILVER, GOLD)] == 3 * [Outcome.NO_OP]
+    assert far_shop.run(BRONZE, 1, job=Job.TABLE_OPTIMIZE).exit_code == 0
+    assert far_shop.rows(SILVER, "order_id", "amount") == [("o1", 5)]
+    assert (tmp_path / "shared").is_dir()
+    assert "/_millrace/" not in " ".join(keys_of(far_shop)), "no lease is kept in the bucket"
+
+
+@pytest.mark.faults
+def test_drivers_that_meet_there_wait_for_each_other_and_lose_nothing(
+    far_shop: Lakehouse, faulty: FaultyS3, tmp_path: Path
+) -> None:
+    faulty.ignore("If-None-Match")
+    days = (1, 2, 3)
+    for day in days:
+        far_shop.deliver(day, "a.json", [order(day, 5, of_day=day)])
+    apart = {"LAKEHOUSE_LEASE_STORE": str(tmp_path / "shared"), "LAKEHOUSE_RUNS": str(tmp_path / "runs")}
+    environment = {**clean_environment(), **far_shop.environment(), **apart}
+    told = [["lakehouse", "run", "--interval", f"2013-01-0{day}", "--table", BRONZE] for day in days]
+    started = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for command in told
+    ]
+    said = [process.communicate(timeout=280)[0] for process in started]
+    assert [process.returncode for process in started] == [0, 0, 0], said
+    assert far_shop.rows(BRONZE, "order_id") == [("o1",), ("o2",), ("o3",)]
+    assert latest_version(far_shop.paths.table(BRONZE)) == len(days)
 
 
 @pytest.mark.faults

@@ -6,6 +6,7 @@ delta-rs while it reads.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,13 @@ class Orders:
     def rows(self) -> Rows:
         return sorted((row.n, row.amount) for row in self.spark.read.format("delta").load(str(self.path)).collect())
 
+    def thrown_away(self) -> set[str]:
+        """The data files that were written and never committed."""
+        log = (Path(str(self.path)) / "_delta_log").glob("*.json")
+        actions = [json.loads(line) for commit in log for line in commit.read_text().splitlines()]
+        written = {file.name for file in Path(str(self.path)).glob("*.parquet")}
+        return written - {action["add"]["path"] for action in actions if "add" in action}
+
 
 @pytest.fixture
 def orders(spark: SparkSession, lake: Path) -> Orders:
@@ -163,6 +171,7 @@ def test_a_batch_that_is_overtaken_ends_in_the_right_rows(
     assert (result.committed, tries) == (True, 2 if conflict else 1)
     assert {(race.run_id, race.version) for race in result.lost} <= {(RIVAL_RUN, MADE + 1)}
     assert orders.rows() == rows
+    assert bool(orders.thrown_away()) == (tries > 1), "who does not have to write again keeps its files"
 
 
 @pytest.mark.parametrize(

@@ -102,21 +102,25 @@ def test_the_note_of_a_batch_that_was_killed_while_it_waited_is_removed(first: L
 
 
 def test_eight_writers_that_always_come_again_get_their_share(store: LocalObjectStore) -> None:
-    enough, over = 5, threading.Event()
+    count, rounds, over = 8, 3, threading.Event()
+
+    def all_others_wait() -> bool:
+        return over.is_set() or len(store.keys(f"{TABLE}.waiting-")) == count - 1
 
     def work(number: int) -> int:
         leases, had = Leases(store, f"writer {number}", patience_s=LONG_S), 0
         while not over.is_set():
             with leases.stream(TABLE, STREAM):
+                wait_for(all_others_wait)
                 had += 1
-            if had >= enough:
+            if had >= rounds:
                 over.set()
         return had
 
-    with ThreadPoolExecutor(8) as writers:
-        had = list(writers.map(work, range(8)))
-    assert max(had) >= enough
-    assert min(had) >= max(had) / 2, had
+    with ThreadPoolExecutor(count) as writers:
+        had = list(writers.map(work, range(count)))
+    assert max(had) >= rounds
+    assert max(had) - min(had) <= 1, had
 
 
 def test_maintenance_that_waits_asks_nobody_to_give_way(store: LocalObjectStore, first: Leases, second: Leases) -> None:

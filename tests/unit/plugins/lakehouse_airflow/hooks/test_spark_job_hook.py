@@ -8,9 +8,11 @@ import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
+from airflow.providers.apache.spark.hooks import spark_submit
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.errors import SparkUnavailableError
@@ -71,6 +73,29 @@ def test_a_spark_master_is_submitted_to(
         "--name",
         "millrace silver.flights",
         *extra,
+        APPLICATION,
+        *ARGUMENTS,
+    ]
+
+
+def test_kubernetes_gets_its_namespace(hook: MakeHook, jars: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Its client is another package, which talks to a cluster; the command is made without it.
+    client = ModuleType("airflow.providers.cncf.kubernetes.kube_client")
+    monkeypatch.setitem(sys.modules, client.__name__, client)
+    monkeypatch.setattr(spark_submit, "kube_client", client, raising=False)
+    extra = json.dumps({"namespace": "spark", "deploy-mode": "client"})
+    made = hook({"host": "k8s://https://cluster", "port": 443, "extra": extra})
+    assert made._build_spark_submit_command(APPLICATION) == [
+        "spark-submit",
+        "--master",
+        "k8s://https://cluster:443",
+        *conf_arguments(jars, "k8s://https://cluster:443"),
+        "--conf",
+        "spark.kubernetes.namespace=spark",
+        "--name",
+        "millrace silver.flights",
+        "--deploy-mode",
+        "client",
         APPLICATION,
         *ARGUMENTS,
     ]
