@@ -26,7 +26,7 @@ up: setup ## start the local stack and leave it running: Airflow in the browser
 down: setup ## stop the local stack; nothing is left behind
 	@$(PYTHON) -m embedded.down
 
-PYTEST := $(PYTHON) -m pytest --durations 5
+PYTEST := $(PYTHON) -m pytest --durations 25
 # A file's tests stay together, in one of several workers; Spark's tests wait for their server now and then.
 WORKERS := --dist loadfile --no-loadscope-reorder --numprocesses
 
