@@ -33,7 +33,11 @@ from tests.support.waiting import wait_for
 
 TABLE, OPTIMIZE_DAY, BATCH_DAY = "bronze.orders", 1, 3
 DAYS = 40
-IN_SMALL_COMMITS = {"spark.databricks.delta.optimize.batchSize": "50k"}
+IN_SMALL_COMMITS = {
+    "spark.databricks.delta.optimize.batchSize": "20k",
+    # One after the other, so that a batch has the time to come meanwhile on a fast machine too.
+    "spark.databricks.delta.optimize.maxThreads": "1",
+}
 
 
 @pytest.fixture(scope="module")
