@@ -41,7 +41,7 @@ unit: setup ## only the tests and examples that need neither: a few minutes
 e2e: setup kafka ## only the end-to-end tests: a real Airflow, backfills, kills
 	@$(PYTEST) tests/e2e
 
-faults: setup kafka ## the long proofs: drivers and servers that die at every further place, full disks, a week in any order (half an hour)
+faults: setup kafka ## the long proofs: drivers and servers that die at every further place, full disks, a week in any order (an hour)
 	@$(PYTEST) $(WORKERS) 2 -m faults tests/integration tests/spark
 
 race: setup ## writers race on disk and on S3, by our log stores and by Delta's own: no commit may get lost (an hour)
