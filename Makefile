@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 # Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
 .NOTPARALLEL:
-.PHONY: help machine setup demo demo-kafka up down test spark e2e unit faults race soak bench lint kafka
+.PHONY: help machine setup demo demo-kafka up down test spark e2e unit faults race soak bench image lint kafka
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ soak: setup ## eight writers of every kind at one lakehouse, killed at any momen
 
 bench: setup ## Millrace against a plain script: CPU-seconds, wall time, ratios (an hour)
 	@$(PYTHON) -m benchmarks
+
+image: ## an image of all that a job or an Airflow of Millrace needs: `docker run millrace lakehouse plan`
+	@docker build --tag millrace .
 
 lint: setup ## ruff, mypy and the import contracts
 	@$(PYTHON) -m ruff check .

@@ -1,0 +1,84 @@
+"""What the image runs: days by two containers at once, and the race for versions that our log stores decide."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from demo.source_system import lay_out
+from include.settings import PROJECT, Settings
+from tests.e2e.days import FIRST, SECOND
+from tests.support.right_tables import assert_tables_hold
+
+IMAGE = "millrace-tests"
+BUILD_S, RUN_S = 1800, 900
+DATA = "/opt/millrace/data"
+
+
+def docker(*args: str, patience_s: float = RUN_S) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["docker", *args], capture_output=True, text=True, timeout=patience_s, check=False)
+
+
+def has_docker() -> bool:
+    return shutil.which("docker") is not None and docker("info", patience_s=60).returncode == 0
+
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(BUILD_S + 2 * RUN_S)]
+
+RunIn = Callable[..., subprocess.CompletedProcess[str]]
+"""Runs a command in a container of its own."""
+
+
+@pytest.fixture(scope="module")
+def image() -> str:
+    if not has_docker():
+        pytest.skip("no Docker daemon answers `docker info`")
+    built = docker("build", "--network", "host", "--tag", IMAGE, str(PROJECT), patience_s=BUILD_S)
+    assert built.returncode == 0, built.stdout[-3000:] + built.stderr[-3000:]
+    return IMAGE
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A folder that the image's user may write to."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    folder.chmod(0o777)
+    return folder
+
+
+@pytest.fixture
+def run(image: str, data: Path) -> RunIn:
+    """Without a network: all that a job needs is in the image."""
+    alone = ("--network", "none", "--hostname", "localhost")
+    return lambda *command: docker("run", "--rm", "--init", *alone, "-v", f"{data}:{DATA}", image, *command)
+
+
+def test_two_containers_that_load_the_same_days_at_once_load_them_once(run: RunIn, data: Path) -> None:
+    settings = Settings(root=data / "lakehouse", landing=str(data / "landing"))
+    lay_out(Path(settings.landing), FIRST, SECOND + timedelta(days=1))
+    days = ("lakehouse", "run", "--interval", f"{FIRST}", "--to", f"{SECOND}")
+    with ThreadPoolExecutor(2) as pool:
+        ended = list(pool.map(lambda _: run(*days), range(2)))
+    assert [one.returncode for one in ended] == [0, 0], "\n".join(one.stdout + one.stderr for one in ended)
+    assert_tables_hold(settings, FIRST, SECOND)
+
+
+def test_of_processes_that_race_in_the_image_one_wins_each_version(run: RunIn) -> None:
+    raced = run("python", "-m", "races", "versions", "--place", "disk", "--versions", "100")
+    assert raced.returncode == 0, raced.stdout + raced.stderr
+    assert "HardLinkLogStore" in raced.stdout, "it has raced"
+
+
+def test_the_image_holds_nothing_of_the_folder_that_it_was_built_from(run: RunIn) -> None:
+    found = run("sh", "-c", "ls -A /opt/millrace; ls -A /opt/millrace/data; id -un")
+    assert found.returncode == 0, found.stderr
+    names = set(found.stdout.split())
+    assert {"include", "spark_jobs", ".venv", ".jars", "millrace"} <= names
+    assert names.isdisjoint({".git", ".home", "landing", "lakehouse", "root"})
