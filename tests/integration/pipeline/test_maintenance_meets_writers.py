@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from include.control.delta_log import read_commit
 from include.control.leases import Leases
 from include.control.objects import LocalObjectStore
 from include.errors import Outcome
-from spark_jobs.jobs import table_optimize
+from spark_jobs.delta_io.conflicts import Conflict
+from spark_jobs.jobs import table_optimize, table_vacuum
 from tests.support.lakehouse import Lakehouse, copied, order
 from tests.support.specs import bronze_document
 
@@ -94,6 +96,55 @@ def test_optimize_that_is_overtaken_takes_what_is_there_then(shop: Lakehouse, mo
     assert (winner.operation, race.run_id, report.attempts) == ("DELETE", "", 2)
     [told] = [one for one in CommitHistory(shop.paths).of(TABLE) if one.operation == "OPTIMIZE"]
     assert (told.lost, told.version, told.run_id) == ((race,), report.version, report.run_id)
+
+
+@contextmanager
+def altering(shop: Lakehouse) -> Any:
+    """Somebody who knows no lease sets a property of the table, again and again."""
+    table, is_over = str(shop.paths.table(TABLE)), threading.Event()
+
+    def alter() -> None:
+        while not is_over.is_set():
+            DeltaTable(table).alter.set_table_properties(
+                {"crm.seen": str(time.time_ns())}, raise_if_not_exists=False, commit_properties=OTHER_SYSTEM
+            )
+
+    thread = threading.Thread(target=alter)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def stray(shop: Lakehouse) -> Path:
+    """A file that a lost writer left behind, long ago."""
+    left = Path(str(shop.paths.table(TABLE))) / f"part-{time.time_ns()}.parquet"
+    left.touch()
+    long_ago = time.time() - 31 * 24 * 3600
+    os.utime(left, (long_ago, long_ago))
+    return left
+
+
+def test_vacuum_whose_own_commit_is_overtaken_deletes_the_same(
+    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, left, real, tries = orders(shop), stray(shop), table_vacuum.vacuum, 0
+
+    def overtaken(*args: Any) -> None:
+        nonlocal tries
+        tries += 1
+        with altering(shop) if tries == 1 else nullcontext():
+            real(*args)
+
+    monkeypatch.setattr(table_vacuum, "vacuum", overtaken)
+    report = shop.run(TABLE, 2, job=Job.TABLE_VACUUM)
+
+    assert (report.outcome, left.exists()) == (Outcome.COMMITTED, False), report.message
+    assert orders(shop) == kept
+    assert [race.conflict for race in report.lost_races] == [Conflict.METADATA_CHANGED.value]
+    assert (report.attempts, tries) == (2, 2)
 
 
 def test_optimize_waits_for_a_writer_and_says_for_whom(shop: Lakehouse) -> None:
