@@ -24,6 +24,9 @@ from include.control.lease_queue import STREAM, WHOLE_TABLE, LeaseQueue
 from include.control.objects import ObjectStore
 from include.errors import LeaseLostError, MillraceError
 
+SOONEST_LOOK_S, SLOWEST_LOOK_S = 0.02, 1.0
+"""How soon who waits looks again; each look is a few requests where leases lie in a bucket."""
+
 log = logging.getLogger(__name__)
 
 
@@ -207,4 +210,4 @@ class _Asked:
 def _until_next_look(state: RetryCallState) -> float:
     """Seconds until somebody who waits looks again: the next one soon, all more slowly the longer it takes."""
     ahead = cast(int, state.outcome.result()) if state.outcome else 0
-    return min(0.1 * (1 + ahead) + 0.002 * state.attempt_number, 1.0)
+    return min(max(SOONEST_LOOK_S, (state.seconds_since_start or 0.0) / 200) * (1 + 3 * ahead), SLOWEST_LOOK_S)
