@@ -6,11 +6,12 @@ import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
+import psutil
 import pytest
 
 from embedded.address import Address
 from embedded.airflow import NAME as AIRFLOW
-from embedded.airflow_api import AirflowApi
+from embedded.airflow_api import AirflowApi, Run
 from embedded.home import Home
 from embedded.processes import forget, of_stack, recorded
 from embedded.spark_server import NAME as SPARK
@@ -35,7 +36,7 @@ CASES = {
 }
 """Victim -> the domain, and how many generations above the driver's Python it is."""
 
-PATIENCE_S = 900
+PATIENCE_S, MINUTE_S = 900, 60
 
 
 @pytest.fixture(scope="module")
@@ -69,14 +70,21 @@ def api(stack: Stack) -> Iterator[AirflowApi]:
         yield client
 
 
+def half_way_through(
+    api: AirflowApi, stack: Stack, lakehouse: Settings, domain: str
+) -> tuple[Run, str, psutil.Process]:
+    """A run of the domain's next day that writes its silver table just now; that table, and its driver's Python."""
+    table = f"silver.{domain}_readings"
+    day, intents = deliver_one_more(lakehouse, domain), count_intents(lakehouse, table)
+    run = api.trigger(domain, {"day": str(day)})
+    return run, table, half_way(stack, lakehouse, table, intents)
+
+
 @pytest.mark.parametrize(("domain", "generations"), CASES.values(), ids=CASES.keys())
 def test_a_task_of_which_a_process_is_killed_ends_right_by_its_next_try(
     api: AirflowApi, stack: Stack, lakehouse: Settings, domain: str, generations: int
 ) -> None:
-    table = f"silver.{domain}_readings"
-    day, intents = deliver_one_more(lakehouse, domain), count_intents(lakehouse, table)
-    run = api.trigger(domain, {"day": str(day)})
-    driver = half_way(stack, lakehouse, table, intents)
+    run, table, driver = half_way_through(api, stack, lakehouse, domain)
     family = [driver, *driver.parents()]
 
     family[generations].kill()
@@ -90,10 +98,7 @@ def test_a_task_of_which_a_process_is_killed_ends_right_by_its_next_try(
 def test_a_run_whose_whole_airflow_is_killed_ends_right_after_its_next_start(
     api: AirflowApi, stack: Stack, lakehouse: Settings
 ) -> None:
-    table = f"silver.{WARM}_readings"
-    day, intents = deliver_one_more(lakehouse, WARM), count_intents(lakehouse, table)
-    run = api.trigger(WARM, {"day": str(day)})
-    half_way(stack, lakehouse, table, intents)
+    run, table, _ = half_way_through(api, stack, lakehouse, WARM)
 
     server = recorded(stack.home, SPARK)
     for process in of_stack(stack.home):
@@ -107,3 +112,30 @@ def test_a_run_whose_whole_airflow_is_killed_ends_right_after_its_next_start(
 
     assert api.wait_for_run(run, PATIENCE_S).state == "success"
     assert_batches_once(lakehouse, WARM)
+
+
+@pytest.mark.parametrize("domain", [WARM, SUBMITTED])
+def test_a_task_that_somebody_clears_while_it_runs_runs_again_alone(
+    api: AirflowApi, stack: Stack, lakehouse: Settings, domain: str
+) -> None:
+    run, table, driver = half_way_through(api, stack, lakehouse, domain)
+    api.clear(run, table)
+
+    wait_for(lambda: not driver.is_running(), MINUTE_S)
+    assert api.wait_for_run(run, PATIENCE_S).state == "success"
+    assert api.task(run, table).try_number == 2
+    assert_batches_once(lakehouse, domain)
+
+
+@pytest.mark.parametrize("domain", [WARM, SUBMITTED])
+def test_a_task_that_somebody_marks_failed_while_it_runs_stops_and_ends_right_once_it_is_cleared(
+    api: AirflowApi, stack: Stack, lakehouse: Settings, domain: str
+) -> None:
+    run, table, _ = half_way_through(api, stack, lakehouse, domain)
+    api.mark_failed(api.task(run, table))
+
+    wait_for(lambda: not drivers(stack.home, table), MINUTE_S)
+    assert api.wait_for_run(run, PATIENCE_S).state == "failed"
+    api.clear(run, table)
+    assert api.wait_for_run(run, PATIENCE_S).state == "success"
+    assert_batches_once(lakehouse, domain)
