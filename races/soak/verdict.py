@@ -26,8 +26,13 @@ _SOME = 5
 
 
 def problems(paths: LakehousePaths, events: Collection[Event]) -> list[str]:
-    """What is wrong, a line each; nothing if every event is where it belongs, once."""
-    return [*_of_logs(paths), *_of_batches(paths), *_of_rows(paths, events), *_of_quarantine(paths, events)]
+    """What is wrong, a line each; nothing if every event is where it belongs, once.
+
+    Of a log that lacks a commit nothing further can be asked.
+    """
+    if torn_logs := list(_of_logs(paths)):
+        return torn_logs
+    return [*_of_batches(paths), *_of_rows(paths, events), *_of_quarantine(paths, events)]
 
 
 def batches(paths: LakehousePaths, table: str) -> list[Winner]:
