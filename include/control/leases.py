@@ -24,8 +24,8 @@ from include.control.lease_queue import STREAM, WHOLE_TABLE, LeaseQueue
 from include.control.objects import ObjectStore
 from include.errors import LeaseLostError, MillraceError
 
-SOONEST_LOOK_S, SLOWEST_LOOK_S = 0.02, 1.0
-"""How soon who waits looks again; each look is a few requests where leases lie in a bucket."""
+SOONEST_LOOK_S, SLOWEST_LOOK_S, LOOKS_A_WAIT = 0.02, 1.0, 200
+"""How soon who waits looks again; a pause is a part of the wait before it. A look is a few requests to a bucket."""
 
 log = logging.getLogger(__name__)
 
@@ -208,6 +208,13 @@ class _Asked:
 
 
 def _until_next_look(state: RetryCallState) -> float:
-    """Seconds until somebody who waits looks again: the next one soon, all more slowly the longer it takes."""
-    ahead = cast(int, state.outcome.result()) if state.outcome else 0
-    return min(max(SOONEST_LOOK_S, (state.seconds_since_start or 0.0) / 200) * (1 + 3 * ahead), SLOWEST_LOOK_S)
+    return _pause_s(cast(int, state.outcome.result()) if state.outcome else 0, state.seconds_since_start or 0.0)
+
+
+def _pause_s(ahead: int, waited_s: float) -> float:
+    """Seconds until somebody who waits looks again: the next one soon, all others more slowly.
+
+    >>> _pause_s(0, 1.0), _pause_s(2, 1.0), _pause_s(0, 20.0), _pause_s(7, 600.0)
+    (0.02, 0.14, 0.1, 1.0)
+    """
+    return min(max(SOONEST_LOOK_S, waited_s / LOOKS_A_WAIT) * (1 + 3 * ahead), SLOWEST_LOOK_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ DELETES = {"apply_as_deletes": "op = 'delete'"}
 
 
 @dataclass
-class SilverModel:
+class SilverModel(ABC):
     """A silver table and its quarantine as they must be.
 
     Attributes:
@@ -63,8 +64,9 @@ class SilverModel:
     def refuses(self, row: Told) -> bool:
         return row.key is None or (row.amount is not None and row.amount < 0)
 
+    @abstractmethod
     def work_out(self, bronze: Bronze) -> dict[str, Any]:
-        raise NotImplementedError
+        """The rows that bronze calls for, by key."""
 
     def check(self, shop: Lakehouse) -> None:
         """Hold the table, its quarantine and its tombstones against what they must be."""
@@ -74,8 +76,9 @@ class SilverModel:
         assert found == self.refused, "each refused row is in quarantine once"
         self.check_tombstones(tombstones(shop, self.table))
 
+    @abstractmethod
     def found(self, shop: Lakehouse) -> dict[str, Any]:
-        raise NotImplementedError
+        """The rows that the table holds, likewise."""
 
     def check_tombstones(self, buried: Mapping[str | None, tuple[tuple[Any, ...], int]]) -> None:
         assert buried == {}, "a snapshot says what there is: nothing has to be remembered"
