@@ -18,7 +18,18 @@ from benchmarks.bench import Bench
 from benchmarks.cost import Cost
 from benchmarks.machine import QUIET, empty_job, load
 from benchmarks.result import Result, result_table
-from benchmarks.series import gate, jvm, merge, merge_growth, merge_shapes, nothing_new, planning, start, writers
+from benchmarks.series import (
+    gate,
+    goodput,
+    jvm,
+    merge,
+    merge_growth,
+    merge_shapes,
+    nothing_new,
+    planning,
+    start,
+    writers,
+)
 from benchmarks.series import load as load_files
 
 
@@ -38,6 +49,7 @@ class Series(StrEnum):
     MERGE_SHAPES = "merge-shapes"
     MERGE_SHAPES_LARGE = "merge-shapes-large"
     WRITERS = "writers"
+    GOODPUT = "goodput"
 
 
 RUN: dict[Series, Callable[[Bench], list[Result]]] = {
@@ -54,6 +66,7 @@ RUN: dict[Series, Callable[[Bench], list[Result]]] = {
     Series.MERGE_SHAPES: merge_shapes.run,
     Series.MERGE_SHAPES_LARGE: merge_shapes.run_large,
     Series.WRITERS: writers.run,
+    Series.GOODPUT: goodput.run,
 }
 AGAINST_N = [Series.START, Series.NOTHING_NEW, Series.MERGE]
 

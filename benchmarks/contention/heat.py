@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from benchmarks.cost import Cost
+
 
 class Strategy(StrEnum):
     """How writers of one table get on with each other."""
@@ -75,6 +77,15 @@ class Score:
     def all(self) -> int:
         """Merges of all writers."""
         return sum(self.commits)
+
+    @property
+    def a_commit(self) -> Cost:
+        """What one merge cost, its share of the time as of the CPU; the inverse of the goodput.
+
+        >>> Score([3, 5], 0, 0, 0, wall_s=4.0, cpu_s=6.0).a_commit
+        Cost(wall_s=0.5, cpu_s=0.75, peak_mb=0.0)
+        """
+        return Cost(self.wall_s / self.all, self.cpu_s / self.all)
 
     @property
     def fairness(self) -> float:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.bench import Bench
+from benchmarks.contention import session
 from benchmarks.contention.heat import Heat, Score, Strategy, note_score, read_heats, read_scores, write_heats
 from benchmarks.series import writers
 
@@ -15,7 +16,7 @@ SCORE = Score([3, 4], conflicts=14, lost=0, optimized=2, wall_s=35.0, cpu_s=70.0
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    monkeypatch.setattr(writers, "_scores", lambda _, heats: [SCORE] * len(heats))
+    monkeypatch.setattr(session, "_run", lambda _bench, _name, heats: [SCORE] * len(heats))
     return Bench(tmp_path, rounds=1)
 
 
@@ -44,7 +45,7 @@ def test_each_scenario_is_run_by_every_strategy_and_by_one_to_eight_writers(benc
 
 def test_a_lost_merge_ends_the_series(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     lost = Score([3, 4], conflicts=0, lost=1, optimized=0, wall_s=35.0, cpu_s=70.0)
-    monkeypatch.setattr(writers, "_scores", lambda _, heats: [SCORE] * (len(heats) - 1) + [lost])
+    monkeypatch.setattr(session, "_run", lambda _bench, _name, heats: [SCORE] * (len(heats) - 1) + [lost])
     with pytest.raises(RuntimeError, match=r"Heat\(.*1 of 7 merges are not in the table"):
         writers.run(bench)
 

@@ -1,0 +1,74 @@
+"""Series: what more writers of one table get done than fewer do, by Millrace's commit protocol alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.bench import Bench
+from benchmarks.contention.heat import Heat, Keys, Score, Strategy
+from benchmarks.contention.session import scores_of
+from benchmarks.result import Result
+from benchmarks.rounds import Side
+
+SECONDS = 30.0
+WARM_UP = 16
+"""Heats of eight writers before the first that counts: the JVM compiles for some ten minutes, on the core that one
+writer leaves free and two do not."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two numbers of writers, and the goodput of the second over that of the first that is good enough."""
+
+    keys: Keys
+    fewer: int
+    more: int
+    bar: float
+
+
+PAIRS = (Pair(Keys.DISJOINT, 1, 2, 1.7), Pair(Keys.DISJOINT, 2, 8, 0.9), Pair(Keys.OVERLAP, 1, 8, 0.9))
+
+
+def run(bench: Bench) -> list[Result]:
+    """Every number of writers in turn, in one session that is warm when the first round begins."""
+    heats = [_heat(Keys.DISJOINT, 8, 0) for _ in range(WARM_UP)]
+    heats += [_heat(*which, number) for number in range(1, bench.rounds + 1) for which in _which()]
+    found: dict[tuple[Keys, int], list[Score]] = {which: [] for which in _which()}
+    for heat, score in scores_of(bench, "goodput", heats):
+        found[heat.keys, heat.writers].append(score)
+    return [_result(pair, found[pair.keys, pair.fewer], found[pair.keys, pair.more]) for pair in PAIRS]
+
+
+def _which() -> list[tuple[Keys, int]]:
+    """The heats of a round, each once."""
+    return list(dict.fromkeys((pair.keys, writers) for pair in PAIRS for writers in (pair.fewer, pair.more)))
+
+
+def _heat(keys: Keys, writers: int, number: int) -> Heat:
+    return Heat(Strategy.MILLRACE, keys, writers, optimize=False, seconds=SECONDS, number=number)
+
+
+def _result(pair: Pair, fewer: list[Score], more: list[Score]) -> Result:
+    sides = {_writers(pair.fewer): _side(fewer), _writers(pair.more): _side(more)}
+    facts = {_writers(pair.fewer): _facts(fewer), _writers(pair.more): _facts(more)}
+    of, against = _writers(pair.more), _writers(pair.fewer)
+    return Result(f"{pair.keys}, a commit", of, against, sides, wall_target=round(1 / pair.bar, 3), facts=facts)
+
+
+def _writers(number: int) -> str:
+    return f"{number} writer{'s' if number > 1 else ''}"
+
+
+def _side(scores: list[Score]) -> Side:
+    return Side(tuple(score.a_commit for score in scores))
+
+
+def _facts(scores: list[Score]) -> dict[str, Any]:
+    return {
+        "commits a minute": [round(60 / score.a_commit.wall_s) for score in scores],
+        "cores busy": [round(score.cpu_s / score.wall_s, 2) for score in scores],
+        "conflicts a commit": round(sum(score.conflicts for score in scores) / sum(score.all for score in scores), 2),
+        "least over most commits of a writer": round(min(score.fairness for score in scores), 2),
+        "lost": sum(score.lost for score in scores),
+    }
