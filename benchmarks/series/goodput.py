@@ -1,4 +1,4 @@
-"""Series: what more writers of one table get done than fewer do, by Millrace's commit protocol alone."""
+"""Series: what more writers of one table get done than fewer do; a plain MERGE says what the session has to give."""
 
 from __future__ import annotations
 
@@ -19,41 +19,54 @@ writer leaves free and two do not."""
 
 @dataclass(frozen=True)
 class Pair:
-    """Two numbers of writers, and the goodput of the second over that of the first that is good enough."""
+    """Two numbers of writers, and the goodput of the second over that of the first that is good enough, if any is."""
 
+    strategy: Strategy
     keys: Keys
     fewer: int
     more: int
-    bar: float
+    bar: float | None = None
 
 
-PAIRS = (Pair(Keys.DISJOINT, 1, 2, 1.7), Pair(Keys.DISJOINT, 2, 8, 0.9), Pair(Keys.OVERLAP, 1, 8, 0.9))
+PAIRS = (
+    Pair(Strategy.MILLRACE, Keys.DISJOINT, 1, 2, 1.7),
+    Pair(Strategy.BACK_OFF, Keys.DISJOINT, 1, 2),
+    Pair(Strategy.MILLRACE, Keys.DISJOINT, 2, 8, 0.9),
+    Pair(Strategy.MILLRACE, Keys.OVERLAP, 1, 8, 0.9),
+)
+Which = tuple[Strategy, Keys, int]
+"""One heat of a round."""
 
 
 def run(bench: Bench) -> list[Result]:
     """Every number of writers in turn, in one session that is warm when the first round begins."""
-    heats = [_heat(Keys.DISJOINT, 8, 0) for _ in range(WARM_UP)]
+    heats = [_heat(Strategy.MILLRACE, Keys.DISJOINT, 8, 0) for _ in range(WARM_UP)]
     heats += [_heat(*which, number) for number in range(1, bench.rounds + 1) for which in _which()]
-    found: dict[tuple[Keys, int], list[Score]] = {which: [] for which in _which()}
+    found: dict[Which, list[Score]] = {which: [] for which in _which()}
     for heat, score in scores_of(bench, "goodput", heats):
-        found[heat.keys, heat.writers].append(score)
-    return [_result(pair, found[pair.keys, pair.fewer], found[pair.keys, pair.more]) for pair in PAIRS]
+        found[heat.strategy, heat.keys, heat.writers].append(score)
+    return [_result(pair, *(found[which] for which in _both(pair))) for pair in PAIRS]
 
 
-def _which() -> list[tuple[Keys, int]]:
+def _which() -> list[Which]:
     """The heats of a round, each once."""
-    return list(dict.fromkeys((pair.keys, writers) for pair in PAIRS for writers in (pair.fewer, pair.more)))
+    return list(dict.fromkeys(which for pair in PAIRS for which in _both(pair)))
 
 
-def _heat(keys: Keys, writers: int, number: int) -> Heat:
-    return Heat(Strategy.MILLRACE, keys, writers, optimize=False, seconds=SECONDS, number=number)
+def _both(pair: Pair) -> tuple[Which, Which]:
+    return (pair.strategy, pair.keys, pair.fewer), (pair.strategy, pair.keys, pair.more)
+
+
+def _heat(strategy: Strategy, keys: Keys, writers: int, number: int) -> Heat:
+    return Heat(strategy, keys, writers, optimize=False, seconds=SECONDS, number=number)
 
 
 def _result(pair: Pair, fewer: list[Score], more: list[Score]) -> Result:
     sides = {_writers(pair.fewer): _side(fewer), _writers(pair.more): _side(more)}
     facts = {_writers(pair.fewer): _facts(fewer), _writers(pair.more): _facts(more)}
     of, against = _writers(pair.more), _writers(pair.fewer)
-    return Result(f"{pair.keys}, a commit", of, against, sides, wall_target=round(1 / pair.bar, 3), facts=facts)
+    target = None if pair.bar is None else round(1 / pair.bar, 3)
+    return Result(f"{pair.strategy}, {pair.keys}, a commit", of, against, sides, wall_target=target, facts=facts)
 
 
 def _writers(number: int) -> str:
