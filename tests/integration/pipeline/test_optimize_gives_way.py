@@ -34,8 +34,8 @@ from tests.support.waiting import wait_for
 TABLE, OPTIMIZE_DAY, BATCH_DAY = "bronze.orders", 1, 3
 DAYS = 40
 IN_SMALL_COMMITS = {
-    "spark.databricks.delta.optimize.batchSize": "20k",
-    # One after the other, so that a batch has the time to come meanwhile on a fast machine too.
+    # A commit a day, one after the other: a batch's driver has the time to start meanwhile, on any machine.
+    "spark.databricks.delta.optimize.batchSize": "1k",
     "spark.databricks.delta.optimize.maxThreads": "1",
 }
 
