@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -11,6 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from include.control.delta_log import latest_version, read_commit
+from include.control.json_lines import json_lines
 
 MERGE_METRICS = (
     "numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsCopied", "numTargetFilesRemoved",
@@ -54,7 +54,7 @@ def newest_commit(table: Path) -> dict[str, int]:
 def files_written(table: Path) -> int:
     """How many data files the newest commit has added."""
     commit = table / "_delta_log" / f"{latest_version(table):020d}.json"
-    return sum("add" in json.loads(line) for line in commit.read_text().splitlines())
+    return sum("add" in line.value for line in json_lines(commit.read_text(encoding="utf-8")))
 
 
 def linked_copy(lake: Path, copy: Path) -> Path:

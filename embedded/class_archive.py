@@ -52,7 +52,7 @@ def _train(jars: Path, archive: Path, lake: Path) -> None:
         command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TEN_MINUTES
     )
     if run.returncode != 0:
-        last = "\n".join(line for line in run.stderr.splitlines()[-15:] if line.strip())
+        last = "\n".join(line for line in run.stderr.strip().split("\n")[-15:] if line.strip())
         raise SystemExit(f"Spark does not run here: see why before anything else. spark-submit said:\n{last}")
 
 

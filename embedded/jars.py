@@ -157,7 +157,7 @@ def _resolve(jars: list[Jar], scratch: Path, excluded: str) -> Path:
 
 
 def _why_unresolved(output: str) -> str:
-    said = [line for line in output.splitlines() if line.strip() and "Host" not in line and "\tat " not in line]
+    said = [line for line in output.split("\n") if line.strip() and "Host" not in line and "\tat " not in line]
     return (
         "Spark's jars could not be resolved: let this machine reach Maven Central (https://repo1.maven.org/maven2), "
         "or set DEFAULT_ARTIFACT_REPOSITORY to a mirror of it, and try again. spark-submit said:\n"

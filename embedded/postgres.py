@@ -68,7 +68,7 @@ class Postgres:
         if not self._pid_file.exists():
             return None
         try:
-            process = psutil.Process(int(self._pid_file.read_text().splitlines()[0]))
+            process = psutil.Process(int(self._pid_file.read_text().split("\n")[0]))
             return process if process.name().startswith("postgres") else None
         except psutil.NoSuchProcess:
             return None
@@ -108,7 +108,7 @@ class Postgres:
         return self.home.postgres / "postmaster.pid"
 
     def _socket_folder(self) -> str:
-        return self._pid_file.read_text().splitlines()[4]
+        return self._pid_file.read_text().split("\n")[4]
 
     def _server(self) -> PostgresServer:
         with warnings.catch_warnings():

@@ -76,7 +76,7 @@ def _wait(home: Home) -> Address:
     deadline = time.monotonic() + PATIENCE_S
     while not home.ready.exists():
         if recorded(home, NAME) is None or time.monotonic() > deadline:
-            said = (home.logs / f"{NAME}.log").read_text().strip().splitlines()
+            said = (home.logs / f"{NAME}.log").read_text().strip().split("\n")
             msg = "\n".join(["The local stack did not come up:", *said[-3:], f"All of it: {home.logs}"])
             raise NotUpError(msg)
         time.sleep(0.2)

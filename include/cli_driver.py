@@ -147,7 +147,7 @@ def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]
 
 
 def _end(exit_code: int, log: Path) -> DriverEnd:
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     said = [line for line in lines if line.strip() and not line.startswith("\tat ")]
     return DriverEnd(exit_code, log, "\n".join(said[-_LAST_LINES:]))
 

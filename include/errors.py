@@ -122,3 +122,12 @@ class TornLogError(MillraceError):
 
 class ConservationError(MillraceError):
     """Raised when the fates of a batch's rows do not add up to the rows that were read."""
+
+
+def first_line(error: Exception) -> str:
+    r"""What an error of a library says, without the lines below, and not too long for a message.
+
+    >>> first_line(ValueError("no such column\n  at line 3"))
+    'no such column'
+    """
+    return str(error).partition("\n")[0][:300]

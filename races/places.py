@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from embedded.s3 import CREDENTIALS, Bucket, s3_bucket, start_moto, start_server
+from include.control.json_lines import json_lines
 from include.errors import MillraceError
 from races.versions import CONDITIONAL_PUT, HARD_LINK
 
@@ -95,7 +95,7 @@ class Place:
 
 def tokens_of(log: Mapping[int, str]) -> list[str]:
     """The tokens that the commits of a log carry, each as often as it is there."""
-    actions = (json.loads(line) for text in log.values() for line in text.splitlines())
+    actions = (line.value for text in log.values() for line in json_lines(text))
     infos = (action["commitInfo"] for action in actions if "commitInfo" in action)
     return [info["userMetadata"] for info in infos if "userMetadata" in info]
 

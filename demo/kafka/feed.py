@@ -60,4 +60,5 @@ def write_specs(of_files: Path, folder: Path) -> None:
 
 def _lines(folder: Path) -> Iterator[str]:
     for file in sorted(folder.glob("*.json.gz")):
-        yield from gzip.decompress(file.read_bytes()).decode().splitlines()
+        with gzip.open(file, "rt", encoding="utf-8", newline="\n") as lines:
+            yield from (line.rstrip("\n") for line in lines)

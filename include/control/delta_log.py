@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from include.contracts.lake_path import LakePath
+from include.control.json_lines import json_lines
 from include.control.stored_files import names_in, read_text
 from include.errors import TornLogError
 
@@ -89,7 +90,7 @@ def read_commit(table: LakePath, version: int) -> Commit | None:
         text = read_text(table / "_delta_log" / f"{version:020d}.json")
     except FileNotFoundError:
         return None
-    return _commit(version, [json.loads(line) for line in text.splitlines() if line.strip()])
+    return _commit(version, [line.value for line in json_lines(text)])
 
 
 def committed_at(table: LakePath, version: int) -> datetime:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from include.control.json_lines import JsonLine, json_lines
 from include.errors import BadInputError
 
 
@@ -30,24 +31,28 @@ def edited_rows(text: str) -> list[EditedRow]:
         BadInputError: a line is no such row, or two are about the same one.
     """
     rows: dict[str, EditedRow] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.strip():
-            row = _edited_row(line, number)
-            if row.id in rows:
-                raise BadInputError(f"line {number} is about row {row.id}, as an earlier line is: keep one of them")
-            rows[row.id] = row
+    for line in _lines(text):
+        row = _edited_row(line)
+        if row.id in rows:
+            raise BadInputError(f"line {line.number} is about row {row.id}, as an earlier line is: keep one of them")
+        rows[row.id] = row
     return list(rows.values())
 
 
-def _edited_row(line: str, number: int) -> EditedRow:
+def _lines(text: str) -> Iterator[JsonLine]:
     try:
-        said = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise BadInputError(f"line {number} is no JSON: {error.msg} at column {error.colno}") from error
+        yield from json_lines(text)
+    except ValueError as error:
+        raise BadInputError(str(error)) from error
+
+
+def _edited_row(line: JsonLine) -> EditedRow:
+    said = line.value
     record = said.get("record") if isinstance(said, dict) else None
     if not isinstance(record, dict) or not isinstance(said.get("id"), str):
         msg = (
-            f'line {number} is no edited row: write {{"id": "...", "record": {{"column": value}}}}, as `show` prints it'
+            f'line {line.number} is no edited row: write {{"id": "...", "record": {{"column": value}}}}, as `show` '
+            "prints it"
         )
         raise BadInputError(msg)
-    return EditedRow(said["id"], line, tuple(record))
+    return EditedRow(said["id"], line.text, tuple(record))

@@ -22,6 +22,7 @@ from include.control.batch import JSON_ARRAY, FileFact
 from include.control.compression import PackingCheck, packing_of, unpacked
 from include.control.json_arrays import is_array, require_array
 from include.control.landing import LandedFile, Landing
+from include.errors import first_line
 
 _CHUNK = 1 << 20
 _LINES_LOOKED_AT = 20
@@ -55,7 +56,7 @@ def _content(path: LandedFile, spec: BronzeSpec) -> tuple[Content, str]:
     try:
         content = _CONTENT_OF[spec.landing_source.format](path, spec.landing_source)
     except ValueError as error:
-        return Content(), str(error).splitlines()[0]
+        return Content(), first_line(error)
     if spec.landing_source.format == "csv" and not spec.landing_source.header:
         return Content(tuple(spec.columns)), ""
     return content, _missing_columns(content.columns, spec)

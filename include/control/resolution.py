@@ -16,7 +16,7 @@ from include.control.batch import Stream, StreamPosition, Winner, winner_of
 from include.control.delta_log import commits_after, latest_version, read_commit
 from include.control.ledger import Ledger
 from include.control.stored_tables import open_table
-from include.errors import TornLogError
+from include.errors import TornLogError, first_line
 
 EPOCH = "millrace.epoch"
 
@@ -76,7 +76,7 @@ def _opened(table: LakePath) -> DeltaTable:
         raise
     except DeltaError as error:
         msg = (
-            f"The log of {table} cannot be read: {str(error).splitlines()[0][:300]}. Do not write; restore the missing "
+            f"The log of {table} cannot be read: {first_line(error)}. Do not write; restore the missing "
             "or damaged files of _delta_log from a backup."
         )
         raise TornLogError(msg) from error

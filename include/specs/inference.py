@@ -26,7 +26,7 @@ from include.control.file_names import data_files
 from include.control.json_arrays import is_array
 from include.control.landing import Landing
 from include.control.local_landing import LocalLanding
-from include.errors import BadInputError, NotReadyError
+from include.errors import BadInputError, NotReadyError, first_line
 
 FILES_LOOKED_AT = 20
 """The last files by name, which are the newest where names hold a date."""
@@ -94,7 +94,7 @@ def infer_spec(landing: Landing, folder: str, table: str) -> str:
         try:
             dialect, columns = _avro_columns(delivered) if delivered.format == "avro" else _columns(delivered)
         except (duckdb.Error, ValueError) as error:
-            said = str(error).splitlines()[0]
+            said = first_line(error)
             msg = f"the files in {landing.place(folder)} do not read as {delivered.format}: {said}"
             raise BadInputError(msg) from error
     text = _text(table, delivered, dialect, columns)

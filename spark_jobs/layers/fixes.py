@@ -14,7 +14,7 @@ from include.contracts.quarantine_request import QuarantineRequest
 from include.control.edited_rows import EditedRow, edited_rows
 from include.control.quarantine_events import ReceivedRow
 from include.control.quarantined import QuarantinedRow
-from include.errors import BadInputError
+from include.errors import BadInputError, first_line
 from include.specs.problem import did_you_mean
 from spark_jobs.layers.received_rows import ReceivesRows, received_frame, verdicts
 from spark_jobs.transforms.received import ROW_ID, as_received, mendable, values_of
@@ -56,7 +56,7 @@ def mended(
     try:
         found = _changed(frame, schema, values).collect()
     except PySparkException as error:
-        said = str(error).splitlines()[0]
+        said = first_line(error)
         raise BadInputError(f"the fix {request.how!r} cannot be worked out: {said}. Nothing was recorded.") from error
     _require_fitting({row[ROW_ID]: row[_MISFITS] for row in found})
     return [ReceivedRow(row[ROW_ID], row["received"], request.how) for row in found]

@@ -18,7 +18,7 @@ from include.control.ingest import FilePlan, plan_files, require_as_loaded
 from include.control.inspection import inspect, parquet_rows
 from include.control.landing import LandedFile, each_file, landing_of
 from include.control.matching import given_up_notes
-from include.errors import BadInputError, MillraceError, NotReadyError
+from include.errors import BadInputError, MillraceError, NotReadyError, first_line
 from spark_jobs.delta_io.batches import BatchPlan
 from spark_jobs.delta_io.json_arrays import no_array_in
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE, read_landing, source_path
@@ -131,7 +131,7 @@ class LandingRecords:
     def _blamed(self, error: Exception) -> tuple[str, str]:
         """(the file that made a write fail, what is wrong with it); empty where the error names none."""
         if found := _UNREADABLE.search(f"{error} "):
-            reason = f"Spark cannot read it to its end: {str(error).splitlines()[0][:300]}"
+            reason = f"Spark cannot read it to its end: {first_line(error)}"
             return source_path(self._landing, found[1]), reason
         if drift := drift_of(error):
             path, values = drift

@@ -59,6 +59,17 @@ def test_no_file_is_so_long_that_it_has_two_jobs() -> None:
     assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES} == {}
 
 
+def test_no_text_is_cut_where_only_a_line_feed_ends_a_line() -> None:
+    """`str.splitlines` also cuts at U+0085, U+2028 and more, which stand within values: of JSON lines, of log lines."""
+    calls = [
+        f"{path.relative_to(PROJECT)}:{node.lineno}"
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr == "splitlines"
+    ]
+    assert calls == [], 'split at "\n", or read JSON lines by include.control.json_lines'
+
+
 def test_everything_public_says_what_it_is() -> None:
     public = [f"{module_of(path)}{name}" for path in sources() for name, _ in public_things(path)]
     assert len(public) > 400

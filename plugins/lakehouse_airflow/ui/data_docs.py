@@ -109,7 +109,7 @@ def _built(args: DataDocsArgs) -> str:
         raise HTTPException(status.HTTP_500_INTERNAL_SERVER_ERROR, str(wrong)) from None
     except subprocess.SubprocessError as error:
         log.error("The Data Docs of %s could not be built: %s\n%s", args.run_id, error, error.stderr)
-        said = (error.stderr or str(error)).strip().splitlines()[-1]
+        said = (error.stderr or str(error)).strip().split("\n")[-1]
         raise HTTPException(
             status.HTTP_500_INTERNAL_SERVER_ERROR, f"The Data Docs could not be built: {said}"
         ) from None

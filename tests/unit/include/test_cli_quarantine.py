@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from include.cli_quarantine import edit_lines
 from include.contracts.quarantine_request import RowFilter
 from include.contracts.row_status import RowStatus
+from include.control.edited_rows import edited_rows
 from include.control.quarantine_events import QuarantineEvents, ReceivedRow, RowEvent, Said
-from include.control.quarantined import quarantined_rows
+from include.control.quarantined import QuarantinedRow, quarantined_rows
 from include.errors import ExitCode
 from include.paths import LakehousePaths
 from tests.support.cli import Lakehouse
 from tests.support.quarantine_rows import quarantine, refused
+from tests.support.texts import texts
 
 ORDERS = "silver.orders"
 TOO_LOW, NO_KEY = "expect_between(amount): no [negative] prices", "not_null(order_id): every order has a number"
+ROW = QuarantinedRow("r1", RowStatus.OPEN, (), "a.json", 1, datetime(2013, 1, 1, tzinfo=UTC), 1, None, None)
 ANN = Said("ann", "the till was wrong", "a run")
 
 
@@ -83,6 +91,17 @@ def test_rows_can_be_taken_out_as_json_lines_to_be_edited(lakehouse: Lakehouse, 
     said = {row["id"]: row for row in map(json.loads, lines)}
     assert said["r3"]["record"] == {"order_id": "o3"}
     assert said["r3"]["reasons"] == [TOO_LOW, NO_KEY]
+
+
+@given(st.dictionaries(texts(), texts()), st.lists(texts()))
+def test_what_json_lines_show_can_be_read_as_edited_rows(record: dict[str, str], reasons: list[str]) -> None:
+    rows = [
+        replace(ROW, id=f"r{number}", reasons=tuple(reasons), received=json.dumps(record, ensure_ascii=number == 1))
+        for number in (1, 2)
+    ]
+    shown = "\n".join(edit_lines(rows))
+    mine = {name: value for name, value in record.items() if not name.startswith("_")}
+    assert [(row.id, json.loads(row.line)["record"]) for row in edited_rows(shown)] == [("r1", mine), ("r2", mine)]
 
 
 def test_a_discarded_row_waits_for_nobody_until_it_is_reopened(lakehouse: Lakehouse, paths: LakehousePaths) -> None:

@@ -6,9 +6,12 @@ import json
 import multiprocessing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
+from hypothesis import given
 
 from include.control.delta_log import (
     EPOCH_START,
@@ -32,6 +35,7 @@ from tests.support.delta_tables import (
     raise_epoch,
 )
 from tests.support.log_growth import grow
+from tests.support.texts import texts
 
 OTHERS_METADATA = [
     "a note of someone else",
@@ -70,6 +74,16 @@ def test_a_batch_says_number_token_time_and_files(table: Path) -> None:
     assert found.changes_data
     assert abs(datetime.now(UTC) - found.at) < timedelta(minutes=10)
     assert [table / name for name in found.added] == list(table.glob("*.parquet"))
+
+
+@given(texts())
+def test_a_commit_is_read_whatever_the_table_holds(name: str) -> None:
+    """The log holds the least and the greatest value of each file, as they are."""
+    with TemporaryDirectory() as folder:
+        write_deltalake(folder, pa.table({name or "n": [name], "other": [1]}))
+        found = read_commit(Path(folder), 0)
+    assert found is not None
+    assert (found.operation, len(found.added), found.changes_data) == ("WRITE", 1, True)
 
 
 def test_putting_files_together_changes_no_data_and_carries_no_number(table: Path) -> None:
