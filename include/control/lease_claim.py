@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
+from pydantic import TypeAdapter, ValidationError
+
 from include.control.objects import StoredObject
+
+LASTS_S = 30.0
+"""A lease that is not renewed for so many seconds is free."""
 
 
 @dataclass(frozen=True)
@@ -15,7 +20,7 @@ class LeaseClaim:
     Attributes:
         holder: who holds it, for people: the run id and the process.
         nonce: makes each claim another object, so that two claims never have one etag.
-        lasts_s: it expires so long after it was put, by the clock of where it is stored: holders' clocks may differ.
+        lasts_s: it expires when it was not renewed for so many seconds.
         beats: how often the heartbeat has renewed it; makes each renewal another object.
     """
 
@@ -30,8 +35,14 @@ class LeaseClaim:
 
     @classmethod
     def from_bytes(cls, body: bytes) -> LeaseClaim:
-        """The claim that was stored."""
-        return cls(**json.loads(body))
+        """The claim that was stored; one that cannot be read (a disk cut it) is nobody's, and expires as any other."""
+        try:
+            return _STORED.validate_json(body)
+        except ValidationError:
+            return cls(holder="nobody who is known: the lease cannot be read", nonce="", lasts_s=LASTS_S)
+
+
+_STORED = TypeAdapter(LeaseClaim)
 
 
 def is_expired(stored: StoredObject) -> bool:

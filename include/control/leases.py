@@ -19,7 +19,7 @@ from uuid import uuid4
 from tenacity import RetryCallState, RetryError, Retrying, retry_if_result, stop_after_delay
 
 from include.contracts.contention import Waited
-from include.control.lease_claim import LeaseClaim, is_expired
+from include.control.lease_claim import LASTS_S, LeaseClaim, is_expired
 from include.control.lease_queue import STREAM, WHOLE_TABLE, LeaseQueue
 from include.control.objects import ObjectStore
 from include.errors import LeaseLostError, MillraceError
@@ -45,7 +45,7 @@ class Leases:
         self,
         store: ObjectStore,
         holder: str,
-        lasts_s: float = 30.0,
+        lasts_s: float = LASTS_S,
         patience_s: float = 600.0,
         *,
         one_writer: bool = False,

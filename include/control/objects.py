@@ -23,7 +23,7 @@ class StoredObject:
     Attributes:
         body: its content.
         etag: what a conditional put compares.
-        age_s: seconds since it was put, by the clock of where it is stored.
+        age_s: for how many seconds it is known to have been as it is; never too long, whatever clocks say.
     """
 
     body: bytes
@@ -51,19 +51,29 @@ class ObjectStore(Protocol):
 
 
 class LocalObjectStore:
-    """Objects as files of one folder; a lock file makes compare and replace one step."""
+    """Objects as files of one folder; a lock file makes compare and replace one step.
+
+    A shared folder has no clock that everybody can trust: some file systems stamp a file by the writer's clock. So the
+    age of an object is for how long this process has seen it unchanged, by a clock that never jumps.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._first_seen: dict[str, tuple[str, float]] = {}
 
     def get(self, key: str) -> StoredObject | None:
         """The object, or None when there is none."""
         try:
-            with (self._folder / key).open("rb") as content:
-                body, put_at = content.read(), os.fstat(content.fileno()).st_mtime
+            body = (self._folder / key).read_bytes()
         except FileNotFoundError:
+            self._first_seen.pop(key, None)
             return None
-        return StoredObject(body, hashlib.sha256(body).hexdigest(), time.time() - put_at)
+        etag, now = hashlib.sha256(body).hexdigest(), time.monotonic()
+        seen_etag, since = self._first_seen.get(key, ("", now))
+        if seen_etag != etag:
+            since = now
+            self._first_seen[key] = (etag, since)
+        return StoredObject(body, etag, now - since)
 
     def put_if_absent(self, key: str, body: bytes) -> bool:
         """Create the object by an atomic hard link; False when it exists."""
@@ -74,6 +84,7 @@ class LocalObjectStore:
             return False
         finally:
             partial.unlink()
+        _force_to_disk(self._folder)
         return True
 
     def put_if_match(self, key: str, body: bytes, etag: str) -> bool:
@@ -82,6 +93,7 @@ class LocalObjectStore:
             if not self._has(key, etag):
                 return False
             self._write_partial(key, body).replace(self._folder / key)
+            _force_to_disk(self._folder)
             return True
 
     def delete_if_match(self, key: str, etag: str) -> bool:
@@ -90,6 +102,7 @@ class LocalObjectStore:
             if not self._has(key, etag):
                 return False
             (self._folder / key).unlink()
+            _force_to_disk(self._folder)
             return True
 
     def keys(self, prefix: str) -> list[str]:
@@ -102,14 +115,33 @@ class LocalObjectStore:
         return current is not None and current.etag == etag
 
     def _write_partial(self, key: str, body: bytes) -> Path:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        """Write the body where nobody looks, and wait until the disk has it: a power loss must not cut it."""
+        self._make_folder()
         partial = self._folder / f".{key}.{uuid4().hex}"
         try:
-            partial.write_bytes(body)
+            with partial.open("wb") as file:
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
         except OSError:
             partial.unlink(missing_ok=True)
             raise
         return partial
 
+    def _make_folder(self) -> None:
+        missing = [folder for folder in (self._folder, *self._folder.parents) if not folder.exists()]
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for folder in missing:
+            _force_to_disk(folder.parent)
+
     def _locked(self) -> FileLock:
         return FileLock(self._folder / ".lock")
+
+
+def _force_to_disk(folder: Path) -> None:
+    """Wait until the disk has the folder's list of names."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

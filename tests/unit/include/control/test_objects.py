@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -145,3 +146,25 @@ def test_of_threads_that_want_the_same_object_exactly_one_wins(store: LocalObjec
     with ThreadPoolExecutor(RACERS) as pool:
         won = [one for rounds in pool.map(race, range(RACERS)) for one in rounds]
     assert sorted(won) == list(range(ROUNDS))
+
+
+def test_what_is_put_is_on_the_disk_before_it_has_its_name_and_its_name_before_the_put_ends(
+    store: LocalObjectStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[tuple[str, str, list[str]]] = []
+    fsync = os.fsync
+
+    def forced(descriptor: int) -> None:
+        fsync(descriptor)
+        place = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        content = "folder" if place.is_dir() else place.read_text()
+        done.append((place.name if place.is_dir() else "new file", content, store.keys("")))
+
+    monkeypatch.setattr(os, "fsync", forced)
+    store.put_if_absent("a", b"first")
+    folders = [(name, "folder", []) for name in ("_millrace", folder.parents[1].name)]
+    assert done == [*folders, ("new file", "first", []), (folder.name, "folder", ["a"])]
+    done.clear()
+    store.put_if_match("a", b"second", etag_of(store, "a"))
+    store.delete_if_match("a", etag_of(store, "a"))
+    assert done == [("new file", "second", ["a"]), (folder.name, "folder", ["a"]), (folder.name, "folder", [])]
