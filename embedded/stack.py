@@ -122,7 +122,9 @@ class Stack(AbstractContextManager["Stack"]):
 
     def environment(self) -> dict[str, str]:
         """The environment of every part: this process's own, cleaned, and the settings of the lakehouse."""
-        return {**clean_environment(), **self.settings.environment()}
+        # The stack has one user, who asks and approves.
+        settings = self.settings.model_copy(update={"second_person": False})
+        return {**clean_environment(), **settings.environment()}
 
     def _start_parts(self) -> None:
         environment = self.environment()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def request_for(
 
     Raises:
         SpecError: a spec is wrong, or there is no such table.
-        BadInputError: the file of edited rows is none.
+        BadInputError: the file of edited rows is none, or an expression may not be worked out.
         typer.BadParameter: nothing says which rows, or an option is not one.
     """
     require_refusing(table, settings)
@@ -64,11 +64,21 @@ def request_for(
     starts = tuple(interval.start for interval in parse_intervals(days[0], days[1])) if days[0] else ()
     return QuarantineRequest(
         rows=RowFilter(ids=whole_ids(table, paths, named), reason=reason, starts=starts),
-        assign=dict(map(assignment, assign or ())),
+        assign=_closed_expressions(map(assignment, assign or ())),
         edited=text,
         said_by=getpass.getuser(),
         why=why,
     )
+
+
+def _closed_expressions(stated: Iterable[tuple[str, str]]) -> dict[str, str]:
+    assigned = dict(stated)
+    if assigned:
+        from include.sql.closed_expression import require_closed
+
+        for column, sql in assigned.items():
+            require_closed(column, sql)
+    return assigned
 
 
 def assignment(text: str) -> tuple[str, str]:

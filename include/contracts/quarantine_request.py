@@ -1,6 +1,7 @@
 """What a person asks of quarantined rows: which of them, what is mended in them, who wants it and why.
 
-It travels to the driver as a file beside the report: rows and SQL are no text for a command line.
+It travels to the driver as a file beside the report: rows and SQL are no text for a command line. SQL comes from the
+command line alone, and is checked before Spark reads it (`include.sql.closed_expression`); a form has operations.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from include.contracts.column_fix import ColumnFix
 from include.contracts.interval import Instant
 from include.contracts.row_status import PENDING, RowStatus
 
@@ -38,6 +40,7 @@ class QuarantineRequest(BaseModel):
     Attributes:
         rows: which rows.
         assign: column -> Spark SQL over the columns of the row as it was received; all see the values from before.
+        fixes: column -> one of the operations that a form offers, likewise.
         edited: rows that somebody has edited, as JSON lines `{"id": ..., "record": {column: value}}`; a column that is
             left out keeps its value.
         said_by: who asks.
@@ -48,6 +51,7 @@ class QuarantineRequest(BaseModel):
 
     rows: RowFilter = RowFilter()
     assign: dict[str, str] = Field(default_factory=dict)
+    fixes: dict[str, ColumnFix] = Field(default_factory=dict)
     edited: str = ""
     said_by: str = ""
     why: str = ""
@@ -55,7 +59,7 @@ class QuarantineRequest(BaseModel):
     @property
     def mends(self) -> bool:
         """Whether rows are changed, rather than tried again as they are."""
-        return bool(self.assign or self.edited)
+        return bool(self.assign or self.fixes or self.edited)
 
     @property
     def how(self) -> str:
@@ -64,8 +68,9 @@ class QuarantineRequest(BaseModel):
         >>> QuarantineRequest(assign={"amount": "abs(amount)"}).how
         'amount = abs(amount)'
         """
-        assigned = "; ".join(f"{column} = {sql}" for column, sql in self.assign.items())
-        return assigned or ("edited" if self.edited else "")
+        assigned = [f"{column} = {sql}" for column, sql in self.assign.items()]
+        fixed = [f"{column} {fix}" for column, fix in self.fixes.items()]
+        return "; ".join([*assigned, *fixed]) or ("edited" if self.edited else "")
 
     def save(self, path: Path) -> Path:
         """Write it to `path`, which is returned."""

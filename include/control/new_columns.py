@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from include.contracts.spec_values import NAME
 from include.control.ops_table import OpsTable
+from include.errors import BadInputError
 from include.paths import LakehousePaths
 
 COLUMNS = pa.schema(
@@ -67,7 +70,14 @@ class NewColumns:
         self._events = OpsTable(paths.ops("columns"), COLUMNS)
 
     def record(self, state: ColumnState, table: str, names: Iterable[str], *, run_id: str, said_by: str = "") -> None:
-        """Write down that the columns `names` of `table` stand so from now on."""
+        """Write down that the columns `names` of `table` stand so from now on.
+
+        Raises:
+            BadInputError: one of them is no name of a column; names come from records, and end in SQL.
+        """
+        names = list(names)
+        if unfit := [name for name in names if not re.fullmatch(NAME, name)]:
+            raise BadInputError(f"{unfit[0]!r} is no name of a column of {table}")
         said = {"recorded_at": datetime.now(UTC), "event": state.value, "table": table}
         self._events.append([{**said, "column": name, "run_id": run_id, "said_by": said_by} for name in names])
 

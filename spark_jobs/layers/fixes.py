@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from include.contracts.column_fix import Copy
 from include.contracts.quarantine_request import QuarantineRequest
 from include.control.edited_rows import EditedRow, edited_rows
 from include.control.quarantine_events import ReceivedRow
@@ -17,11 +18,27 @@ from include.control.quarantined import QuarantinedRow
 from include.errors import BadInputError, first_line
 from include.specs.problem import did_you_mean
 from spark_jobs.layers.received_rows import ReceivesRows, received_frame, verdicts
+from spark_jobs.transforms.column_fixes import fixed_value, loses_value
 from spark_jobs.transforms.received import ROW_ID, as_received, mendable, values_of
 from spark_jobs.transforms.records import CORRUPT
 
 _MISFITS, _EDIT, _EDITED = "_misfits", "_edit", "_edited"
 _FEW = 5
+
+
+@dataclass(frozen=True)
+class Change:
+    """What becomes of a column.
+
+    Attributes:
+        value: the new value, not yet of the column's type.
+        applies: true for the rows that get it.
+        is_lost: true where the new value could not be made of the old one.
+    """
+
+    value: Column
+    applies: Column = field(default_factory=lambda: F.lit(True))
+    is_lost: Column = field(default_factory=lambda: F.lit(False))
 
 
 @dataclass(frozen=True)
@@ -45,15 +62,16 @@ def mended(
     """The rows as the request mends them.
 
     Raises:
-        BadInputError: a column does not exist, an expression is none, or a value does not fit its column.
+        BadInputError: a column does not exist, an expression is none or may not be worked out, or a value does not fit
+            its column.
     """
     schema = layer.received_schema(session)
     frame = received_frame(session, [row.to_try for row in rows], schema)
-    if request.edited:
-        values, frame = _edited_values(session, frame, schema, edited_rows(request.edited))
-    else:
-        values = _assigned_values(schema, request.assign)
     try:
+        if request.edited:
+            values, frame = _edited_values(session, frame, schema, edited_rows(request.edited))
+        else:
+            values = _assigned_values(schema, request)
         found = _changed(frame, schema, values).collect()
     except PySparkException as error:
         said = first_line(error)
@@ -68,15 +86,27 @@ def tried(session: SparkSession, layer: ReceivesRows, rows: Sequence[ReceivedRow
     return [Tried(row, *said[row.id]) for row in rows]
 
 
-def _assigned_values(schema: StructType, assign: Mapping[str, str]) -> dict[str, tuple[Column, Column]]:
-    """Column -> (its new value as it is worked out, whether it has one)."""
-    _require_columns(schema, assign)
-    return {name: (F.expr(sql), F.lit(True)) for name, sql in assign.items()}
+def _assigned_values(schema: StructType, request: QuarantineRequest) -> dict[str, Change]:
+    """Column -> its change, by expressions of the command line or operations of a form."""
+    copied = [fix.value for fix in request.fixes.values() if isinstance(fix, Copy)]
+    _require_columns(schema, [*request.assign, *request.fixes, *copied])
+    assigned = {name: Change(_closed(name, sql)) for name, sql in request.assign.items()}
+    return assigned | {
+        name: Change(fixed_value(name, fix), is_lost=loses_value(name, fix)) for name, fix in request.fixes.items()
+    }
+
+
+def _closed(name: str, sql: str) -> Column:
+    # Imported here: sqlglot takes half a second to load, and few fixes are expressions.
+    from include.sql.closed_expression import require_closed
+
+    require_closed(name, sql)
+    return F.expr(sql)
 
 
 def _edited_values(
     session: SparkSession, frame: DataFrame, schema: StructType, edits: Sequence[EditedRow]
-) -> tuple[dict[str, tuple[Column, Column]], DataFrame]:
+) -> tuple[dict[str, Change], DataFrame]:
     """The same of edited rows, and the frame with what was stated of each: as text, and cast like an expression."""
     _require_columns(schema, {name for edit in edits for name in edit.columns})
     columns = mendable(schema)
@@ -87,7 +117,7 @@ def _edited_values(
     read = [values_of(F.col("_line"), _record(kind))["record"].alias(name) for name, kind in records.items()]
     joined = frame.join(stated.withColumn(_EDIT, F.struct(*read)).drop("_line"), ROW_ID)
     values = {
-        name: (
+        name: Change(
             F.coalesce(F.col(f"{_EDIT}.typed.`{name}`").cast("string"), F.col(f"{_EDIT}.text.`{name}`")),
             F.array_contains(_EDITED, F.lit(name)),
         )
@@ -95,8 +125,8 @@ def _edited_values(
     }
     if CORRUPT in columns:
         # Whoever states columns of a record that could not be parsed states the record.
-        value, is_stated = values[CORRUPT]
-        values[CORRUPT] = (value, is_stated | (F.size(_EDITED) > 0))
+        stated_record = values[CORRUPT]
+        values[CORRUPT] = replace(stated_record, applies=stated_record.applies | (F.size(_EDITED) > 0))
     return values, joined
 
 
@@ -104,16 +134,16 @@ def _record(schema: StructType) -> StructType:
     return StructType([StructField("record", schema)])
 
 
-def _changed(frame: DataFrame, schema: StructType, values: Mapping[str, tuple[Column, Column]]) -> DataFrame:
+def _changed(frame: DataFrame, schema: StructType, changes: Mapping[str, Change]) -> DataFrame:
     """`ROW_ID`, the rows as JSON, and the columns whose new value does not fit."""
     kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
     misfits = [
-        F.when(given & value.isNotNull() & value.try_cast(kinds[name]).isNull(), F.lit(f"{name} is no {kinds[name]}"))
-        for name, (value, given) in values.items()
+        F.when(change.applies & _is_misfit(change, kinds[name]), F.lit(f"{name} is no {kinds[name]}"))
+        for name, change in changes.items()
     ]
     new = {
-        name: F.when(given, value.try_cast(kinds[name])).otherwise(F.col(f"`{name}`"))
-        for name, (value, given) in values.items()
+        name: F.when(change.applies, change.value.try_cast(kinds[name])).otherwise(F.col(f"`{name}`"))
+        for name, change in changes.items()
     }
     kept = [name for name in schema.names if name not in new]
     mended_frame = frame.select(
@@ -123,6 +153,10 @@ def _changed(frame: DataFrame, schema: StructType, values: Mapping[str, tuple[Co
         *(value.alias(name) for name, value in new.items()),
     )
     return mended_frame.select(ROW_ID, _MISFITS, as_received(schema.names).alias("received"))
+
+
+def _is_misfit(change: Change, kind: str) -> Column:
+    return change.is_lost | (change.value.isNotNull() & change.value.try_cast(kind).isNull())
 
 
 def _require_columns(schema: StructType, names: Iterable[str]) -> None:

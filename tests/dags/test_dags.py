@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from airflow._shared.module_loading import find_path_from_directory
@@ -12,6 +12,7 @@ from airflow.sdk import DAG, Asset, CronDataIntervalTimetable
 from airflow.sdk.exceptions import ParamValidationError
 
 from include.catalog import load_catalog
+from include.contracts.column_fix import ColumnFix
 from include.contracts.job_args import WRITER_OF_LAYER, Job
 from include.settings import PROJECT
 from lakehouse_airflow.assets import PROPOSED_COLUMNS
@@ -84,7 +85,10 @@ def test_a_replay_runs_by_hand_only_and_its_form_offers_every_table_that_refuses
     assert dag.timetable.can_be_scheduled is False
     assert set(dag.params.get_param("table").schema["enum"]) == {name for name in NAMES if not name.startswith("gold.")}
     assert dag.params["dry_run"] is True
-    assert {"ids", "reason", "all_rows", "set_column", "set_to", "why"} <= set(dag.params)
+    assert {"ids", "reason", "all_rows", "set_column", "set_value", "set_by", "set_values", "why"} <= set(dag.params)
+    ways = get_args(get_args(ColumnFix)[0])
+    offered = dag.params.get_param("set_how").schema["enum"]
+    assert offered == [None, *(how for way in ways for how in get_args(way.model_fields["how"].annotation))]
     replay = dag.get_task("replay")
     assert (replay.job, replay.table) == (Job.QUARANTINE_REPLAY, "{{ params.table }}")
     assert_keeps_the_house_rules(replay)

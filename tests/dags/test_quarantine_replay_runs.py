@@ -39,7 +39,7 @@ JobReport(job="quarantine_replay", table=args.table, interval=args.interval, run
           outcome=Outcome.NO_OP if args.dry_run else Outcome.COMMITTED, message=told, version=2, certified_version=2,
           certified_moved=not args.dry_run, rows=RowFates(read=1, applied=1, inserted=1)).save(args.report)
 """
-FORM = {"table": ORDERS, "ids": "r2", "set_column": "amount", "set_to": "abs(amount)", "why": "the till's sign"}
+FORM = {"table": ORDERS, "ids": "r2", "set_column": "amount", "set_how": "set", "set_value": "7", "why": "the till"}
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_the_form_reaches_the_job_and_the_table_s_readers_are_told(runs: dict[str, Any]) -> None:
     assert runs["replay"]["tasks"] == {"replay": ["success", 1]}, runs["replay"]["log"][-3000:]
     result = runs["replay"]["results"]["replay"]
-    assert result["message"] == "amount = abs(amount) in r2 because the till's sign"
+    assert result["message"] == "amount set to '7' in r2 because the till"
     ((name, extra),) = runs["replay"]["events"]
     assert (name, extra["version"], extra["interval_start"]) == (ORDERS, 2, "2013-01-05T00:00:00+00:00")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import DAG, Param, ParamsDict
 
 from include.catalog import load_catalog
@@ -12,14 +11,16 @@ from include.settings import Settings
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE
 from lakehouse_airflow.factory.defaults import RETRY_DELAY
 from lakehouse_airflow.operators.gate_override import GateOverrideOperator, RefusalOperator
+from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator
 from lakehouse_airflow.retries import RETRIES
 from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
 
 _DOC = """Lets **one** refused version of a table pass, once: readers use it from then on, and `ops.gates` keeps who
 approved it and why.
 
-Trigger it with the form, as the log of the refused gate says. It waits for an answer under *Required Actions*. After
-an *Approve*, clear the gate's task with what follows it. Later versions are judged by the rules again."""
+Trigger it with the form, as the log of the refused gate says. It waits for an answer under *Required Actions*, by
+somebody else than who triggered it (`LAKEHOUSE_SECOND_PERSON`). After an *Approve*,
+clear the gate's task with what follows it. Later versions are judged by the rules again."""
 
 
 def build_gate_override_dag(*, owner: str, approvers: Sequence[str] = ()) -> DAG:
@@ -46,7 +47,7 @@ def build_gate_override_dag(*, owner: str, approvers: Sequence[str] = ()) -> DAG
         default_args={"owner": owner, "retries": RETRIES, "retry_delay": RETRY_DELAY},
     ) as dag:
         refusal = RefusalOperator(task_id="refusal")
-        approve = ApprovalOperator(
+        approve = SecondPersonApprovalOperator(
             task_id="approve",
             subject="{{ ti.xcom_pull(task_ids='refusal')['subject'] }}",
             body="{{ ti.xcom_pull(task_ids='refusal')['body'] }}",

@@ -7,13 +7,15 @@ from datetime import timedelta
 from airflow.sdk import DAG, Param, ParamsDict
 
 from include.catalog import load_catalog
+from include.contracts.column_fix import WAYS
 from include.contracts.table_spec import GoldSpec
 from include.settings import Settings
 from lakehouse_airflow.assets import REPLAYED_TABLE
 from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT, WRITE_PRIORITY, task_defaults
 from lakehouse_airflow.operators.quarantine_replay import QuarantineReplayOperator
 
-_DOC = """Tries rows that a table has refused once more, as they are or with one column mended: through the same rules,
+_DOC = """Tries rows that a table has refused once more, as they are or with one column mended by one of
+the operations of the form (`lakehouse quarantine fix` also knows expressions): through the same rules,
 the same merge and the same sequence as any other row. Each gets into its table at most once, however often this runs.
 
 Trigger it with the form. While *Dry run* is on it writes nothing, and its log says what would become of each row. Rows
@@ -65,7 +67,22 @@ def _form(tables: list[str]) -> dict[str, Param]:
         "reason": _text("Reason", "Or all that wait with a reason that has this text in it."),
         "all_rows": Param(False, type="boolean", title="All rows", description_md="Or all that wait."),
         "set_column": _text("Mend column", "The column that is mended first; left out, the rows go as they are."),
-        "set_to": _text("Its new value", "Spark SQL over the row as it was received, such as `abs(amount)`."),
+        "set_how": Param(
+            None, type=["null", "string"], enum=[None, *WAYS], title="How", description_md="What becomes of its value."
+        ),
+        "set_value": _text(
+            "Value",
+            "For *set*: the new value. For *copy*: the other column. For *replace*: the text that is replaced. "
+            "For *parse date*: the pattern, such as `dd.MM.yyyy`.",
+        ),
+        "set_by": _text("Replaced by", "For *replace*: what takes the place of the text; nothing, if left out."),
+        "set_values": Param(
+            None,
+            type=["null", "object"],
+            additionalProperties={"type": ["null", "string"]},
+            title="Map of values",
+            description_md='For *map*: old and new values, such as `{"NYC": "JFK"}`; others stay as they are.',
+        ),
         "why": _text("Why", "For those who look at the history of a row."),
         "dry_run": Param(
             True,

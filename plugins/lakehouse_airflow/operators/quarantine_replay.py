@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
+from pydantic import TypeAdapter, ValidationError
 
+from include.contracts.column_fix import ColumnFix
 from include.contracts.interval import Interval
 from include.contracts.job_args import Job, JobArgs
 from include.contracts.job_report import JobReport
@@ -25,13 +28,16 @@ if TYPE_CHECKING:
     from include.control.quarantined import QuarantinedRow
 
 _SHOWN = 50
+_TITLES = {"value": "Value", "by": "Replaced by", "values": "Map of values"}
+"""Part of an operation -> the title of its field in the form."""
 
 
 class QuarantineReplayOperator(SparkJobOperator):
     """Replay the quarantined rows that the form of the run names; no Spark is started where none of them waits.
 
-    The form's fields are Params of the run: `table`, `ids`, `reason`, `all_rows`, `set_column`, `set_to`, `why`,
-    `dry_run`. Parameters are those of `SparkJobOperator`, but for job and table.
+    The form's fields are Params of the run: `table`, `ids`, `reason`, `all_rows`, `set_column`, `set_how`, `set_value`,
+    `set_by`, `set_values`, `why`, `dry_run`. None of them is read as SQL: whoever may trigger a DAG may not thereby run
+    expressions in the driver. Parameters are those of `SparkJobOperator`, but for job and table.
     """
 
     ui_color = "#e6e0c8"
@@ -56,7 +62,8 @@ class QuarantineReplayOperator(SparkJobOperator):
             return TaskResult.of_nothing(f"{self.table}: no row that waits in quarantine is meant").to_xcom()
         report = self.run_well(context, interval, dry_run=bool(context["params"]["dry_run"]))
         for row in report.details.get("rows", ()):
-            self.log.info("%s would be %s: %s", row["id"], row["fate"], "; ".join(row["reasons"]) or row["received"])
+            # The row's values stay out: Airflow's logs are read by more people than the table.
+            self.log.info("%s would be %s: %s", row["id"], row["fate"], "; ".join(row["reasons"]) or "it passes")
         self.log.info("%s", report.message)
         if any(check.refuses for check in report.checks):
             raise AirflowFailException(report.message)
@@ -109,15 +116,34 @@ def request_of(context: Context) -> QuarantineRequest:
     """
     form = context["params"]
     ids, reason = tuple(str(form["ids"] or "").replace(",", " ").split()), str(form["reason"] or "")
-    column, sql = str(form["set_column"] or "").strip(), str(form["set_to"] or "").strip()
     if not (ids or reason or form["all_rows"]):
         raise AirflowFailException("Which rows? Fill in Ids or Reason, or tick All rows; then trigger this again.")
-    if bool(column) != bool(sql):
-        raise AirflowFailException("To mend a column, fill in both fields: Mend column, and Its new value.")
     run = context["dag_run"]
     return QuarantineRequest(
         rows=RowFilter(ids=ids, reason=reason),
-        assign={column: sql} if column else {},
+        fixes=_fixes_of(form),
         said_by=str(getattr(run, "triggering_user_name", None) or f"DAG {run.dag_id}"),
         why=str(form["why"] or ""),
     )
+
+
+def _fixes_of(form: Mapping[str, Any]) -> dict[str, ColumnFix]:
+    """The column that the form mends, if it mends one, and how."""
+    column, how = str(form["set_column"] or "").strip(), form["set_how"]
+    given = {key: form[f"set_{key}"] for key in ("value", "by", "values") if form[f"set_{key}"] not in (None, {}, "")}
+    if not column and not how and not given:
+        return {}
+    if not column or not how:
+        raise AirflowFailException("To mend a column, fill in both fields: Mend column, and How.")
+    try:
+        return {column: TypeAdapter(ColumnFix).validate_python({"how": how, **given})}
+    except ValidationError as error:
+        raise AirflowFailException(_unfit(str(how), error)) from None
+
+
+def _unfit(how: str, error: ValidationError) -> str:
+    wrong = error.errors()[0]
+    field = _TITLES.get(str(wrong["loc"][-1]), "How") if wrong["loc"] else "How"
+    if wrong["type"] == "missing":
+        return f"How: {how} needs the field {field}. Fill it in; then trigger this again."
+    return f"How: {how} does not go with what {field} says ({wrong['msg']}). Correct it; then trigger this again."

@@ -87,7 +87,9 @@ def test_a_row_that_still_fails_says_so_and_a_dry_run_records_nothing(shop: Lake
     [
         ({"amuont": "1"}, "no column 'amuont': did you mean 'amount'"),
         ({"_source_file": "'x'"}, "no column '_source_file'"),
-        ({"amount": "abs("}, "cannot be worked out"),
+        ({"amount": "abs("}, "cannot be read"),
+        ({"amount": "length(reflect('java.lang.System', 'getenv', 'HOME'))"}, "function reflect is not for single"),
+        ({"amount": "(select count(*) from text.`/etc/passwd`)"}, "function count is not for single rows"),
         ({"amount": "nosuch + 1"}, "cannot be worked out"),
         ({"amount": "'many'"}, "amount is no int"),
     ],

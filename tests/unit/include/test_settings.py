@@ -13,7 +13,8 @@ from include.settings import Settings
 
 def test_another_process_has_the_same_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kafka = {"main": {"bootstrap.servers": "broker:9092", "sasl.password": "s3cret"}}
-    settings = Settings(root=tmp_path / "lake", landing=tmp_path, tables=tmp_path, jars=tmp_path, kafka=kafka)
+    places = {"root": tmp_path / "lake", "landing": tmp_path, "tables": tmp_path, "jars": tmp_path}
+    settings = Settings(**places, kafka=kafka, second_person=False)
     for name, value in settings.environment().items():
         monkeypatch.setenv(name, value)
     assert Settings() == settings

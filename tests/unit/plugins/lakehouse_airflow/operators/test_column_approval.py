@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from include.control.new_columns import ColumnState, NewColumns
+from include.errors import BadInputError
 from include.paths import LakehousePaths
 from lakehouse_airflow.operators.column_approval import ColumnApprovalOperator, OpenQuestionsOperator
 from tests.support.specs import bronze_document, write_specs
@@ -71,3 +72,10 @@ def test_the_question_names_table_and_column() -> None:
     task = ColumnApprovalOperator(task_id="approve", table=ORDERS, column="colour")
     assert task.subject == "Make colour a column of bronze.orders?"
     assert "Reject" in task.body
+
+
+def test_an_answer_about_what_is_no_name_of_a_column_is_not_kept(columns: NewColumns, run_of: MakeRun) -> None:
+    task = ColumnApprovalOperator(task_id="approve", table=ORDERS, column="a` string) --")
+    with pytest.raises(BadInputError, match=r"is no name of a column of bronze\.orders"):
+        task.execute_complete({**run_of(ASKED_RUN), "task": task}, response("Approve"))
+    assert "a` string) --" not in {column.name for column in columns.of(ORDERS)}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.contracts.column_fix import SetValue
 from include.contracts.job_args import Job, JobArgs
 from include.contracts.quarantine_request import QuarantineRequest
 from include.paths import LakehousePaths
@@ -20,8 +21,8 @@ from tests.unit.plugins.lakehouse_airflow.operators.conftest import House
 MakeRun = Callable[..., dict[str, Any]]
 ORDERS = "bronze.orders"
 FORM = {
-    "table": ORDERS, "ids": None, "reason": None, "all_rows": False, "set_column": None, "set_to": None, "why": None,
-    "dry_run": True,
+    "table": ORDERS, "ids": None, "reason": None, "all_rows": False, "set_column": None, "set_how": None,
+    "set_value": None, "set_by": None, "set_values": None, "why": None, "dry_run": True,
 }  # fmt: skip
 DONE = """
 report(Outcome.COMMITTED, "replayed", version=4, certified_version=4, certified_moved=True, table_rows=9,
@@ -61,13 +62,14 @@ def request_of(task: QuarantineReplayOperator) -> tuple[JobArgs, QuarantineReque
 def test_the_job_is_asked_for_what_the_form_says(house: House, asked: Callable[..., dict[str, Any]]) -> None:
     house.job(DONE, Job.QUARANTINE_REPLAY)
     task = replay()
-    form = {"ids": "r1, r2", "set_column": " amount ", "set_to": "abs(amount)", "why": "so", "dry_run": False}
+    mend = {"set_column": " amount ", "set_how": "set", "set_value": "reflect('java.lang.System', 'getenv', 'KEY')"}
+    form = {"ids": "r1, r2", **mend, "why": "so", "dry_run": False}
     context = asked(**form)
     assert task.execute(context)["rows"] == {"read": 1, "applied": 1, "inserted": 1}
     args, request = request_of(task)
-    assert (request.rows.ids, request.assign, request.why, request.said_by) == (
-        ("r1", "r2"), {"amount": "abs(amount)"}, "so", "ann"
-    )  # fmt: skip
+    assert (request.rows.ids, request.why, request.said_by) == (("r1", "r2"), "so", "ann")
+    assert request.fixes == {"amount": SetValue(value=mend["set_value"])}, "a literal, whatever it says"
+    assert request.assign == {}, "a form has no expressions"
     assert (args.dry_run, args.table, args.interval.start) == (False, ORDERS, refused(1, of_day=2)["_interval_start"])
     ((asset, extra),) = context["told"]
     assert (asset, extra["version"]) == (table_asset(ORDERS), 4)
@@ -95,6 +97,21 @@ def test_a_version_that_the_gate_refuses_fails_the_task(house: House, asked: Cal
         replay().execute(asked(all_rows=True, dry_run=False))
 
 
+@pytest.mark.usefixtures("warm_server")
+def test_a_dry_run_tells_the_fate_of_each_row_and_none_of_its_values(
+    house: House, asked: Callable[..., dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    house.job(
+        "report(Outcome.NO_OP, 'looked at', details={'rows': [{'id': 'r1', 'fate': 'applied', 'reasons': [],"
+        " 'received': '{\\\"card\\\": \\\"4111\\\"}'}]})",
+        Job.QUARANTINE_REPLAY,
+    )
+    replay().execute(asked(all_rows=True))
+    said = capsys.readouterr().out
+    assert "r1 would be applied: it passes" in said
+    assert "4111" not in said
+
+
 def test_where_no_row_is_meant_no_spark_is_started(asked: Callable[..., dict[str, Any]]) -> None:
     result = replay().execute(asked(reason="no such reason"))
     assert result["message"] == "bronze.orders: no row that waits in quarantine is meant"
@@ -106,6 +123,12 @@ def test_where_no_row_is_meant_no_spark_is_started(asked: Callable[..., dict[str
         ({}, "Which rows"),
         ({"ids": "r1 r9"}, "has no row r9"),
         ({"all_rows": True, "set_column": "amount"}, "fill in both fields"),
+        ({"all_rows": True, "set_how": "trim"}, "fill in both fields"),
+        ({"all_rows": True, "set_value": "5"}, "fill in both fields"),
+        ({"all_rows": True, "set_column": "amount", "set_how": "set"}, "set needs the field Value"),
+        ({"all_rows": True, "set_column": "amount", "set_how": "map"}, "map needs the field Map of values"),
+        ({"all_rows": True, "set_column": "amount", "set_how": "trim", "set_value": "5"}, "trim does not go with"),
+        ({"all_rows": True, "set_column": "amount", "set_how": "sql", "set_value": "5"}, "sql does not go with"),
     ],
 )
 def test_a_form_that_says_too_little_fails_with_what_to_fill_in(

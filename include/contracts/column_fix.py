@@ -1,0 +1,110 @@
+"""What a form may do to a column of quarantined rows: a closed list of operations, none of which is text for Spark."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Fix(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SetValue(_Fix):
+    """Set the column to a value of its type.
+
+    Attributes:
+        value: the value as text, which is cast to the column's type.
+    """
+
+    how: Literal["set"] = "set"
+    value: str
+
+    def __str__(self) -> str:
+        return f"set to {self.value!r}"
+
+
+class SetNull(_Fix):
+    """Set the column to null."""
+
+    how: Literal["set to null"] = "set to null"
+
+    def __str__(self) -> str:
+        return self.how
+
+
+class Copy(_Fix):
+    """Copy the value of another column of the row.
+
+    Attributes:
+        value: the other column.
+    """
+
+    how: Literal["copy"] = "copy"
+    value: str = Field(min_length=1)
+
+    def __str__(self) -> str:
+        return f"copied from {self.value}"
+
+
+class ChangeText(_Fix):
+    """Trim the value, or write it in capital or small letters."""
+
+    how: Literal["trim", "upper", "lower"]
+
+    def __str__(self) -> str:
+        return self.how
+
+
+class Replace(_Fix):
+    """Replace a text within the value.
+
+    Attributes:
+        value: the text to look for; it is no pattern.
+        by: what takes its place.
+    """
+
+    how: Literal["replace"] = "replace"
+    value: str = Field(min_length=1)
+    by: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.value!r} replaced by {self.by!r}"
+
+
+class ParseDate(_Fix):
+    """Read the value as a date or an instant.
+
+    Attributes:
+        value: the pattern in which it is written, in Spark's letters: `dd.MM.yyyy`.
+    """
+
+    how: Literal["parse date"] = "parse date"
+    value: str = Field(min_length=1)
+
+    def __str__(self) -> str:
+        return f"parsed as {self.value!r}"
+
+
+class MapValues(_Fix):
+    """Replace whole values by others; a value that the map does not name stays as it is.
+
+    Attributes:
+        values: value as text -> its new value as text, or null.
+    """
+
+    how: Literal["map"] = "map"
+    values: dict[str, str | None] = Field(min_length=1)
+
+    def __str__(self) -> str:
+        return "mapped: " + ", ".join(f"{old!r} to {new!r}" for old, new in self.values.items())
+
+
+ColumnFix = Annotated[
+    SetValue | SetNull | Copy | ChangeText | Replace | ParseDate | MapValues, Field(discriminator="how")
+]
+"""One operation on one column."""
+
+WAYS = ("set", "set to null", "copy", "trim", "upper", "lower", "replace", "parse date", "map")
+"""Every `how`, in the order of the form."""

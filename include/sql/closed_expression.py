@@ -1,0 +1,117 @@
+"""Which Spark SQL a person may have worked out over single rows: a closed list of words, functions and characters.
+
+An expression that no reviewer has read runs with the driver's own rights: `reflect` calls any Java method, a subquery
+reads any file. And Spark and sqlglot do not read every text alike, so whatever they may read differently (comments,
+backslashes, parameters) is refused first; of the rest only what is listed here goes through (ADR 0023).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from include.errors import BadInputError
+from include.specs.problem import brief, did_you_mean
+
+_TEXT = r"'[^'\\]*'"
+_QUOTED_NAME = r"`[^`\\]*`"
+_CHARACTERS = re.compile(r"[\w \n\t+\-*/%<>=!~^&|(),.\[\]]*", re.ASCII)
+_PAIRS = re.compile(r"--|/\*|\*/|->|(?<!<)=>|\|>")
+_CALL = re.compile(r"(\.\s*)?([A-Za-z_]\w*|``)\s*\(", re.ASCII)
+_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+_ROW_FUNCTIONS = """
+    abs acos add_months ascii asin atan atan2 bin bit_count bit_get bit_length bround btrim cast cbrt ceil ceiling
+    char char_length character_length chr coalesce concat concat_ws contains conv cos cosh cot crc32 current_date
+    current_timestamp date date_add date_diff date_format date_from_unix_date date_part date_sub date_trunc datediff
+    day dayname dayofmonth dayofweek dayofyear decode degrees double endswith equal_null exp find_in_set float floor
+    from_unixtime from_utc_timestamp get_json_object greatest hex hour if ifnull initcap instr int isnan isnotnull
+    isnull last_day lcase least left length levenshtein like ln locate log log10 log2 lower lpad ltrim make_date
+    make_timestamp md5 minute mod month monthname months_between nanvl negative next_day now nullif nullifzero nvl nvl2
+    octet_length overlay parse_url pmod position positive pow power quarter radians regexp_count regexp_extract
+    regexp_instr regexp_like regexp_replace regexp_substr replace reverse right rint rlike round rpad rtrim second sha1
+    sha2 sign signum sin smallint soundex split_part sqrt startswith string substr substring substring_index tan
+    timestamp timestamp_micros timestamp_millis timestamp_seconds tinyint to_char to_date to_number to_timestamp
+    to_unix_timestamp to_utc_timestamp translate trim trunc try_add try_cast try_divide try_mod try_multiply
+    try_subtract try_to_number try_to_timestamp typeof ucase unbase64 base64 unhex unix_date unix_timestamp upper
+    url_decode url_encode weekday weekofyear width_bucket year zeroifnull bigint boolean decimal
+"""
+FUNCTIONS = frozenset(_ROW_FUNCTIONS.split())
+"""The functions that work on values of one row alone, always end, and know nothing of the driver."""
+
+_BEFORE_A_PARENTHESIS = frozenset(
+    ("and", "between", "case", "div", "else", "ilike", "in", "is", "like", "not", "or", "rlike", "then", "when")
+)
+"""Words that are no function though a parenthesis may follow them."""
+
+_QUERY_WORDS = """
+    any current_catalog current_database current_schema current_user exists except explain filter from identifier
+    intersect lateral limit map minus order over partition pivot reduce select session_user some table tablesample
+    transform union unpivot user using values where window with within
+"""
+_OF_QUERIES = frozenset(_QUERY_WORDS.split())
+"""Words of queries, and of what the driver knows; a column of such a name is written in backquotes."""
+
+_NODES = (
+    exp.Query, exp.Table, exp.Star, exp.Lambda, exp.Kwarg, exp.Parameter, exp.Placeholder, exp.Window, exp.AggFunc,
+    exp.Alias, exp.Aliases, exp.Command, exp.Block, exp.DDL, exp.DML, exp.Dot, exp.UDTF,
+)  # fmt: skip
+
+
+def require_closed(column: str, sql: str) -> None:
+    """Refuse an expression that could do more than work out a value from one row's columns.
+
+    Args:
+        column: the column that is set, for the message.
+        sql: the expression.
+
+    Raises:
+        BadInputError: it is none of the closed list; the message says what is refused, and what to write instead.
+    """
+    reason = next(_reasons(sql), "")
+    if reason:
+        ways = "Write an expression over the columns of one row (docs/guides/work-the-quarantine.md), or edit the rows."
+        raise BadInputError(f"{column} cannot be set to {brief(sql)}: {reason}\n{ways}")
+
+
+def _reasons(sql: str) -> Iterator[str]:
+    """Why an expression is refused; nothing for one that may be worked out."""
+    bare = re.sub(_QUOTED_NAME, "``", re.sub(_TEXT, "''", sql))
+    rest = bare.replace("''", " ").replace("``", " ")
+    if "\\" in sql:
+        yield "a backslash means one thing to a reader and another to Spark; write [0-9] for \\d"
+    if not _CHARACTERS.fullmatch(rest):
+        wrong = next(one for one in rest if not _CHARACTERS.fullmatch(one))
+        yield f"the character {wrong!r} has no place in it (text stands in single quotes)"
+    if pair := _PAIRS.search(rest):
+        yield f"{pair[0]!r} has no place in it: no comments, no functions within functions"
+    for dot, name in _CALL.findall(bare):
+        word = name.lower()
+        if dot or name == "``":
+            yield "a function is called by its bare name"
+        if word not in FUNCTIONS | _BEFORE_A_PARENTHESIS:
+            yield f"the function {word} is not for single rows{_nearest(word)}"
+    if word := next((one for one in map(str.lower, _WORD.findall(rest)) if one in _OF_QUERIES), ""):
+        yield f"{word.upper()} is a word of queries (a column of this name is written `{word}`)"
+    yield from _misread(sql)
+
+
+def _misread(sql: str) -> Iterator[str]:
+    """What of it is no expression over one row, once it is parsed."""
+    try:
+        tree = sqlglot.parse_one(sql, dialect="spark")
+    except SqlglotError as error:
+        yield f"it cannot be read: {str(error).splitlines()[0]}"
+        return
+    for node in tree.walk():
+        if isinstance(node, _NODES):
+            yield f"{type(node).__name__.lower()} is no part of an expression over one row"
+
+
+def _nearest(word: str) -> str:
+    near = did_you_mean(word, sorted(FUNCTIONS))
+    return f", {near}" if near.startswith("did you mean") else ""

@@ -1,0 +1,54 @@
+"""An approval that somebody else gives than the person who asked for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from lakehouse_airflow.hooks.store_access import task_settings
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class SecondPersonApprovalOperator(ApprovalOperator):
+    """Ask for an approval that who triggered the run may not give, unless nobody else may.
+
+    Airflow itself refuses their answer where `assigned_users` names who may give one; where everybody may, their
+    approval fails the task. They may always reject. `LAKEHOUSE_SECOND_PERSON=false` lets people approve what they asked
+    for, as where one person looks after everything.
+    """
+
+    def execute(self, context: Context) -> Any:
+        """Ask those who may answer."""
+        if task_settings().second_person and (others := self._others(_asked_by(context))):
+            self.assigned_users = others
+        return super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        """Take the answer.
+
+        Raises:
+            AirflowFailException: it is the approval of who asked.
+            HITLTriggerEventError, HITLTimeoutError: as `ApprovalOperator`.
+        """
+        answer = super().execute_complete(context, event)
+        asked_by, who = _asked_by(context), (answer["responded_by_user"] or {}).get("name")
+        is_own = bool(who) and who == asked_by and answer["chosen_options"] == [self.APPROVE]
+        if is_own and task_settings().second_person and (self._others(asked_by) or not self.assigned_users):
+            raise AirflowFailException(
+                f"{who} asked for this, and may not approve it.\n"
+                "Clear this task, and have somebody else answer; or let people approve what they asked for "
+                "(LAKEHOUSE_SECOND_PERSON=false)."
+            )
+        return answer
+
+    def _others(self, asked_by: str | None) -> list[Any]:
+        """Those who may answer but for who asked; empty where the task does not say who may, or nobody else may."""
+        return [user for user in self.assigned_users or () if asked_by not in (user["id"], user["name"])]
+
+
+def _asked_by(context: Context) -> str | None:
+    return getattr(context["dag_run"], "triggering_user_name", None)
