@@ -21,6 +21,7 @@ from include.specs.maintenance import check_tombstones
 from include.specs.other_tables import check_compared
 from include.specs.problem import Finding, SpecProblem, SpecsRefusedError, did_you_mean
 from include.specs.properties import check_properties
+from include.specs.refused import RefusedSpec, StatedSpec, placed_table, refused_specs
 from include.specs.shape import shape
 
 _CHECKS = (
@@ -45,60 +46,132 @@ class Catalog:
     """The specs of all tables.
 
     Attributes:
-        specs: table -> spec, in build order: bronze, silver, gold; within a layer by domain and name.
+        specs: table -> spec, those that are sound, in build order: bronze, silver, gold; within a layer by domain and
+            name.
         files: table -> the YAML file that states it.
+        refused: table -> what is known of its spec, which is wrong. The table stands still, with all that reads it,
+            until the spec is fixed; every other table goes on.
     """
 
     specs: dict[str, AnySpec]
     files: dict[str, Path] = field(default_factory=dict)
+    refused: dict[str, RefusedSpec] = field(default_factory=dict)
+
+    @property
+    def problems(self) -> tuple[SpecProblem, ...]:
+        """Everything that is wrong with any spec."""
+        of_file = {problem.file: spec.problems for spec in self.refused.values() for problem in spec.problems}
+        return tuple(problem for file in sorted(of_file) for problem in of_file[file] if problem.file == file)
+
+    def require_sound(self) -> None:
+        """Accept no wrong spec.
+
+        Raises:
+            SpecsRefusedError: with every problem of every file.
+        """
+        if self.refused:
+            raise SpecsRefusedError(self.problems)
 
     def spec(self, table: str) -> AnySpec:
         """The spec of `table`.
 
         Raises:
+            SpecsRefusedError: its spec is wrong.
             SpecError: no spec creates it; the message says which name is closest.
         """
+        if table in self.refused:
+            raise SpecsRefusedError(self.refused[table].problems)
         if table not in self.specs:
-            msg = f"no spec creates the table {table!r}: {did_you_mean(table, self.specs)}"
+            msg = f"no spec creates the table {table!r}: {did_you_mean(table, self.tables)}"
             raise SpecError(msg)
         return self.specs[table]
 
+    def require_known(self, table: str) -> None:
+        """Accept a table that a spec creates, sound or not: what it holds can be looked at either way.
+
+        Raises:
+            SpecError: no spec creates it.
+        """
+        if table not in self.refused:
+            self.spec(table)
+
+    def require_sound_sources(self, spec: AnySpec) -> None:
+        """Accept a table only if nothing that it reads, directly or through other tables, has a wrong spec.
+
+        Raises:
+            SpecError: it reads such a table; the message names its file.
+        """
+        wrong = [self.refused[table] for table in self._upstream(spec) if table in self.refused]
+        if wrong:
+            tables = " and ".join(one.table for one in wrong)
+            places = ", ".join(f"{one.problems[0].file}:{one.problems[0].line}" for one in wrong)
+            msg = f"{spec.table}: it reads {tables}, whose spec is wrong\nFix {places}, then `lakehouse check`."
+            raise SpecError(msg)
+
     def of_domain(self, domain: str) -> tuple[AnySpec, ...]:
-        """The specs of one domain, in build order.
+        """The sound specs of one domain, in build order.
 
         Raises:
             SpecError: no spec lies in a folder of that name; the message says which name is closest.
         """
-        found = tuple(spec for spec in self.specs.values() if spec.domain == domain)
+        return tuple(spec for spec in self.stated_in(domain) if not isinstance(spec, RefusedSpec))
+
+    def stated_in(self, domain: str) -> tuple[StatedSpec, ...]:
+        """The specs of one domain, sound or not, in build order.
+
+        Raises:
+            SpecError: no spec lies in a folder of that name; the message says which name is closest.
+        """
+        stated: list[StatedSpec] = [*self.specs.values(), *self.refused.values()]
+        found = [spec for spec in stated if spec.domain == domain]
         if not found:
             msg = f"no table has the domain {domain!r}: {did_you_mean(domain, self.domains)}"
             raise SpecError(msg)
-        return found
+        return tuple(sorted(found, key=_place_in_build) if self.refused else found)
 
     @property
     def domains(self) -> tuple[str, ...]:
         """The domains that have tables, by name."""
-        return tuple(sorted({spec.domain for spec in self.specs.values()}))
+        return tuple(sorted({spec.domain for spec in (*self.specs.values(), *self.refused.values()) if spec.domain}))
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Every table that a spec creates, sound or not, in build order."""
+        named = [spec for spec in self.refused.values() if spec.layer in LAYERS]
+        return tuple(spec.table for spec in sorted((*self.specs.values(), *named), key=_place_in_build))
+
+    def _upstream(self, spec: AnySpec) -> Iterator[str]:
+        """Every table that `spec` reads, directly or through others, each once."""
+        seen, ahead = set[str](), list(spec.source_tables) if self.refused else []
+        while ahead:
+            table = ahead.pop(0)
+            if table not in seen:
+                seen.add(table)
+                yield table
+                ahead += self.specs[table].source_tables if table in self.specs else ()
 
 
 def load_catalog(folder: Path) -> Catalog:
     """Read and check every spec under `folder`, laid out as `<layer>/<domain>/<table>.yaml`.
 
+    A wrong spec is no error here: it is kept as refused, with all its problems.
+
     Raises:
-        SpecsRefusedError: with every problem of every file.
         SpecError: there is no such folder.
     """
     if not folder.is_dir():
         msg = f"no folder of table specs at {folder}: set LAKEHOUSE_TABLES to the folder that has them"
         raise SpecError(msg)
     files = [read_spec_file(path) for path in _spec_paths(folder)]
-    problems = [*_misnamed(folder), *(problem for file in files for problem in file.problems)]
     read = [(file, *_read(file, folder)) for file in files if file.document]
+    creating = _creating(files, folder)
+    problems = [*_misnamed(folder), *(problem for file in files for problem in file.problems)]
     problems += [problem for _, _, found in read for problem in found]
-    problems += _check_together([file for file, _, _ in read])
-    if problems:
-        raise SpecsRefusedError(problems)
-    return _catalog({file.path: spec for file, spec, _ in read if spec})
+    problems += _check_together(files, creating)
+    refused = refused_specs(problems, creating, folder) if problems else {}
+    wrong = {problem.file for problem in problems}
+    sound = {file.path: spec for file, spec, _ in read if spec and file.path not in wrong}
+    return _catalog({path: spec for path, spec in sound.items() if spec.table not in refused}, refused)
 
 
 def _spec_paths(folder: Path) -> list[Path]:
@@ -131,27 +204,41 @@ def _located(file: SpecFile, findings: Iterable[Finding]) -> list[SpecProblem]:
     return [file.problem(found.path, found.message, found.value, found.fix) for found in findings]
 
 
-def _check_together(files: list[SpecFile]) -> Iterator[SpecProblem]:
-    """What is wrong between files: tables created twice, missing sources, cycles."""
+def _creating(files: list[SpecFile], folder: Path) -> dict[str, SpecFile]:
+    """table -> the file that creates it; of two, the one that lies where it belongs."""
     first: dict[str, SpecFile] = {}
-    for file in sorted(files, key=_is_misplaced):
-        table = str(file.document.get("table"))
-        if first.setdefault(table, file) is not file:
-            message = f"{first[table].path} creates this table already"
-            yield file.problem(("table",), message, table, "give it another name, or remove one of the files")
-    documents = {table: file.document for table, file in first.items()}
+    for file in sorted(files, key=lambda file: _stated_table(file, folder) != _placed_table(file, folder)):
+        first.setdefault(_stated_table(file, folder), file)
+    return first
+
+
+def _stated_table(file: SpecFile, folder: Path) -> str:
+    return str(file.document.get("table") or _placed_table(file, folder))
+
+
+def _placed_table(file: SpecFile, folder: Path) -> str:
+    return placed_table(PurePosixPath(file.path.relative_to(folder).as_posix()))
+
+
+def _check_together(files: list[SpecFile], creating: Mapping[str, SpecFile]) -> Iterator[SpecProblem]:
+    """What is wrong between files: tables created twice, missing sources, cycles."""
+    documents = {table: file.document for table, file in creating.items()}
     for file in files:
+        table = str(file.document.get("table"))
+        if creating.get(table, file) is not file:
+            message = f"{creating[table].path} creates this table already"
+            yield file.problem(("table",), message, table, "give it another name, or remove one of the files")
         yield from _located(file, check_links(file.document, documents))
-    if tables := cycle(
-        {table: [name for _, name in stated_sources(document)] for table, document in documents.items()}
-    ):
-        yield first[tables[0]].problem(("table",), f"the tables read one another: {' -> '.join(tables)}", tables[0])
+    graph = {table: [name for _, name in stated_sources(document)] for table, document in documents.items()}
+    while tables := cycle(graph):
+        yield creating[tables[0]].problem(("table",), f"the tables read one another: {' -> '.join(tables)}", tables[0])
+        del graph[tables[0]]
 
 
-def _is_misplaced(file: SpecFile) -> bool:
-    return str(file.document.get("table")).rpartition(".")[2] != file.path.stem
+def _catalog(specs: Mapping[Path, AnySpec], refused: dict[str, RefusedSpec]) -> Catalog:
+    ordered = sorted(specs.items(), key=lambda one: _place_in_build(one[1]))
+    return Catalog({spec.table: spec for _, spec in ordered}, {spec.table: path for path, spec in ordered}, refused)
 
 
-def _catalog(specs: dict[Path, AnySpec]) -> Catalog:
-    ordered = sorted(specs.items(), key=lambda one: (LAYERS.index(one[1].layer), one[1].domain, one[1].name))
-    return Catalog({spec.table: spec for _, spec in ordered}, {spec.table: path for path, spec in ordered})
+def _place_in_build(spec: StatedSpec) -> tuple[int, str, str]:
+    return LAYERS.index(spec.layer), spec.domain, spec.name

@@ -55,6 +55,7 @@ def check(
 
     folder = tables or Settings().tables
     catalog = load_catalog(folder)
+    catalog.require_sound()
     if not catalog.specs:
         msg = f"no table specs in {folder}: a spec lies at <layer>/<domain>/<table>.yaml below it"
         raise SpecError(msg)
@@ -110,14 +111,15 @@ def run(
 @app.command()
 def tables() -> None:
     """List the tables with their rows, size, newest and certified version."""
-    from include.catalog import load_catalog
+    from include.cli_catalog import command_catalog
     from include.cli_facts import table_facts
     from include.cli_output import show
     from include.cli_views import facts_table
     from include.settings import Settings
 
     settings = Settings()
-    show(facts_table([table_facts(spec.table, settings.root) for spec in load_catalog(settings.tables).specs.values()]))
+    catalog = command_catalog(settings.tables)
+    show(facts_table([table_facts(table, settings.root) for table in catalog.tables], catalog.refused))
 
 
 @app.command()

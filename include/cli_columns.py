@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from include.catalog import load_catalog
+from include.cli_catalog import command_catalog
 from include.cli_views import new_table
 from include.contracts.table_spec import BronzeSpec
 from include.control.new_columns import ColumnState, NewColumn, NewColumns
@@ -66,7 +66,7 @@ def _require_undecided(
 
 
 def _require_evolving(table: str, settings: Settings) -> None:
-    spec = load_catalog(settings.tables).spec(table)
+    spec = command_catalog(settings.tables).spec(table)
     if not isinstance(spec, BronzeSpec) or spec.on_drift != "evolve":
         msg = f"{table} takes on no new columns: that is for bronze tables with on_drift: evolve in their spec"
         raise SpecError(msg)

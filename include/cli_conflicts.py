@@ -9,7 +9,7 @@ from datetime import datetime
 
 from rich.table import Table
 
-from include.catalog import load_catalog
+from include.cli_catalog import command_catalog
 from include.cli_views import new_table
 from include.contracts.contention import LostRace
 from include.control.commit_history import BATCH, CommitHistory, Written, contended
@@ -51,8 +51,10 @@ def contentions(tables: Sequence[str], settings: Settings) -> list[Contention]:
     Raises:
         SpecError: a spec is wrong, or there is no such table.
     """
-    catalog, history = load_catalog(settings.tables), CommitHistory(LakehousePaths(settings.root))
-    wanted = [catalog.spec(table).table for table in tables] or list(catalog.specs)
+    catalog, history = command_catalog(settings.tables), CommitHistory(LakehousePaths(settings.root))
+    for table in tables:
+        catalog.require_known(table)
+    wanted = tables or catalog.tables
     met = [found for table in wanted for found in counted(contended(history.of(table)))]
     return sorted(met, key=lambda one: (one.waited_s, sum(one.lost.values())), reverse=True)
 

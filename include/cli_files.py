@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from include.catalog import load_catalog
+from include.cli_catalog import command_catalog
 from include.cli_views import MISSING, count, new_table, size
 from include.contracts.file_status import FileStatus
 from include.contracts.interval import Interval
@@ -75,7 +75,7 @@ def _rows(file: FileState) -> tuple[str, ...]:
 
 
 def _require_bronze(table: str, folder: Path) -> None:
-    spec = load_catalog(folder).spec(table)
+    spec = command_catalog(folder).spec(table)
     if not isinstance(spec, BronzeSpec):
         msg = f"{table} loads no files, it reads {', '.join(spec.source_tables)}: ask for a bronze table"
         raise SpecError(msg)

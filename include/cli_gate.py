@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from rich.table import Table
 from rich.text import Text
 
-from include.catalog import load_catalog
+from include.cli_catalog import command_catalog
 from include.cli_run_id import new_run_id
 from include.cli_views import MISSING, new_table
 from include.control.gates import GateResult, Gates, Override, RecordedResult
@@ -24,7 +24,7 @@ def verdicts(table: str, settings: Settings) -> list[RecordedResult]:
     Raises:
         SpecError: a spec is wrong, or there is no such table.
     """
-    load_catalog(settings.tables).spec(table)
+    command_catalog(settings.tables).require_known(table)
     return Gates(LakehousePaths(settings.root)).results(table)
 
 
@@ -61,7 +61,7 @@ def let_pass(table: str, version: int, reason: str, settings: Settings) -> list[
         SpecError: a spec is wrong, or there is no such table.
         OverrideError: there is no such refusal.
     """
-    spec, now = load_catalog(settings.tables).spec(table), datetime.now(UTC)
+    spec, now = command_catalog(settings.tables).spec(table), datetime.now(UTC)
     said = Override(by=getpass.getuser(), reason=reason, run_id=new_run_id(now), at=now)
     result = override(spec, version, said, LakehousePaths(settings.root))
     failed = [check.rule for check in result.checks if check.overridden]

@@ -9,8 +9,9 @@ from include.contracts.interval_args import IntervalArgs
 from include.contracts.job_args import WRITER_OF_LAYER
 from include.contracts.job_report import JobReport
 from include.control.planner import Advice, Planner
-from include.errors import MillraceError, Outcome
+from include.errors import MillraceError, Outcome, SpecError
 from include.settings import Settings
+from include.specs.refused import StatedSpec
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Outlook:
     """What is ahead of one interval.
 
     Attributes:
-        idle: a report of each table, where none has anything to do; else empty.
+        idle: a report of each table, where none has anything to do, or could do it; else empty.
         text_bytes: about how many bytes the tables will read, of text in bronze.
     """
 
@@ -28,14 +29,31 @@ class Outlook:
 
 def outlook(selection: Selection, arguments: IntervalArgs, settings: Settings) -> Outlook:
     """Plan every table as a run would find it now; what cannot be planned is for the driver, which says why."""
-    planner = Planner(selection.catalog, settings)
-    try:
-        advices = [planner.advise(spec, arguments.interval, reprocess=arguments.reprocess) for spec in selection.specs]
-    except MillraceError:
-        return Outlook()
-    idle = all(advice.nothing_new and _is_certified(advice) for advice in advices)
-    reports = tuple(_report(advice, arguments) for advice in advices) if idle else ()
-    return Outlook(reports, sum(advice.text_bytes for advice in advices))
+    planner, idle, reports, text_bytes = Planner(selection.catalog, settings), True, list[JobReport](), 0
+    for spec in selection.specs:
+        try:
+            advice = planner.advise(spec, arguments.interval, reprocess=arguments.reprocess)
+        except SpecError as error:
+            reports.append(_refusal(spec, error, arguments))
+        except MillraceError:
+            idle = False
+        else:
+            idle = idle and advice.nothing_new and _is_certified(advice)
+            reports.append(_report(advice, arguments))
+            text_bytes += advice.text_bytes
+    return Outlook(tuple(reports) if idle else (), text_bytes)
+
+
+def _refusal(spec: StatedSpec, error: SpecError, arguments: IntervalArgs) -> JobReport:
+    return JobReport(
+        job=WRITER_OF_LAYER[spec.layer].value,
+        table=spec.table,
+        outcome=error.outcome,
+        message=str(error),
+        error_class=type(error).__name__,
+        interval=arguments.interval,
+        run_id=arguments.run_id,
+    )
 
 
 def _report(advice: Advice, arguments: IntervalArgs) -> JobReport:

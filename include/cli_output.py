@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperGroup
 
+from include.cli_catalog import leave_out_of_warning, warnings_of_specs
 from include.disk_space import disk_full_error
 from include.errors import MillraceError
 
@@ -25,6 +26,10 @@ class ErrorsToExitCodes(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; a typed error, and a full disk, are shown on stderr without a traceback."""
+        with warnings_of_specs(console(stderr=True)):
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except MillraceError as error:
@@ -72,6 +77,8 @@ def show_error(error: MillraceError) -> None:
     from include.specs.problem import SpecsRefusedError
 
     out = console(stderr=True)
+    if isinstance(error, SpecsRefusedError):
+        leave_out_of_warning(error.problems)
     if isinstance(error, SpecsRefusedError) and out.is_terminal:
         head, *_ = str(error).split("\n")
         out.print(problem_table(error.problems))

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from include.cli_selection import Selection
 from include.contracts.interval import Interval
-from include.contracts.table_spec import AnySpec
 from include.control.planner import Advice, Planner
 from include.errors import ExitCode, MillraceError, NotReadyError
 from include.settings import Settings
+from include.specs.refused import StatedSpec
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,9 @@ def answers_for(selection: Selection, settings: Settings, *, reprocess: bool) ->
     return answers
 
 
-def _answer(planner: Planner, spec: AnySpec, interval: Interval, after: tuple[str, ...], *, reprocess: bool) -> Answer:
+def _answer(
+    planner: Planner, spec: StatedSpec, interval: Interval, after: tuple[str, ...], *, reprocess: bool
+) -> Answer:
     try:
         advice = planner.advise(spec, interval, reprocess=reprocess)
     except NotReadyError as error:

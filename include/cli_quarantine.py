@@ -15,7 +15,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from include.catalog import Catalog, load_catalog
+from include.catalog import Catalog
+from include.cli_catalog import command_catalog
 from include.cli_selection import parse_intervals
 from include.cli_views import MISSING, count, new_table
 from include.contracts.quarantine_request import RowFilter
@@ -53,14 +54,14 @@ def all_refusals(settings: Settings, domain: str | None, statuses: Iterable[RowS
         SpecError: a spec is wrong, or there is no such domain.
     """
     paths, wanted = LakehousePaths(settings.root), tuple(statuses)
-    specs = _specs(load_catalog(settings.tables), domain)
+    specs = _specs(command_catalog(settings.tables), domain)
     return {spec.table: found for spec in specs if (found := refusals(spec.table, paths, wanted))}
 
 
 def settled_line(settings: Settings, domain: str | None) -> list[str]:
     """How many rows wait for nobody any more, in one line."""
     paths, total = LakehousePaths(settings.root), Counter[RowStatus]()
-    for spec in _specs(load_catalog(settings.tables), domain):
+    for spec in _specs(command_catalog(settings.tables), domain):
         total += count_by_status(spec.table, paths)
     settled = [f"{count(total[status])} {status}" for status in RowStatus if status not in PENDING and total[status]]
     return [f"Beside these, {' and '.join(settled)}: --status shows them."] if settled else []
@@ -69,7 +70,7 @@ def settled_line(settings: Settings, domain: str | None) -> list[str]:
 def ageing_lines(settings: Settings, domain: str | None) -> list[str]:
     """A warning for each table whose rows have waited too long."""
     paths, now = LakehousePaths(settings.root), datetime.now(UTC)
-    specs = _specs(load_catalog(settings.tables), domain)
+    specs = _specs(command_catalog(settings.tables), domain)
     return [f"warning: {note}" for spec in specs for note in ageing_note(spec, paths, now)]
 
 
@@ -82,7 +83,7 @@ def rows_of(
         SpecError: a spec is wrong, or there is no such table.
         typer.BadParameter: the interval is none, or an id does not name one row.
     """
-    load_catalog(settings.tables).spec(table)
+    command_catalog(settings.tables).require_known(table)
     paths = LakehousePaths(settings.root)
     starts = tuple(interval.start for interval in parse_intervals(days[0], days[1])) if days[0] else ()
     whole = whole_ids(table, paths, ids)

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from include.catalog import load_catalog
+from include.cli_catalog import command_catalog
 from include.cli_driver import run_job
 from include.cli_output import console, show
 from include.cli_quarantine import Days, require_selection, require_standing, rows_of, whole_ids
@@ -104,7 +104,7 @@ def ask(table: str, request: QuarantineRequest, settings: Settings, job: Job, *,
     """
     run_id = new_run_id(datetime.now(UTC))
     folder = settings.run_paths.reports / run_id
-    paths, spec = LakehousePaths(settings.root), load_catalog(settings.tables).spec(table)
+    paths, spec = LakehousePaths(settings.root), command_catalog(settings.tables).spec(table)
     interval = replay_interval(spec, quarantined_rows(table, paths, request.rows, SUMMARY), paths)
     if interval is None:
         show(f"No row of {table} that waits in quarantine is meant: no Spark was started.")
@@ -131,7 +131,7 @@ def run_below(table: str, settings: Settings) -> ExitCode:
     Raises:
         SparkUnavailableError: there is no Spark to start.
     """
-    catalog = load_catalog(settings.tables)
+    catalog = command_catalog(settings.tables)
     specs = selection_below(catalog, catalog.spec(table).domain, {table})[1:]
     if not specs:
         return ExitCode.OK
@@ -147,7 +147,7 @@ def require_refusing(table: str, settings: Settings) -> None:
         SpecError: a spec is wrong, or there is no such table.
         BadInputError: it is one of gold.
     """
-    if isinstance(load_catalog(settings.tables).spec(table), GoldSpec):
+    if isinstance(command_catalog(settings.tables).spec(table), GoldSpec):
         raise BadInputError(f"{table} refuses no row: gold is worked out of silver, mend the rows there")
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import typer
 from rich.console import RenderableType
 
-from include.catalog import Catalog, load_catalog
+from include.catalog import Catalog
+from include.cli_catalog import command_catalog
 from include.cli_files import file_table, files_of
 from include.cli_selection import Selection, below_landing, selection_below
 from include.contracts.file_status import FileStatus
@@ -49,7 +50,7 @@ def replays(names: Sequence[str], settings: Settings) -> Replays:
         SpecError: a spec is wrong.
         typer.BadParameter: the ledger has no such file.
     """
-    catalog = load_catalog(settings.tables)
+    catalog = command_catalog(settings.tables)
     known = _known_files(catalog, LakehousePaths(settings.root))
     found = [one for name in names for one in _named(below_landing(name, settings.landing), known)]
     failed = [(spec, file) for spec, file in found if file.status is not FileStatus.LOADED]

@@ -15,31 +15,40 @@ from include.contracts.job_report import JobReport
 from include.disk_space import disk_full
 from include.errors import ExitCode
 from include.settings import Settings
+from include.specs.refused import RefusedSpec
 
 
 def run_selection(selection: Selection, settings: Settings, *, reprocess: bool) -> ExitCode:
     """Run every interval in turn, up to the first that fails, and show how each table ended.
 
+    A wrong spec fails its own table in each of them, and does not keep the others from their intervals.
+
     Raises:
         SparkUnavailableError: there is no Spark to start.
     """
-    run_id = new_run_id(datetime.now(UTC))
+    run_id, codes = new_run_id(datetime.now(UTC)), list[ExitCode]()
     for interval in selection.intervals:
         common = _arguments(selection, settings, run_id, f"{interval.start:%Y-%m-%dT%H%M%SZ}")
-        code = _run_interval(selection, common.at(interval, reprocess=reprocess), settings)
-        if code is not ExitCode.OK:
-            return code
-    return ExitCode.OK
+        codes.append(_run_interval(selection, common.at(interval, reprocess=reprocess), settings))
+        if codes[-1] not in (ExitCode.OK, ExitCode.BAD_SPEC):
+            break
+    return worst(codes)
 
 
 def follow_selection(selection: Selection, settings: Settings) -> ExitCode:
     """Run the tables whenever their sources have something new, in one driver, until told to stop; show each run.
 
     Raises:
+        SpecsRefusedError: the specs of all of them are wrong.
         SparkUnavailableError: there is no Spark to start.
     """
+    refused = [spec for spec in selection.specs if isinstance(spec, RefusedSpec)]
+    if len(refused) == len(selection.specs):
+        selection.catalog.spec(refused[0].table)
     driver = Driver(settings, _arguments(selection, settings, new_run_id(datetime.now(UTC)), "follow"))
     out, reports = console(), list[JobReport]()
+    for spec in refused:
+        console(stderr=True).print(spec.warning, markup=False, soft_wrap=True)
     out.print(f"Following {selection.domain}: Ctrl-C or SIGTERM ends it after the current commit.")
     for report in driver.followed():
         reports = [one for one in reports if one.table != report.table] + [report]
@@ -66,7 +75,9 @@ def _run_interval(selection: Selection, arguments: IntervalArgs, settings: Setti
     if ahead.idle:
         show(report_table(ahead.idle, tables), *note_lines(ahead.idle))
         show(f"{arguments.interval}: nothing is new, so no Spark was started.")
-        return ExitCode.OK
+        if failures := list(failure_lines(ahead.idle)):
+            console(stderr=True).print("\n".join(failures), markup=False, soft_wrap=True)
+        return worst(map(ending, ahead.idle))
     driver = Driver(settings, arguments, ahead.text_bytes)
     reports: list[JobReport] = []
     with out.status(f"{arguments.interval}: starting Spark") as status:

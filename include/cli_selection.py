@@ -11,11 +11,12 @@ from pathlib import Path
 import typer
 from pydantic import ValidationError
 
-from include.catalog import Catalog, load_catalog
+from include.catalog import Catalog
+from include.cli_catalog import command_catalog, leave_out_of_warning
 from include.contracts.interval import Interval
-from include.contracts.table_spec import AnySpec
 from include.errors import SpecError
 from include.specs.problem import did_you_mean
+from include.specs.refused import RefusedSpec, StatedSpec
 
 
 @dataclass(frozen=True)
@@ -25,14 +26,14 @@ class Selection:
     Attributes:
         catalog: all specs.
         domain: the business area.
-        specs: the chosen tables of it, in build order.
+        specs: the chosen tables of it, in build order; those whose spec is wrong too.
         intervals: the intervals, in order of time.
         names_tables: whether single tables were asked for, rather than the whole domain.
     """
 
     catalog: Catalog
     domain: str
-    specs: tuple[AnySpec, ...]
+    specs: tuple[StatedSpec, ...]
     intervals: tuple[Interval, ...]
     names_tables: bool
 
@@ -41,29 +42,30 @@ def select(folder: Path, domain: str | None, tables: Sequence[str] | None, inter
     """Read what the options of a command ask for.
 
     Raises:
-        SpecError: a spec is wrong, or there is no such domain or table.
+        SpecError: there is no such domain or table.
         typer.BadParameter: the interval is not one.
     """
     intervals = parse_intervals(interval, to)
-    catalog = load_catalog(folder)
+    catalog = command_catalog(folder)
     name = domain or _only_domain(catalog)
-    specs = catalog.of_domain(name)
+    specs = catalog.stated_in(name)
     known = [spec.table for spec in specs]
     for table in tables or ():
         if table not in known:
             msg = f"the domain {name!r} has no table {table!r}: {did_you_mean(table, known)}"
             raise SpecError(msg)
     chosen = tuple(spec for spec in specs if not tables or spec.table in tables)
+    leave_out_of_warning(problem for spec in chosen if isinstance(spec, RefusedSpec) for problem in spec.problems)
     return Selection(catalog, name, chosen, intervals, bool(tables))
 
 
-def selection_below(catalog: Catalog, domain: str, tables: Set[str]) -> tuple[AnySpec, ...]:
+def selection_below(catalog: Catalog, domain: str, tables: Set[str]) -> tuple[StatedSpec, ...]:
     """The tables, and every table of the domain that what they bring can reach, in build order."""
     reached = set(tables)
-    for spec in catalog.of_domain(domain):
+    for spec in catalog.stated_in(domain):
         if reached & set(spec.source_tables):
             reached.add(spec.table)
-    return tuple(spec for spec in catalog.of_domain(domain) if spec.table in reached)
+    return tuple(spec for spec in catalog.stated_in(domain) if spec.table in reached)
 
 
 def below_landing(path: str, landing: str) -> str:

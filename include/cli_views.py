@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -74,12 +74,14 @@ def plan_notes(answers: Iterable[Answer]) -> list[str]:
     return list(dict.fromkeys(notes))
 
 
-def facts_table(facts: Iterable[TableFacts]) -> Table:
-    """All tables as they lie on disk."""
+def facts_table(facts: Iterable[TableFacts], refused: Container[str] = ()) -> Table:
+    """All tables as they lie on disk; those whose spec is wrong are marked so."""
     numbers = ("rows", "size", "version", "certified", "quarantined")
     table = new_table("table", *numbers, "", numbers=numbers)
     for one in facts:
         remark = "not built yet" if one.version is None else _certification(one)
+        if one.table in refused:
+            remark = "; ".join(part for part in ("its spec is wrong", remark) if part)
         versions = (count(one.version), count(one.certified_version))
         table.add_row(one.table, count(one.rows), size(one.bytes), *versions, count(one.quarantined), remark)
     return table

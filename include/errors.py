@@ -21,6 +21,7 @@ class Outcome(StrEnum):
     CONFLICT = "conflict"
     GATE_FAILED = "gate_failed"
     BAD_INPUT = "bad_input"
+    BAD_SPEC = "bad_spec"
     SPARK_UNAVAILABLE = "spark_unavailable"
     DISK_FULL = "disk_full"
     FAILED = "failed"
@@ -50,7 +51,7 @@ class MillraceError(Exception):
 class SpecError(MillraceError):
     """Raised when a table spec is wrong; the message names file, line, key, value and the likely fix."""
 
-    outcome = Outcome.BAD_INPUT
+    outcome = Outcome.BAD_SPEC
     exit_code = ExitCode.BAD_SPEC
 
 

@@ -218,6 +218,7 @@ _EXIT_CODES = {
     Outcome.CONFLICT: ExitCode.CONFLICT,
     Outcome.GATE_FAILED: ExitCode.GATE_FAILED,
     Outcome.BAD_INPUT: ExitCode.BAD_INPUT,
+    Outcome.BAD_SPEC: ExitCode.BAD_SPEC,
     Outcome.SPARK_UNAVAILABLE: ExitCode.SPARK_UNAVAILABLE,
     Outcome.DISK_FULL: ExitCode.DISK_FULL,
 }

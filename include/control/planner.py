@@ -30,6 +30,8 @@ from include.control.restore import why_not
 from include.control.source_ranges import changed_ranges, pin_sources
 from include.paths import LakehousePaths
 from include.settings import Settings
+from include.specs.problem import SpecsRefusedError
+from include.specs.refused import RefusedSpec, StatedSpec
 
 _BYTES_A_MESSAGE = 100
 
@@ -82,15 +84,19 @@ class Planner:
         self._settings = settings
         self.records = Records(LakehousePaths(settings.root))
 
-    def advise(self, spec: AnySpec, interval: Interval, *, reprocess: bool = False) -> Advice:
+    def advise(self, spec: StatedSpec, interval: Interval, *, reprocess: bool = False) -> Advice:
         """What a run of `spec` for `interval` would do now.
 
         Raises:
+            SpecError: the spec is wrong, or that of a table which it reads, directly or through others.
             NotReadyError: the landing folder is missing, no Kafka broker answers, or a source has no certified version
                 yet.
             BadInputError: Kafka messages are gone that were never read.
             TornLogError: a log does not continue where it was last resolved.
         """
+        if isinstance(spec, RefusedSpec):
+            raise SpecsRefusedError(spec.problems)
+        self._catalog.require_sound_sources(spec)
         records = self.records
         position = stream_position(spec, records.paths, records.ledger)
         base = _base(spec, position.last if position else None, records)
@@ -162,7 +168,7 @@ def _with_messages(base: Advice, spec: BronzeSpec, position: StreamPosition | No
     )
 
 
-def stream_position(spec: AnySpec, paths: LakehousePaths, ledger: Ledger) -> StreamPosition | None:
+def stream_position(spec: StatedSpec, paths: LakehousePaths, ledger: Ledger) -> StreamPosition | None:
     """Where the table's stream stands, read without writing; None when there is no table yet."""
     try:
         position, _ = look(paths.table(spec.table), Stream(spec.table), ledger)

@@ -11,13 +11,15 @@ from datetime import datetime, timedelta
 
 from include.catalog import Catalog
 from include.contracts.spec_values import duration
-from include.contracts.table_spec import GoldSpec, SilverSpec, TableSpec
+from include.contracts.table_spec import TableSpec
 from include.control.delta_log import Commit, commits_after
 from include.control.gates import Gates
 from include.control.ledger import Ledger
 from include.control.planner import stream_position
 from include.control.resolution import table_id
 from include.paths import LakehousePaths
+from include.specs.links import LAYERS
+from include.specs.refused import StatedSpec
 
 
 @dataclass(frozen=True)
@@ -50,14 +52,13 @@ def readers_of(spec: TableSpec, catalog: Catalog, paths: LakehousePaths) -> tupl
     certified = Gates(paths).certified(spec.table)
     positions = {"readers of the certified version": certified} if certified is not None else {}
     ledger = Ledger(paths)
-    for other in catalog.specs.values():
-        if isinstance(other, SilverSpec | GoldSpec) and spec.table in other.source_tables:
-            position = stream_position(other, paths, ledger)
-            consumed = (
-                position.last_sources.consumed(spec.table, table_id(paths.table(spec.table))) if position else None
-            )
-            if consumed is not None:
-                positions[other.table] = consumed
+    reading: list[StatedSpec] = [other for other in catalog.specs.values() if spec.table in other.source_tables]
+    # What a wrong spec reads may not be known from it; what its table has read, its own log says.
+    for other in (*reading, *(refused for refused in catalog.refused.values() if refused.layer in LAYERS)):
+        position = stream_position(other, paths, ledger)
+        consumed = position.last_sources.consumed(spec.table, table_id(paths.table(spec.table))) if position else None
+        if consumed is not None:
+            positions[other.table] = consumed
     return tuple(Reader(name, version, _since(paths, spec.table, version)) for name, version in positions.items())
 
 

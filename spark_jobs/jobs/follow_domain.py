@@ -17,10 +17,10 @@ from include.contracts.interval import Interval
 from include.contracts.interval_args import DomainArgs
 from include.contracts.job_args import WRITER_OF_LAYER, JobArgs
 from include.contracts.job_report import JobReport
-from include.contracts.table_spec import AnySpec
 from include.control.planner import Planner
-from include.errors import ExitCode, MillraceError, NotReadyError
+from include.errors import ExitCode, MillraceError, NotReadyError, SpecError
 from include.settings import Settings
+from include.specs.refused import StatedSpec
 from spark_jobs.jobs.run_interval import RUN
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import run_and_report, start_process
@@ -61,7 +61,7 @@ class DomainFollower:
 
     def _round(self) -> Iterator[JobReport]:
         """Run each table that has something new, in build order, up to the first that does not end well."""
-        for spec in self._catalog.of_domain(self._args.domain):
+        for spec in self._catalog.stated_in(self._args.domain):
             wanted = not self._args.table or spec.table in self._args.table
             if self._is_to_stop():
                 return
@@ -71,12 +71,12 @@ class DomainFollower:
                 if report.exit_code is not ExitCode.OK:
                     return
 
-    def _has_news(self, spec: AnySpec) -> bool:
+    def _has_news(self, spec: StatedSpec) -> bool:
         """Whether the planner finds anything to do; asking it starts no Spark."""
         said = ""
         try:
             return not self._planner.advise(spec, today()).nothing_new
-        except NotReadyError as error:
+        except (NotReadyError, SpecError) as error:
             said = str(error)
             return False
         except MillraceError:
@@ -91,7 +91,7 @@ class DomainFollower:
             log.info("%s", what)
         self._said[table] = what
 
-    def _run(self, spec: AnySpec) -> JobReport:
+    def _run(self, spec: StatedSpec) -> JobReport:
         self._ran += 1
         report = self._args.reports / f"{self._ran:06d}.{spec.table}.json"
         job_args: JobArgs = self._args.at(today()).for_table(spec.table).model_copy(update={"report": report})

@@ -14,8 +14,10 @@ def run(context: JobContext) -> JobReport:
     """Recompute what the sources' certified changes since the last batch touch.
 
     Raises:
+        SpecError: the spec of a table that it reads is wrong.
         NotReadyError: a source has no certified version yet.
     """
+    context.catalog.require_sound_sources(context.spec)
     aggregate = GoldAggregate(context)
     aggregate.create_table()
     return write_batch(context, aggregate)

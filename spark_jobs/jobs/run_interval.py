@@ -8,10 +8,10 @@ from include.catalog import load_catalog
 from include.contracts.interval_args import IntervalArgs
 from include.contracts.job_args import WRITER_OF_LAYER, Job
 from include.contracts.job_report import JobReport
-from include.contracts.table_spec import AnySpec
 from include.control.records import Records
 from include.errors import ExitCode, Outcome
 from include.paths import LakehousePaths
+from include.specs.refused import RefusedSpec, StatedSpec
 from spark_jobs.jobs import bronze_ingest, gold_aggregate, silver_merge
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import RunJob, run_and_report, start_process
@@ -27,15 +27,16 @@ def run_interval(args: IntervalArgs) -> list[JobReport]:
     """Run the tables in build order; a table whose source failed or was refused is not run, and says so."""
     reports: dict[str, JobReport] = {}
     records = Records(LakehousePaths(args.root))
-    for spec in load_catalog(args.tables).of_domain(args.domain):
+    for spec in load_catalog(args.tables).stated_in(args.domain):
         if not args.table or spec.table in args.table:
             reports[spec.table] = _run_table(args, spec, reports, records)
     return list(reports.values())
 
 
-def _run_table(args: IntervalArgs, spec: AnySpec, reports: dict[str, JobReport], records: Records) -> JobReport:
+def _run_table(args: IntervalArgs, spec: StatedSpec, reports: dict[str, JobReport], records: Records) -> JobReport:
     job, job_args = WRITER_OF_LAYER[spec.layer], args.for_table(spec.table)
-    blocked_by = [table for table in spec.source_tables if table in reports and not _may_go_on(reports[table])]
+    awaited = () if isinstance(spec, RefusedSpec) else spec.source_tables
+    blocked_by = [table for table in awaited if table in reports and not _may_go_on(reports[table])]
     context = JobContext(job_args, opened=records)
     return run_and_report(job, _blocked(job, blocked_by) if blocked_by else RUN[job], job_args, context)
 

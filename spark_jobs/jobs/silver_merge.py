@@ -22,8 +22,10 @@ def run(context: JobContext) -> JobReport:
     """Merge the source's certified rows since the last batch, in batches of the spec's size.
 
     Raises:
+        SpecError: the spec of a table that it reads is wrong.
         NotReadyError: the source has no certified version yet.
     """
+    context.catalog.require_sound_sources(context.spec)
     merge = SilverMerge(context)
     certified_sources(merge.spec, context.records.gates)
     ensure_own_table(context, silver_shape(merge.spec))

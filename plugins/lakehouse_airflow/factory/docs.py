@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from include.contracts.expectation import Expectation
-from include.contracts.table_spec import AnySpec, BronzeSpec, SilverSpec
+from include.contracts.table_spec import BronzeSpec, SilverSpec
+from include.specs.refused import RefusedSpec, StatedSpec
 
 
-def domain_doc(domain: str, specs: Iterable[AnySpec]) -> str:
+def domain_doc(domain: str, specs: Iterable[StatedSpec]) -> str:
     """The page of a domain: its tables, what they are and what they read."""
-    rows = [f"| `{spec.table}` | {_cell(spec.description)} | {_cell(_reads(spec))} |" for spec in specs]
+    rows = [f"| `{spec.table}` | {_cell(_what_it_is(spec))} | {_cell(_reads(spec))} |" for spec in specs]
     head = ["| table | what it is | reads |", "|---|---|---|"]
     return "\n".join([f"The tables of **{domain}**, in the order they are built.", "", *head, *rows])
 
 
-def table_doc(spec: AnySpec) -> str:
-    """The page of a table: what it is, what it reads, and what its data must look like."""
+def table_doc(spec: StatedSpec) -> str:
+    """The page of a table: what it is, what it reads, and what its data must look like; or what its spec lacks."""
+    if isinstance(spec, RefusedSpec):
+        return "\n".join(["**Its spec is wrong**, so that it is not run:", "", *(f"- {one}" for one in spec.problems)])
     facts = [spec.description, f"Reads {_reads(spec)}."]
     if isinstance(spec, SilverSpec):
         facts.append(f"One row for each {', '.join(spec.keys)}.")
@@ -24,7 +27,11 @@ def table_doc(spec: AnySpec) -> str:
     return "\n\n".join([fact for fact in facts if fact] + (["Expectations:\n" + "\n".join(rules)] if rules else []))
 
 
-def _reads(spec: AnySpec) -> str:
+def _what_it_is(spec: StatedSpec) -> str:
+    return "**its spec is wrong**" if isinstance(spec, RefusedSpec) else spec.description
+
+
+def _reads(spec: StatedSpec) -> str:
     if isinstance(spec, BronzeSpec):
         return f"{'messages of' if spec.reads_kafka else 'landing files'} `{spec.source.label}`"
     return ", ".join(f"`{table}`" for table in spec.source_tables)

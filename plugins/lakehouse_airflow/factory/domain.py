@@ -39,6 +39,9 @@ def build_domain_dag(
 ) -> DAG:
     """The DAG of `domain`: a group for each layer, two tasks for each table of `include/tables/<layer>/<domain>/`.
 
+    A table whose spec is wrong keeps its tasks, so that its past runs stay in sight: the first fails and says what is
+    wrong, and the tables that read it wait.
+
     Args:
         domain: the folder name of the domain's specs; also the DAG id.
         schedule: a cron expression in UTC; a run covers the time from one tick to the next.
@@ -52,9 +55,9 @@ def build_domain_dag(
         execution_timeout: after this a task is ended, with all that it started.
 
     Raises:
-        SpecError: a spec is wrong, or the domain has none; Airflow shows it as the file's import error.
+        SpecError: the domain has no spec; Airflow shows it as the file's import error.
     """
-    specs = load_catalog(Settings().tables).of_domain(domain)
+    specs = load_catalog(Settings().tables).stated_in(domain)
     with DAG(
         dag_id=domain,
         dag_display_name=title or domain.replace("_", " ").capitalize(),

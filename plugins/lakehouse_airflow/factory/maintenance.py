@@ -44,9 +44,6 @@ def build_maintenance_dag(
         vacuum_dry_run: whether scheduled runs only say what VACUUM would remove; a run by hand may choose otherwise.
         conn_id: the Airflow connection that says where Spark runs.
         execution_timeout: after this a task is ended, with all that it started.
-
-    Raises:
-        SpecError: a spec is wrong; Airflow shows it as the file's import error.
     """
     specs = load_catalog(Settings().tables).specs.values()
     with DAG(

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from include.contracts.job_args import WRITER_OF_LAYER, Job
-from include.contracts.table_spec import AnySpec, BronzeSpec
+from include.contracts.table_spec import BronzeSpec
+from include.specs.refused import StatedSpec
 from lakehouse_airflow.factory.docs import table_doc
 
 
@@ -41,7 +42,7 @@ class LayerNode:
     tables: tuple[TableNode, ...]
 
 
-def layers_of(specs: Iterable[AnySpec]) -> tuple[LayerNode, ...]:
+def layers_of(specs: Iterable[StatedSpec]) -> tuple[LayerNode, ...]:
     """The specs as layers, both in the order of `specs`, which is the order they are built in."""
     ordered = tuple(specs)
     present = frozenset(spec.table for spec in ordered)
@@ -51,7 +52,7 @@ def layers_of(specs: Iterable[AnySpec]) -> tuple[LayerNode, ...]:
     )
 
 
-def _node(spec: AnySpec, present: frozenset[str]) -> TableNode:
+def _node(spec: StatedSpec, present: frozenset[str]) -> TableNode:
     return TableNode(
         table=spec.table,
         name=spec.name,

@@ -29,9 +29,6 @@ def build_gate_override_dag(*, owner: str, approvers: Sequence[str] = ()) -> DAG
     Args:
         owner: who looks after it.
         approvers: the Airflow users who may answer; all who may answer required actions for none.
-
-    Raises:
-        SpecError: a spec is wrong; Airflow shows it as the file's import error.
     """
     tables = list(load_catalog(Settings().tables).specs)
     with DAG(

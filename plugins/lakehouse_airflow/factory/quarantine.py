@@ -37,9 +37,6 @@ def build_quarantine_replay_dag(
         dag_id: the DAG id.
         conn_id: the Airflow connection that says where Spark runs.
         execution_timeout: after this the task is ended, with all that it started.
-
-    Raises:
-        SpecError: a spec is wrong; Airflow shows it as the file's import error.
     """
     specs = load_catalog(Settings().tables).specs.values()
     tables = [spec.table for spec in specs if not isinstance(spec, GoldSpec)]

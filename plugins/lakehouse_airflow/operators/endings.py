@@ -16,7 +16,7 @@ _TRY_AGAIN: dict[Outcome, type[Exception]] = {
     Outcome.SPARK_UNAVAILABLE: SparkUnavailableError,
     Outcome.DISK_FULL: DiskFullError,
 }
-_NEVER_AGAIN = (Outcome.GATE_FAILED, Outcome.BAD_INPUT)
+_NEVER_AGAIN = (Outcome.GATE_FAILED, Outcome.BAD_INPUT, Outcome.BAD_SPEC)
 _WELL = (Outcome.COMMITTED, Outcome.NO_OP)
 
 

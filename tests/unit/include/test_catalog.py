@@ -102,6 +102,71 @@ class TestLookingUp:
             self.catalog.of_domain("flights")
 
 
+class TestWrongSpecs:
+    """One wrong spec stops its table and what reads it, and nothing else."""
+
+    @staticmethod
+    def shop(folder: Path) -> Path:
+        write_specs(folder, *ORDERS, silver_document("silver.other"))
+        return write_specs(folder, gold_document("gold.bills"), domain="finance")
+
+    @pytest.mark.parametrize(
+        ("place", "text"),
+        [
+            ("silver/shop/orders.yaml", "table: silver.orders\nsource: bronze.orders\nkeyz: [order_id]\n"),
+            ("silver/shop/orders.yaml", "table: silver.orders\nsource: bronze.ordesr\n"),
+            ("silver/shop/orders.yaml", "a: ["),
+            ("silver/shop/orders.yaml", "[]"),
+            ("silver/shop/orders.yml", ""),
+            ("silver/stock/orders.yaml", "table: silver.orders\nsource: bronze.orders\nkeys: [order_id]\n"),
+        ],
+    )
+    def test_its_table_stands_still_with_all_that_reads_it(self, tmp_path: Path, place: str, text: str) -> None:
+        write_spec(self.shop(tmp_path), place, text)
+        catalog = load_catalog(tmp_path)
+        assert set(catalog.refused) == {"silver.orders"}
+        assert set(catalog.specs) == {"bronze.orders", "silver.other", "gold.revenue_daily", "gold.bills"}
+        assert catalog.tables == ("bronze.orders", "silver.orders", "silver.other", "gold.bills", "gold.revenue_daily")
+        for table in ("bronze.orders", "silver.other"):
+            catalog.require_sound_sources(catalog.spec(table))
+        for table in ("gold.bills", "gold.revenue_daily"):
+            with pytest.raises(SpecError, match=rf"^{table}: it reads silver.orders, .*\nFix {tmp_path / place}:\d"):
+                catalog.require_sound_sources(catalog.spec(table))
+        with pytest.raises(SpecsRefusedError, match=str(tmp_path / place)) as refused:
+            catalog.spec("silver.orders")
+        assert refused.value.problems == catalog.problems
+
+    def test_what_is_read_through_other_tables_counts(self, tmp_path: Path) -> None:
+        write_specs(self.shop(tmp_path), bronze_document(owner=7))
+        catalog = load_catalog(tmp_path)
+        for spec in catalog.specs.values():
+            with pytest.raises(SpecError, match=r"reads bronze\.orders"):
+                catalog.require_sound_sources(spec)
+
+    def test_a_copy_that_states_another_table_than_its_place_harms_only_itself(self, tmp_path: Path) -> None:
+        folder = write_specs(tmp_path, *ORDERS)
+        write_spec(folder, "silver/shop/copy.yaml", (folder / "silver/shop/orders.yaml").read_text())
+        catalog = load_catalog(folder)
+        assert (set(catalog.refused), len(catalog.specs)) == ({"silver.copy"}, 3)
+
+    def test_every_table_of_a_cycle_stands_still(self, tmp_path: Path) -> None:
+        pairs = {"silver.a": "silver.b", "silver.b": "silver.a", "silver.c": "silver.d", "silver.d": "silver.c"}
+        write_specs(tmp_path, *ORDERS, *(silver_document(table, source=source) for table, source in pairs.items()))
+        catalog = load_catalog(tmp_path)
+        assert sum("read one another" in problem.message for problem in catalog.problems) == 2
+        assert set(catalog.refused) == set(pairs)
+
+    def test_a_file_in_no_domain_is_told_and_belongs_to_none(self, tmp_path: Path) -> None:
+        write_spec(write_specs(tmp_path, *ORDERS), "stray.yaml", "table: stray\n")
+        catalog = load_catalog(tmp_path)
+        assert (catalog.domains, len(catalog.tables), len(catalog.problems) > 0) == (("shop",), 3, True)
+
+    def test_a_domain_of_wrong_specs_alone_is_known(self, tmp_path: Path) -> None:
+        catalog = load_catalog(write_specs(tmp_path, bronze_document(owner=7)))
+        assert catalog.of_domain("shop") == ()
+        assert [spec.table for spec in catalog.stated_in("shop")] == ["bronze.orders"]
+
+
 class TestCycles:
     def test_tables_that_read_one_another(self, tmp_path: Path) -> None:
         write_specs(tmp_path, silver_document(source="silver.b"), silver_document("silver.b", source="silver.orders"))
@@ -120,7 +185,7 @@ class TestTheErrorAsAWhole:
         write_specs(tmp_path, silver_document(kees=1, zorder_by=["x"], expectations=rule("expect_x")))
         write_spec(tmp_path, "silver/shop/broken.yaml", "a: [")
         with pytest.raises(SpecsRefusedError) as refused:
-            load_catalog(tmp_path)
+            load_catalog(tmp_path).require_sound()
         found = [(problem.file.name, problem.key) for problem in refused.value.problems]
         assert sorted(found) == [
             ("broken.yaml", ""),
@@ -142,7 +207,7 @@ class TestTheErrorAsAWhole:
             "# words\ntable: bronze.x\nsource: {landing: x, format: jsn}\ncolumns:\n  a: {}\n",
         )
         with pytest.raises(SpecsRefusedError) as refused:
-            load_catalog(tmp_path)
+            load_catalog(tmp_path).require_sound()
         first, second = str(refused.value).split("\n")
         assert first == "1 problem in 1 table spec: mend the lines below, then `lakehouse check`"
         assert second == f"  {path}:3: source.format: unknown value (got 'jsn'); did you mean 'json'?"
@@ -151,7 +216,7 @@ class TestTheErrorAsAWhole:
     def test_the_error_survives_pickling(self, tmp_path: Path) -> None:
         write_specs(tmp_path, bronze_document(owner=7))
         with pytest.raises(SpecsRefusedError) as refused:
-            load_catalog(tmp_path)
+            load_catalog(tmp_path).require_sound()
         copied = pickle.loads(pickle.dumps(refused.value))
         assert (copied.problems, str(copied)) == (refused.value.problems, str(refused.value))
 

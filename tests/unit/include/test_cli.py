@@ -127,3 +127,57 @@ class TestSchema:
 
     def test_it_is_printed_as_it_is_kept(self, lakehouse: Lakehouse) -> None:
         assert lakehouse("schema").stdout == schema_text()
+
+
+class TestOneWrongSpec:
+    """Commands about sound tables end as ever, and name the wrong spec once."""
+
+    @pytest.fixture
+    def wrong(self, place: Mapping[str, str]) -> Path:
+        """A silver spec of another domain than the sound one's."""
+        folder = write_specs(Path(place["LAKEHOUSE_TABLES"]), bronze_document("bronze.stock"), domain="store")
+        write_specs(folder, silver_document("silver.stock", source="bronze.stock", keyz=["id"]), domain="store")
+        return folder / "silver/store/stock.yaml"
+
+    @pytest.mark.parametrize(
+        "command",
+        [
+            "tables",
+            "gate show silver.orders",
+            "gate show silver.stock",
+            "quarantine list",
+            "quarantine show silver.stock",
+            "conflicts",
+            "files bronze.stock",
+        ],
+    )
+    def test_what_is_known_is_shown(self, lakehouse: Lakehouse, wrong: Path, command: str) -> None:
+        answer = lakehouse(*command.split())
+        assert answer.exit_code == ExitCode.OK, answer.output
+        assert str(wrong) not in answer.stdout
+        assert answer.stderr.count(str(wrong)) == 1
+        assert "keyz: unknown key" in answer.stderr
+
+    def test_the_list_of_tables_has_the_one_that_stands_still(self, lakehouse: Lakehouse, wrong: Path) -> None:
+        [line] = [line for line in lakehouse("tables").stdout.splitlines() if "silver.stock" in line]
+        assert "its spec is wrong" in line
+
+    @pytest.mark.parametrize(
+        ("options", "code"),
+        [
+            (("--domain", "shop"), ExitCode.NOT_READY),
+            (("--domain", "store"), ExitCode.BAD_SPEC),
+            (("--domain", "store", "--table", "bronze.stock"), ExitCode.NOT_READY),
+        ],
+    )
+    def test_a_plan_ends_as_its_own_tables_do(
+        self, lakehouse: Lakehouse, wrong: Path, options: tuple[str, ...], code: ExitCode
+    ) -> None:
+        answer = lakehouse("plan", "--interval", "2013-01-01", *options)
+        assert answer.exit_code == code, answer.output
+        assert answer.output.replace("\n", "").count("stock.yaml") == 1
+        assert answer.output.count("bronze.") > 0
+
+    def test_a_command_about_its_table_fails_and_says_it_once(self, lakehouse: Lakehouse, wrong: Path) -> None:
+        answer = lakehouse("files", "silver.stock")
+        assert (answer.exit_code, answer.output.count(str(wrong))) == (ExitCode.BAD_SPEC, 1)

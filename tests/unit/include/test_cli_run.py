@@ -15,7 +15,7 @@ from include.errors import ExitCode
 from tests.support.deliveries import Deliver
 from tests.support.delta_tables import day
 from tests.support.small_lake import commit_batch, judge
-from tests.support.specs import bronze_spec
+from tests.support.specs import bronze_spec, silver_document, write_specs
 
 
 @pytest.fixture
@@ -67,3 +67,16 @@ class TestRun:
         ended = self.run(place, "")
         assert ended.returncode == ExitCode.SPARK_UNAVAILABLE
         assert "run `make setup`" in ended.stderr
+
+    def test_a_wrong_spec_starts_no_spark_for_the_sound_tables_that_have_nothing_new(
+        self, place: Mapping[str, str]
+    ) -> None:
+        root, landing, spec = Path(place["LAKEHOUSE_ROOT"]), Path(place["LAKEHOUSE_LANDING"]), bronze_spec()
+        Deliver(landing)("a.json")
+        judge(root, spec, commit_batch(root, landing, spec, day(), "an earlier run"))
+        write_specs(Path(place["LAKEHOUSE_TABLES"]), silver_document(keyz=["order_id"]))
+        ended = self.run(place, "sc://127.0.0.1:1", "--to", "2013-01-01")
+        assert ended.returncode == ExitCode.BAD_SPEC, ended.stdout + ended.stderr
+        assert "nothing is new, so no Spark was started" in ended.stdout
+        assert "keyz: unknown key" in ended.stderr
+        assert "gold.revenue_daily: it reads silver.orders, whose spec is wrong" in ended.stderr

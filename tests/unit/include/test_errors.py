@@ -9,7 +9,7 @@ from include.errors import ExitCode, MillraceError, Outcome
 
 ENDINGS = {
     "MillraceError": (Outcome.FAILED, ExitCode.FAILED),
-    "SpecError": (Outcome.BAD_INPUT, ExitCode.BAD_SPEC),
+    "SpecError": (Outcome.BAD_SPEC, ExitCode.BAD_SPEC),
     "BadInputError": (Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
     "OverrideError": (Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
     "RestoreError": (Outcome.FAILED, ExitCode.FAILED),

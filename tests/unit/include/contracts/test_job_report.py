@@ -78,6 +78,7 @@ def test_every_outcome_has_its_exit_code() -> None:
         Outcome.CONFLICT: ExitCode.CONFLICT,
         Outcome.GATE_FAILED: ExitCode.GATE_FAILED,
         Outcome.BAD_INPUT: ExitCode.BAD_INPUT,
+        Outcome.BAD_SPEC: ExitCode.BAD_SPEC,
         Outcome.SPARK_UNAVAILABLE: ExitCode.SPARK_UNAVAILABLE,
         Outcome.DISK_FULL: ExitCode.DISK_FULL,
         Outcome.FAILED: ExitCode.FAILED,

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from include.catalog import Catalog
 from include.control.delta_log import read_commit
 from include.control.retention import Reader, readers_in_danger, readers_of, retention_of
 from include.paths import LakehousePaths
+from include.specs.refused import RefusedSpec
 from tests.support.delta_tables import contents, judge, load_batch, optimize, reading
 from tests.support.specs import bronze_spec, catalog_of, gold_spec, silver_spec
 
@@ -104,6 +106,14 @@ def test_only_tables_that_name_it_as_their_source_are_readers(paths: LakehousePa
     load_batch(paths.root, other, sources=reading(paths.root, bronze__orders=(None, certified)))
     found = readers_of(BRONZE, catalog_of(BRONZE, SILVER, GOLD, other), paths)
     assert [reader.name for reader in found] == [CERTIFIED]
+
+
+def test_a_table_whose_spec_is_wrong_is_a_reader_whatever_it_still_says(paths: LakehousePaths) -> None:
+    certified = certify(paths)
+    load_batch(paths.root, SILVER, sources=reading(paths.root, bronze__orders=(None, certified)))
+    refused = RefusedSpec("silver.orders", "shop", problems=())
+    found = readers_of(BRONZE, Catalog({BRONZE.table: BRONZE}, refused={"silver.orders": refused}), paths)
+    assert [reader.name for reader in found] == [CERTIFIED, "silver.orders"]
 
 
 def test_danger_begins_past_half_the_retention() -> None:

@@ -114,7 +114,7 @@ def test_a_specs_error_is_reported_before_spark_is_touched(args: JobArgs) -> Non
     report = run_and_report(
         Job.SILVER_MERGE, lambda context: report_of(context.args, Outcome(context.spec.table)), args
     )
-    assert (report.outcome, report.error_class) == (Outcome.BAD_INPUT, "SpecError")
+    assert (report.outcome, report.error_class) == (Outcome.BAD_SPEC, "SpecError")
     assert str(args.tables) in report.message
 
 

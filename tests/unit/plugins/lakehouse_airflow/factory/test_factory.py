@@ -1,4 +1,4 @@
-"""A DAG for any folder of specs, and a clear import error for a wrong one."""
+"""A DAG for any folder of specs, wrong ones among them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from include.contracts.job_args import Job
 from include.errors import SpecError
 from lakehouse_airflow.factory import build_domain_dag, build_gate_override_dag, build_maintenance_dag
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
-from tests.support.specs import bronze_document, gold_document, silver_document, write_specs
+from tests.support.specs import bronze_document, gold_document, silver_document, write_spec, write_specs
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
 
@@ -71,12 +71,13 @@ def test_an_unknown_domain_is_named_with_the_closest_one() -> None:
         build_domain_dag("shops", schedule="0 0 * * *", start_date=START, owner="platform")
 
 
-def test_a_wrong_spec_names_file_and_key(tables: Path) -> None:
-    write_specs(tables, bronze_document("bronze.returns", colour="red"))
-    with pytest.raises(SpecError) as refused:
-        build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
-    assert "returns.yaml" in str(refused.value)
-    assert "colour" in str(refused.value)
+@pytest.mark.parametrize("text", ["table: silver.orders\nsource: bronze.orders\nkeyz: [order_id]\n", "a: ["])
+def test_a_table_whose_spec_is_wrong_keeps_its_tasks_and_its_page_says_why(tables: Path, text: str) -> None:
+    file = write_spec(tables, "silver/shop/orders.yaml", text)
+    dag = build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
+    assert len(dag.tasks) == 6
+    assert f"{file}:" in dag.get_task("silver.orders").doc_md
+    assert dag.get_task("gold.revenue_daily").upstream_task_ids == {"silver.orders_gate"}
 
 
 def test_a_table_that_wants_no_optimize_is_only_vacuumed(tables: Path) -> None:

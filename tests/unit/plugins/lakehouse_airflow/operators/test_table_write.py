@@ -18,6 +18,7 @@ from include.paths import LakehousePaths
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from tests.support.small_lake import commit_batch, judge
+from tests.support.specs import write_spec
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
 
 MakeRun = Callable[..., dict[str, Any]]
@@ -103,6 +104,7 @@ def test_a_run_with_nothing_new_starts_no_driver(house: House, run_of: MakeRun) 
         ("DISK_FULL", DiskFullError),
         ("GATE_FAILED", AirflowFailException),
         ("BAD_INPUT", AirflowFailException),
+        ("BAD_SPEC", AirflowFailException),
         ("FAILED", AirflowException),
     ],
 )
@@ -116,6 +118,13 @@ def test_the_report_decides_the_type_of_the_error(
     assert type(raised.value) is error
     assert str(raised.value).splitlines()[0] == "what to do next"
     assert raised.value.__suppress_context__
+
+
+def test_a_wrong_spec_fails_its_task_at_once_with_the_finding(house: House, run_of: MakeRun) -> None:
+    file = write_spec(house.folder / "tables", "bronze/shop/orders.yaml", "table: bronze.orders\nkeyz: [order_id]\n")
+    with pytest.raises(AirflowFailException, match=f"{file}:2: keyz: unknown key"):
+        writer().execute(run_of())
+    assert not (house.root / "_millrace" / "driver_logs").exists()
 
 
 @pytest.mark.usefixtures("warm_server")

@@ -1,0 +1,38 @@
+"""A run of a domain in one driver, up to the first need of Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from include.contracts.interval_args import DomainArgs
+from include.errors import Outcome
+from spark_jobs.jobs.run_interval import run_interval
+from tests.support.delta_tables import day
+from tests.support.specs import bronze_document, gold_document, silver_document, write_specs
+
+
+def test_a_wrong_spec_fails_its_table_and_stops_what_reads_it_in_every_domain(tmp_path: Path) -> None:
+    tables = write_specs(tmp_path / "tables", bronze_document(), bronze_document("bronze.bills"))
+    write_specs(tables, silver_document(keyz=["order_id"]), gold_document("gold.own"))
+    write_specs(tables, gold_document("gold.other"), domain="finance")
+    (tmp_path / "landing").mkdir()
+
+    def outcomes(domain: str) -> dict[str, Outcome]:
+        places = {"root": tmp_path / "data", "landing": tmp_path / "landing", "reports": tmp_path / "reports"}
+        args = DomainArgs(domain=domain, run_id="test", tables=tables, **places)
+        reports = run_interval(args.at(day()))
+        assert [report.table for report in reports if not (tmp_path / f"reports/{report.table}.json").exists()] == []
+        said.update({report.table: report.message for report in reports})
+        return {report.table: report.outcome for report in reports}
+
+    said: dict[str, str] = {}
+    assert outcomes("shop") == {
+        "bronze.bills": Outcome.NOT_READY,  # nothing was delivered: it was tried
+        "bronze.orders": Outcome.NOT_READY,
+        "silver.orders": Outcome.BAD_SPEC,
+        "gold.own": Outcome.NOT_READY,
+    }
+    assert outcomes("finance") == {"gold.other": Outcome.BAD_SPEC}
+    assert "keyz: unknown key" in said["silver.orders"]
+    assert "silver.orders failed or was refused" in said["gold.own"]
+    assert "it reads silver.orders, whose spec is wrong" in said["gold.other"]
