@@ -77,6 +77,10 @@ class NotReadyError(MillraceError):
     exit_code = ExitCode.NOT_READY
 
 
+class StorageError(MillraceError):
+    """Raised when a store refuses what this process asks of it: credentials, permissions, a wrong name."""
+
+
 class ConflictError(MillraceError):
     """Raised when a batch lost to concurrent writers until its retry budget was spent."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from include.contracts.bronze_sources import LandingSource
 from include.contracts.interval import Interval
@@ -14,10 +14,14 @@ from include.control.landing import Landing, files_by_the_thousand, is_as_listed
 from include.control.ledger import Failure
 from include.control.loaded_files import LoadedFiles
 from include.control.matching import given_up, match, split_by_age
-from include.errors import BadInputError
+from include.errors import BadInputError, NotReadyError, StorageError, first_line
+
+_SILENT_IN_A_ROW = 3
+"""After so many files without an answer the store is away. Each of them was waited for as long as its client waits."""
 
 Look = Callable[[FileFact], FileFact]
-"""Reads a listed file through: the same with its checksum, its columns, and its defect if it has one."""
+"""Reads a listed file through: the same with its checksum, its columns, and its defect if it has one. It raises what
+the storage is in the way of: `NotReadyError`, `StorageError`."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class FilePlan:
         given_up: files that have failed as many runs as the spec allows; they were not read again.
         attempts: path of a broken file -> how many runs its content has failed, this one included.
         unfinished: files that are still being written: too young, or changed while they were read.
+        unreachable: files that the storage did not hand over, each with the reason; nothing is held against them.
         loaded: how many files were loaded before.
         later: how many files are left for the batches after the next one; they were not read yet.
     """
@@ -41,6 +46,7 @@ class FilePlan:
     given_up: tuple[FileFact, ...] = ()
     attempts: Mapping[str, int] = field(default_factory=dict)
     unfinished: tuple[FileFact, ...] = ()
+    unreachable: tuple[FileFact, ...] = ()
     loaded: int = 0
     later: int = 0
 
@@ -64,19 +70,22 @@ def plan_files(
         look: reads a file through.
 
     Raises:
-        NotReadyError: the interval's folder does not exist.
+        NotReadyError: the interval's folder does not exist, or the storage handed over no file of several in a row.
         BadInputError: a file that was loaded before has other content now.
     """
     hopeless = given_up(failures, spec.landing_source)
     found = match(files_by_the_thousand(spec, landing, interval), loaded, hopeless)
     young, settled = split_by_age(found.unread, spec.landing_source)
-    again = [look(file) for file in settled if file.path in found.renewed]
+    reader = _Reader(look)
+    again = [seen for file in settled if file.path in found.renewed and (seen := reader.read(file))]
     only_last = spec.landing_source.replaces
     changed = {file.path: file for file in again if not loaded.holds(file, only_last=only_last)}
     if changed and spec.landing_source.on_changed_file == "reject":
         raise BadInputError(_changed_message(spec, list(changed.values()), loaded))
     fresh = [file for file in settled if file.path not in found.renewed or file.path in changed]
-    whole, growing = _look_at_one_batch(_replacing_first(fresh, found.renewed), spec.landing_source, landing, look)
+    unread = len(reader.unreachable)
+    whole, growing = _look_at_one_batch(_replacing_first(fresh, found.renewed), spec.landing_source, landing, reader)
+    looked_at = len(whole) + len(growing) + len(reader.unreachable) - unread
     sound = [file for file in whole if not file.defect]
     replacing = [file for file in sound if file.path in found.renewed] if spec.landing_source.replaces else []
     return FilePlan(
@@ -86,8 +95,9 @@ def plan_files(
         given_up=found.given_up,
         attempts={file.path: _attempts(file, failures) for file in whole if file.defect},
         unfinished=(*young, *growing),
+        unreachable=tuple(reader.unreachable),
         loaded=found.loaded + len(again) - len(changed),
-        later=len(fresh) - len(whole) - len(growing) + (len(sound) - len(replacing) if replacing else 0),
+        later=len(fresh) - looked_at + (len(sound) - len(replacing) if replacing else 0),
     )
 
 
@@ -108,6 +118,36 @@ def require_as_loaded(spec: BronzeSpec, files: Iterable[FileFact], landing: Land
             raise BadInputError(msg)
 
 
+class _Reader:
+    """Reads files through, and sets apart those that the storage does not hand over.
+
+    Attributes:
+        unreachable: these files, each with the reason.
+    """
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self._silent = 0
+        self.unreachable: list[FileFact] = []
+
+    def read(self, file: FileFact) -> FileFact | None:
+        """The file read through; None where the storage did not hand it over.
+
+        Raises:
+            NotReadyError: nor did it several files before, so that the others are not worth the wait.
+        """
+        try:
+            found = self._look(file)
+        except (NotReadyError, StorageError) as error:
+            self.unreachable.append(replace(file, defect=first_line(error)))
+            self._silent = self._silent + 1 if isinstance(error, NotReadyError) else 0
+            if self._silent == _SILENT_IN_A_ROW:
+                raise
+            return None
+        self._silent = 0
+        return found
+
+
 def _replacing_first(files: Sequence[FileFact], renewed: Collection[str]) -> list[FileFact]:
     """Names that were loaded before stand first: where they replace rows, they make a batch of their own."""
     return sorted(files, key=lambda file: file.path not in renewed)
@@ -119,7 +159,7 @@ def _attempts(file: FileFact, failures: Mapping[str, Failure]) -> int:
 
 
 def _look_at_one_batch(
-    files: Sequence[FileFact], source: LandingSource, landing: Landing, look: Look
+    files: Sequence[FileFact], source: LandingSource, landing: Landing, reader: _Reader
 ) -> tuple[list[FileFact], list[FileFact]]:
     """Look at files until those that can be loaded fill a batch: (whole files, those that changed meanwhile)."""
     whole: list[FileFact] = []
@@ -128,7 +168,9 @@ def _look_at_one_batch(
     for file in files:
         if count >= source.max_files_per_batch or (count and size + file.size > most):
             break
-        found = look(file)
+        found = reader.read(file)
+        if found is None:
+            continue
         if not is_as_listed(file, landing):
             growing.append(found)
             continue

@@ -41,6 +41,10 @@ def inspect(file: FileFact, landing: Landing, spec: BronzeSpec) -> FileFact:
 
     Every byte is read once, but those of a bucket that need not be: that is what tells a truncated file before Spark
     meets it.
+
+    Raises:
+        NotReadyError: the storage does not hand it over, which says nothing of its content.
+        StorageError: the storage refuses.
     """
     path = LandedFile(landing, file.path)
     try:

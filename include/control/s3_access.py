@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from include.errors import MillraceError, NotReadyError
+from include.errors import NotReadyError, StorageError
 
 Environment: TypeAlias = tuple[tuple[str, str], ...]
 """The variables that boto3 looks at."""
@@ -27,15 +27,12 @@ _PATIENT: dict[str, Any] = {
 }
 _OF_AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
 _GONE = ("404", "NoSuchKey", "NotFound")
+_BUSY = ("SlowDown", "RequestTimeout", "Throttling", "ThrottlingException", "RequestLimitExceeded")
 _EXPIRED = ("ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired")
 _UNANSWERED = "error sending request"
 """As delta-rs says it."""
 
 _CREDENTIALS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
-
-
-class StorageError(MillraceError):
-    """Raised when a bucket cannot be read as this process is set up: credentials, permissions, a wrong name."""
 
 
 def s3_client() -> Any:
@@ -140,12 +137,14 @@ def said_plainly(place: str) -> Iterator[None]:
 def _plain_error(place: str, error: BaseException) -> Exception:
     from botocore import exceptions
 
-    said_nothing = exceptions.ConnectionError | exceptions.HTTPClientError
+    said_nothing = exceptions.ConnectionError | exceptions.HTTPClientError | ConnectionError | TimeoutError
     if isinstance(error, said_nothing) or _UNANSWERED in str(error):
         return NotReadyError(f"{place}: no answer ({error}). Try again later, or see AWS_ENDPOINT_URL_S3.")
     if isinstance(error, exceptions.NoCredentialsError):
         return StorageError(f"{place}: no credentials. Give this process {_CREDENTIALS}.")
     code = _code_of(error)
+    if code in _BUSY or _status_of(error) >= 500:
+        return NotReadyError(f"{place}: the store is busy, or in trouble itself ({error}). Try again later.")
     if code in _GONE:
         return FileNotFoundError(place)
     if code in _EXPIRED:
@@ -163,3 +162,9 @@ def _code_of(error: BaseException) -> str:
         return str(response.get("Error", {}).get("Code"))
     quoted = re.search(r"<Code>(\w+)</Code>", str(error))
     return quoted[1] if quoted else ""
+
+
+def _status_of(error: BaseException) -> int:
+    """The HTTP status of the store's answer; 0 where boto3 has read none."""
+    response = getattr(error, "response", None) or {}
+    return int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from typing import Any, BinaryIO
 
@@ -11,6 +13,8 @@ import smart_open
 from include.contracts.lake_path import S3
 from include.control.batch import FileFact
 from include.control.s3_access import s3_client, said_plainly, spark_options
+from include.control.stored_bytes import stored_bytes
+from include.errors import NotReadyError
 
 
 class S3Landing:
@@ -64,11 +68,25 @@ class S3Landing:
 
         Raises:
             FileNotFoundError: there is none any more.
+            NotReadyError: the store does not answer, at once or while the content is read.
             StorageError: it may not be read.
         """
         with said_plainly(self.place(path)):
             reached = {"client": s3_client()}
-            return smart_open.open(self.place(path), "rb", compression="disable", transport_params=reached)
+            found = smart_open.open(self.place(path), "rb", compression="disable", transport_params=reached)
+            return stored_bytes(found, partial(_said_of_bytes, self.place(path)))
+
+
+@contextmanager
+def _said_of_bytes(place: str) -> Iterator[None]:
+    """As `said_plainly`; smart_open, which has begun the body anew a few times by then, says `OSError` at last."""
+    with said_plainly(place):
+        try:
+            yield
+        except OSError as error:
+            if error.__cause__:
+                raise
+            raise NotReadyError(f"{place}: its content breaks off ({error}). Try again later.") from error
 
 
 def _bucket_and_key(url: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from include.contracts.lake_path import S3Path
 from include.control.objects_on_s3 import S3ObjectStore
-from include.control.s3_access import StorageError
+from include.errors import StorageError
 
 
 @cache

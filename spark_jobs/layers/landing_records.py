@@ -18,7 +18,7 @@ from include.control.ingest import FilePlan, plan_files, require_as_loaded
 from include.control.inspection import inspect, parquet_rows
 from include.control.landing import LandedFile, each_file, landing_of
 from include.control.matching import given_up_notes
-from include.errors import BadInputError, MillraceError, NotReadyError, first_line
+from include.errors import BadInputError, MillraceError, NotReadyError, StorageError, first_line
 from spark_jobs.delta_io.batches import BatchPlan
 from spark_jobs.delta_io.json_arrays import no_array_in
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE, read_landing, source_path
@@ -52,6 +52,7 @@ class LandingRecords:
         # A file is read through once a run, however many batches it takes.
         self._inspected = cache(partial(inspect, landing=self._landing, spec=spec))
         self._unreadable: dict[str, str] = {}
+        self._out_of_reach: dict[str, NotReadyError | StorageError] = {}
         self._recorded: set[FileFact] = set()
         # As they were before the run: what fails in it counts once, however often it plans.
         self._failures = cache(partial(context.records.ledger.failures, spec.table))
@@ -149,27 +150,33 @@ class LandingRecords:
         return rows_of_files([file.path for file in plan.files], added, quarantined, dropped_of_sources(left_out))
 
     def ended(self, report: JobReport) -> JobReport:
-        """The report with each file's status; the run ends as bad input if one was broken, else as not ready if one is
-        unfinished. Its rows and version are those of what was loaded."""
+        """The report with each file's status; its rows and version are those of what was loaded.
+
+        The run ends as bad input if a file was broken, else as not ready if the storage did not hand one over, or if
+        one is unfinished.
+        """
         notes = (*report.notes, *given_up_notes(self.files.given_up, self._spec.landing_source))
         told = report.model_copy(update={"files": self._statuses(), "notes": notes})
-        if self.files.broken:
-            todo = "Have them delivered again, then run this again (in Airflow, clear the task):"
-            return self._as(told, BadInputError, self.files.broken, "cannot be loaded", todo)
-        if self.files.unfinished:
-            todo = "The run tries again:"
-            return self._as(told, NotReadyError, self.files.unfinished, "are still being written", todo)
-        return told
+        again = "Have them delivered again, then run this again (in Airflow, clear the task):"
+        endings: list[tuple[type[MillraceError], tuple[FileFact, ...], str]] = [
+            (BadInputError, self.files.broken, f"cannot be loaded{self._others()}. {again}"),
+            (NotReadyError, self.files.unreachable, "could not be read. The run tries again; it is the storage:"),
+            (NotReadyError, self.files.unfinished, f"are still being written{self._others()}. The run tries again:"),
+        ]
+        found = [(error, files, todo) for error, files, todo in endings if files]
+        if not found:
+            return told
+        first, message = found[0][0], "\n".join(self._lines(files, todo) for _, files, todo in found)
+        update = {"outcome": first.outcome, "error_class": first.__name__, "message": message}
+        return told.model_copy(update=update)
 
-    def _as(
-        self, report: JobReport, error: type[MillraceError], files: tuple[FileFact, ...], state: str, todo: str
-    ) -> JobReport:
-        loaded = self.files.loaded + len(self.files.new)
-        others = ", the others are loaded" if loaded else ""
+    def _others(self) -> str:
+        return ", the others are loaded" if self.files.loaded + len(self.files.new) else ""
+
+    def _lines(self, files: tuple[FileFact, ...], todo: str) -> str:
+        count = len(files) + self.files.loaded + len(self.files.new)
         lines = [f"  {file.path}: {file.defect}{self._attempt(file)}".removesuffix(": ") for file in files]
-        head = f"{self._spec.table}: {len(files)} of {len(files) + loaded} files {state}{others}. {todo}"
-        message = "\n".join([head, *lines])
-        return report.model_copy(update={"outcome": error.outcome, "error_class": error.__name__, "message": message})
+        return "\n".join([f"{self._spec.table}: {len(files)} of {count} files {todo}", *lines])
 
     def _attempt(self, file: FileFact) -> str:
         most = self._spec.landing_source.max_attempts_per_file
@@ -177,18 +184,30 @@ class LandingRecords:
         return f" (attempt {number} of {most})" if number else ""
 
     def _statuses(self) -> dict[str, str]:
-        """file -> `loaded`, `unfinished`, or `failed: <defect>`; those of earlier runs are in the ledger."""
+        """file -> `loaded`, `unfinished`, `unreachable: <reason>`, or `failed: <defect>`; those of earlier runs are in
+        the ledger."""
         files = self.files
         return {
             **{file.path: "loaded" for file in files.new},
             **{file.path: "unfinished" for file in files.unfinished},
+            **{file.path: f"unreachable: {file.defect}" for file in files.unreachable},
             **{file.path: f"failed: {file.defect}" for file in (*files.broken, *files.given_up)},
         }
 
     def _look(self, file: FileFact) -> FileFact:
-        """The file read through; one that Spark could not read is as broken as any other."""
+        """The file read through; one that Spark could not read is as broken as any other.
+
+        Raises:
+            NotReadyError, StorageError: the storage does not hand it over, now or when this run last asked.
+        """
+        if trouble := self._out_of_reach.get(file.path):
+            raise trouble
         defect = self._unreadable.get(file.path)
-        inspected = self._inspected(file)
+        try:
+            inspected = self._inspected(file)
+        except (NotReadyError, StorageError) as error:
+            self._out_of_reach[file.path] = error
+            raise
         return replace(inspected, defect=defect) if defect else inspected
 
     def _record_broken(self, table_id: str) -> None:

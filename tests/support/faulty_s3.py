@@ -55,10 +55,25 @@ def lose_answer(request: Request) -> None:
     request.forward()
 
 
+def cut(request: Request) -> None:
+    """The connection ends in the middle of the body."""
+    status, headers, body = request.forward()
+    request.send_response_only(status)
+    for name, value in headers.items():
+        request.send_header(name, value)
+    request.end_headers()
+    request.wfile.write(body[: len(body) // 2])
+
+
+def fail_inside(_: Request) -> Answer:
+    """The store is in trouble itself."""
+    return _error(500, "InternalError")
+
+
 Fault = Callable[["Request"], Answer | None]
 """What the client gets in the place of the store's answer; None where its connection ends."""
 
-FAULTS = {fault.__name__: fault for fault in (slow_down, refuse_credentials, reset, lose_answer)}
+FAULTS = {fault.__name__: fault for fault in (slow_down, refuse_credentials, reset, lose_answer, cut, fail_inside)}
 
 
 @dataclass(frozen=True)

@@ -209,6 +209,42 @@ def test_a_broken_file_is_given_up_after_so_many_attempts_and_its_new_content_or
     assert named(plan(landing, ledger, max_attempts_per_file=2).new) == ["broken.json"]
 
 
+def test_a_file_that_the_disk_does_not_hand_over_is_never_given_up_and_the_others_are_loaded(
+    landing: Path, deliver: Deliver, ledger: Ledger
+) -> None:
+    out_of_reach = [deliver(name) for name in ("b.json", "d.json")]
+    for path in out_of_reach:
+        path.unlink()
+        path.symlink_to("/proc/self/mem")  # whose first page cannot be read: EIO
+    for name in ("a.json", "c.json", "e.json"):
+        deliver(name)
+    for number in range(1, 5):
+        found = plan(landing, ledger, max_attempts_per_file=2)
+        assert named(found.unreachable) == ["b.json", "d.json"]
+        assert "Input/output error" in found.unreachable[0].defect
+        assert (found.broken, found.given_up, found.attempts, found.later) == ((), (), {}, 0)
+        assert named(load(landing, ledger, number)) == (["a.json", "c.json", "e.json"] if number == 1 else [])
+    out_of_reach[0].unlink()
+    deliver("b.json")
+    assert named(plan(landing, ledger).new) == ["b.json"]
+
+
+def test_a_store_that_hands_over_no_file_of_several_is_asked_for_no_more(
+    landing: Path, deliver: Deliver, ledger: Ledger
+) -> None:
+    for name in "abcde":
+        deliver(f"{name}.json")
+    asked: list[str] = []
+
+    def look(file: FileFact) -> FileFact:
+        asked.append(Path(file.path).name)
+        raise NotReadyError("no answer")
+
+    with pytest.raises(NotReadyError, match="no answer"):
+        plan(landing, ledger, look=look)
+    assert asked == ["a.json", "b.json", "c.json"]
+
+
 def test_a_broken_file_that_is_delivered_again_is_new(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
     deliver("a.json", "PAR1")
     broken = plan(landing, ledger).broken

@@ -12,7 +12,7 @@ from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
 from include.control.landing import interval_folder, same_listing
 from include.control.local_landing import LocalLanding
-from include.errors import ExitCode, NotReadyError
+from include.errors import ExitCode, NotReadyError, StorageError
 from tests.support.deliveries import Deliver, deliveries_as
 from tests.support.delta_tables import day
 from tests.support.listing import list_files
@@ -45,6 +45,38 @@ def test_a_file_in_the_folders_place_is_not_ready_either(landing: Path) -> None:
 def test_an_empty_folder_is_a_delivery_of_nothing(landing: Path, deliver: Deliver) -> None:
     deliver("a.json").unlink()
     assert list_files(bronze_spec(), LocalLanding(str(landing)), day()) == ()
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error_that_names_it(landing: Path, deliver: Deliver) -> None:
+    """Not even root can list a folder whose path is too long, and a listing without it would lack its files."""
+    deep = deliver("a.json").parent
+    descriptor = os.open(deep, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=descriptor)
+        below = os.open("d" * 250, os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = below
+    os.close(descriptor)
+    with pytest.raises(NotReadyError, match=r"date=2013-01-01/(d{250}/)+d+ cannot be read now \(File name too long\)"):
+        list_files(bronze_spec(), LocalLanding(str(landing)), day())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives up root's rights for a while")
+@pytest.mark.parametrize("closed", ["orders/date=2013-01-01/eu", "orders", "orders/date=2013-01-01/a.json"])
+def test_what_may_not_be_read_is_said_and_is_no_missing_folder(
+    deliver: Deliver, landing: Path, monkeypatch: pytest.MonkeyPatch, closed: str
+) -> None:
+    for name in ("a.json", "eu/b.json"):
+        deliver(name)
+    (landing / closed).chmod(0)
+    place = LocalLanding(".")
+    monkeypatch.chdir(landing)
+    os.seteuid(65534)
+    try:
+        with pytest.raises(StorageError, match=rf"^\./{closed}\S* may not be read \(Permission denied\)"):
+            [place.open(file.path) for file in list_files(bronze_spec(), place, day())]
+    finally:
+        os.seteuid(0)
 
 
 def test_the_folder_of_an_interval_follows_the_specs_path(landing: Path) -> None:

@@ -15,9 +15,8 @@ from include.contracts.lake_path import S3Path
 from include.control.lease_claim import LeaseClaim
 from include.control.leases import Leases
 from include.control.objects_on_s3 import S3ObjectStore
-from include.control.s3_access import StorageError
 from include.control.s3_probe import require_conditional_puts
-from include.errors import LeaseLostError, NotReadyError
+from include.errors import LeaseLostError, NotReadyError, StorageError
 from tests.support.faulty_s3 import FaultyS3, faulty_s3, lose_answer, refuse_credentials, reset, slow_down
 from tests.support.lease_holder import HOLDER, STREAM, TABLE, holding, leave
 

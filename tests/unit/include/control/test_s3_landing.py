@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import PurePosixPath
 from uuid import uuid4
 
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from embedded.s3 import Bucket, s3_bucket
@@ -15,14 +20,35 @@ from include.control import s3_access
 from include.control.batch import FileFact
 from include.control.inspection import inspect
 from include.control.landing import LandedFile, Landing, is_as_listed, landing_of, same_listing
-from include.control.s3_access import StorageError
-from include.errors import NotReadyError
+from include.errors import NotReadyError, StorageError
 from include.specs.inference import infer_spec
 from tests.support.deliveries import deliveries_as
 from tests.support.delta_tables import day
+from tests.support.faulty_s3 import Fault, cut, fail_inside, faulty_s3, reset, slow_down
 from tests.support.listing import list_files
+from tests.support.specs import bronze_spec
 
 DAY = "landing/orders/date=2013-01-01"
+
+
+def sound_files() -> dict[str, bytes]:
+    """A file of each format, by name, larger than what is read ahead of it."""
+    rows = pa.table({name: [str(number * 7919) for number in range(60_000)] for name in bronze_spec().columns})
+    parquet, avro = io.BytesIO(), io.BytesIO()
+    pq.write_table(rows, parquet, compression="none")
+    fields = [{"name": name, "type": "string"} for name in rows.column_names]
+    fastavro.writer(avro, {"type": "record", "name": "order", "fields": fields}, rows.to_pylist())
+    csv = "\n".join([",".join(rows.column_names), *(f"{number},2,3,4,5" for number in range(60_000))])
+    lines = "".join(f'{{"order_id": "{number * 7919}"}}\n' for number in range(60_000))
+    return {
+        "a.json.gz": gzip.compress(lines.encode()),
+        "a.csv": csv.encode(),
+        "a.parquet": parquet.getvalue(),
+        "a.avro": avro.getvalue(),
+    }
+
+
+SOUND = sound_files()
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +144,27 @@ def test_the_content_is_read_as_it_lies_there(bucket: Bucket, landing: Landing) 
     with LandedFile(landing, file.path).open() as content:
         assert content.read() == b"\x1f\x8b no gzip"
     assert "not a sound gzip file" in inspect(file, landing, spec_of()).defect
+
+
+@pytest.mark.parametrize("fault", [cut, reset, slow_down, fail_inside])
+@pytest.mark.parametrize("name", ["a.json.gz", "a.csv", "a.parquet", "a.avro"])
+def test_trouble_of_the_store_in_the_middle_of_a_file_is_no_defect_of_its_content(
+    bucket: Bucket, landing: Landing, monkeypatch: pytest.MonkeyPatch, name: str, fault: Fault
+) -> None:
+    monkeypatch.setattr("smart_open.s3.time.sleep", lambda _: None)
+    monkeypatch.setattr(s3_access, "_PATIENT", {"retries": {"max_attempts": 1}})
+    spec = spec_of(name.split(".")[1], files="*")
+    bucket.put(f"{DAY}/{name}", SOUND[name])
+    (file,) = listed(landing)
+    with faulty_s3(bucket.endpoint) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", proxy.endpoint)
+        proxy.on("GET", name, fault, times=1000)
+        with pytest.raises(NotReadyError, match=rf"^s3://{bucket.name}/\S+{name}: ") as raised:
+            inspect(file, landing, spec)
+        assert proxy.met() > 0
+        assert "sound" not in str(raised.value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", bucket.endpoint)
+    assert inspect(file, landing, spec).defect == ""
 
 
 def test_a_spec_is_guessed_from_a_bucket_too(bucket: Bucket, landing: Landing) -> None:
