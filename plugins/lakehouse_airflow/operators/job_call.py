@@ -23,8 +23,8 @@ class TryFiles:
     """The files of one try of a task.
 
     Attributes:
-        report: `<reports>/<dag>/<run>/<task>/<try>.json`.
-        driver_log: `<driver logs>/<dag>/<run>/<task>/<try>.log`.
+        report: `<reports>/<dag>/<run>/<task>/<try>.json`, of a mapped task `<task>/<map index>/<try>.json`.
+        driver_log: `<driver logs>/<dag>/<run>/<task>/<try>.log`, of a mapped task likewise.
     """
 
     report: Path
@@ -33,8 +33,9 @@ class TryFiles:
     @classmethod
     def of(cls, paths: RunPaths, ti: Any) -> TryFiles:
         """The files of the task instance `ti`; what an earlier run of the same name left there is removed."""
-        names = (_NOT_IN_NAMES.sub("_", name) for name in (ti.dag_id, ti.run_id, ti.task_id))
-        place = Path(*names, str(ti.try_number))
+        names = [_NOT_IN_NAMES.sub("_", name) for name in (ti.dag_id, ti.run_id, ti.task_id)]
+        mapped = [str(ti.map_index)] if ti.map_index >= 0 else []
+        place = Path(*names, *mapped, str(ti.try_number))
         files = cls(paths.reports / f"{place}.json", paths.driver_logs / f"{place}.log")
         files.report.unlink(missing_ok=True)
         files.driver_log.unlink(missing_ok=True)

@@ -116,7 +116,8 @@ class QualityGateOperator(SparkJobOperator):
         return TaskResult.of_nothing(reason).to_xcom()
 
     def _written(self, context: Context) -> TaskResult | None:
-        left = context["ti"].xcom_pull(task_ids=self.writer_task_id)
+        # Of a mapped writer each gate reads its own: what all of them left would be a list.
+        left = context["ti"].xcom_pull(task_ids=self.writer_task_id, map_indexes=context["ti"].map_index)
         return TaskResult.model_validate(left) if left else None
 
     def _left_by(self, written: TaskResult | None) -> Verdict | None:

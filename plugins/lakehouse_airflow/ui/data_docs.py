@@ -11,6 +11,7 @@ import logging
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -40,6 +41,13 @@ _SAFE = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "private, no-cache",
 }
+_KEPT = frozenset(
+    (
+        *("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV"),
+        *("REQUESTS_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
+    )
+)
+_KEPT_PREFIXES = ("AWS_", "LC_", "SSL_CERT_")
 _TYPES = {".html": "text/html", ".css": "text/css"}
 
 app = FastAPI(
@@ -61,24 +69,32 @@ def open_page(dag_id: str, run_id: str, table: str, session: SessionDep) -> Redi
     judged = judged_in(dag_id, run_id, session)
     if table not in {one.table for one in judged}:
         raise HTTPException(status.HTTP_404_NOT_FOUND, f"no gate of run {run_id} of {dag_id} has judged {table}")
-    settings = Settings().absolute()
-    folder = run_folder(dag_id, run_id, settings.run_paths)
-    name = _built(DataDocsArgs(root=settings.root, folder=folder, run_id=run_id, judged=judged))
-    return RedirectResponse(f"pages/{name}/{table}.html")
+    return RedirectResponse(f"pages/{_built(dag_id, run_id, judged)}/{table}.html")
 
 
 @app.get("/data-docs/{dag_id}/{run_id}/pages/{name}/{page}")
-def read_page(dag_id: str, run_id: str, name: str, page: str) -> FileResponse:
-    """One page that was built, or its style sheet.
+def read_page(dag_id: str, run_id: str, name: str, page: str, session: SessionDep) -> FileResponse:
+    """One page of those that `open_page` led to, or its style sheet.
+
+    The disk may be that of another web server than the one that built them: then they are built here too. The same
+    results make a folder of the same name.
 
     Raises:
-        HTTPException: 404 where there is none of that name.
+        HTTPException: 404 where there is none of that name, 500 where the pages could not be built.
     """
     folder = run_folder(dag_id, run_id, Settings().absolute().run_paths)
     file = (folder / name / page).resolve()
-    if file.parent.parent != folder or file.suffix not in _TYPES or not file.is_file():
-        raise HTTPException(status.HTTP_404_NOT_FOUND, "there is no such page: open the gate's link Data Docs again")
+    if file.parent.parent != folder or file.suffix not in _TYPES:
+        raise _no_such_page()
+    if not file.parent.exists() and (judged := judged_in(dag_id, run_id, session)):
+        _built(dag_id, run_id, judged)
+    if not file.is_file():
+        raise _no_such_page()
     return FileResponse(file, media_type=_TYPES[file.suffix], headers=_SAFE)
+
+
+def _no_such_page() -> HTTPException:
+    return HTTPException(status.HTTP_404_NOT_FOUND, "there is no such page: open the gate's link Data Docs again")
 
 
 def run_folder(dag_id: str, run_id: str, paths: RunPaths) -> Path:
@@ -93,15 +109,26 @@ def judged_in(dag_id: str, run_id: str, session: SessionDep) -> tuple[JudgedVers
         XComModel.get_many(key=JUDGED, run_id=run_id, dag_ids=dag_id).with_only_columns(XComModel.value)
     )
     judged = [JudgedVersion.model_validate(XComModel.deserialize_value(row)) for row in left]
-    return tuple(sorted(judged, key=lambda one: one.table))
+    return tuple(sorted(judged, key=lambda one: (one.table, one.version)))
 
 
-def _built(args: DataDocsArgs) -> str:
-    """The name of the folder that holds the pages."""
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT), "GX_ANALYTICS_ENABLED": "False"}
+def builder_environment(base: Mapping[str, str]) -> dict[str, str]:
+    """What the builder needs of a web server's environment: how to run, and how to reach the store of the tables.
+
+    None of the server's secrets is among it: not Airflow's, nor those of anything else that it talks to.
+    """
+    kept = {name: value for name, value in base.items() if name.upper() in _KEPT or name.startswith(_KEPT_PREFIXES)}
+    return {**kept, "PYTHONPATH": str(PROJECT), "GX_ANALYTICS_ENABLED": "False"}
+
+
+def _built(dag_id: str, run_id: str, judged: tuple[JudgedVersion, ...]) -> str:
+    """The name of the folder that holds the run's pages; they are built unless this machine has them."""
+    settings, environment = Settings().absolute(), builder_environment(os.environ)
+    folder = run_folder(dag_id, run_id, settings.run_paths)
+    args = DataDocsArgs(root=settings.root, folder=folder, run_id=run_id, judged=judged)
     command = [sys.executable, "-m", BUILDER, *args.to_argv()]
     try:
-        reach_store(environment, Settings())
+        reach_store(environment, settings)
         built = subprocess.run(
             command, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=PATIENCE_S, check=True
         )

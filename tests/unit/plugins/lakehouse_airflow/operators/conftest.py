@@ -112,7 +112,8 @@ def run_of() -> Callable[..., dict[str, Any]]:
             run_id=run_id,
             task_id="bronze.orders",
             try_number=1,
-            xcom_pull=lambda task_ids: left,
+            map_index=given.get("map_index", -1),
+            xcom_pull=lambda task_ids, map_indexes: left,
             xcom_push=pushed.__setitem__,
             pushed=pushed,
         )

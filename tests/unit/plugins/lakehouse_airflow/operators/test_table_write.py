@@ -120,6 +120,18 @@ def test_the_report_decides_the_type_of_the_error(
     assert raised.value.__suppress_context__
 
 
+@pytest.mark.usefixtures("warm_server")
+def test_each_of_several_mapped_tasks_has_files_of_its_own(house: House, run_of: MakeRun) -> None:
+    house.deliver()
+    house.job("print(args.report); " + COMMITTED.lstrip())
+    for map_index in (0, 1, -1):
+        writer().execute(run_of(map_index=map_index))
+    run = house.root / "_millrace/reports/shop/scheduled__2013-01-06T00_00_00+00_00"
+    places = [str(file.relative_to(run)) for file in sorted(run.rglob("*.json"))]
+    assert places == ["bronze.orders/0/1.json", "bronze.orders/1/1.json", "bronze.orders/1.json"]
+    assert len(list((house.root / "_millrace/driver_logs").rglob("*.log"))) == 3
+
+
 def test_a_wrong_spec_fails_its_task_at_once_with_the_finding(house: House, run_of: MakeRun) -> None:
     file = write_spec(house.folder / "tables", "bronze/shop/orders.yaml", "table: bronze.orders\nkeyz: [order_id]\n")
     with pytest.raises(AirflowFailException, match=f"{file}:2: keyz: unknown key"):

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from fastapi import HTTPException
 
+from include.contracts.data_docs_args import JudgedVersion
 from include.paths import RunPaths
 from include.settings import PROJECT, Settings
+from lakehouse_airflow.ui import data_docs
 from lakehouse_airflow.ui.data_docs import app, read_page, run_folder
 from lakehouse_airflow.ui.plugin import MillracePlugin
 
 DAG, RUN, NAME = "shop", "manual__2013-01-05T00:00:00+00:00", "0123456789abcdef"
+
+
+def session_with(*judged: JudgedVersion) -> Any:
+    """A session of the database in which the gates of the run have left these."""
+    rows = [SimpleNamespace(value=json.dumps(one.model_dump())) for one in judged]
+    return SimpleNamespace(execute=lambda query: rows)
 
 
 @pytest.fixture
@@ -30,7 +41,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_page_is_served_so_that_it_can_run_and_load_nothing(site: Path) -> None:
-    answer = read_page(DAG, RUN, NAME, "index.html")
+    answer = read_page(DAG, RUN, NAME, "index.html", session_with())
     assert Path(answer.path) == site / "index.html"
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     assert "script-src" not in answer.headers["content-security-policy"]
@@ -48,8 +59,41 @@ def test_a_page_is_served_so_that_it_can_run_and_load_nothing(site: Path) -> Non
 )  # fmt: skip
 def test_nothing_else_is_served(name: str, page: str) -> None:
     with pytest.raises(HTTPException) as refused:
-        read_page(DAG, RUN, name, page)
+        read_page(DAG, RUN, name, page, session_with())
     assert refused.value.status_code == 404
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The run's folder on a machine on which none of its pages have been built."""
+    monkeypatch.setenv("LAKEHOUSE_ROOT", str(tmp_path))
+    monkeypatch.setattr(data_docs, "BUILDER", "tests.support.page_builder")
+    return run_folder(DAG, RUN, Settings().run_paths)
+
+
+def test_another_server_than_the_one_that_built_a_page_builds_it_too(built: Path) -> None:
+    session = session_with(JudgedVersion(table="bronze.orders", version=1, suite_hash="a"))
+    for _ in range(2):
+        answer = read_page(DAG, RUN, NAME, "bronze.orders.html", session)
+        assert Path(answer.path) == built / NAME / "bronze.orders.html"
+    with pytest.raises(HTTPException):
+        read_page(DAG, RUN, NAME, "bronze.bills.html", session)
+
+
+def test_a_page_of_earlier_results_is_gone_on_every_server(built: Path) -> None:
+    session = session_with(JudgedVersion(table="bronze.orders", version=1, suite_hash="a"))
+    with pytest.raises(HTTPException):
+        read_page(DAG, RUN, "fedcba9876543210", "bronze.orders.html", session)
+
+
+def test_the_builder_gets_no_secret_of_the_server(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets = ("AIRFLOW__CORE__FERNET_KEY", "AIRFLOW_CONN_DB", "SPARK_CONNECT_AUTHENTICATE_TOKEN", "GITHUB_TOKEN")
+    for name in (*secrets, "AWS_SECRET_ACCESS_KEY", "LAKEHOUSE_KAFKA"):
+        monkeypatch.setenv(name, "{}")
+    answer = read_page(DAG, RUN, NAME, "a.b.html", session_with(JudgedVersion(table="a.b", version=1, suite_hash="a")))
+    told = json.loads(Path(answer.path).read_text())
+    assert {"AWS_SECRET_ACCESS_KEY", "PATH", "PYTHONPATH"} <= set(told)
+    assert set(told).isdisjoint({*secrets, "LAKEHOUSE_KAFKA"})
 
 
 @pytest.mark.parametrize("evil", ["..", ".", "../..", "../../../..", "/", "/etc"])
