@@ -115,11 +115,14 @@ def tables() -> None:
     from include.cli_facts import table_facts
     from include.cli_output import show
     from include.cli_views import facts_table
+    from include.errors import ExitCode
     from include.settings import Settings
 
     settings = Settings()
     catalog = command_catalog(settings.tables)
-    show(facts_table([table_facts(table, settings.root) for table in catalog.tables], catalog.refused))
+    facts = [table_facts(table, settings.root) for table in catalog.tables]
+    show(facts_table(facts, catalog.refused))
+    raise typer.Exit(ExitCode.FAILED if any(one.damage for one in facts) else ExitCode.OK)
 
 
 @app.command()

@@ -13,6 +13,7 @@ from include.contracts.row_status import PENDING
 from include.control.gates import Gates, Override
 from include.control.quarantined import count_by_status
 from include.control.stored_tables import is_table, open_table
+from include.errors import MillraceError
 from include.paths import LakehousePaths
 
 
@@ -28,6 +29,7 @@ class TableFacts:
         bytes: size of the files of the newest version.
         quarantined: rows that wait in its quarantine, neither replayed nor discarded.
         override: by whose word the certified version may be read though the rules refused it; None where they did not.
+        damage: why the table cannot be read; empty for a sound one.
     """
 
     table: str
@@ -37,11 +39,18 @@ class TableFacts:
     bytes: int | None = None
     quarantined: int | None = None
     override: Override | None = None
+    damage: str = ""
 
 
 def table_facts(table: str, root: LakePath) -> TableFacts:
-    """Look at one table of the lakehouse under `root`."""
-    paths = LakehousePaths(root)
+    """Look at one table of the lakehouse under `root`; one that cannot be read says why, and stops no other."""
+    try:
+        return _facts(table, LakehousePaths(root))
+    except MillraceError as error:
+        return TableFacts(table, damage=str(error))
+
+
+def _facts(table: str, paths: LakehousePaths) -> TableFacts:
     if not is_table(paths.table(table)):
         return TableFacts(table)
     delta = open_table(paths.table(table))

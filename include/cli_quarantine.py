@@ -6,6 +6,7 @@ import getpass
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -26,6 +27,7 @@ from include.control.ageing import ageing_note
 from include.control.quarantine_events import QuarantineEvents, RowEvent, Said
 from include.control.quarantined import QuarantinedRow, Refusal, count_by_status, quarantined_rows, refusals
 from include.control.resolution import table_id
+from include.errors import MillraceError
 from include.paths import LakehousePaths
 from include.settings import Settings
 from include.specs.problem import did_you_mean
@@ -47,31 +49,46 @@ _EVENT = {
 """What a person may decide: status -> (the event that says so, how the rows must stand before)."""
 
 
-def all_refusals(settings: Settings, domain: str | None, statuses: Iterable[RowStatus]) -> dict[str, list[Refusal]]:
-    """table -> why rows of it are in quarantine; of one domain, or of all.
+@dataclass
+class Overview:
+    """What waits in the quarantine of several tables.
+
+    Attributes:
+        refusals: table -> why rows of it are in quarantine.
+        settled: how many rows wait for nobody any more, by how they stand.
+        warnings: a line for each table whose rows have waited too long, and for each that cannot be read.
+        is_whole: whether every table could be read.
+    """
+
+    refusals: dict[str, list[Refusal]] = field(default_factory=dict)
+    settled: Counter[RowStatus] = field(default_factory=Counter)
+    warnings: list[str] = field(default_factory=list)
+    is_whole: bool = True
+
+    def settled_line(self) -> list[str]:
+        """The settled rows in one line; none where there are none."""
+        known = [one for one in RowStatus if one not in PENDING and self.settled[one]]
+        counted = [f"{count(self.settled[status])} {status}" for status in known]
+        return [f"Beside these, {' and '.join(counted)}: --status shows them."] if counted else []
+
+
+def overview(settings: Settings, domain: str | None, statuses: Iterable[RowStatus]) -> Overview:
+    """Look at the quarantine of each table of a domain, or of all; one that cannot be read stops no other.
 
     Raises:
         SpecError: a spec is wrong, or there is no such domain.
     """
-    paths, wanted = LakehousePaths(settings.root), tuple(statuses)
-    specs = _specs(command_catalog(settings.tables), domain)
-    return {spec.table: found for spec in specs if (found := refusals(spec.table, paths, wanted))}
-
-
-def settled_line(settings: Settings, domain: str | None) -> list[str]:
-    """How many rows wait for nobody any more, in one line."""
-    paths, total = LakehousePaths(settings.root), Counter[RowStatus]()
+    paths, wanted, found = LakehousePaths(settings.root), tuple(statuses), Overview()
     for spec in _specs(command_catalog(settings.tables), domain):
-        total += count_by_status(spec.table, paths)
-    settled = [f"{count(total[status])} {status}" for status in RowStatus if status not in PENDING and total[status]]
-    return [f"Beside these, {' and '.join(settled)}: --status shows them."] if settled else []
-
-
-def ageing_lines(settings: Settings, domain: str | None) -> list[str]:
-    """A warning for each table whose rows have waited too long."""
-    paths, now = LakehousePaths(settings.root), datetime.now(UTC)
-    specs = _specs(command_catalog(settings.tables), domain)
-    return [f"warning: {note}" for spec in specs for note in ageing_note(spec, paths, now)]
+        try:
+            if refused := refusals(spec.table, paths, wanted):
+                found.refusals[spec.table] = refused
+            found.settled += count_by_status(spec.table, paths)
+            found.warnings += [f"warning: {note}" for note in ageing_note(spec, paths, datetime.now(UTC))]
+        except MillraceError as error:
+            found.warnings.append(f"{spec.table}: {error}")
+            found.is_whole = False
+    return found
 
 
 def rows_of(

@@ -42,13 +42,15 @@ def quarantine_list(
 ) -> None:
     """List why rows are in quarantine: each reason with its rows, since when, and where they stand."""
     from include.cli_output import show
-    from include.cli_quarantine import ageing_lines, all_refusals, refusal_table, settled_line
+    from include.cli_quarantine import overview, refusal_table
+    from include.errors import ExitCode
     from include.settings import Settings
 
-    settings = Settings()
-    found = all_refusals(settings, domain, status or PENDING)
+    found = overview(Settings(), domain, status or PENDING)
     nothing = "No row is in quarantine." if status is None else "No row in quarantine stands so."
-    show(refusal_table(found) if found else nothing, *settled_line(settings, domain), *ageing_lines(settings, domain))
+    shown = refusal_table(found.refusals) if found.refusals else nothing
+    show(shown, *found.settled_line(), *found.warnings)
+    raise typer.Exit(ExitCode.OK if found.is_whole else ExitCode.FAILED)
 
 
 @quarantine.command("show")

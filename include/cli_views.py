@@ -79,9 +79,8 @@ def facts_table(facts: Iterable[TableFacts], refused: Container[str] = ()) -> Ta
     numbers = ("rows", "size", "version", "certified", "quarantined")
     table = new_table("table", *numbers, "", numbers=numbers)
     for one in facts:
-        remark = "not built yet" if one.version is None else _certification(one)
-        if one.table in refused:
-            remark = "; ".join(part for part in ("its spec is wrong", remark) if part)
+        parts = ["its spec is wrong" if one.table in refused else "", one.damage or _certification(one)]
+        remark = Text("; ".join(part for part in parts if part), style="red" if one.damage else "")
         versions = (count(one.version), count(one.certified_version))
         table.add_row(one.table, count(one.rows), size(one.bytes), *versions, count(one.quarantined), remark)
     return table
@@ -113,6 +112,8 @@ def size(byte_count: int | None) -> str:
 
 
 def _certification(facts: TableFacts) -> str:
+    if facts.version is None:
+        return "not built yet"
     if facts.certified_version is None:
         return "no version is certified"
     newest = "" if facts.certified_version == facts.version else "newest version is not certified"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from itertools import takewhile
 
 from include.contracts.lake_path import LakePath
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import BatchSources
-from include.control.delta_log import Commit, commits_still_known, read_commit
+from include.control.delta_log import Commit, commits_still_known
 from include.paths import LakehousePaths
 
 
@@ -45,12 +46,7 @@ def _end(spec: SilverSpec, commits: Iterable[Commit], readable_since: datetime) 
 
 def _commits(table: LakePath, after: int | None, upto: int) -> Iterator[Commit]:
     """The commits of (after, upto] that the log still has."""
-    is_forgotten = after is not None and read_commit(table, after + 1) is None
-    for commit in commits_still_known(table, None if is_forgotten else after):
-        if commit.version > upto:
-            return
-        if after is None or commit.version > after:
-            yield commit
+    return takewhile(lambda commit: commit.version <= upto, commits_still_known(table, after))
 
 
 def _rows(commit: Commit) -> int:

@@ -60,8 +60,14 @@ def latest_version(table: LakePath) -> int:
 
 
 def commits_still_known(table: LakePath, after: int | None) -> Iterator[Commit]:
-    """The commits above `after`, or from the oldest one that the log still has; for what needs no complete history."""
-    return commits_after(table, min(_commit_versions(table), default=0) - 1 if after is None else after)
+    """The commits above `after` that the log still has, upward; for what needs no complete history.
+
+    What was cleaned up or lost is passed over: a reader sees by the numbers whether anything is missing.
+    """
+    at = 0 if after is None else after + 1
+    while (commit := read_commit(table, at) or _next_commit(table, at)) is not None:
+        yield commit
+        at = commit.version + 1
 
 
 def commits_after(table: LakePath, version: int) -> Iterator[Commit]:
@@ -85,12 +91,19 @@ def commits_after(table: LakePath, version: int) -> Iterator[Commit]:
 
 
 def read_commit(table: LakePath, version: int) -> Commit | None:
-    """The commit that made `version`, or None when the log has no such file."""
+    """The commit that made `version`, or None when the log has no such file.
+
+    Raises:
+        TornLogError: the file is damaged.
+    """
+    file = table / "_delta_log" / f"{version:020d}.json"
     try:
-        text = read_text(table / "_delta_log" / f"{version:020d}.json")
+        return _commit(version, [line.value for line in json_lines(read_text(file))])
     except FileNotFoundError:
         return None
-    return _commit(version, [line.value for line in json_lines(text)])
+    except ValueError as error:
+        msg = f"{file} cannot be read: {error}. Do not write; restore the file from a backup."
+        raise TornLogError(msg) from error
 
 
 def committed_at(table: LakePath, version: int) -> datetime:
@@ -115,6 +128,12 @@ def _commit(version: int, actions: list[dict[str, Any]]) -> Commit:
         added=tuple(unquote(action["add"]["path"]) for action in actions if "add" in action),
         changes_data=any(file.get("dataChange", True) for file in files),
     )
+
+
+def _next_commit(table: LakePath, at: int) -> Commit | None:
+    """The first commit at `at` or above it, found by listing the log; None where it ends below."""
+    later = min((version for version in _commit_versions(table) if version >= at), default=None)
+    return None if later is None else read_commit(table, later)
 
 
 def _told(text: str | None) -> dict[str, dict[str, Any]]:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from include.contracts.interval import Instant
 from include.contracts.job_report import CheckResult
-from include.control.delta_log import commits_after
+from include.control.delta_log import commits_still_known
 from include.control.ops_table import OpsTable
 from include.control.resolution import table_id
 from include.paths import LakehousePaths
@@ -168,15 +168,18 @@ class Gates:
         return None if passed is None else self.with_the_same_rows(table, passed)
 
     def with_the_same_rows(self, table: str, version: int) -> int:
-        """The newest version that has the very rows of `version`.
+        """The newest version that has the very rows of `version`, as far as the log still says so.
 
-        Nothing but OPTIMIZE and the like came since, or what else came was taken back (ADR 0018).
+        Nothing but OPTIMIZE and the like came since, or what else came was taken back (ADR 0018). What the log has
+        forgotten may have changed rows: nothing above it inherits, and `version` itself stays what it is.
         """
-        same, is_same = {version}, True
-        for commit in commits_after(self._paths.table(table), version):
+        same, is_same, at = {version}, True, version
+        for commit in commits_still_known(self._paths.table(table), version):
             restored = commit.metadata.get("sources", {}).get("restores")
-            is_same = restored in same if commit.changes_data else is_same
+            follows = commit.version == at + 1
+            is_same = restored in same if commit.changes_data else is_same and follows
             same |= {commit.version} if is_same else set()
+            at = commit.version
         return max(same)
 
     def _is_out_of_date(self, result: GateResult) -> bool:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from include.contracts.lake_path import LakePath
 from include.control.batch import Stream, StreamPosition, Winner, winner_of
-from include.control.delta_log import commits_after, latest_version, read_commit
+from include.control.delta_log import Commit, commits_after, commits_still_known, latest_version, read_commit
 from include.control.ledger import Ledger
 from include.control.stored_tables import open_table
-from include.errors import TornLogError, first_line
+from include.errors import TornLogError
 
 EPOCH = "millrace.epoch"
 
@@ -35,14 +34,14 @@ def resolve(table: LakePath, stream: Stream, ledger: Ledger) -> StreamPosition:
 
 def look(table: LakePath, stream: Stream, ledger: Ledger) -> tuple[StreamPosition, tuple[Winner, ...]]:
     """The same reading without writing anything: the position, and the winners unknown to the ledger."""
-    delta = _opened(table)
+    delta = open_table(table)
     table_id, epoch = str(delta.metadata().id), delta.metadata().configuration.get(EPOCH, "0")
     known = ledger.last_committed(stream.table, table_id, stream.name)
     if known:
         _check_still_there(table, known)
     recorded = None if known else delta.transaction_version(stream.app_id)
     start = known.version if known else _start_of_unknown_stream(delta, recorded)
-    commits = list(commits_after(table, start))
+    commits = _commits_since(table, start, known, delta, stream)
     new = tuple(winner for commit in commits if (winner := winner_of(commit, stream.app_id)))
     _check_numbers(stream, known, new, recorded)
     newest = commits[-1].version if commits else start
@@ -69,22 +68,29 @@ def winner_at(table: LakePath, app_id: str, batch_seq: int, after: int) -> Winne
     return next((winner for winner in winners if winner and winner.batch_seq == batch_seq), None)
 
 
-def _opened(table: LakePath) -> DeltaTable:
-    try:
-        return open_table(table)
-    except TableNotFoundError:
-        raise
-    except DeltaError as error:
-        msg = (
-            f"The log of {table} cannot be read: {first_line(error)}. Do not write; restore the missing "
-            "or damaged files of _delta_log from a backup."
-        )
-        raise TornLogError(msg) from error
-
-
 def _start_of_unknown_stream(delta: DeltaTable, recorded: int | None) -> int:
     """Where to read from when the ledger knows nothing: the end, unless the log already has batches of the stream."""
     return -1 if recorded is not None or delta.version() == 0 else delta.version()
+
+
+def _commits_since(
+    table: LakePath, start: int, known: Winner | None, delta: DeltaTable, stream: Stream
+) -> list[Commit]:
+    """The commits above `start`.
+
+    Some of them Delta may have cleaned up: that is no harm where those that are left hold every batch of the stream
+    from the known one to the one that Delta has recorded last. So a table that was only optimized for longer than its
+    log is kept goes on.
+    """
+    try:
+        return list(commits_after(table, start))
+    except TornLogError:
+        left = list(commits_still_known(table, start))
+        batches = [commit.txns[stream.app_id] for commit in left if stream.app_id in commit.txns]
+        wanted = delta.transaction_version(stream.app_id) or 0
+        if known is None or batches != list(range(known.batch_seq + 1, wanted + 1)) or wanted < known.batch_seq:
+            raise
+        return left
 
 
 def _check_still_there(table: LakePath, known: Winner) -> None:

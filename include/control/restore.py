@@ -24,7 +24,7 @@ from include.control.gates import GateResult, Gates
 from include.control.ledger import Ledger
 from include.control.resolution import resolve, winner_at
 from include.control.stored_tables import is_table, open_table
-from include.errors import ConservationError, RestoreError
+from include.errors import ConservationError, RestoreError, TornLogError
 from include.paths import LakehousePaths
 
 _SPARK_KEEPS_THE_LOG = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
@@ -110,7 +110,11 @@ def why_not(refused: GateResult, paths: LakehousePaths, gates: Gates) -> str:
         return f"readers use version {certified}, a later one or the same rows"
     if (newest := latest_version(path)) != refused.version:
         return f"version {newest} came after it"
-    if replays := [intent.batch_seq for intent in _batches_above(path, certified) if intent.sources.replay]:
+    try:
+        undone = _batches_above(path, certified)
+    except TornLogError:
+        return f"the log of {path} has forgotten which batches came after version {certified}, which readers use"
+    if replays := [intent.batch_seq for intent in undone if intent.sources.replay]:
         return f"batch {replays[0]} is a replay of quarantined rows, which would have to wait again"
     return ""
 

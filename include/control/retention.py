@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from include.catalog import Catalog
 from include.contracts.spec_values import duration
 from include.contracts.table_spec import TableSpec
-from include.control.delta_log import Commit, commits_after
+from include.control.delta_log import commits_still_known
 from include.control.gates import Gates
 from include.control.ledger import Ledger
 from include.control.planner import stream_position
@@ -68,7 +68,9 @@ def readers_in_danger(readers: tuple[Reader, ...], retention: timedelta, now: da
 
 
 def _since(paths: LakehousePaths, table: str, version: int) -> datetime | None:
-    newer: Commit | None = next(
-        (commit for commit in commits_after(paths.table(table), version) if commit.changes_data), None
-    )
-    return newer.at if newer else None
+    """When the version became an old one; where the log has forgotten that, what it still knows is later."""
+    for commit in commits_still_known(paths.table(table), version):
+        if commit.changes_data or commit.version != version + 1:
+            return commit.at
+        version = commit.version
+    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from include.contracts.lake_path import LakePath
 from include.contracts.table_spec import GoldSpec, SilverSpec
@@ -10,6 +10,8 @@ from include.control.batch import BatchSources, StreamPosition
 from include.control.delta_log import commits_after
 from include.control.gates import Gates
 from include.control.resolution import table_id
+from include.control.stored_files import is_file
+from include.control.stored_tables import open_table
 from include.errors import BadInputError, NotReadyError, TornLogError
 from include.paths import LakehousePaths
 
@@ -36,12 +38,15 @@ def pin_sources(
     """What a batch would read now: of each source, from what the last batch consumed to the certified version.
 
     Raises:
-        NotReadyError: a source has no certified version yet.
+        NotReadyError: a source has no certified version yet, or one that was never read and cannot be any more.
     """
     last = position.last_sources if position else BatchSources()
     certified = certified_sources(spec, gates)
     ids = {table: table_id(paths.table(table)) for table in certified}
     ranges = {table: (last.consumed(table, ids[table]), upto) for table, upto in certified.items()}
+    for table, (after, upto) in ranges.items():
+        if after != upto:
+            _require_readable(spec.table, table, paths.table(table), upto)
     return BatchSources(ranges=ranges, source_ids=ids)
 
 
@@ -78,10 +83,25 @@ def _id_of(table: LakePath) -> str:
         return ""
 
 
+def _require_readable(reader: str, table: str, path: LakePath, version: int) -> None:
+    """Refuse a version that Delta cannot put together any more, since the log below it was cleaned up."""
+    if is_file(path / "_delta_log" / f"{version:020d}.json"):
+        return
+    try:
+        open_table(path, version=version)
+    except DeltaError as error:
+        msg = (
+            f"{reader}: version {version} of {table} is certified, but cannot be read any more: its log was cleaned up "
+            f"since.\nReaders of {table} wait until a later version passes its gate: correct what it refuses, or let "
+            f"it pass with `lakehouse gate override {table}`."
+        )
+        raise NotReadyError(msg) from error
+
+
 def _has_changes(table: LakePath, span: tuple[int | None, int], by_batch: bool) -> bool:
     after, upto = span
-    if after is None:
-        return True
+    if after is None or after == upto:
+        return after is None
     try:
         commits = [commit for commit in commits_after(table, after) if commit.version <= upto]
         return any(commit.changes_data or (by_batch and commit.txns) for commit in commits)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from include.contracts.lake_path import LakePath, S3Path
 from include.control.s3_access import delta_rs_options, said_plainly
+from include.errors import TornLogError, first_line
 
 
 def open_table(path: LakePath, version: int | None = None, *, without_files: bool = False) -> DeltaTable:
@@ -20,11 +22,23 @@ def open_table(path: LakePath, version: int | None = None, *, without_files: boo
 
     Raises:
         TableNotFoundError: there is none.
+        TornLogError: its log cannot be read; of one version that cannot be had, delta-rs tells by a `DeltaError`.
         NotReadyError: the store does not answer.
         StorageError: it refuses.
     """
-    with _plainly(path):
-        return DeltaTable(str(path), version=version, without_files=without_files, storage_options=options_of(path))
+    try:
+        with _plainly(path):
+            return DeltaTable(str(path), version=version, without_files=without_files, storage_options=options_of(path))
+    except TableNotFoundError:
+        raise
+    except DeltaError as error:
+        if version is not None:
+            raise
+        msg = (
+            f"The log of {path} cannot be read: {first_line(error)}. Do not write; restore the missing or damaged "
+            "files of _delta_log from a backup."
+        )
+        raise TornLogError(msg) from error
 
 
 def is_table(path: LakePath) -> bool:

@@ -60,16 +60,20 @@ class DomainFollower:
         return ExitCode.OK
 
     def _round(self) -> Iterator[JobReport]:
-        """Run each table that has something new, in build order, up to the first that does not end well."""
+        """Run each table that has something new, in build order, but those that read one which did not end well."""
+        failed: set[str] = set()
         for spec in self._catalog.stated_in(self._args.domain):
             wanted = not self._args.table or spec.table in self._args.table
+            if failed & {*spec.source_tables}:
+                failed.add(spec.table)
+                continue
             if self._is_to_stop():
                 return
             if wanted and self._has_news(spec):
                 report = self._run(spec)
                 yield report
                 if report.exit_code is not ExitCode.OK:
-                    return
+                    failed.add(spec.table)
 
     def _has_news(self, spec: StatedSpec) -> bool:
         """Whether the planner finds anything to do; asking it starts no Spark."""

@@ -21,6 +21,7 @@ from include.settings import PROJECT
 from include.specs.problem import SpecProblem
 from include.specs.schema import SCHEMA_FILE, schema_text
 from tests.support.cli import Lakehouse
+from tests.support.delta_tables import commit_file
 from tests.support.specs import bronze_document, gold_document, silver_document, write_specs
 
 
@@ -119,6 +120,19 @@ class TestTables:
         words = next(line for line in answer.stdout.splitlines() if "silver.orders" in line).split()
         assert words[1] == "1,234"
         assert words[4:] == ["1", "0", "7", "newest", "version", "is", "not", "certified"]
+
+    def test_a_damaged_table_is_named_and_stops_no_other(self, lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
+        paths = LakehousePaths(Path(place["LAKEHOUSE_ROOT"]))
+        for table in ("bronze.orders", "silver.orders"):
+            write_deltalake(paths.table(table), pa.table({"amount": range(7)}))
+        commit_file(paths.table("bronze.orders"), 0).write_text("{")
+        for command in (["tables"], ["quarantine", "list"]):
+            answer = lakehouse(*command)
+            assert answer.exit_code == 1
+            assert "bronze/orders" in "".join(answer.stdout.split())
+            assert "Do not write" in " ".join(answer.stdout.split())
+        listed = lakehouse("tables").stdout.splitlines()
+        assert next(line for line in listed if "silver.orders" in line).split()[1] == "7"
 
 
 class TestSchema:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.contracts.job_report import CheckResult
+from include.control.delta_log import USER_METADATA_KEY
 from include.control.gates import GateResult, Gates
-from include.errors import TornLogError
 from include.paths import LakehousePaths
 from tests.support.delta_tables import (
     append,
@@ -165,15 +166,33 @@ def test_a_delete_changes_data_too(table: Path, table_id: str, gates: Gates) -> 
     assert gates.certified(TABLE) == version
 
 
-def test_a_certificate_is_not_inherited_over_a_gap_in_the_log(table: Path, table_id: str, gates: Gates) -> None:
+def test_a_certificate_outlives_the_log_but_is_not_inherited_over_what_the_log_has_forgotten(
+    table: Path, table_id: str, gates: Gates
+) -> None:
     append(table)
-    gates.record(verdict(table_id, append(table)))
+    passed = append(table)
+    gates.record(verdict(table_id, passed))
     optimize(table)
     append(table)
+    optimize(table)
     clean_log(table, below=4)
-    assert commit_file(table, 4).exists()
-    with pytest.raises(TornLogError, match="has no commit 3, but has 4"):
-        gates.certified(TABLE)
+    assert not commit_file(table, 3).exists()
+    assert gates.certified(TABLE) == passed
+    newest = append(table)
+    gates.record(verdict(table_id, newest))
+    assert gates.certified(TABLE) == newest
+    assert optimize(table) == gates.certified(TABLE)
+
+
+def test_rows_put_back_after_the_log_was_cleaned_are_certified_again(table: Path, table_id: str, gates: Gates) -> None:
+    passed = append(table)
+    gates.record(verdict(table_id, passed))
+    for _ in range(3):
+        append(table)
+    clean_log(table, below=4)
+    told = json.dumps({USER_METADATA_KEY: {"sources": {"restores": passed}}})
+    restored = append(table, user_metadata=told)
+    assert gates.certified(TABLE) == restored
 
 
 def test_the_first_refusal_is_that_of_the_lowest_version(table: Path, table_id: str, gates: Gates) -> None:

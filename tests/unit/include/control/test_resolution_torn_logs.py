@@ -15,6 +15,7 @@ from tests.support.delta_tables import (
     append,
     clean_log,
     commit_file,
+    optimize,
 )
 from tests.support.resolving import commit_next, forget
 
@@ -75,6 +76,18 @@ def test_a_log_cleaned_above_the_last_resolved_version_stops_the_run(table: Path
     clean_log(table, below=3)
     with pytest.raises(TornLogError, match="has no commit 2, but has 3"):
         resolve(table, FLIGHTS, ledger)
+
+
+def test_a_table_that_was_only_optimized_for_longer_than_its_log_is_kept_goes_on(table: Path, ledger: Ledger) -> None:
+    last = [commit_next(table, batch_seq) for batch_seq in (1, 2)][-1]
+    resolve(table, FLIGHTS, ledger)
+    optimize(table)
+    append(table)
+    newest = optimize(table)
+    clean_log(table, below=newest)
+    position, new = look(table, FLIGHTS, ledger)
+    assert (position.last, position.version, new) == (last, newest, ())
+    assert commit_next(table, 3) == look(table, FLIGHTS, ledger)[0].last
 
 
 def test_a_lost_ledger_over_a_cleaned_log_stops_the_run(table: Path, ledger: Ledger, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from include.control.resolution import resolve
 from include.control.restore import Restore, taken_back_by, why_not
 from include.errors import RestoreError
 from include.paths import LakehousePaths
-from tests.support.delta_tables import append, create_table, day, judge, load_batch, optimize
+from tests.support.delta_tables import append, clean_log, create_table, day, judge, load_batch, optimize
 from tests.support.specs import silver_spec
 
 SPEC = silver_spec(on_refusal="restore")
@@ -158,3 +158,15 @@ def load_beside(path: Path, token: str) -> int:
         create_table(path)
     append(path, 1, user_metadata=f'{{"millrace": {{"token": "{token}"}}}}')
     return 1
+
+
+def test_nothing_is_taken_back_where_the_log_has_forgotten_what_came_since(tmp_path: Path) -> None:
+    certified = load_batch(tmp_path, SPEC).version
+    judge(tmp_path, SPEC, certified)
+    refused = [load_batch(tmp_path, SPEC).version for _ in range(3)][-1]
+    judge(tmp_path, SPEC, refused, passed=False)
+    paths = LakehousePaths(tmp_path)
+    clean_log(paths.table(TABLE), below=refused)
+    assert f"has forgotten which batches came after version {certified}" in why_not(
+        refusal(tmp_path), paths, Gates(paths)
+    )

@@ -12,7 +12,7 @@ from include.control.delta_log import read_commit
 from include.control.retention import Reader, readers_in_danger, readers_of, retention_of
 from include.paths import LakehousePaths
 from include.specs.refused import RefusedSpec
-from tests.support.delta_tables import contents, judge, load_batch, optimize, reading
+from tests.support.delta_tables import clean_log, contents, judge, load_batch, optimize, reading
 from tests.support.specs import bronze_spec, catalog_of, gold_spec, silver_spec
 
 BRONZE, SILVER, GOLD = bronze_spec(), silver_spec(), gold_spec()
@@ -123,3 +123,12 @@ def test_danger_begins_past_half_the_retention() -> None:
     found = readers_in_danger(tuple(map(reader, (None, 0, 14.9, 15, 15.1, 400))), timedelta(days=30), NOW)
     assert [one.name for one in found] == ["15.1 days", "400 days"]
     assert readers_in_danger((), timedelta(days=30), NOW) == ()
+
+
+def test_who_stands_on_a_version_that_the_log_has_forgotten_is_behind_since_what_it_still_knows(
+    paths: LakehousePaths,
+) -> None:
+    certified = certify(paths)
+    later = [load_batch(paths.root, BRONZE).version for _ in range(3)]
+    clean_log(paths.table("bronze.orders"), below=later[1])
+    assert readers(paths)[CERTIFIED] == Reader(CERTIFIED, certified, since=made_at(paths, later[1]))
