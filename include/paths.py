@@ -33,10 +33,14 @@ class LakehousePaths:
         layer, name = table.split(".")
         return self.root / f"{layer}_quarantine" / name
 
-    def tombstones(self, table: str) -> LakePath:
-        """The Delta table of the deleted keys of a silver table."""
+    def tombstones(self, table: str, table_id: str) -> LakePath:
+        """The Delta table of the deleted keys of a silver table, by its id: one that is built anew may have other keys.
+
+        >>> LakehousePaths(Path("/lake")).tombstones("silver.flights", "5b0e").as_posix()
+        '/lake/silver_tombstones/flights/5b0e'
+        """
         _, name = table.split(".")
-        return self.root / "silver_tombstones" / name
+        return self.root / "silver_tombstones" / name / table_id
 
     def ops(self, name: str) -> LakePath:
         """One ledger table: `batches`, `files`, `gates`, `columns`, `commits` or `quarantine`."""

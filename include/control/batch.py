@@ -154,6 +154,13 @@ class Intent(BaseModel):
         """Delta's application id of the intent's stream."""
         return Stream(self.table, self.stream).app_id
 
+    def app_id_beside(self, name: str) -> str:
+        """Delta's application id of the batch's rows in a table beside its own, such as `silver_tombstones.flights`.
+
+        It names the table that it is about by its id: what an earlier table has left there counts for nothing.
+        """
+        return f"millrace/{name}/{self.table_id}/{self.stream}"
+
 
 @dataclass(frozen=True)
 class Winner:

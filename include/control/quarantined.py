@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from include.contracts.quarantine_request import RowFilter
@@ -39,13 +37,12 @@ class QuarantinedRow:
         position: its record number in that file, or its Kafka offset, where known.
         interval_start: start of the interval that brought it.
         batch_seq: the last batch that refused it.
-        first_seen: when it was refused first; None for a row that an earlier version of Millrace wrote.
+        first_seen: when it was refused first.
         last_seen: when it was refused last.
         attempts: how many replays tried it.
         fix: what was mended in it; empty for a row that is as its source delivered it.
         record: the row as the table's rules saw it, as JSON, or the text that could not be parsed.
-        received: the row as the table's writer receives it, mended if it was, as JSON; empty for a row that an earlier
-            version wrote.
+        received: the row as the table's writer receives it, mended if it was, as JSON.
     """
 
     id: str
@@ -55,8 +52,8 @@ class QuarantinedRow:
     position: int | None
     interval_start: datetime
     batch_seq: int
-    first_seen: datetime | None
-    last_seen: datetime | None
+    first_seen: datetime
+    last_seen: datetime
     attempts: int = 0
     fix: str = ""
     record: str = ""
@@ -76,7 +73,7 @@ class Refusal:
         reason: `rule: reason`, as the spec states it.
         status: where they stand.
         rows: how many.
-        first_seen: when the oldest was refused first; None where that is not known.
+        first_seen: when the oldest was refused first.
         first: start of the first interval that brought one.
         last: start of the last one.
         batch_seq: the last batch that refused one.
@@ -85,7 +82,7 @@ class Refusal:
     reason: str
     status: RowStatus
     rows: int
-    first_seen: datetime | None
+    first_seen: datetime
     first: datetime
     last: datetime
     batch_seq: int
@@ -105,7 +102,7 @@ def quarantined_rows(
 ) -> list[QuarantinedRow]:
     """The quarantined rows of the table that the filter lets through, the newest batch first."""
     states = _states(table, paths)
-    rows = (_row(one, states.get(one["row_id"], RowState())) for one in _identified(table, paths, columns))
+    rows = (_row(one, states.get(one["row_id"], RowState())) for one in _stored(table, paths, columns))
     found = [row for row in rows if _is_wanted(row, wanted)]
     return sorted(found, key=lambda row: (-row.batch_seq, row.source, row.position or 0, row.record, row.id))
 
@@ -113,20 +110,14 @@ def quarantined_rows(
 def count_by_status(table: str, paths: LakehousePaths) -> Counter[RowStatus]:
     """How many quarantined rows of the table stand so."""
     states = _states(table, paths)
-    return Counter(states.get(row["row_id"], RowState()).status for row in _identified(table, paths, ("row_id",)))
+    return Counter(states.get(row["row_id"], RowState()).status for row in _stored(table, paths, ("row_id",)))
 
 
 def waiting_since_before(table: str, paths: LakehousePaths, limit: datetime) -> list[datetime]:
     """When those rows were refused first that wait for somebody, and were seen before `limit`; each run asks for it."""
-    path = paths.quarantine(table)
-    if not is_table(path) or "first_seen" not in _stored(delta := open_table(path)):
-        return []
-    old = delta.to_pyarrow_table(columns=["row_id", "first_seen"], filters=[("first_seen", "<", limit)])
-    if not old.num_rows:
-        return []
-    states = _states(table, paths)
-    rows = zip(old["row_id"].to_pylist(), old["first_seen"].to_pylist(), strict=True)
-    return [seen for row_id, seen in rows if states.get(row_id, RowState()).status in PENDING]
+    old = _stored(table, paths, ("row_id", "first_seen"), ("first_seen", "<", limit))
+    states = _states(table, paths) if old else {}
+    return [row["first_seen"] for row in old if states.get(row["row_id"], RowState()).status in PENDING]
 
 
 def _states(table: str, paths: LakehousePaths) -> dict[str, RowState]:
@@ -137,35 +128,17 @@ def _states(table: str, paths: LakehousePaths) -> dict[str, RowState]:
     return row_states(QuarantineEvents(paths).of(table, target, STATE_COLUMNS))
 
 
-def _identified(table: str, paths: LakehousePaths, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The rows as they are stored; those of an earlier version get an id that lasts until they are rewritten."""
+def _stored(
+    table: str, paths: LakehousePaths, columns: Sequence[str], *filters: tuple[str, str, Any]
+) -> list[dict[str, Any]]:
+    """The rows as they are stored; an earlier table of the name, whose folder was removed, has left none."""
     path = paths.quarantine(table)
-    if not is_table(path):
-        return
-    delta = open_table(path)
-    stored = _stored(delta)
-    if "row_id" not in stored or any(id_ is None for id_ in _column(delta, "row_id")):
-        columns = WHOLE
-    seen: Counter[str] = Counter()
-    for row in delta.to_pyarrow_table(columns=[name for name in columns if name in stored]).to_pylist():
-        whole = {name: row.get(name) for name in WHOLE}
-        yield whole if whole["row_id"] else {**whole, "row_id": _made_up_id(table, whole, seen)}
-
-
-def _stored(delta: DeltaTable) -> set[str]:
-    return {field.name for field in delta.schema().fields}
-
-
-def _column(delta: DeltaTable, name: str) -> Iterable[Any]:
-    found: list[Any] = delta.to_pyarrow_table(columns=[name])[name].to_pylist()
-    return found
-
-
-def _made_up_id(table: str, row: dict[str, Any], seen: Counter[str]) -> str:
-    said = [table, *(row[name] for name in ("source", "position", "_interval_start", "_batch_seq", "record"))]
-    key = "\n".join(map(str, said))
-    seen[key] += 1
-    return hashlib.sha256(f"{key}\n{seen[key]}".encode()).hexdigest()[:16]
+    if not is_table(path) or not is_table(paths.table(table)):
+        return []
+    mine = ("_table_id", "=", table_id(paths.table(table)))
+    found = open_table(path).to_pyarrow_table(columns=list(columns), filters=[mine, *filters])
+    rows: list[dict[str, Any]] = found.to_pylist()
+    return rows
 
 
 def _row(stored: dict[str, Any], state: RowState) -> QuarantinedRow:
@@ -181,8 +154,8 @@ def _row(stored: dict[str, Any], state: RowState) -> QuarantinedRow:
         last_seen=stored["last_seen"],
         attempts=state.attempts,
         fix=state.fix,
-        record=stored["record"] or "",
-        received=state.received or stored["received"] or "",
+        record=stored.get("record") or "",
+        received=state.received or stored.get("received") or "",
     )
 
 
@@ -197,6 +170,5 @@ def _is_wanted(row: QuarantinedRow, wanted: RowFilter) -> bool:
 
 def _refusal(reason: str, status: RowStatus, rows: Sequence[QuarantinedRow]) -> Refusal:
     starts = [row.interval_start for row in rows]
-    known = [row.first_seen for row in rows if row.first_seen]
-    last = max(row.batch_seq for row in rows)
-    return Refusal(reason, status, len(rows), min(known, default=None), min(starts), max(starts), last)
+    first_seen, last = min(row.first_seen for row in rows), max(row.batch_seq for row in rows)
+    return Refusal(reason, status, len(rows), first_seen, min(starts), max(starts), last)

@@ -72,7 +72,7 @@ class Restore:
         """Commit, then settle by the log alone: whatever was said, the token found there is the truth."""
         failure: CommitFailedError | None = None
         try:
-            _restore(open_table(path, version=refused), _restored(intent), stream, intent)
+            _restore(open_table(path, version=refused), _restored(intent), stream.app_id, intent)
         except CommitFailedError as error:
             failure = error
         winner = winner_at(path, stream.app_id, intent.batch_seq, after=refused)
@@ -139,8 +139,8 @@ def close_restore(winner: Winner, paths: LakehousePaths) -> RowFates:
     intent, path = winner.intent, paths.table(winner.intent.table)
     restored = _restored(intent)
     layer, name = intent.table.split(".")
-    _put_back(paths.quarantine(intent.table), Stream(f"{layer}_quarantine.{name}", intent.stream), intent)
-    _put_back(paths.tombstones(intent.table), Stream(f"{layer}_tombstones.{name}", intent.stream), intent)
+    _put_back(paths.quarantine(intent.table), f"{layer}_quarantine.{name}", intent)
+    _put_back(paths.tombstones(intent.table, intent.table_id), f"{layer}_tombstones.{name}", intent)
     before, after = table_rows(path, winner.version - 1), table_rows(path, winner.version)
     if after != table_rows(path, restored):
         msg = (
@@ -163,26 +163,26 @@ def _batches_above(table: LakePath, version: int) -> Sequence[Intent]:
     return [intent for intent in intents if intent.sources.restores is None]
 
 
-def _put_back(path: LakePath, stream: Stream, intent: Intent) -> None:
+def _put_back(path: LakePath, name: str, intent: Intent) -> None:
     """Take what undone batches wrote out of a table beside the restored one, unless that was done before."""
     if not is_table(path):
         return
-    table = open_table(path)
-    if (table.transaction_version(stream.app_id) or 0) >= intent.batch_seq:
+    table, app_id = open_table(path), intent.app_id_beside(name)
+    if (table.transaction_version(app_id) or 0) >= intent.batch_seq:
         return
     commits = commits_still_known(path, None)
     undone = [commit.version for commit in commits if commit.metadata.get("token") in intent.sources.undoes]
     if undone:
-        _restore(table, min(undone) - 1, stream, intent)
+        _restore(table, min(undone) - 1, app_id, intent)
 
 
-def _restore(table: DeltaTable, version: int, stream: Stream, intent: Intent) -> None:
+def _restore(table: DeltaTable, version: int, app_id: str, intent: Intent) -> None:
     """One commit right above the version that `table` was opened at, or none."""
     table.restore(
         version,
         commit_properties=CommitProperties(
             custom_metadata={"userMetadata": intent.user_metadata()},
-            app_transactions=[Transaction(stream.app_id, intent.batch_seq)],
+            app_transactions=[Transaction(app_id, intent.batch_seq)],
         ),
         post_commithook_properties=_SPARK_KEEPS_THE_LOG,
     )

@@ -55,9 +55,9 @@ def old_tombstones(spec: AnySpec, paths: LakehousePaths, ledger: Ledger, now: da
     retain = spec.maintenance.tombstones.retain if isinstance(spec, SilverSpec) else None
     if not isinstance(spec, SilverSpec) or retain is None:
         return OldTombstones()
-    path, position = paths.tombstones(spec.table), stream_position(spec, paths, ledger)
+    position = stream_position(spec, paths, ledger)
     last = position.last if position else None
-    if last is None or not is_table(path):
+    if last is None or not is_table(path := paths.tombstones(spec.table, last.intent.table_id)):
         return OldTombstones(retain)
     upto = ledger.closed_before(spec.table, last.intent.table_id, last.intent.stream, now - duration(retain))
     keys = _deleted_keys(path, spec.keys, upto) if upto else 0

@@ -16,12 +16,9 @@ from include.control.stored_tables import is_table, open_table
 from include.paths import LakehousePaths
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import append, one_of, replace_where
-from spark_jobs.delta_io.secondary import SecondaryTable, write_once
+from spark_jobs.delta_io.secondary import TABLE_ID, SecondaryTable, about, write_once
 from spark_jobs.delta_io.tables import OpenSession, TableShape
 from spark_jobs.transforms.received import RECEIVED, ROW_ID
-
-OF_LATER_VERSIONS = {"row_id": "string", "received": "string", "first_seen": "timestamp", "last_seen": "timestamp"}
-"""Columns that the first quarantine tables did not have: they are added to one that lacks them."""
 
 SHAPE = TableShape(
     columns={
@@ -30,10 +27,14 @@ SHAPE = TableShape(
         "source": "string",
         "position": "bigint",
         "_interval_start": "timestamp",
+        TABLE_ID: "string",
         "_stream": "string",
         "_batch_seq": "bigint",
         "_batch_token": "string",
-        **OF_LATER_VERSIONS,
+        "row_id": "string",
+        "received": "string",
+        "first_seen": "timestamp",
+        "last_seen": "timestamp",
     },
     comments={
         "row_id": "what the row is known by, however often it is refused; what became of it is in ops/quarantine",
@@ -85,12 +86,14 @@ class QuarantineWrite:
             append(refused, path)
             return
         mine = one_of("_batch_token", [self.winner.token])
-        replace_where(self._seen_before(refused), path, " OR ".join([*outdated, mine]))
+        of_table = about(self.winner.intent.table_id)
+        replace_where(self._seen_before(refused), path, f"{of_table} AND ({' OR '.join([*outdated, mine])})")
 
     def _seen_before(self, refused: DataFrame) -> DataFrame:
         """The rows with the time of their first refusal, where they stand in quarantine already."""
         path = self.paths.quarantine(self.winner.intent.table)
-        known = read_version(refused.sparkSession, path, open_table(path).version())
+        stored = read_version(refused.sparkSession, path, open_table(path).version())
+        known = stored.where(about(self.winner.intent.table_id))
         first = known.groupBy("row_id").agg(F.min("first_seen").alias("_first"))
         seen = F.coalesce("_first", "first_seen")
         return refused.join(first, "row_id", "left").withColumn("first_seen", seen).select(*SHAPE.columns)
@@ -108,14 +111,14 @@ class QuarantineWrite:
         is_outdated = ds.field("source").isin(pa.array(self.replaced, pa.string()))
         if self.again:
             is_outdated |= ds.field("_interval_start") == pa.scalar(self.again, pa.timestamp("us", tz="UTC"))
-        return bool(open_table(path).to_pyarrow_dataset().count_rows(filter=is_outdated))
+        of_table = ds.field(TABLE_ID) == self.winner.intent.table_id
+        return bool(open_table(path).to_pyarrow_dataset().count_rows(filter=of_table & is_outdated))
 
 
 def quarantine_of(table: str, paths: LakehousePaths) -> SecondaryTable:
     """The quarantine table of `table`."""
     layer, name = table.split(".")
-    path = paths.quarantine(table)
-    return SecondaryTable(f"{layer}_quarantine.{name}", path, SHAPE, addable=frozenset(OF_LATER_VERSIONS))
+    return SecondaryTable(f"{layer}_quarantine.{name}", paths.quarantine(table), SHAPE)
 
 
 def quarantine_rows(
@@ -146,6 +149,7 @@ def quarantine_rows(
         source.alias("source"),
         position.cast("bigint").alias("position"),
         "_interval_start",
+        F.lit(intent.table_id).alias(TABLE_ID),
         F.lit(intent.stream).alias("_stream"),
         F.lit(intent.batch_seq).cast("bigint").alias("_batch_seq"),
         F.lit(intent.token).alias("_batch_token"),

@@ -1,5 +1,8 @@
 """Secondary writes: quarantine and tombstone rows derived from a committed batch.
 
+A table whose folder was removed and that was built anew is another one, by its id: what the earlier one has left in
+the folders beside it takes no part. Tombstones have a folder for each id, rows of the quarantine name it.
+
 They come after the main commit, from the same pinned sources, under the same batch_seq as their own txn: written before
 it, they were lost when the batch was planned again (ADR 0002).
 """
@@ -16,9 +19,21 @@ from include.control.batch import Winner
 from spark_jobs.delta_io.batches import commit_conf
 from spark_jobs.delta_io.conflict_policy import WriteKind
 from spark_jobs.delta_io.contest import Contest, commit_anyway
-from spark_jobs.delta_io.tables import OpenSession, TableShape, committed_txn, ensure_table
+from spark_jobs.delta_io.tables import OpenSession, TableShape, committed_txn, ensure_table, sql_text
 
 Write = Callable[[SparkSession], None]
+
+TABLE_ID = "_table_id"
+"""The column that says which table a row is about."""
+
+
+def about(table_id: str) -> str:
+    """SQL that is true for the rows about one table.
+
+    >>> about("5b0e")
+    "`_table_id` = '5b0e'"
+    """
+    return f"`{TABLE_ID}` = {sql_text(table_id)}"
 
 
 @dataclass(frozen=True)
@@ -29,17 +44,11 @@ class SecondaryTable:
         name: `<layer>_<kind>.<name>`.
         path: its folder.
         shape: its columns.
-        addable: those of them that are added to a table of an earlier version.
     """
 
     name: str
     path: LakePath
     shape: TableShape
-    addable: frozenset[str] = frozenset()
-
-    def app_id(self, stream: str) -> str:
-        """Delta's application id of the rows that come from one stream of the main table."""
-        return f"millrace/{self.name}/{stream}"
 
 
 def write_once(open_session: OpenSession, table: SecondaryTable, winner: Winner, write: Write) -> None:
@@ -50,10 +59,10 @@ def write_once(open_session: OpenSession, table: SecondaryTable, winner: Winner,
     Raises:
         ConflictError: it lost to other writers too often; the batch's next run tries again.
     """
-    app_id = table.app_id(winner.intent.stream)
+    app_id = winner.intent.app_id_beside(table.name)
     if committed_txn(table.path, app_id) >= winner.batch_seq:
         return
-    ensure_table(open_session, table.path, table.shape, table.addable)
+    ensure_table(open_session, table.path, table.shape)
     conf = {**commit_conf(winner.intent), "spark.databricks.delta.write.txnAppId": app_id}
     with open_session(conf) as session:
         commit_anyway(Contest(table.name), WriteKind.BESIDE, table.path, lambda: write(session))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
-from spark_jobs.layers.quarantine_jobs import fix_rows, layer_of, request_of, unkept, verdict_report
+from spark_jobs.layers.quarantine_jobs import fix_rows, layer_of, request_of, verdict_report
 from spark_jobs.layers.replays import ReplayWork
 from spark_jobs.layers.writing import commit_batch, judge_and_report
 from spark_jobs.runtime.context import JobContext
@@ -31,8 +31,7 @@ def _replayed(context: JobContext, work: ReplayWork) -> JobReport:
     while work.has_more and not context.is_to_stop():
         results.append(commit_batch(context, work))
     report = judge_and_report(context, results)
-    notes = (*report.notes, *([unkept(work.left)] if work.left else []))
-    return report.model_copy(update={"job": Job.QUARANTINE_REPLAY.value, "notes": notes})
+    return report.model_copy(update={"job": Job.QUARANTINE_REPLAY.value})
 
 
 if __name__ == "__main__":

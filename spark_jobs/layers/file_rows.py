@@ -44,8 +44,8 @@ def rows_of_files(
 
 def quarantined_of_files(quarantine: LakePath, winner: Winner) -> Counter[str]:
     """landing file -> records that a batch quarantined."""
-    batch = [("_stream", "=", winner.intent.stream), ("_batch_seq", "=", winner.batch_seq)]
-    return Counter(open_table(quarantine).to_pyarrow_table(columns=["source"], filters=batch)["source"].to_pylist())
+    mine = [("_batch_token", "=", winner.token)]
+    return Counter(open_table(quarantine).to_pyarrow_table(columns=["source"], filters=mine)["source"].to_pylist())
 
 
 def _written(added: Iterable[LakePath]) -> tuple[Counter[str], Counter[str]]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from include.contracts.table_spec import SilverSpec
+from include.control.resolution import table_id
 from include.control.tombstones import OldTombstones, old_tombstones
 from spark_jobs.delta_io.conflict_policy import WriteKind
 from spark_jobs.delta_io.contest import Contest, commit_anyway
@@ -28,7 +29,7 @@ def forget_tombstones(context: JobContext, session: SparkSession, contest: Conte
     old, spec = tombstones_to_forget(context), context.spec
     if not old.may_go or not isinstance(spec, SilverSpec):
         return old
-    path = context.paths.tombstones(spec.table)
+    path = context.paths.tombstones(spec.table, table_id(context.paths.table(spec.table)))
     forgotten = commit_anyway(
         contest, WriteKind.MAINTENANCE, path, lambda: delete_tombstones(session, path, spec.keys, old.upto)
     )

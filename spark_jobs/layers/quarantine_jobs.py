@@ -70,9 +70,9 @@ def fix_rows(context: JobContext, layer: ReceivesRows, request: QuarantineReques
     A dry run writes nothing.
 
     Raises:
-        BadInputError: the fix cannot be worked out, or no row can be mended.
+        BadInputError: the fix cannot be worked out.
     """
-    rows = _able(context, pending_rows(context, request))
+    rows = pending_rows(context, request)
     if not rows:
         return []
     found: list[Tried] = []
@@ -122,24 +122,3 @@ def _nothing(context: JobContext) -> str:
 
 def _shown(one: Tried) -> dict[str, Any]:
     return {"id": one.row.id, "fate": one.fate, "reasons": list(one.reasons), "received": one.row.received}
-
-
-def _able(context: JobContext, rows: Sequence[QuarantinedRow]) -> list[QuarantinedRow]:
-    """The rows that were kept as they were received.
-
-    Raises:
-        BadInputError: rows are meant, but none of them was.
-    """
-    able = [row for row in rows if row.received]
-    if rows and not able:
-        raise BadInputError(f"{context.spec.table}: {unkept(len(rows))}")
-    return able
-
-
-def unkept(rows: int) -> str:
-    """What is to be done about rows of an earlier version."""
-    return (
-        f"{rows} rows were refused by an earlier version of Millrace, which did not keep them as they were received: "
-        "have a silver table refuse them anew (lakehouse run --table ... --interval ... --reprocess), or their source "
-        "deliver them again"
-    )

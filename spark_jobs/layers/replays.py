@@ -20,9 +20,6 @@ class ReplayWork:
     """The `BatchWork` of a replay: plans quarantined rows, and leaves writing and closing to the layer.
 
     A layer knows a replay by its intent: whichever run comes next can close one whose driver died.
-
-    Attributes:
-        left: pending rows that cannot be tried: an earlier version of Millrace did not keep them as received.
     """
 
     def __init__(self, context: JobContext, layer: BatchWork, request: QuarantineRequest) -> None:
@@ -31,7 +28,6 @@ class ReplayWork:
         self._request = request
         self._tried: set[str] = set()
         self._waiting = 0
-        self.left = 0
 
     @property
     def has_more(self) -> bool:
@@ -62,10 +58,7 @@ class ReplayWork:
         return closing
 
     def _pending(self) -> list[QuarantinedRow]:
-        found = pending_rows(self._context, self._request)
-        able = [row for row in found if row.received and row.id not in self._tried]
-        self.left = sum(not row.received for row in found)
-        return able
+        return [row for row in pending_rows(self._context, self._request) if row.id not in self._tried]
 
 
 def pending_rows(context: JobContext, request: QuarantineRequest) -> Sequence[QuarantinedRow]:

@@ -99,7 +99,7 @@ class SilverMerge:
         if not winner.intent.sources.replay:
             quarantine = QuarantineWrite(paths, winner, counts.quarantined, replaced, again)
             quarantine.run(open_session, lambda session: self._refused(session, winner))
-        tombstones = tombstones_of(self.spec, paths.tombstones(self.spec.table))
+        tombstones = tombstones_of(self.spec, paths, winner.intent.table_id)
         deletes = counts.deletes and not self.spec.snapshot
         if deletes or (replaced and is_table(tombstones.path)):
             write_once(open_session, tombstones, winner, lambda session: self._bury(session, winner))
@@ -169,7 +169,7 @@ class SilverMerge:
     def _bury(self, session: SparkSession, winner: Winner) -> None:
         rows = self._fates.rows(session, winner.intent, winner.version - 1)
         latest = C.latest_per_key(rows.judged.where(accepted()), self.spec.keys)
-        table = tombstones_of(self.spec, self._context.paths.tombstones(self.spec.table))
+        table = tombstones_of(self.spec, self._context.paths, winner.intent.table_id)
         deletes = with_stamp(latest.where("_is_delete"), winner.intent).select(*table.shape.columns)
         merge_tombstones(session, table.path, tombstone_changes(deletes, rows.anew, self.spec.keys), self.spec.keys)
 

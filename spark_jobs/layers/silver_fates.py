@@ -202,7 +202,7 @@ class SilverFates:
         return target.select(*self._spec.keys, *C.ORDER, CONTENT)
 
     def _tombstones(self, session: SparkSession, intent: Intent) -> DataFrame | None:
-        table = tombstones_of(self._spec, self._context.paths.tombstones(self._spec.table))
+        table = tombstones_of(self._spec, self._context.paths, intent.table_id)
         if not is_table(table.path):
             return None
         return read_version(session, table.path, version_before(table, intent))

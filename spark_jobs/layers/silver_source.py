@@ -79,7 +79,7 @@ class SilverSource:
         keys = read_version(session, paths.table(table), target_version).select(*self._spec.keys)
         if (replayed := self.replays.taken(session, intent)) is not None:
             keys = keys.union(replayed.select(*self._spec.keys))
-        tombstones = paths.tombstones(table)
+        tombstones = paths.tombstones(table, intent.table_id)
         if not is_table(tombstones):
             return keys
         deleted = read_version(session, tombstones, open_table(tombstones).version())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from include.contracts.lake_path import LakePath
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import Intent
 from include.control.delta_log import commits_still_known, latest_version
+from include.paths import LakehousePaths
 from spark_jobs.delta_io.secondary import SecondaryTable
 from spark_jobs.delta_io.statistics import statistics_of
 from spark_jobs.delta_io.tables import TableShape, committed_txn, shape_properties
@@ -31,8 +31,9 @@ def silver_shape(spec: SilverSpec) -> TableShape:
     )
 
 
-def tombstones_of(spec: SilverSpec, path: LakePath) -> SecondaryTable:
+def tombstones_of(spec: SilverSpec, paths: LakehousePaths, table_id: str) -> SecondaryTable:
     """The table of the deleted keys of a silver table, each with its sequence."""
+    path = paths.tombstones(spec.table, table_id)
     keys = {key: spec.columns[key].type for key in spec.keys}
     columns = {**keys, **_order_columns(spec), **STAMP_COLUMNS}
     return SecondaryTable(f"silver_tombstones.{spec.name}", path, TableShape(columns, comment="Deleted keys"))
@@ -41,7 +42,7 @@ def tombstones_of(spec: SilverSpec, path: LakePath) -> SecondaryTable:
 def version_before(table: SecondaryTable, intent: Intent) -> int:
     """The newest version of a secondary table without what a batch itself has written: it may be counted once more."""
     newest = latest_version(table.path)
-    if committed_txn(table.path, table.app_id(intent.stream)) < intent.batch_seq:
+    if committed_txn(table.path, intent.app_id_beside(table.name)) < intent.batch_seq:
         return newest
     commits = commits_still_known(table.path, None)
     return min(

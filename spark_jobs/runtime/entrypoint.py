@@ -77,7 +77,7 @@ def _saved(job: Job, args: JobArgs, report: JobReport) -> JobReport:
 def _written_to(args: JobArgs) -> list[LakePath]:
     """The folders that a job writes to, the lakehouse's own first."""
     paths, table = LakehousePaths(args.root), args.table
-    beside = [paths.table(table), paths.quarantine(table), paths.tombstones(table)]
+    beside = [paths.table(table), paths.quarantine(table), paths.tombstones(table, "")]
     return [args.root, *beside, *map(paths.ops, OPS), paths.leases, args.report.parent]
 
 

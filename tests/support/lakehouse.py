@@ -12,10 +12,11 @@ from typing import Any
 
 from include.contracts.job_args import WRITER_OF_LAYER, Job, JobArgs
 from include.contracts.job_report import JobReport
-from include.contracts.lake_path import lake_path
+from include.contracts.lake_path import LakePath, lake_path
 from include.contracts.quarantine_request import QuarantineRequest, RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.control.quarantined import QuarantinedRow, quarantined_rows
+from include.control.resolution import table_id
 from include.control.stored_tables import is_table, open_table
 from include.paths import LakehousePaths
 from spark_jobs.jobs import (
@@ -137,6 +138,11 @@ class Lakehouse:
         """The quarantined rows of a table; none when there is no quarantine."""
         path = self.paths.quarantine(table)
         return open_table(path).to_pyarrow_table().to_pylist() if is_table(path) else []
+
+
+def tombstones_path(lakehouse: Lakehouse, table: str) -> LakePath:
+    """Where the deleted keys of the silver table that is there now lie."""
+    return lakehouse.paths.tombstones(table, table_id(lakehouse.paths.table(table)))
 
 
 def copied(lakehouse: Lakehouse, folder: Path) -> Lakehouse:

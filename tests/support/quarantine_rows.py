@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from include.control.resolution import table_id
+from include.control.resolution import table_id as id_of
 from include.paths import LakehousePaths
 
 FIRST = datetime(2013, 1, 1, tzinfo=UTC)
 SEEN = datetime(2026, 1, 1, tzinfo=UTC)
 _TIME = pa.timestamp("us", tz="UTC")
-OF_FIRST_VERSION = pa.schema(
+COLUMNS = pa.schema(
     [
         ("record", pa.string()),
         ("reasons", pa.list_(pa.string())),
@@ -22,11 +22,7 @@ OF_FIRST_VERSION = pa.schema(
         ("position", pa.int64()),
         ("_interval_start", _TIME),
         ("_batch_seq", pa.int64()),
-    ]
-)
-COLUMNS = pa.schema(
-    [
-        *OF_FIRST_VERSION,
+        ("_table_id", pa.string()),
         ("row_id", pa.string()),
         ("received", pa.string()),
         ("first_seen", _TIME),
@@ -52,9 +48,14 @@ def refused(number: int, *reasons: str, of_day: int = 1, **more: Any) -> dict[st
     }
 
 
-def quarantine(paths: LakehousePaths, table: str, *rows: dict[str, Any], schema: pa.Schema = COLUMNS) -> str:
-    """Put rows into the quarantine of a table, which is made if there is none; the id of the table is returned."""
+def quarantine(paths: LakehousePaths, table: str, *rows: dict[str, Any], table_id: str = "") -> str:
+    """Put rows into the quarantine of a table, which is made if there is none; the id of the table is returned.
+
+    They are rows of `table_id`, of the table that is there for none.
+    """
     if not DeltaTable.is_deltatable(str(paths.table(table))):
         DeltaTable.create(str(paths.table(table)), pa.schema([("n", pa.int64())]))
-    write_deltalake(paths.quarantine(table), pa.Table.from_pylist(list(rows), schema), mode="append")
-    return table_id(paths.table(table))
+    target = id_of(paths.table(table))
+    mine = [{**row, "_table_id": table_id or target} for row in rows]
+    write_deltalake(paths.quarantine(table), pa.Table.from_pylist(mine, COLUMNS), mode="append")
+    return target

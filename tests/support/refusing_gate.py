@@ -6,7 +6,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from tests.support.lakehouse import Lakehouse, order
+from tests.support.lakehouse import Lakehouse, order, tombstones_path
 from tests.support.specs import Document, bronze_document, gold_document, silver_document
 
 BRONZE, SILVER, GOLD = TABLES = "bronze.orders", "silver.orders", "gold.revenue_daily"
@@ -52,7 +52,7 @@ def unrefused(shop: Lakehouse) -> dict[str, object]:
 
 def content(shop: Lakehouse) -> dict[str, object]:
     """All that the second day can have changed: rows, tombstones, quarantined rows, groups."""
-    tombstones = str(shop.paths.tombstones(SILVER))
+    tombstones = str(tombstones_path(shop, SILVER))
     deleted = DeltaTable(tombstones).to_pyarrow_table().to_pylist() if DeltaTable.is_deltatable(tombstones) else []
     return {
         "rows": shop.rows(SILVER, "order_id", "amount", "_sequence"),

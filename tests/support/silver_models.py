@@ -11,7 +11,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from tests.support.lakehouse import Lakehouse
+from tests.support.lakehouse import Lakehouse, tombstones_path
 from tests.support.orders import Told
 from tests.support.specs import Document, silver_document
 from tests.support.timelines import Period, State, Timeline, filled, overlapping, periods, timelines
@@ -237,7 +237,7 @@ def periods_of(shop: Lakehouse, table: str, unit: str) -> dict[str, list[Period]
 
 def tombstones(shop: Lakehouse, table: str) -> dict[str | None, tuple[tuple[Any, ...], int]]:
     """key -> (sequence, hash) of the deleted keys that a table remembers."""
-    path = str(shop.paths.tombstones(table))
+    path = str(tombstones_path(shop, table))
     if not DeltaTable.is_deltatable(path):
         return {}
     rows = DeltaTable(path).to_pyarrow_table(columns=["order_id", "_sequence", "_source_hash"]).to_pylist()

@@ -14,7 +14,7 @@ from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.outcome import states
 from tests.support.killed_drivers.places import BEFORE_INTENT, BEFORE_REPORT, IN_THE_WRITE, OF_FILES, steps_behind
 from tests.support.killed_drivers.steps import Step, steps_done, steps_of
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copied, order, tombstones_path
 from tests.support.specs import bronze_document, gold_document, silver_document
 
 pytestmark = pytest.mark.faults
@@ -66,7 +66,7 @@ def replaced(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> dict
     assert shop.rows(GOLD, "orders", "revenue") == [(4, 21)]
     assert [row["record"] for row in shop.quarantine(BRONZE)] == ["{also broken"]
     assert ["o7" in row["record"] for row in shop.quarantine(SILVER)] == [True]
-    tombstones = DeltaTable(str(shop.paths.tombstones(SILVER))).to_pyarrow_table(columns=["order_id"])
+    tombstones = DeltaTable(str(tombstones_path(shop, SILVER))).to_pyarrow_table(columns=["order_id"])
     assert tombstones.to_pylist() == [{"order_id": "o5"}]
     return batches
 

@@ -10,7 +10,7 @@ from include.contracts.job_args import Job
 from include.control.delta_log import commits_still_known
 from spark_jobs.jobs import silver_merge
 from spark_jobs.runtime.context import JobContext
-from tests.support.lakehouse import Lakehouse, order
+from tests.support.lakehouse import Lakehouse, order, tombstones_path
 from tests.support.specs import bronze_document, silver_document
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
@@ -71,7 +71,7 @@ def test_bounded_batches_end_in_the_rows_of_one(lakehouse: Lakehouse, kind: dict
     for table in (
         lakehouse.paths.table(SILVER),
         lakehouse.paths.quarantine(SILVER),
-        lakehouse.paths.tombstones(SILVER),
+        tombstones_path(lakehouse, SILVER),
     ):
         if table.exists():
             table.rename(table.with_name(f"{table.name}.at_once"))

@@ -13,10 +13,11 @@ from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
 from include.control.batch import Winner
 from include.control.delta_log import latest_version, read_commit
+from include.control.resolution import table_id
 from include.errors import ExitCode, Outcome
 from spark_jobs.layers.silver import SilverMerge
 from tests.support.delta_tables import contents
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copied, order, tombstones_path
 from tests.support.specs import bronze_document, silver_document
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
@@ -66,7 +67,7 @@ def bring(shop: Lakehouse, number: int, events: list[dict[str, Any]]) -> JobRepo
 
 def tombstones(shop: Lakehouse) -> list[str | None]:
     """The keys of the tombstones; None is a truncate."""
-    rows = DeltaTable(str(shop.paths.tombstones(SILVER))).to_pyarrow_table(columns=["order_id"])
+    rows = DeltaTable(str(tombstones_path(shop, SILVER))).to_pyarrow_table(columns=["order_id"])
     return sorted(rows["order_id"].to_pylist(), key=repr)
 
 
@@ -99,7 +100,7 @@ def test_a_dry_run_says_how_many_would_be_forgotten_and_forgets_none(shop: Lakeh
 
 
 def test_after_the_retention_one_commit_of_its_own_forgets_them(shop: Lakehouse) -> None:
-    path, silver = shop.paths.tombstones(SILVER), latest_version(shop.paths.table(SILVER))
+    path, silver = tombstones_path(shop, SILVER), latest_version(shop.paths.table(SILVER))
     before = latest_version(path)
     report = vacuum(shop, now() + LATER)
     assert (report.outcome, report.version) == (Outcome.COMMITTED, silver)
@@ -111,7 +112,8 @@ def test_after_the_retention_one_commit_of_its_own_forgets_them(shop: Lakehouse)
     commit = read_commit(path, before + 1)
     assert commit is not None
     assert (commit.operation, commit.txns, commit.metadata) == ("DELETE", {}, {})
-    assert DeltaTable(str(path)).transaction_version("millrace/silver_tombstones.orders/main") == 1
+    app_id = f"millrace/silver_tombstones.orders/{table_id(shop.paths.table(SILVER))}/main"
+    assert DeltaTable(str(path)).transaction_version(app_id) == 1
     assert vacuum(shop, now() + LATER).outcome == Outcome.NO_OP
     assert latest_version(path) == before + 1
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
 
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from tests.support.lakehouse import Lakehouse, copied, order
-from tests.support.quarantine_rows import OF_FIRST_VERSION, refused
 from tests.support.specs import bronze_document, silver_document
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
@@ -119,20 +116,3 @@ def test_whenever_a_row_is_replayed_among_its_days_silver_ends_the_same(lakehous
         assert shop.waiting(SILVER) == []
         ends.append(amounts(shop))
     assert ends == [{"o1": 7, "o2": 2, "o3": 3}] * 3
-
-
-def test_a_quarantine_of_the_first_version_takes_on_its_columns_and_keeps_its_rows(lakehouse: Lakehouse) -> None:
-    lakehouse.specs(bronze_document(), silver_document(expectations=[AT_LEAST_0]))
-    columns = pa.schema([*OF_FIRST_VERSION, ("_stream", pa.string()), ("_batch_token", pa.string())])
-    old = [{"_stream": "main", "_batch_token": "t", **refused(number, "too low")} for number in (8, 8, 9)]
-    write_deltalake(str(lakehouse.paths.quarantine(SILVER)), pa.Table.from_pylist(old, columns))
-    lakehouse.deliver(2, "a.json", [order(1, -5, of_day=2)])
-    run(lakehouse, 2)
-    assert len({row.id for row in lakehouse.waiting(SILVER)}) == 4
-    report = lakehouse.replay(SILVER, assign=ABS)
-    assert (report.rows.read, report.rows.applied) == (1, 1)
-    assert any("3 rows were refused by an earlier version" in note for note in report.notes)
-    again = lakehouse.replay(SILVER, assign=ABS)
-    assert (again.outcome, "earlier version" in again.message) == (Outcome.BAD_INPUT, True)
-    assert lakehouse.run(SILVER, 1, reprocess=True).outcome is Outcome.COMMITTED
-    assert DeltaTable(str(lakehouse.paths.quarantine(SILVER))).to_pyarrow_table().num_rows == 1

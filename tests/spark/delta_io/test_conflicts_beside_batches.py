@@ -100,7 +100,7 @@ def test_what_a_batch_leaves_beside_it_is_written_once_whoever_comes_between(
 
 def test_who_finds_it_written_meanwhile_is_done(beside: SecondaryTable, caplog: pytest.LogCaptureFixture) -> None:
     winner = winner_of(beside)
-    same = takes_the_number(beside.app_id(STREAM.name), winner.intent.user_metadata())
+    same = takes_the_number(winner.intent.app_id_beside(beside.name), winner.intent.user_metadata())
     write_once(own_session, beside, winner, slowly(same, beside.path))
     assert open_table(beside.path).version() == MADE + 1, "only the other one has committed"
     assert rows(beside.path) == [*START, (3, 3)]

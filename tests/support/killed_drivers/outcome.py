@@ -17,7 +17,7 @@ from include.control.resolution import table_id
 from include.paths import LakehousePaths
 from tests.support.killed_drivers.steps import numbers
 
-OF_THE_MOMENT = ("_ingested_at", "_batch_token", "first_seen", "last_seen")
+OF_THE_MOMENT = ("_table_id", "_ingested_at", "_batch_token", "first_seen", "last_seen")
 """Columns in which two right runs differ."""
 
 
@@ -26,7 +26,7 @@ def outcome(paths: LakehousePaths, table: str) -> dict[str, Any]:
     tokens = _tokens(paths.table(table))
     beside = {"main": paths.table(table), "quarantine": paths.quarantine(table)}
     if table.startswith("silver."):
-        beside["tombstones"] = paths.tombstones(table)
+        beside["tombstones"] = paths.tombstones(table, table_id(paths.table(table)))
     beside = {name: path for name, path in beside.items() if DeltaTable.is_deltatable(str(path))}
     return {
         "rows": {name: _rows(path, tokens) for name, path in beside.items()},

@@ -5,10 +5,13 @@ from __future__ import annotations
 from enum import StrEnum
 
 from include.catalog import load_catalog
+from include.contracts.lake_path import LakePath
 from include.control.delta_log import Commit, commits_after
 from include.control.gates import Gates
 from include.control.ledger import Ledger
 from include.control.ledger_events import BatchEvent
+from include.control.resolution import table_id
+from include.control.stored_tables import is_table
 from spark_jobs.delta_io.tables import committed_txn
 from tests.support.lakehouse import Lakehouse
 
@@ -35,9 +38,14 @@ def steps_of(table: str) -> list[Step]:
 
 def steps_done(lakehouse: Lakehouse, table: str, batch_seq: int) -> list[Step]:
     """The steps of a batch that have left their mark, read from the logs and the ledger alone."""
-    paths, secondary = lakehouse.paths, {}
-    secondary[Step.QUARANTINE] = (paths.quarantine(table), f"millrace/{table.replace('.', '_quarantine.')}/main")
-    secondary[Step.TOMBSTONES] = (paths.tombstones(table), f"millrace/{table.replace('.', '_tombstones.')}/main")
+    paths, secondary = lakehouse.paths, dict[Step, tuple[LakePath, str]]()
+    of_table = table_id(paths.table(table)) if is_table(paths.table(table)) else ""
+    beside = {
+        Step.QUARANTINE: ("quarantine", paths.quarantine(table)),
+        Step.TOMBSTONES: ("tombstones", paths.tombstones(table, of_table)),
+    }
+    for step, (name, path) in beside.items():
+        secondary[step] = (path, f"millrace/{table.replace('.', f'_{name}.')}/{of_table}/main")
     events = Ledger(paths)._batches.events(table)
     recorded = {row["event"] for row in events if row["batch_seq"] == batch_seq}
     commits = [commit for commit in commits_after(paths.table(table), -1) if numbers(commit) == [batch_seq]]

@@ -22,6 +22,7 @@ from include.specs.problem import SpecProblem
 from include.specs.schema import SCHEMA_FILE, schema_text
 from tests.support.cli import Lakehouse
 from tests.support.delta_tables import commit_file
+from tests.support.quarantine_rows import quarantine, refused
 from tests.support.specs import bronze_document, gold_document, silver_document, write_specs
 
 
@@ -110,7 +111,7 @@ class TestTables:
         paths = LakehousePaths(Path(place["LAKEHOUSE_ROOT"]))
         for rows in (1200, 34):
             write_deltalake(paths.table("silver.orders"), pa.table({"amount": range(rows)}), mode="append")
-        write_deltalake(paths.quarantine("silver.orders"), pa.table({"amount": range(7)}))
+        quarantine(paths, "silver.orders", *(refused(number, "too low") for number in range(7)))
         table_id = str(DeltaTable(str(paths.table("silver.orders"))).metadata().id)
         Gates(paths).record(
             GateResult(table="silver.orders", table_id=table_id, version=0, suite_hash="x", passed=True)

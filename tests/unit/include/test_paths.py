@@ -14,7 +14,7 @@ RUNS = RunPaths(Path("/lake/_millrace"))
 def test_each_thing_has_its_place_under_the_root() -> None:
     assert PATHS.table("gold.route_performance_daily") == Path("/lake/gold/route_performance_daily")
     assert PATHS.quarantine("bronze.flight_events") == Path("/lake/bronze_quarantine/flight_events")
-    assert PATHS.tombstones("silver.flights") == Path("/lake/silver_tombstones/flights")
+    assert PATHS.tombstones("silver.flights", "5b0e") == Path("/lake/silver_tombstones/flights/5b0e")
     assert PATHS.ops("batches") == Path("/lake/ops/batches")
     assert PATHS.leases == Path("/lake/_millrace/leases")
 
@@ -22,7 +22,7 @@ def test_each_thing_has_its_place_under_the_root() -> None:
 def test_no_two_tables_share_a_folder_and_none_lies_within_another() -> None:
     tables = [f"{layer}.{name}" for layer, name in product(("bronze", "silver", "gold"), ("flights", "planes"))]
     folders = [place(table) for place in (PATHS.table, PATHS.quarantine) for table in tables]
-    folders += [PATHS.tombstones(table) for table in tables if table.startswith("silver.")]
+    folders += [PATHS.tombstones(table, "5b0e") for table in tables if table.startswith("silver.")]
     folders += [PATHS.ops(name) for name in ("batches", "files", "gates")] + [
         PATHS.leases,
         RUNS.reports,

@@ -1,7 +1,8 @@
-"""The quarantine as people ask of it: reasons, rows, where they stand; also of tables that an earlier version wrote."""
+"""The quarantine as people ask of it: reasons, rows, where they stand."""
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from include.control.quarantine_events import QuarantineEvents, ReceivedRow, Row
 from include.control.quarantined import Refusal, count_by_status, quarantined_rows, refusals
 from include.paths import LakehousePaths
 from tests.support.delta_tables import day
-from tests.support.quarantine_rows import FIRST, OF_FIRST_VERSION, SEEN, quarantine, refused
+from tests.support.quarantine_rows import FIRST, SEEN, quarantine, refused
 from tests.support.specs import gold_spec, silver_spec
 
 ORDERS = "silver.orders"
@@ -71,16 +72,12 @@ def test_what_became_of_rows_of_a_table_that_was_built_anew_does_not_count(paths
     assert count_by_status(ORDERS, paths) == {RowStatus.OPEN: 3}
 
 
-def test_rows_of_the_first_version_have_an_id_each_and_can_be_discarded(paths: LakehousePaths) -> None:
-    alike = {name: value for name, value in refused(1, TOO_LOW).items() if name in OF_FIRST_VERSION.names}
-    target = quarantine(paths, ORDERS, alike, alike, {**alike, "record": "other"}, schema=OF_FIRST_VERSION)
-    ids = {row.id for row in quarantined_rows(ORDERS, paths, RowFilter())}
-    assert len(ids) == 3
-    assert {row.received for row in quarantined_rows(ORDERS, paths, RowFilter())} == {""}
-    assert refusals(ORDERS, paths)[0].rows == 3
-    QuarantineEvents(paths).record(RowEvent.DISCARDED, ORDERS, target, sorted(ids)[:1], ANN)
-    assert count_by_status(ORDERS, paths) == {RowStatus.OPEN: 2, RowStatus.DISCARDED: 1}
-    assert {row.id for row in quarantined_rows(ORDERS, paths, RowFilter(statuses=tuple(RowStatus)))} == ids
+def test_rows_of_an_earlier_table_of_the_name_are_none_of_this_one(paths: LakehousePaths, orders: str) -> None:
+    quarantine(paths, ORDERS, refused(9, TOO_LOW), table_id="the id of an earlier table")
+    assert orders
+    assert count_by_status(ORDERS, paths) == {RowStatus.OPEN: 3}
+    shutil.rmtree(paths.table(ORDERS))
+    assert quarantined_rows(ORDERS, paths, RowFilter()) == []
 
 
 def test_rows_that_wait_for_too_long_are_warned_of(paths: LakehousePaths, orders: str) -> None:

@@ -146,7 +146,8 @@ def test_several_refused_batches_go_together_and_tables_beside_it_with_them(tmp_
     assert DeltaTable(str(paths.table(TABLE))).to_pyarrow_table().num_rows == 2
     assert DeltaTable(str(beside)).to_pyarrow_table().num_rows == kept
     assert gone == 1
-    assert DeltaTable(str(beside)).transaction_version("millrace/silver_quarantine.orders/main") == winner.batch_seq
+    app_id = f"millrace/silver_quarantine.orders/{winner.intent.table_id}/main"
+    assert DeltaTable(str(beside)).transaction_version(app_id) == winner.batch_seq
     rows = Ledger(paths).closed(winner)
     assert rows is not None
     assert (rows.read, rows.inserted, rows.deleted) == (0, 0, 7)

@@ -15,6 +15,7 @@ from include.contracts.job_report import RowFates
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import Stream, Winner
 from include.control.ledger import Ledger
+from include.control.resolution import table_id
 from include.control.tombstones import OldTombstones, old_tombstones
 from include.paths import LakehousePaths
 from tests.support.delta_tables import FLIGHTS, commit, contents, intent_of, load_batch
@@ -33,7 +34,8 @@ def paths(tmp_path: Path) -> LakehousePaths:
 
 def bury(paths: LakehousePaths, batch_seq: int, *keys: str | None) -> None:
     rows = [{"order_id": key, "_batch_seq": batch_seq} for key in keys]
-    write_deltalake(str(paths.tombstones(SPEC.table)), pa.Table.from_pylist(rows, schema=TOMBSTONES), mode="append")
+    path = paths.tombstones(SPEC.table, table_id(paths.table(SPEC.table)))
+    write_deltalake(str(path), pa.Table.from_pylist(rows, schema=TOMBSTONES), mode="append")
 
 
 def old(paths: LakehousePaths, now: datetime, spec: SilverSpec = SPEC) -> OldTombstones:
