@@ -16,6 +16,7 @@ from include.control.quarantine_events import QuarantineEvents, ReceivedRow
 from include.control.resolution import table_id
 from include.control.row_states import STATE_COLUMNS, RowState, row_states
 from include.control.stored_tables import is_table, open_table
+from include.control.table_queries import identifiers, moment, query, texts
 from include.paths import LakehousePaths
 
 SUMMARY = ("row_id", "reasons", "source", "position", "_interval_start", "_batch_seq", "first_seen", "last_seen")
@@ -115,7 +116,7 @@ def count_by_status(table: str, paths: LakehousePaths) -> Counter[RowStatus]:
 
 def waiting_since_before(table: str, paths: LakehousePaths, limit: datetime) -> list[datetime]:
     """When those rows were refused first that wait for somebody, and were seen before `limit`; each run asks for it."""
-    old = _stored(table, paths, ("row_id", "first_seen"), ("first_seen", "<", limit))
+    old = _stored(table, paths, ("row_id", "first_seen"), f"first_seen < {moment(limit)}")
     states = _states(table, paths) if old else {}
     return [row["first_seen"] for row in old if states.get(row["row_id"], RowState()).status in PENDING]
 
@@ -128,17 +129,13 @@ def _states(table: str, paths: LakehousePaths) -> dict[str, RowState]:
     return row_states(QuarantineEvents(paths).of(table, target, STATE_COLUMNS))
 
 
-def _stored(
-    table: str, paths: LakehousePaths, columns: Sequence[str], *filters: tuple[str, str, Any]
-) -> list[dict[str, Any]]:
+def _stored(table: str, paths: LakehousePaths, columns: Sequence[str], where: str = "true") -> list[dict[str, Any]]:
     """The rows as they are stored; an earlier table of the name, whose folder was removed, has left none."""
     path = paths.quarantine(table)
     if not is_table(path) or not is_table(paths.table(table)):
         return []
-    mine = ("_table_id", "=", table_id(paths.table(table)))
-    found = open_table(path).to_pyarrow_table(columns=list(columns), filters=[mine, *filters])
-    rows: list[dict[str, Any]] = found.to_pylist()
-    return rows
+    mine = f"_table_id = {texts([table_id(paths.table(table))])} AND {where}"
+    return query(open_table(path), f"SELECT {identifiers(columns)} FROM stored WHERE {mine}")
 
 
 def _row(stored: dict[str, Any], state: RowState) -> QuarantinedRow:

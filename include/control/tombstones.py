@@ -9,10 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import reduce
-from operator import or_
-
-import pyarrow.compute as pc
 
 from include.contracts.lake_path import LakePath
 from include.contracts.spec_values import duration
@@ -20,6 +16,7 @@ from include.contracts.table_spec import AnySpec, SilverSpec
 from include.control.ledger import Ledger
 from include.control.planner import stream_position
 from include.control.stored_tables import is_table, open_table
+from include.control.table_queries import identifiers, query
 from include.paths import LakehousePaths
 
 
@@ -66,6 +63,6 @@ def old_tombstones(spec: AnySpec, paths: LakehousePaths, ledger: Ledger, now: da
 
 def _deleted_keys(path: LakePath, keys: Sequence[str], upto: int) -> int:
     """How many keys batches up to `upto` have buried; the tombstone of a truncate has no key."""
-    has_a_key = reduce(or_, (pc.field(key).is_valid() for key in keys))
-    old = (pc.field("_batch_seq") <= upto) & has_a_key
-    return int(open_table(path).to_pyarrow_dataset().count_rows(filter=old))
+    has_a_key = " OR ".join(f"{identifiers([key])} IS NOT NULL" for key in keys)
+    sql = f"SELECT count(*) AS keys FROM stored WHERE _batch_seq <= {upto} AND ({has_a_key})"
+    return int(query(open_table(path), sql)[0]["keys"])

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import pyarrow as pa
-import pyarrow.dataset as ds
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.control.batch import Winner
 from include.control.stored_tables import is_table, open_table
+from include.control.table_queries import moment, query, texts
 from include.paths import LakehousePaths
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import append, one_of, replace_where
@@ -108,11 +107,12 @@ class QuarantineWrite:
         path = self.paths.quarantine(self.winner.intent.table)
         if not (self.replaced or self.again) or not is_table(path):
             return False
-        is_outdated = ds.field("source").isin(pa.array(self.replaced, pa.string()))
+        is_outdated = [f"source IN ({texts(self.replaced)})"] if self.replaced else []
         if self.again:
-            is_outdated |= ds.field("_interval_start") == pa.scalar(self.again, pa.timestamp("us", tz="UTC"))
-        of_table = ds.field(TABLE_ID) == self.winner.intent.table_id
-        return bool(open_table(path).to_pyarrow_dataset().count_rows(filter=of_table & is_outdated))
+            is_outdated.append(f"_interval_start = {moment(self.again)}")
+        of_table = f"{TABLE_ID} = {texts([self.winner.intent.table_id])}"
+        sql = f"SELECT 1 FROM stored WHERE {of_table} AND ({' OR '.join(is_outdated)}) LIMIT 1"
+        return bool(query(open_table(path), sql))
 
 
 def quarantine_of(table: str, paths: LakehousePaths) -> SecondaryTable:

@@ -14,6 +14,7 @@ from include.contracts.lake_path import LakePath
 from include.control.arrow_files import open_for_arrow
 from include.control.batch import Winner
 from include.control.stored_tables import open_table
+from include.control.table_queries import query, texts
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.transforms.records import RESCUED
 
@@ -44,8 +45,9 @@ def rows_of_files(
 
 def quarantined_of_files(quarantine: LakePath, winner: Winner) -> Counter[str]:
     """landing file -> records that a batch quarantined."""
-    mine = [("_batch_token", "=", winner.token)]
-    return Counter(open_table(quarantine).to_pyarrow_table(columns=["source"], filters=mine)["source"].to_pylist())
+    mine = f"_batch_token = {texts([winner.token])}"
+    sql = f"SELECT source, count(*) AS rows FROM stored WHERE {mine} GROUP BY source"
+    return Counter({found["source"]: found["rows"] for found in query(open_table(quarantine), sql)})
 
 
 def _written(added: Iterable[LakePath]) -> tuple[Counter[str], Counter[str]]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -15,6 +13,7 @@ from include.contracts.findings import MAX_SAMPLES, RefusedRows, by_reason
 from include.contracts.lake_path import LakePath
 from include.control.batch import Winner
 from include.control.stored_tables import open_table
+from include.control.table_queries import query, texts
 from spark_jobs.transforms.judgement import dropped, reasons
 
 Dropped = tuple[str, str, int]
@@ -23,20 +22,16 @@ Dropped = tuple[str, str, int]
 
 def quarantined_by_reason(quarantine: LakePath, winner: Winner) -> tuple[RefusedRows, ...]:
     """The rows that a batch has put into quarantine; a row with two reasons counts for both. No Spark."""
-    mine = [("_batch_token", "=", winner.token)]
-    rows = open_table(quarantine).to_pyarrow_table(columns=["row_id", "reasons"], filters=mine)
-    reasons_of = rows["reasons"].combine_chunks()
-    ids = rows["row_id"].combine_chunks().take(pc.list_parent_indices(reasons_of))
-    flat = pa.table({"reason": pc.list_flatten(reasons_of), "id": ids})
-    counts = flat.group_by("reason").aggregate([("id", "count")]).to_pylist()
+    sql = f"""
+        SELECT reason, count(*) AS rows, array_slice(array_agg(row_id ORDER BY row_id), 1, {MAX_SAMPLES}) AS samples
+        FROM (SELECT unnest(reasons) AS reason, row_id FROM stored WHERE _batch_token = {texts([winner.token])})
+        GROUP BY reason
+    """
     return by_reason(
         RefusedRows(
-            reason=count["reason"],
-            action=Action.QUARANTINE,
-            rows=count["id_count"],
-            samples=tuple(flat.filter(pc.field("reason") == count["reason"])["id"].slice(0, MAX_SAMPLES).to_pylist()),
+            reason=found["reason"], action=Action.QUARANTINE, rows=found["rows"], samples=tuple(found["samples"])
         )
-        for count in counts
+        for found in query(open_table(quarantine), sql)
     )
 
 
