@@ -14,7 +14,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from include.errors import BadInputError
+from include.errors import BadInputError, first_line
 from include.specs.problem import brief, did_you_mean
 
 _TEXT = r"'[^'\\]*'"
@@ -105,7 +105,7 @@ def _misread(sql: str) -> Iterator[str]:
     try:
         tree = sqlglot.parse_one(sql, dialect="spark")
     except SqlglotError as error:
-        yield f"it cannot be read: {str(error).splitlines()[0]}"
+        yield f"it cannot be read: {first_line(error)}"
         return
     for node in tree.walk():
         if isinstance(node, _NODES):
