@@ -22,6 +22,7 @@ _BY_SEVERITY = (
     ExitCode.BAD_SPEC,
     ExitCode.DISK_FULL,
     ExitCode.FAILED,
+    ExitCode.INCONSISTENT,
 )
 """From the ending that mends itself to the one that a person must look at."""
 

@@ -24,6 +24,7 @@ class Outcome(StrEnum):
     BAD_SPEC = "bad_spec"
     SPARK_UNAVAILABLE = "spark_unavailable"
     DISK_FULL = "disk_full"
+    INCONSISTENT = "inconsistent"
     FAILED = "failed"
 
 
@@ -39,6 +40,11 @@ class ExitCode(IntEnum):
     GATE_FAILED = 14
     SPARK_UNAVAILABLE = 15
     DISK_FULL = 16
+    INCONSISTENT = 17
+
+
+HOPELESS = frozenset({Outcome.GATE_FAILED, Outcome.BAD_INPUT, Outcome.BAD_SPEC, Outcome.INCONSISTENT})
+"""Endings that a person must look at first: another try ends the same."""
 
 
 class MillraceError(Exception):
@@ -124,9 +130,15 @@ class DiskFullError(MillraceError):
 class TornLogError(MillraceError):
     """Raised when a table's log or ledger does not continue where it was last resolved: Millrace never guesses."""
 
+    outcome = Outcome.INCONSISTENT
+    exit_code = ExitCode.INCONSISTENT
+
 
 class ConservationError(MillraceError):
     """Raised when the fates of a batch's rows do not add up to the rows that were read."""
+
+    outcome = Outcome.INCONSISTENT
+    exit_code = ExitCode.INCONSISTENT
 
 
 def first_line(error: Exception) -> str:

@@ -221,4 +221,5 @@ _EXIT_CODES = {
     Outcome.BAD_SPEC: ExitCode.BAD_SPEC,
     Outcome.SPARK_UNAVAILABLE: ExitCode.SPARK_UNAVAILABLE,
     Outcome.DISK_FULL: ExitCode.DISK_FULL,
+    Outcome.INCONSISTENT: ExitCode.INCONSISTENT,
 }

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 from airflow.sdk import RetryDecision, RetryPolicy
 
 from include.errors import (
-    BadInputError,
+    HOPELESS,
     ConflictError,
     DiskFullError,
-    GateFailedError,
     MillraceError,
     NotReadyError,
     SparkUnavailableError,
-    SpecError,
-    TornLogError,
 )
 
 if TYPE_CHECKING:
@@ -37,9 +34,6 @@ A conflict has spent its own budget in the driver already, a dead server is rest
 not delivered needs minutes, and so does a person who makes room on a full disk.
 """
 
-POINTLESS = (SpecError, BadInputError, GateFailedError, TornLogError)
-"""Errors that a person must look at first: another try ends the same."""
-
 
 class TypedRetryPolicy(RetryPolicy):
     """Short, growing delays for conflicts and a missing Spark server, long ones for late data, none for lost causes.
@@ -52,7 +46,7 @@ class TypedRetryPolicy(RetryPolicy):
     ) -> RetryDecision:
         """Decide from the error's type and the number of tries so far; nothing random, so that it can be foretold."""
         reason = str(exception).partition("\n")[0]
-        if isinstance(exception, POINTLESS):
+        if isinstance(exception, MillraceError) and exception.outcome in HOPELESS:
             return RetryDecision.fail(reason)
         for error, delay in FIRST_DELAY:
             if isinstance(exception, error):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.contracts.job_report import JobReport
-from include.errors import ConflictError, DiskFullError, NotReadyError, Outcome, SparkUnavailableError
+from include.errors import HOPELESS, ConflictError, DiskFullError, NotReadyError, Outcome, SparkUnavailableError
 
 _TRY_AGAIN: dict[Outcome, type[Exception]] = {
     Outcome.CONFLICT: ConflictError,
@@ -16,7 +16,6 @@ _TRY_AGAIN: dict[Outcome, type[Exception]] = {
     Outcome.SPARK_UNAVAILABLE: SparkUnavailableError,
     Outcome.DISK_FULL: DiskFullError,
 }
-_NEVER_AGAIN = (Outcome.GATE_FAILED, Outcome.BAD_INPUT, Outcome.BAD_SPEC)
 _WELL = (Outcome.COMMITTED, Outcome.NO_OP)
 
 
@@ -30,7 +29,7 @@ def error_of(report: JobReport, driver_log: object) -> Exception | None:
     if report.outcome in _WELL:
         return None
     text = f"{report.message}\nThe driver's whole output: {driver_log}"
-    if report.outcome in _NEVER_AGAIN:
+    if report.outcome in HOPELESS:
         return AirflowFailException(text)
     return _TRY_AGAIN.get(report.outcome, AirflowException)(text)
 

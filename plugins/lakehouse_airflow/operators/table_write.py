@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.interval import Interval
-from include.errors import BadInputError, SpecError
+from include.errors import HOPELESS, MillraceError
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
 from lakehouse_airflow.hooks.store_access import task_settings
@@ -70,5 +70,7 @@ class TableWriteOperator(SparkJobOperator):
             catalog = load_catalog(settings.tables)
             spec = catalog.spec(self.table)
             return Planner(catalog, settings).advise(spec, interval, reprocess=wants_reprocess(context))
-        except (SpecError, BadInputError) as wrong:
+        except MillraceError as wrong:
+            if wrong.outcome not in HOPELESS:
+                raise
             raise AirflowFailException(str(wrong)) from None

@@ -25,7 +25,7 @@ def report_of(table: str, outcome: Outcome = Outcome.COMMITTED, **said: Any) -> 
 class TestReports:
     def test_the_worst_ending_is_the_exit_code(self) -> None:
         assert worst([]) is ExitCode.OK
-        assert worst(ExitCode) is ExitCode.FAILED
+        assert worst(ExitCode) is ExitCode.INCONSISTENT
         assert worst([ExitCode.NOT_READY, ExitCode.BAD_INPUT, ExitCode.CONFLICT]) is ExitCode.BAD_INPUT
 
     def test_a_committed_version_that_its_gate_refused_is_a_failed_gate(self) -> None:

@@ -19,8 +19,9 @@ ENDINGS = {
     "GateFailedError": (Outcome.GATE_FAILED, ExitCode.GATE_FAILED),
     "SparkUnavailableError": (Outcome.SPARK_UNAVAILABLE, ExitCode.SPARK_UNAVAILABLE),
     "DiskFullError": (Outcome.DISK_FULL, ExitCode.DISK_FULL),
-    "TornLogError": (Outcome.FAILED, ExitCode.FAILED),
-    "ConservationError": (Outcome.FAILED, ExitCode.FAILED),
+    "StorageError": (Outcome.FAILED, ExitCode.FAILED),
+    "TornLogError": (Outcome.INCONSISTENT, ExitCode.INCONSISTENT),
+    "ConservationError": (Outcome.INCONSISTENT, ExitCode.INCONSISTENT),
 }
 
 

@@ -6,19 +6,26 @@ from datetime import timedelta
 
 import pytest
 from airflow.sdk import RetryAction
+from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.contention import Waited
+from include.contracts.job_report import JobReport
 from include.errors import (
     BadInputError,
     ConflictError,
+    ConservationError,
     DiskFullError,
+    GateFailedError,
     LeaseLostError,
+    MillraceError,
     NotReadyError,
     SparkUnavailableError,
     SpecError,
     TornLogError,
 )
+from lakehouse_airflow.operators.endings import error_of
 from lakehouse_airflow.retries import RETRIES, TypedRetryPolicy
+from tests.support.delta_tables import day
 
 
 def delays(error: Exception) -> list[timedelta | None]:
@@ -42,10 +49,13 @@ def test_late_data_and_room_on_a_disk_are_waited_for_in_minutes(error: Exception
     assert delays(error) == [timedelta(minutes=minutes) for minutes in (5, 10, 20, 40)]
 
 
-@pytest.mark.parametrize("error", [SpecError("wrong"), BadInputError("broken"), TornLogError("torn")])
-def test_what_a_person_must_look_at_is_not_tried_again(error: Exception) -> None:
-    decision = TypedRetryPolicy().evaluate(error, 1, RETRIES)
-    assert (decision.action, decision.reason) == (RetryAction.FAIL, str(error))
+@pytest.mark.parametrize("kind", [SpecError, BadInputError, GateFailedError, TornLogError, ConservationError])
+def test_what_a_person_must_look_at_is_not_tried_again(kind: type[MillraceError]) -> None:
+    decision = TypedRetryPolicy().evaluate(kind("cause"), 1, RETRIES)
+    assert (decision.action, decision.reason) == (RetryAction.FAIL, "cause")
+    ran = {"job": "silver_merge", "table": "silver.orders", "interval": day(), "run_id": "run"}
+    report = JobReport(outcome=kind.outcome, message="cause", **ran)
+    assert isinstance(error_of(report, "driver.log"), AirflowFailException)
 
 
 @pytest.mark.parametrize("error", [RuntimeError("?"), KeyboardInterrupt()])
