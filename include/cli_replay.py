@@ -20,6 +20,7 @@ from include.control.batch import FileFact
 from include.control.file_states import FileState
 from include.control.ledger import Ledger
 from include.control.resolution import table_id
+from include.errors import MillraceError
 from include.paths import LakehousePaths
 from include.settings import Settings
 from include.specs.problem import did_you_mean
@@ -36,23 +37,25 @@ class Replays:
         failed: (table, file) of those that are not loaded.
         selections: one for each interval of a file that is not loaded: its table, and every table of the domain that
             what it brings can reach.
+        damage: a line for each bronze table whose files cannot be told.
     """
 
     files: tuple[FileState, ...]
     failed: tuple[tuple[str, FileState], ...]
     selections: tuple[Selection, ...]
+    damage: tuple[str, ...] = ()
 
 
 def replays(names: Sequence[str], settings: Settings) -> Replays:
     """Find the files in the ledger; those that are loaded are left as they are.
 
     Raises:
-        SpecError: a spec is wrong.
         typer.BadParameter: the ledger has no such file.
+        MillraceError: it has none of a table that can be read, and others cannot.
     """
     catalog = command_catalog(settings.tables)
-    known = _known_files(catalog, LakehousePaths(settings.root))
-    found = [one for name in names for one in _named(below_landing(name, settings.landing), known)]
+    known, damage = _known_files(catalog, LakehousePaths(settings.root))
+    found = [one for name in names for one in _named(below_landing(name, settings.landing), known, damage)]
     failed = [(spec, file) for spec, file in found if file.status is not FileStatus.LOADED]
     waiting: dict[tuple[str, Interval], set[str]] = defaultdict(set)
     for spec, file in failed:
@@ -62,6 +65,7 @@ def replays(names: Sequence[str], settings: Settings) -> Replays:
         files=tuple(file for _, file in found),
         failed=tuple((spec.table, file) for spec, file in failed),
         selections=tuple(_selection(catalog, *one, waiting[one]) for one in in_order),
+        damage=damage,
     )
 
 
@@ -77,17 +81,26 @@ def replay_views(wanted: Replays) -> list[RenderableType]:
     """The files as they stand before anything is run, and what will be."""
     runs = [f"{one.domain} {one.intervals[0]}" for one in wanted.selections]
     told = f"To be run again: {', '.join(runs)}" if runs else "All of them are loaded: there is nothing to run."
-    return [file_table(wanted.files), told]
+    return [file_table(wanted.files), *wanted.damage, told]
 
 
-def _known_files(catalog: Catalog, paths: LakehousePaths) -> list[tuple[BronzeSpec, FileState]]:
-    """Every file of every bronze table."""
-    bronze = [spec for spec in catalog.specs.values() if isinstance(spec, BronzeSpec)]
-    return [(spec, file) for spec in bronze for file in files_of(spec.table, paths)]
+def _known_files(catalog: Catalog, paths: LakehousePaths) -> tuple[list[tuple[BronzeSpec, FileState]], tuple[str, ...]]:
+    """Every file of every bronze table that can be read, and a line for each that cannot."""
+    known, damage = list[tuple[BronzeSpec, FileState]](), list[str]()
+    for spec in (one for one in catalog.specs.values() if isinstance(one, BronzeSpec)):
+        try:
+            known += [(spec, file) for file in files_of(spec.table, paths)]
+        except MillraceError as error:
+            damage.append(f"{spec.table}: {error}")
+    return known, tuple(damage)
 
 
-def _named(name: str, known: Sequence[tuple[BronzeSpec, FileState]]) -> list[tuple[BronzeSpec, FileState]]:
+def _named(
+    name: str, known: Sequence[tuple[BronzeSpec, FileState]], damage: Sequence[str]
+) -> list[tuple[BronzeSpec, FileState]]:
     found = [(spec, file) for spec, file in known if file.path == name]
+    if not found and damage:
+        raise MillraceError("\n".join((f"no table that can be read has a landing file {name!r}", *damage)))
     if not found:
         likely = did_you_mean(name, [file.path for _, file in known]) if len(known) < _FEW else ""
         msg = f"the ledger knows no landing file {name!r}; `lakehouse files TABLE` lists them. {likely}".rstrip()

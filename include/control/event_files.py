@@ -22,7 +22,7 @@ def read_events(file: str, wanted: pa.Schema, table: str) -> Iterator[pa.RecordB
 
     Args:
         file: as delta-rs names it.
-        wanted: the columns to read; those which came after the file was written are null.
+        wanted: the columns to read.
         table: the table that the events are about, which the file's folder says and the file does not.
     """
     # delta-rs names files by URL: a space in the lakehouse's path is %20 there.
@@ -31,8 +31,7 @@ def read_events(file: str, wanted: pa.Schema, table: str) -> Iterator[pa.RecordB
         open_for_arrow(lake_path(unquote(file))) as content,
         pq.ParquetFile(content, buffer_size=_BUFFER, pre_buffer=False) as data,
     ):
-        stored = set(data.schema_arrow.names)
-        columns = [name for name in wanted.names if name in stored]
+        columns = [name for name in wanted.names if name != "table"]
         for piece in data.iter_batches(_AT_A_TIME, columns=columns, use_threads=False):
             yield pa.record_batch([_column(piece, field, table) for field in wanted], schema=wanted)
 
@@ -55,6 +54,4 @@ def _memory_given_back() -> Iterator[None]:
 def _column(piece: pa.RecordBatch, field: pa.Field, table: str) -> pa.Array:
     if field.name == "table":
         return pa.repeat(pa.scalar(table), len(piece))
-    if field.name not in piece.schema.names:
-        return pa.nulls(len(piece), field.type)
     return piece.column(field.name).cast(field.type)

@@ -76,12 +76,10 @@ class OpsTable:
         self, target: DeltaTable | str, events: Sequence[dict[str, Any]], told: CommitProperties | None = None
     ) -> None:
         rows = pa.Table.from_pylist(list(events), schema=self._schema)
-        # Merged: a ledger of an earlier version takes on the columns that came since.
         write_deltalake(
             target,
             rows,
             mode="append",
-            schema_mode="merge",
             partition_by=["table"],
             configuration=_CONFIGURATION,
             commit_properties=told,

@@ -89,6 +89,21 @@ def test_a_file_that_the_ledger_does_not_know_is_refused(lakehouse: Lakehouse, s
     assert "orders/z.json" in answer.stderr
 
 
+def test_a_table_that_cannot_be_read_keeps_no_file_of_another_from_its_replay(
+    lakehouse: Lakehouse, settings: Settings
+) -> None:
+    write_specs(settings.tables, bronze_document("bronze.bills"))
+    torn = LakehousePaths(settings.root).table("bronze.bills")
+    write_deltalake(torn, pa.table({"n": [1]}))
+    (torn / "_delta_log" / f"{0:020}.json").write_text("{")
+    wanted = replays(FAILED[:1], settings)
+    assert [file.path for file in wanted.files] == FAILED[:1]
+    assert [line.partition(":")[0] for line in wanted.damage] == ["bronze.bills"]
+    answer = lakehouse("replay", "orders/z.json")
+    assert answer.exit_code == ExitCode.FAILED
+    assert "bronze.bills: The log of" in answer.stderr
+
+
 def test_an_interval_that_fails_keeps_no_other_from_its_run(
     place: Mapping[str, str], settings: Settings, remote: str
 ) -> None:

@@ -98,18 +98,6 @@ def test_a_table_that_others_make_while_we_look_is_seen(events: OpsTable, path: 
     assert words(events) == ["a", "b"]
 
 
-def test_a_table_of_an_earlier_version_takes_on_the_columns_that_came_since(events: OpsTable, path: Path) -> None:
-    events.append([event("silver.flights", "a")])
-    newer = OpsTable(path, EVENTS.append(pa.field("place", pa.string())))
-    newer.append([{**event("silver.flights", "b"), "place": "here"}])
-    assert [(found["word"], found["place"]) for found in newer.events("silver.flights")] == [("a", None), ("b", "here")]
-    newer.append([event("silver.flights", str(number)) for number in range(2)])
-    for number in range(FILES_WORTH_COMPACTING):
-        newer.append([event("silver.flights", str(number))])
-    newer.compact("silver.flights")
-    assert len(newer.events("silver.flights")) == FILES_WORTH_COMPACTING + 4
-
-
 def test_compacting_puts_files_together_and_leaves_the_events_as_they_are(events: OpsTable, path: Path) -> None:
     reader, count = OpsTable(path, EVENTS), FILES_WORTH_COMPACTING
     for _ in range(2):
