@@ -6,12 +6,12 @@ guesses. DuckDB looks at the values; a value that does not fit later is rescued,
 
 from __future__ import annotations
 
-import io
 import re
-import shutil
 from collections import Counter
-from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import duckdb
@@ -21,25 +21,10 @@ from include.contracts.spec_values import NAME
 from include.contracts.table_spec import parse_spec
 from include.control.avro_files import avro_fields
 from include.control.avro_schema import column_type
-from include.control.compression import unpacked
-from include.control.file_names import data_files
-from include.control.json_arrays import is_array
 from include.control.landing import Landing
-from include.control.local_landing import LocalLanding
-from include.errors import BadInputError, NotReadyError, first_line
+from include.errors import BadInputError, first_line
+from include.specs.delivered_files import Delivered, LocalCopy, copies, delivered_files
 
-FILES_LOOKED_AT = 20
-"""The last files by name, which are the newest where names hold a date."""
-
-_FORMATS = {
-    ".csv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".parquet": "parquet",
-    ".avro": "avro",
-}
-_DAY_FOLDER = re.compile(r"date=\d{4}-\d{2}-\d{2}")
 _TYPES = {
     "BOOLEAN": "boolean",
     "TINYINT": "tinyint",
@@ -61,82 +46,108 @@ _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
 
 @dataclass(frozen=True)
-class Delivered:
-    """The files that a spec is guessed from.
+class Guess:
+    """What the files say together.
 
     Attributes:
-        folder: the feed's folder below the landing root.
-        paths: the files, all of one format: as the landing names them, or copies on this machine.
-        format: `csv`, `json`, `parquet` or `avro`.
-        suffix: how their names end, such as `.csv.gz`.
-        by_day: whether they lie in folders such as `date=2013-01-01`.
-        left_out: how many files of other suffixes lie beside them.
+        columns: every column of any file, with its type.
+        dialect: how CSV files are written, where that differs from the spec's defaults.
+        absent: column -> how many files lack it; of JSON none does, where a field is a matter of each record.
     """
 
-    folder: str
-    paths: tuple[str, ...]
-    format: str
-    suffix: str
-    by_day: bool
-    left_out: int = 0
+    columns: dict[str, str]
+    dialect: dict[str, object] = field(default_factory=dict)
+    absent: Counter[str] = field(default_factory=Counter)
 
 
 def infer_spec(landing: Landing, folder: str, table: str) -> str:
     """The text of a spec of `table` for the files below `<landing>/<folder>`, which `lakehouse check` accepts.
 
     Raises:
-        NotReadyError: there is no such folder, or no file of a known format in it.
-        BadInputError: the files cannot be read as what their names say they are.
+        NotReadyError: there is no such folder, or no file of a known format with something in it.
+        BadInputError: a file cannot be read as what its name says it is, or no column has a name that a table can use.
     """
     delivered = delivered_files(landing, folder)
-    with TemporaryDirectory() as scratch:
-        delivered = replace(delivered, paths=_on_this_machine(landing, delivered.paths, Path(scratch)))
-        try:
-            dialect, columns = _avro_columns(delivered) if delivered.format == "avro" else _columns(delivered)
-        except (duckdb.Error, ValueError) as error:
-            said = first_line(error)
-            msg = f"the files in {landing.place(folder)} do not read as {delivered.format}: {said}"
-            raise BadInputError(msg) from error
-    text = _text(table, delivered, dialect, columns)
+    with TemporaryDirectory() as scratch, duckdb.connect() as reader:
+        files = copies(landing, delivered, Path(scratch))
+        guess = _guess_of_avro(files) if delivered.format == "avro" else _guess(reader, delivered.format, files)
+    if not any(map(_is_name, guess.columns)):
+        msg = (
+            f"no column of the files in {landing.place(folder)} has a name that a table can use: "
+            f"{', '.join(map(repr, guess.columns))}\n"
+            "Name one at least in small letters, digits and _, a letter first; values of the others go to _rescued."
+        )
+        raise BadInputError(msg)
+    text = _text(table, delivered, guess)
     parse_spec(yaml.safe_load(text))
     return text
 
 
-def _columns(delivered: Delivered) -> tuple[dict[str, object], dict[str, str]]:
-    """(how CSV files are written, column -> type), as DuckDB sees them."""
-    with duckdb.connect() as reader:
-        dialect = _dialect(reader, delivered)
-        found = reader.execute(f"DESCRIBE SELECT * FROM {_relation(delivered)}").fetchall()
-    return dialect, {str(row[0]): spark_type(str(row[1])) for row in found}
+def _guess(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy]) -> Guess:
+    """What CSV, JSON and Parquet files say; each is read alone first, so that one that cannot be read is named."""
+    options, dialect = "", dict[str, object]()
+    if kind == "csv":
+        with _named(files[-1], kind):
+            delimiter, header = _dialect(reader, files[-1])
+        options = f", sample_size = -1, delim = {_quoted(delimiter)}, header = {header}"
+        dialect = {**({"delimiter": delimiter} if delimiter != "," else {}), **({} if header else {"header": False})}
+    elif kind == "json":
+        options = f", format = '{'auto' if any(file.holds_array for file in files) else 'newline_delimited'}'"
+    alone = []
+    for file in files:
+        with _named(file, kind):
+            alone.append(_described(reader, kind, [file], options))
+    columns = _described(reader, kind, files, options)
+    return Guess(columns, dialect, Counter() if kind == "json" else _absences(alone))
 
 
-def _avro_columns(delivered: Delivered) -> tuple[dict[str, object], dict[str, str]]:
-    """(nothing, column -> type) by the files' own schemas, which DuckDB cannot read; the newest file's word counts."""
-    found: dict[str, str] = {}
-    for path in delivered.paths:
-        with Path(path).open("rb") as stream:
-            found |= {field.name: column_type(field.kind) for field in avro_fields(stream)}
-    return {}, found
+def _guess_of_avro(files: list[LocalCopy]) -> Guess:
+    """What Avro files say by their own schemas, which DuckDB cannot read; the newest file's word counts."""
+    alone = []
+    for file in files:
+        with _named(file, "avro"), file.path.open("rb") as stream:
+            alone.append({found.name: column_type(found.kind) for found in avro_fields(stream)})
+    return Guess({name: kind for columns in alone for name, kind in columns.items()}, absent=_absences(alone))
 
 
-def delivered_files(landing: Landing, folder: str) -> Delivered:
-    """The last files below the folder, of the format that most of them have.
+@contextmanager
+def _named(file: LocalCopy, kind: str) -> Iterator[None]:
+    try:
+        yield
+    except (duckdb.Error, ValueError) as error:
+        raise BadInputError(f"{file.name} does not read as {kind}: {_cause(error)}") from error
 
-    Raises:
-        NotReadyError: there are none.
-    """
-    known = sorted(file.path for file in landing.files(folder, data_files("*")) or () if _suffix(file.path))
-    if not known:
-        msg = (
-            f"{landing.place(folder)} holds no file that ends in {', '.join(_FORMATS)} (CSV and JSON also with .gz or "
-            ".zst): a spec is guessed from what was delivered. Name a folder below the landing root "
-            "(LAKEHOUSE_LANDING)."
-        )
-        raise NotReadyError(msg)
-    ((suffix, alike),) = Counter(map(_suffix, known)).most_common(1)
-    paths = [path for path in known if _suffix(path) == suffix][-FILES_LOOKED_AT:]
-    by_day = all(_DAY_FOLDER.fullmatch(path.removeprefix(f"{folder}/").split("/")[0]) for path in paths)
-    return Delivered(folder, tuple(paths), _FORMATS[f".{suffix.split('.')[1]}"], suffix, by_day, len(known) - alike)
+
+def _cause(error: Exception) -> str:
+    """What is wrong; of DuckDB's words for a CSV file the second line or the third one says it."""
+    place, *lines = str(error).partition("\n\n")[0].split("\n")
+    told = [line for line in lines if not line.startswith(("Original Line", "LINE "))]
+    return "; ".join([place.strip(), *told]) if isinstance(error, duckdb.Error) else first_line(error)
+
+
+def _dialect(reader: duckdb.DuckDBPyConnection, file: LocalCopy) -> tuple[str, bool]:
+    """(delimiter, whether the first line names the columns) of a CSV file."""
+    query = "SELECT Delimiter, HasHeader FROM sniff_csv(?)"
+    delimiter, header = reader.execute(query, [str(file.path)]).fetchone() or (",", True)
+    return str(delimiter), bool(header)
+
+
+def _described(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy], options: str) -> dict[str, str]:
+    """column -> type, as DuckDB sees them."""
+    paths = ", ".join(_quoted(str(file.path)) for file in files)
+    relation = f"read_{kind}([{paths}], union_by_name = true, hive_partitioning = false{options})"
+    found = reader.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+    return {str(row[0]): spark_type(str(row[1])) for row in found}
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _absences(files: list[dict[str, str]]) -> Counter[str]:
+    """column -> how many of the files lack it."""
+    present = Counter(name for columns in files for name in columns)
+    return Counter({name: len(files) - number for name, number in present.items() if number < len(files)})
 
 
 def spark_type(kind: str) -> str:
@@ -150,53 +161,14 @@ def spark_type(kind: str) -> str:
     return "timestamp" if kind.startswith("TIMESTAMP") else _TYPES.get(kind, "string")
 
 
-def _on_this_machine(landing: Landing, paths: tuple[str, ...], scratch: Path) -> tuple[str, ...]:
-    """The files' own paths; of files in a bucket, those of copies in `scratch`."""
-    return tuple(_copied(landing, path, scratch / str(number)) for number, path in enumerate(paths))
+def _is_name(column: str) -> bool:
+    return bool(re.fullmatch(NAME, column))
 
 
-def _copied(landing: Landing, path: str, folder: Path) -> str:
-    if isinstance(landing, LocalLanding):
-        return landing.place(path)
-    folder.mkdir()
-    copy = folder / PurePosixPath(path).name
-    with landing.open(path) as content, copy.open("wb") as target:
-        shutil.copyfileobj(content, target)
-    return str(copy)
-
-
-def _suffix(path: str) -> str:
-    """`.csv` or `.csv.gz` and the like; empty for a file of no known format."""
-    found = re.search(r"(\.[a-z]+?)(\.gz|\.zst)?$", path)
-    return found[0] if found and found[1] in _FORMATS else ""
-
-
-def _relation(delivered: Delivered) -> str:
-    paths = ", ".join("'" + path.replace("'", "''") + "'" for path in delivered.paths)
-    lines = "auto" if delivered.format == "json" and any(map(_is_array, delivered.paths)) else "newline_delimited"
-    more = {"csv": ", sample_size = -1", "json": f", format = '{lines}'", "parquet": ""}[delivered.format]
-    return f"read_{delivered.format}([{paths}], union_by_name = true, hive_partitioning = false{more})"
-
-
-def _is_array(path: str) -> bool:
-    with Path(path).open("rb") as stored, unpacked(path, stored) as content:
-        return is_array(io.TextIOWrapper(content, encoding="utf-8-sig", errors="replace"))
-
-
-def _dialect(reader: duckdb.DuckDBPyConnection, delivered: Delivered) -> dict[str, object]:
-    """What of the way in which CSV files are written differs from the spec's defaults."""
-    if delivered.format != "csv":
-        return {}
-    query = "SELECT Delimiter, HasHeader FROM sniff_csv(?)"
-    delimiter, header = reader.execute(query, [delivered.paths[-1]]).fetchone() or (",", True)
-    return {**({"delimiter": delimiter} if delimiter != "," else {}), **({} if header else {"header": False})}
-
-
-def _text(table: str, delivered: Delivered, dialect: dict[str, object], columns: dict[str, str]) -> str:
+def _text(table: str, delivered: Delivered, guess: Guess) -> str:
     place = {} if delivered.by_day else {"path": "."}
     source = {"landing": delivered.folder, **place, "files": f"*{delivered.suffix}", "format": delivered.format}
-    declared = {name: kind for name, kind in columns.items() if re.fullmatch(NAME, name)}
-    others = [f"# no column name, so its values go to _rescued: {name!r}" for name in columns if name not in declared]
+    unnamed = [name for name in guess.columns if not _is_name(name)]
     number = delivered.left_out
     left_out = [f"# left out by `files` below: {number} that end otherwise"] if number else []
     lines = [
@@ -204,12 +176,16 @@ def _text(table: str, delivered: Delivered, dialect: dict[str, object], columns:
         f"# guessed from {len(delivered.paths)} files: read it through, above all the types",
         *left_out,
         f"table: {table}",
-        f"source: {_flow({**source, **dialect})}",
+        f"source: {_flow({**source, **guess.dialect})}",
         "columns:",
-        *(f"  {name}: {_flow({'type': kind})}" for name, kind in declared.items()),
-        *others,
+        *(_column(name, kind, guess.absent[name]) for name, kind in guess.columns.items() if _is_name(name)),
+        *(f"# no column name, so its values go to _rescued: {name!r}" for name in unnamed),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _column(name: str, kind: str, absent: int) -> str:
+    return f"  {name}: {_flow({'type': kind})}{f'  # {absent} of the files lack it' if absent else ''}"
 
 
 def _flow(mapping: dict[str, object]) -> str:

@@ -16,7 +16,8 @@ import zstandard
 from include.contracts.table_spec import BronzeSpec, parse_spec
 from include.control.local_landing import LocalLanding
 from include.errors import BadInputError, ExitCode, NotReadyError
-from include.specs.inference import FILES_LOOKED_AT, delivered_files, infer_spec
+from include.specs.delivered_files import FILES_LOOKED_AT, delivered_files
+from include.specs.inference import infer_spec
 from tests.support.cli import Lakehouse
 
 
@@ -111,14 +112,60 @@ def test_the_newest_files_of_the_commonest_format_are_looked_at_and_unfinished_o
     assert "# left out by `files` below: 1 that end otherwise" in text
 
 
+@pytest.mark.parametrize("name", ["b.csv", "b.json"])
+def test_a_file_with_a_wrong_byte_is_named(tmp_path: Path, name: str) -> None:
+    good, bad = {
+        "b.csv": (b"id,city\n1,x\n", b"id,city\n1,M\xe1laga\n"),
+        "b.json": (b'{"city": "x"}\n', b'{"city": "M\xe1laga"}\n'),
+    }[name]
+    put(tmp_path / "orders" / f"a{name[1:]}", good)
+    put(tmp_path / "orders" / name, bad)
+    put(tmp_path / "orders" / f"c{name[1:]}", good)
+    with pytest.raises(BadInputError, match=rf"orders/{name} does not read as \w+: .*(?i:utf-8|unicode)"):
+        infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+
+
+@pytest.mark.parametrize("name", ["z.csv", "z.csv.gz"])
+def test_an_empty_newest_file_says_nothing_of_the_others(tmp_path: Path, name: str) -> None:
+    packed = gzip.compress if name.endswith(".gz") else bytes
+    put(tmp_path / "orders" / name.replace("z", "a", 1), packed(b"id;city\n1;x\n"))
+    put(tmp_path / "orders" / name, packed(b""))
+    spec = inferred(tmp_path)
+    assert kinds(spec) == {"id": "bigint", "city": "string"}
+    assert (spec.landing_source.header, spec.landing_source.delimiter) == (True, ";")
+
+
+def test_only_empty_files_give_nothing_to_guess_from(tmp_path: Path) -> None:
+    put(tmp_path / "orders/a.csv", "")
+    with pytest.raises(NotReadyError, match="are empty"):
+        infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+
+
+def test_a_column_that_some_files_lack_is_marked(tmp_path: Path) -> None:
+    put(tmp_path / "orders/a.csv", "id\n1\n")
+    put(tmp_path / "orders/b.csv", "id\n1\n")
+    put(tmp_path / "orders/c.csv", "id,colour\n1,red\n")
+    text = infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+    assert "  id: {type: bigint}\n  colour: {type: string}  # 2 of the files lack it\n" in text
+
+
+def test_columns_without_a_usable_name_are_an_error_that_says_so(
+    lakehouse: Lakehouse, place: Mapping[str, str]
+) -> None:
+    put(Path(place["LAKEHOUSE_LANDING"]) / "shares/a.csv", "Symbol,Name\nAAPL,Apple\n")
+    answer = lakehouse("infer", "shares")
+    assert answer.exit_code == ExitCode.BAD_INPUT, answer.exception
+    assert "has a name that a table can use: 'Symbol', 'Name'\n" in answer.stderr
+
+
 def test_nothing_to_guess_from_is_not_ready_and_unreadable_files_are_bad_input(tmp_path: Path) -> None:
     with pytest.raises(NotReadyError, match=r"orders holds no file that ends in \.csv"):
         infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
     put(tmp_path / "visits/a.avro", "id\n1\n")
-    with pytest.raises(BadInputError, match="do not read as avro: not an Avro file"):
+    with pytest.raises(BadInputError, match=r"visits/a\.avro does not read as avro: not an Avro file"):
         infer_spec(LocalLanding(str(tmp_path)), "visits", "bronze.visits")
     put(tmp_path / "orders/a.parquet", "id\n1\n")
-    with pytest.raises(BadInputError, match="do not read as parquet"):
+    with pytest.raises(BadInputError, match=r"orders/a\.parquet does not read as parquet: "):
         infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
 
 
