@@ -104,7 +104,7 @@ class Catalog:
         wrong = [self.refused[table] for table in self._upstream(spec) if table in self.refused]
         if wrong:
             tables = " and ".join(one.table for one in wrong)
-            places = ", ".join(f"{one.problems[0].file}:{one.problems[0].line}" for one in wrong)
+            places = ", ".join(f"{one.cause.file}:{one.cause.line}" for one in wrong)
             msg = f"{spec.table}: it reads {tables}, whose spec is wrong\nFix {places}, then `lakehouse check`."
             raise SpecError(msg)
 
@@ -175,7 +175,8 @@ def load_catalog(folder: Path) -> Catalog:
 
 
 def _spec_paths(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*.yaml"))
+    # What an editor keeps beside a file that is open begins with a dot.
+    return sorted(path for path in folder.rglob("*.yaml") if not path.name.startswith("."))
 
 
 def _misnamed(folder: Path) -> Iterator[SpecProblem]:

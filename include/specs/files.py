@@ -63,13 +63,18 @@ class SpecFile:
 
 
 def read_spec_file(path: Path) -> SpecFile:
-    """Read one file; whatever is wrong with its YAML is in `problems`."""
+    """Read one file; whatever is wrong with it, or its YAML, is in `problems`."""
     try:
         text = path.read_text(encoding="utf-8")
         loader = SpecLoader(text)
         node = loader.get_single_node()
         repeated = tuple(_repeated_keys(path, node)) if node else ()
         document = loader.construct_document(node) if node else None
+    except OSError as error:
+        message = f"the file cannot be read: {error.strerror or error}"
+        return SpecFile(
+            path, "", {}, (SpecProblem(path, 1, "", None, message, "look at what lies there, and who may"),)
+        )
     except UnicodeDecodeError as error:
         message = f"not UTF-8 text: {error.reason} at byte {error.start}"
         return SpecFile(path, "", {}, (SpecProblem(path, 1, "", None, message, "save it as UTF-8"),))

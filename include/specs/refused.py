@@ -45,10 +45,15 @@ class RefusedSpec:
         return self.table.partition(".")[2]
 
     @property
+    def cause(self) -> SpecProblem:
+        """The problem to fix first: one with a likely fix, for a key that is missing may only be misspelt."""
+        return next((problem for problem in self.problems if problem.fix), self.problems[0])
+
+    @property
     def warning(self) -> str:
-        """What an owner must know, the first problem named in full."""
+        """What an owner must know, one problem named in full."""
         more = f" (and {len(self.problems) - 1} more: `lakehouse check`)" if self.problems[1:] else ""
-        return f"warning: {self.table} and what reads it are not run, its spec is wrong:\n  {self.problems[0]}{more}"
+        return f"warning: {self.table} and what reads it are not run, its spec is wrong:\n  {self.cause}{more}"
 
 
 StatedSpec = AnySpec | RefusedSpec

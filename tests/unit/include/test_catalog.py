@@ -161,6 +161,18 @@ class TestWrongSpecs:
         catalog = load_catalog(tmp_path)
         assert (catalog.domains, len(catalog.tables), len(catalog.problems) > 0) == (("shop",), 3, True)
 
+    def test_a_file_that_cannot_be_read_is_a_wrong_spec_like_another(self, tmp_path: Path) -> None:
+        folder = write_specs(tmp_path, *ORDERS)
+        (folder / "silver/shop/gone.yaml").symlink_to("nowhere")
+        (folder / "silver/shop/.#orders.yaml").symlink_to("ann@here.17")
+        (folder / "gold/shop/folder.yaml").mkdir()
+        catalog = load_catalog(folder)
+        assert (set(catalog.refused), len(catalog.specs)) == ({"silver.gone", "gold.folder"}, 3)
+        assert {problem.message for problem in catalog.problems} == {
+            "the file cannot be read: No such file or directory",
+            "the file cannot be read: Is a directory",
+        }
+
     def test_a_domain_of_wrong_specs_alone_is_known(self, tmp_path: Path) -> None:
         catalog = load_catalog(write_specs(tmp_path, bronze_document(owner=7)))
         assert catalog.of_domain("shop") == ()

@@ -151,7 +151,9 @@ class TestOneWrongSpec:
     def wrong(self, place: Mapping[str, str]) -> Path:
         """A silver spec of another domain than the sound one's."""
         folder = write_specs(Path(place["LAKEHOUSE_TABLES"]), bronze_document("bronze.stock"), domain="store")
-        write_specs(folder, silver_document("silver.stock", source="bronze.stock", keyz=["id"]), domain="store")
+        without_keys = silver_document("silver.stock", source="bronze.stock")
+        del without_keys["keys"]
+        write_specs(folder, {**without_keys, "keyz": ["id"]}, domain="store")
         return folder / "silver/store/stock.yaml"
 
     @pytest.mark.parametrize(
@@ -171,7 +173,7 @@ class TestOneWrongSpec:
         assert answer.exit_code == ExitCode.OK, answer.output
         assert str(wrong) not in answer.stdout
         assert answer.stderr.count(str(wrong)) == 1
-        assert "keyz: unknown key" in answer.stderr
+        assert "keyz: unknown key" in answer.stderr, "not that keys is missing, which follows from it"
 
     def test_the_list_of_tables_has_the_one_that_stands_still(self, lakehouse: Lakehouse, wrong: Path) -> None:
         [line] = [line for line in lakehouse("tables").stdout.splitlines() if "silver.stock" in line]
@@ -190,9 +192,9 @@ class TestOneWrongSpec:
     ) -> None:
         answer = lakehouse("plan", "--interval", "2013-01-01", *options)
         assert answer.exit_code == code, answer.output
-        assert answer.output.replace("\n", "").count("stock.yaml") == 1
+        assert answer.output.count("keyz:") == 1
         assert answer.output.count("bronze.") > 0
 
     def test_a_command_about_its_table_fails_and_says_it_once(self, lakehouse: Lakehouse, wrong: Path) -> None:
         answer = lakehouse("files", "silver.stock")
-        assert (answer.exit_code, answer.output.count(str(wrong))) == (ExitCode.BAD_SPEC, 1)
+        assert (answer.exit_code, answer.output.count("keyz:")) == (ExitCode.BAD_SPEC, 1)
