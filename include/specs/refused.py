@@ -24,7 +24,7 @@ class RefusedSpec:
         table: `<layer>.<name>`; the file's place where neither place nor text says which table it is for.
         domain: the folder's domain; empty where the file lies in none.
         problems: all that is wrong with it, in the order of lines.
-        source_tables: the tables that it says it reads, as far as it can be read.
+        source_tables: the tables of lower layers that it says it reads, as far as it can be read.
         owner: the owner that it states; empty for none.
     """
 
@@ -84,7 +84,7 @@ def refused_specs(
                 table=table,
                 domain=_domain(file.path.relative_to(folder)) if _TABLE.fullmatch(table) else "",
                 problems=(*earlier, *own),
-                source_tables=tuple(dict.fromkeys(sources)),
+                source_tables=tuple(dict.fromkeys(source for source in sources if _is_below(source, table))),
                 owner=owner if isinstance(owner, str) else "",
             )
     return refused
@@ -98,6 +98,11 @@ def placed_table(place: PurePosixPath) -> str:
     """
     table = f"{place.parts[0]}.{place.stem}"
     return table if len(place.parts) == 3 and _TABLE.fullmatch(table) else str(place)
+
+
+def _is_below(source: str, table: str) -> bool:
+    layers = [name.partition(".")[0] for name in (source, table)]
+    return set(layers) <= set(LAYERS) and LAYERS.index(layers[0]) < LAYERS.index(layers[1])
 
 
 def _domain(place: Path) -> str:

@@ -71,7 +71,15 @@ def test_an_unknown_domain_is_named_with_the_closest_one() -> None:
         build_domain_dag("shops", schedule="0 0 * * *", start_date=START, owner="platform")
 
 
-@pytest.mark.parametrize("text", ["table: silver.orders\nsource: bronze.orders\nkeyz: [order_id]\n", "a: ["])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "table: silver.orders\nsource: bronze.orders\nkeyz: [order_id]\n",
+        "table: silver.orders\nsource: silver.orders\n",
+        "table: silver.orders\nsource: gold.revenue_daily\n",
+        "a: [",
+    ],
+)
 def test_a_table_whose_spec_is_wrong_keeps_its_tasks_and_its_page_says_why(tables: Path, text: str) -> None:
     file = write_spec(tables, "silver/shop/orders.yaml", text)
     dag = build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
