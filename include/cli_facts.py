@@ -10,7 +10,8 @@ from deltalake import DeltaTable
 
 from include.contracts.lake_path import LakePath
 from include.contracts.row_status import PENDING
-from include.control.gates import Gates, Override
+from include.control.gate_result import Override
+from include.control.gates import Gates
 from include.control.quarantined import count_by_status
 from include.control.stored_tables import is_table, open_table
 from include.errors import MillraceError

@@ -12,7 +12,8 @@ from rich.text import Text
 from include.cli_catalog import command_catalog
 from include.cli_run_id import new_run_id
 from include.cli_views import MISSING, new_table
-from include.control.gates import GateResult, Gates, Override, RecordedResult
+from include.control.gate_result import GateResult, Override
+from include.control.gates import Gates, RecordedResult
 from include.control.overrides import override
 from include.paths import LakehousePaths
 from include.settings import Settings

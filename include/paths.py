@@ -51,6 +51,11 @@ class LakehousePaths:
         """The folder of lease objects."""
         return self.root / OWN / "leases"
 
+    @property
+    def state(self) -> LakePath:
+        """The folder of the tables' current states."""
+        return self.root / OWN / "state"
+
 
 @dataclass(frozen=True)
 class RunPaths:

@@ -14,13 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake.exceptions import TableNotFoundError
-from pydantic import BaseModel, ConfigDict
 
-from include.contracts.interval import Instant
-from include.contracts.job_report import CheckResult
-from include.control.delta_log import commits_still_known
+from include.control.gate_result import GateResult
 from include.control.ops_table import OpsTable
 from include.control.resolution import table_id
+from include.control.table_state import TableStates
+from include.control.verdicts import Verdicts, fold, rows_alike, walk
 from include.paths import LakehousePaths
 
 GATES = pa.schema(
@@ -38,59 +37,6 @@ GATES = pa.schema(
 )
 
 
-class Override(BaseModel):
-    """Who let a refused version pass, and why.
-
-    Attributes:
-        by: the person.
-        reason: why, in their words.
-        run_id: the Airflow run in which they did, or `cli__<time>__<random>`: the same one asks for the same override.
-        at: when.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    by: str
-    reason: str
-    run_id: str
-    at: Instant
-
-    def __str__(self) -> str:
-        return f"overridden by {self.by} at {self.at:%Y-%m-%d %H:%M} UTC: {self.reason}"
-
-
-class GateResult(BaseModel):
-    """What the gate said of one exact table version; a passed one is that version's certificate.
-
-    Attributes:
-        table: the table.
-        table_id: Delta's id of the table; another id at the same path is another table.
-        version: the version that was judged.
-        suite_hash: digest of the rules it was judged by.
-        passed: whether readers may use the version.
-        checks: what each rule said.
-        batches: the batches that the verdict covers, as `<stream>/<batch_seq>`.
-        refused: when not passed, one line for the person on call.
-        override: who let it pass although the rules refused it; the checks are still what the rules said.
-        facts: what later versions are held against: rows `in_table`, and rows that its run has `applied`.
-        compared: another table that its rules look at -> the certified version that they saw.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    table: str
-    table_id: str
-    version: int
-    suite_hash: str
-    passed: bool
-    checks: tuple[CheckResult, ...] = ()
-    batches: tuple[str, ...] = ()
-    refused: str = ""
-    override: Override | None = None
-    facts: dict[str, int] = {}
-    compared: dict[str, int | None] = {}
-
-
 @dataclass(frozen=True)
 class RecordedResult:
     """A gate result and when it was written down."""
@@ -100,15 +46,22 @@ class RecordedResult:
 
 
 class Gates:
-    """Reads and writes the gate results of one lakehouse."""
+    """Reads and writes the gate results of one lakehouse.
+
+    What readers and planners ask for is answered by the table's state (`Verdicts`); the events are read from where that
+    ends, and all of them only where there is none.
+    """
 
     def __init__(self, paths: LakehousePaths) -> None:
         self._paths = paths
         self._events = OpsTable(paths.ops("gates"), GATES)
+        self._states = TableStates(paths)
 
     def record(self, result: GateResult) -> None:
         """Write a verdict down."""
+        self._make_room(result)
         self._events.append([_event(result)])
+        self._keep(result)
 
     def record_override(self, result: GateResult) -> bool:
         """Write an override down; says whether it is the first of this version by these rules, else nothing is written.
@@ -119,18 +72,23 @@ class Gates:
         if result.override is None or not result.passed:
             raise ValueError("an override is a result that passed, and says who let it")
         key = f"override/{result.table}/{result.table_id}/{result.version}/{result.suite_hash}"
-        return self._events.append_once([_event(result)], key)
+        self._make_room(result)
+        is_first = self._events.append_once([_event(result)], key)
+        self._keep(result)
+        return is_first
 
     def result(self, table: str, version: int, suite_hash: str) -> GateResult | None:
         """The newest verdict on exactly this version by exactly these rules; an override counts above all others.
 
         None also for a refusal that may be out of date, since a table that the rules look at has moved on.
         """
-        found = [
-            row for row in self._of_this_table(table) if (row["version"], row["suite_hash"]) == (version, suite_hash)
-        ]
-        counting = [row for row in found if row["overridden_by"]] or found
-        newest = GateResult.model_validate_json(counting[-1]["result"]) if counting else None
+        standing = self._standing(table)
+        if standing is None or version > standing.upto:
+            return None
+        judged = standing.judged if version == standing.upto else self._on(table, version)
+        found = [one for one in judged if (one.version, one.suite_hash) == (version, suite_hash)]
+        counting = [one for one in found if one.override] or found
+        newest = counting[-1] if counting else None
         return None if newest is None or self._is_out_of_date(newest) else newest
 
     def results(self, table: str) -> list[RecordedResult]:
@@ -140,11 +98,10 @@ class Gates:
 
     def override_in_force(self, table: str) -> GateResult | None:
         """The override by which readers may use the version that they use, if there is one."""
-        newest = self.last_passed(table)
-        passed = [row for row in self._of_this_table(table) if row["passed"] and row["version"] == newest]
+        standing = self._standing(table)
+        passed = standing.passed if standing else ()
         # A version that the rules let pass as well needs nobody's word.
-        is_a_persons_word = bool(passed) and all(row["overridden_by"] for row in passed)
-        return GateResult.model_validate_json(passed[-1]["result"]) if is_a_persons_word else None
+        return passed[-1] if passed and all(one.override for one in passed) else None
 
     def certified_before(self, table: str, version: int) -> list[GateResult]:
         """The certificates of versions below `version`, the newest first, one for each."""
@@ -154,33 +111,61 @@ class Gates:
 
     def last_passed(self, table: str) -> int | None:
         """The newest version that a gate passed."""
-        return max((row["version"] for row in self._of_this_table(table) if row["passed"]), default=None)
+        standing = self._standing(table)
+        return standing.passed[-1].version if standing and standing.passed else None
 
     def first_refused(self, table: str, above: int) -> GateResult | None:
         """The refusal of the lowest version above `above`, if there is one."""
-        refused = [row for row in self._of_this_table(table) if not row["passed"] and row["version"] > above]
-        lowest = min(refused, key=lambda row: row["version"], default=None)
-        return GateResult.model_validate_json(lowest["result"]) if lowest else None
+        standing = self._standing(table)
+        known = standing.refused if standing else None
+        if known is None or known.version > above >= (self.last_passed(table) or -1):
+            return known
+        refused = [one for one in self._since(table, above + 1) if not one.passed]
+        return min(refused, key=lambda one: one.version, default=None)
 
     def certified(self, table: str) -> int | None:
         """The version that readers may use: the last passed one, or a later one with the very same rows."""
-        passed = self.last_passed(table)
-        return None if passed is None else self.with_the_same_rows(table, passed)
+        standing = self._standing(table)
+        return standing.certified if standing else None
 
     def with_the_same_rows(self, table: str, version: int) -> int:
-        """The newest version that has the very rows of `version`, as far as the log still says so.
+        """The newest version that has the very rows of `version`, as far as the log still says so."""
+        return max(rows_alike(self._paths.table(table), (version,), version).same)
 
-        Nothing but OPTIMIZE and the like came since, or what else came was taken back (ADR 0018). What the log has
-        forgotten may have changed rows: nothing above it inherits, and `version` itself stays what it is.
-        """
-        same, is_same, at = {version}, True, version
-        for commit in commits_still_known(self._paths.table(table), version):
-            restored = commit.metadata.get("sources", {}).get("restores")
-            follows = commit.version == at + 1
-            is_same = restored in same if commit.changes_data else is_same and follows
-            same |= {commit.version} if is_same else set()
-            at = commit.version
-        return max(same)
+    def _make_room(self, result: GateResult) -> None:
+        """Take out a state that says already what the version stands for: it would not miss what is to come."""
+        self._states.change(
+            result.table, Verdicts, lambda kept: None if kept is None or result.version <= kept.upto else kept
+        )
+
+    def _keep(self, result: GateResult) -> None:
+        """Let the state follow what was written down."""
+        self._states.change(result.table, Verdicts, lambda kept: self._followed(result.table, kept))
+
+    def _standing(self, table: str) -> Verdicts | None:
+        """What the verdicts on the table come to now."""
+        return self._followed(table, self._states.read(table, Verdicts))
+
+    def _followed(self, table: str, kept: Verdicts | None) -> Verdicts | None:
+        """What was kept, and what log and events say since; all that they say where nothing of this table was kept."""
+        path = self._paths.table(table)
+        if kept is None or not kept.is_of(path):
+            found = [GateResult.model_validate_json(row["result"]) for row in self._of_this_table(table)]
+            return walk(fold(found), path) if found else None
+        walked = walk(kept, path)
+        if walked.walked <= kept.upto:
+            return walked
+        later = [one for one in self._since(table, kept.upto + 1) if one.table_id == kept.table_id]
+        return walk(fold(later, walked), path) if later else walked
+
+    def _since(self, table: str, version: int) -> list[GateResult]:
+        """The results on versions from `version` on, oldest first, of whichever table has stood there."""
+        rows = self._events.since(table, "version", version, ("recorded_at", "result"))
+        return [GateResult.model_validate_json(row["result"]) for row in rows]
+
+    def _on(self, table: str, version: int) -> list[GateResult]:
+        this_table = table_id(self._paths.table(table))
+        return [one for one in self._since(table, version) if one.version == version and one.table_id == this_table]
 
     def _is_out_of_date(self, result: GateResult) -> bool:
         return not result.passed and any(self.certified(table) != seen for table, seen in result.compared.items())

@@ -12,6 +12,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from include.contracts.interval import Interval
 from include.contracts.job_report import FileRows, RowFates
 from include.control.batch import FileFact, Intent, Winner
@@ -30,6 +32,7 @@ from include.control.ledger_events import (
 )
 from include.control.loaded_files import LoadedFiles, Planned, loaded_files
 from include.control.ops_table import OpsTable
+from include.control.table_state import StatePart, TableStates
 from include.paths import LakehousePaths
 
 
@@ -46,10 +49,37 @@ class Failure:
     attempts: int
 
 
+class StreamEnd(BaseModel):
+    """The last batch of a stream that the ledger knows.
+
+    Attributes:
+        intent: what it was to do.
+        version: the version that it made.
+        rows: the fates of its rows; None while it is not known to be closed.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    intent: Intent
+    version: int
+    rows: RowFates | None = None
+
+
+class Streams(StatePart):
+    """Where the streams of a table stand: a part of its state (ADR 25).
+
+    Attributes:
+        ends: stream -> its last batch. The log may hold newer ones, and the events may say that it was closed.
+    """
+
+    ends: dict[str, StreamEnd] = Field(default_factory=dict)
+
+
 class Ledger:
     """Reads and writes `ops.batches` and `ops.files` of one lakehouse."""
 
     def __init__(self, paths: LakehousePaths) -> None:
+        self._states = TableStates(paths)
         self._batches = OpsTable(paths.ops("batches"), BATCHES)
         self._files = OpsTable(paths.ops("files"), FILES)
 
@@ -60,8 +90,10 @@ class Ledger:
 
     def record_committed(self, winners: Iterable[Winner]) -> None:
         """Write down which attempts the log let win."""
-        events = [batch_event(BatchEvent.COMMITTED, winner.intent, winner.version) for winner in winners]
-        self._batches.append(events)
+        known = list(winners)
+        self._batches.append([batch_event(BatchEvent.COMMITTED, one.intent, one.version) for one in known])
+        if known:
+            self._keep(known[-1])
 
     def record_closed(self, winner: Winner, rows: RowFates, rows_of_file: Mapping[str, FileRows] = {}) -> None:
         """Write down that the batch's secondary writes are done, its row fates, and the rows of each file.
@@ -75,6 +107,21 @@ class Ledger:
         self._files.append([loaded_event(winner, file, rows_of_file[file.path]) for file in files])
         event = batch_event(BatchEvent.CLOSED, winner.intent, winner.version)
         self._batches.append([{**event, "rows": rows.model_dump_json()}])
+        self._keep(winner, rows)
+
+    def _keep(self, winner: Winner, rows: RowFates | None = None) -> None:
+        """Let the state say where the stream ends now, unless it has come further."""
+        intent = winner.intent
+
+        def followed(kept: Streams | None) -> Streams:
+            ends = kept.ends if kept and kept.table_id == intent.table_id else {}
+            end = ends.get(intent.stream)
+            if end and (end.version > winner.version or (end.version == winner.version and rows is None)):
+                return Streams(table_id=intent.table_id, ends=ends)
+            now = StreamEnd(intent=intent, version=winner.version, rows=rows)
+            return Streams(table_id=intent.table_id, ends={**ends, intent.stream: now})
+
+        self._states.change(intent.table, Streams, followed)
 
     def record_failed(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
         """Write down files of an interval that cannot be loaded, each with its defect: one more failed attempt."""
@@ -85,7 +132,13 @@ class Ledger:
         self._files.append([batchless_event(FileEvent.REPLAYED, table, table_id, interval, file)])
 
     def last_committed(self, table: str, table_id: str, stream: str) -> Winner | None:
-        """The last batch of the stream that was resolved; the log may hold newer ones."""
+        """The last batch of the stream that was resolved, by the table's state; the log may hold newer ones."""
+        kept = self._states.read(table, Streams)
+        end = kept.ends.get(stream) if kept and kept.table_id == table_id else None
+        return Winner(end.intent, end.version) if end else self.last_recorded(table, table_id, stream)
+
+    def last_recorded(self, table: str, table_id: str, stream: str) -> Winner | None:
+        """The same by all that was ever written down: for a table whose state is lost."""
         wanted = ("batch_seq", "version", "intent")
         rows = self._batches.events(table, wanted, table_id=table_id, stream=stream, event=BatchEvent.COMMITTED)
         newest = max(rows, key=lambda row: (row["batch_seq"], row["version"]), default=None)
@@ -109,9 +162,13 @@ class Ledger:
     def closed(self, winner: Winner) -> RowFates | None:
         """The row fates of a batch whose secondary writes are done, else None."""
         intent = winner.intent
-        closed = self._batches.events(intent.table, ("token", "rows"), event=BatchEvent.CLOSED)
-        rows = [row["rows"] for row in closed if row["token"] == intent.token]
-        return RowFates.model_validate_json(rows[-1]) if rows else None
+        kept = self._states.read(intent.table, Streams)
+        end = kept.ends.get(intent.stream) if kept else None
+        if end and end.rows and end.intent.token == intent.token:
+            return end.rows
+        of_batch = {"event": [BatchEvent.CLOSED.value], "token": [intent.token]}
+        rows = self._batches.since(intent.table, "batch_seq", intent.batch_seq, ("rows",), **of_batch)
+        return RowFates.model_validate_json(rows[-1]["rows"]) if rows else None
 
     def applied(self, table: str, tokens: Collection[str]) -> int | None:
         """The rows that batches have applied together; None where one of them is not closed."""

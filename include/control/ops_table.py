@@ -22,6 +22,9 @@ FILES_WORTH_COMPACTING = 50
 _CONFIGURATION = {"delta.checkpointInterval": "20"}
 """Whoever opens a table reads all commits since its last checkpoint; by default there may be a hundred."""
 
+_ORDERED = ("recorded_at", "batch_seq", "version", "path")
+"""The columns whose least and greatest value are kept of each data file; of a long text they would fill the log."""
+
 _PRUNING = {"event", "token"}
 """The columns of so few values that they are kept of each data file, to say which ones need not be read."""
 
@@ -81,7 +84,7 @@ class OpsTable:
             rows,
             mode="append",
             partition_by=["table"],
-            configuration=_CONFIGURATION,
+            configuration=self._configuration(),
             commit_properties=told,
             storage_options=options_of(self._path),
         )
@@ -111,6 +114,22 @@ class OpsTable:
         wanted = [file for file in files if not any(found[file].isdisjoint(values) for found, values in held)]
         return self._oldest_first([self._ask(file, table, question) for file in wanted], columns)
 
+    def since(
+        self, table: str, column: str, least: int, columns: Sequence[str] = (), **among: Collection[str]
+    ) -> list[dict[str, Any]]:
+        """The events about `table` from some number on, oldest first; files that end below it are not read.
+
+        Args:
+            table: the table that the events are about.
+            column: `version` or `batch_seq`.
+            least: the least number.
+            columns: the columns to give, all for none.
+            among: column -> the values of which it must have one.
+        """
+        question = self._rows((*columns, column) if columns else (), among)
+        found = [self._ask(file, table, question) for file in self._files_since(table, column, least)]
+        return [row for row in self._oldest_first(found, columns and (*columns, column)) if (row[column] or 0) >= least]
+
     def answers(self, table: str, question: Question[Answer]) -> dict[str, Answer]:
         """data file about `table` -> what it says; a file is read once for a question."""
         return self._answers_of(self._files(table), table, question)
@@ -124,7 +143,7 @@ class OpsTable:
                 self._schema,
                 mode="ignore",
                 partition_by=["table"],
-                configuration=_CONFIGURATION,
+                configuration=self._configuration(),
                 storage_options=reached,
             )
         if target.transaction_version(key) is not None:
@@ -138,6 +157,14 @@ class OpsTable:
         except TableNotFoundError:
             return []
         return self._delta.file_uris(partition_filters=[("table", "=", table)]) if self._delta else []
+
+    def _files_since(self, table: str, column: str, least: int) -> list[str]:
+        files = self._files(table)
+        if not files or self._delta is None:
+            return []
+        known = pa.table(self._delta.get_add_actions(flatten=True)).select(["path", f"max.{column}"]).to_pydict()
+        greatest = dict(zip(map(_name, known["path"]), known[f"max.{column}"], strict=True))
+        return [file for file in files if (top := greatest.get(_name(file))) is None or top >= least]
 
     def _refresh(self) -> None:
         reached = options_of(self._path)
@@ -164,6 +191,10 @@ class OpsTable:
         wanted = pa.schema([field for field in self._schema if field.name in question.columns])
         return question.answer(read_events(file, wanted, table))
 
+    def _configuration(self) -> dict[str, str | None]:
+        ordered = ",".join(name for name in _ORDERED if name in self._schema.names)
+        return {**_CONFIGURATION, "delta.dataSkippingStatsColumns": ordered}
+
     def _rows(self, columns: Sequence[str], among: Mapping[str, Iterable[str]]) -> Rows:
         wanted = [field for field in self._schema if not columns or field.name in (*columns, "recorded_at")]
         return Rows(pa.schema(wanted), tuple((column, frozenset(values)) for column, values in among.items()))
@@ -176,3 +207,8 @@ class OpsTable:
             pa.concat_tables(tables).sort_by("recorded_at").select(columns or self._schema.names).to_pylist()
         )
         return rows
+
+
+def _name(file: str) -> str:
+    """The last part of a data file's path, which no other one has."""
+    return file.rpartition("/")[2]

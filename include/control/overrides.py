@@ -11,7 +11,8 @@ from urllib.parse import unquote
 from include.contracts.lake_path import LakePath, lake_path
 from include.contracts.table_spec import AnySpec
 from include.control.delta_log import latest_version
-from include.control.gates import GateResult, Gates, Override
+from include.control.gate_result import GateResult, Override
+from include.control.gates import Gates
 from include.control.restore import taken_back_by
 from include.control.stored_files import is_file
 from include.control.stored_tables import open_table

@@ -35,8 +35,21 @@ def resolve(table: LakePath, stream: Stream, ledger: Ledger) -> StreamPosition:
 def look(table: LakePath, stream: Stream, ledger: Ledger) -> tuple[StreamPosition, tuple[Winner, ...]]:
     """The same reading without writing anything: the position, and the winners unknown to the ledger."""
     delta = open_table(table)
-    table_id, epoch = str(delta.metadata().id), delta.metadata().configuration.get(EPOCH, "0")
-    known = ledger.last_committed(stream.table, table_id, stream.name)
+    named = (stream.table, str(delta.metadata().id), stream.name)
+    known = ledger.last_committed(*named)
+    try:
+        return _look(table, delta, stream, known)
+    except TornLogError:
+        recorded = ledger.last_recorded(*named)
+        if recorded == known:
+            raise
+        return _look(table, delta, stream, recorded)  # the state was behind what is written down
+
+
+def _look(
+    table: LakePath, delta: DeltaTable, stream: Stream, known: Winner | None
+) -> tuple[StreamPosition, tuple[Winner, ...]]:
+    metadata = delta.metadata()
     if known:
         _check_still_there(table, known)
     recorded = None if known else delta.transaction_version(stream.app_id)
@@ -45,7 +58,8 @@ def look(table: LakePath, stream: Stream, ledger: Ledger) -> tuple[StreamPositio
     new = tuple(winner for commit in commits if (winner := winner_of(commit, stream.app_id)))
     _check_numbers(stream, known, new, recorded)
     newest = commits[-1].version if commits else start
-    return StreamPosition(table_id, newest, epoch, new[-1] if new else known), new
+    epoch = metadata.configuration.get(EPOCH, "0")
+    return StreamPosition(str(metadata.id), newest, epoch, new[-1] if new else known), new
 
 
 def table_id(table: LakePath) -> str:

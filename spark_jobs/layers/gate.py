@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from include.contracts.job_report import CheckResult
 from include.control.delta_log import commits_still_known
-from include.control.gates import GateResult
+from include.control.gate_result import GateResult
 from include.control.resolution import table_id
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.judged_version import facts_of, judged_version, other_tables

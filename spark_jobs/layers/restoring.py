@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from include.control.gates import GateResult
+from include.control.gate_result import GateResult
 from include.control.restore import Restore
 from include.errors import RestoreError
 from spark_jobs.runtime.context import JobContext

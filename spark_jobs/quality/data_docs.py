@@ -18,7 +18,8 @@ from great_expectations.render.renderer import ValidationResultsPageRenderer
 from great_expectations.render.view import DefaultJinjaPageView
 
 from include.contracts.job_report import CheckResult
-from include.control.gates import GateResult, RecordedResult
+from include.control.gate_result import GateResult
+from include.control.gates import RecordedResult
 from spark_jobs.quality.gx_results import suite_result
 from spark_jobs.quality.verdict import what_was_found
 

@@ -15,7 +15,7 @@ from great_expectations.expectations.registry import get_expectation_impl
 
 from include.contracts.expectation import COMPARISONS, Action
 from include.contracts.job_report import CheckResult
-from include.control.gates import GateResult
+from include.control.gate_result import GateResult
 
 _SEVERITY = {Action.FAIL: "critical", Action.WARN: "warning"}
 

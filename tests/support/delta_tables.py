@@ -13,7 +13,8 @@ from include.contracts.job_report import RowFates
 from include.contracts.table_spec import AnySpec
 from include.control.batch import BatchSources, FileFact, Intent, Stream, Winner, new_token
 from include.control.delta_log import latest_version
-from include.control.gates import GateResult, Gates
+from include.control.gate_result import GateResult
+from include.control.gates import Gates
 from include.control.ledger import Ledger
 from include.control.resolution import EPOCH, resolve, table_id
 from include.paths import LakehousePaths

@@ -8,7 +8,8 @@ from deltalake import DeltaTable
 
 from include.contracts.job_report import CheckResult
 from include.contracts.table_spec import AnySpec, parse_spec
-from include.control.gates import GateResult, Gates, Override
+from include.control.gate_result import GateResult, Override
+from include.control.gates import Gates
 from include.paths import LakehousePaths
 from tests.support.delta_tables import append, create_table
 from tests.support.specs import silver_document

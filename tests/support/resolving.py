@@ -23,6 +23,8 @@ def commit_next(table: Path, batch_seq: int, stream: Stream = FLIGHTS, table_id:
 
 
 def forget(root: Path) -> Ledger:
-    """A ledger that lost everything, as after the loss of the ops folder."""
-    (root / "ops").rename(root / f"lost-{new_token()}")
+    """A ledger that lost everything, as after the loss of the folders of history and state."""
+    for folder in (root / "ops", LakehousePaths(root).state):
+        if folder.exists():
+            folder.rename(root / f"lost-{new_token()}")
     return Ledger(LakehousePaths(root))

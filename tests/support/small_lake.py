@@ -12,7 +12,8 @@ from include.contracts.job_report import CheckResult, FileRows, RowFates
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import BatchSources, FileFact, Intent, Stream, Winner, new_token
 from include.control.delta_log import latest_version
-from include.control.gates import GateResult, Gates
+from include.control.gate_result import GateResult
+from include.control.gates import Gates
 from include.control.inspection import inspect
 from include.control.ledger import Ledger
 from include.control.local_landing import LocalLanding

@@ -17,7 +17,7 @@ from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.control.gates import GateResult
+    from include.control.gate_result import GateResult
 
 
 def way_out(table: str, version: int | None) -> str:
@@ -83,7 +83,7 @@ class GateOverrideOperator(BaseOperator):
             AirflowFailException: nobody approved it; or there is no such refusal any more.
         """
         from include.catalog import load_catalog
-        from include.control.gates import Override
+        from include.control.gate_result import Override
         from include.control.overrides import override
 
         settings, form = task_settings(), context["params"]

@@ -10,7 +10,8 @@ import pytest
 from include.catalog import load_catalog
 from include.contracts.interval_args import DomainArgs
 from include.contracts.job_args import Job
-from include.control.gates import Gates, Override
+from include.control.gate_result import Override
+from include.control.gates import Gates
 from include.control.overrides import override
 from include.errors import ExitCode, Outcome
 from spark_jobs.jobs.run_interval import run_interval

@@ -11,7 +11,8 @@ import pytest
 from include.catalog import load_catalog
 from include.contracts.job_args import Job
 from include.control.delta_log import latest_version, read_commit
-from include.control.gates import GateResult, Gates, Override
+from include.control.gate_result import GateResult, Override
+from include.control.gates import Gates
 from include.control.ledger import Ledger
 from include.control.overrides import override
 from include.control.planner import Planner

@@ -14,7 +14,8 @@ from deltalake import DeltaTable, write_deltalake
 from rich.console import Console
 
 from include.cli_views import problem_table
-from include.control.gates import GateResult, Gates
+from include.control.gate_result import GateResult
+from include.control.gates import Gates
 from include.errors import ExitCode
 from include.paths import LakehousePaths
 from include.settings import PROJECT

@@ -10,7 +10,8 @@ import pytest
 from include.catalog import load_catalog
 from include.contracts.job_report import CheckResult
 from include.contracts.table_spec import AnySpec
-from include.control.gates import GateResult, Gates
+from include.control.gate_result import GateResult
+from include.control.gates import Gates
 from include.errors import ExitCode
 from include.paths import LakehousePaths
 from tests.support.cli import Lakehouse

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from include.contracts.job_report import CheckResult
 from include.control.delta_log import USER_METADATA_KEY
-from include.control.gates import GateResult, Gates
+from include.control.gate_result import GateResult
+from include.control.gates import Gates
 from include.paths import LakehousePaths
 from tests.support.delta_tables import (
     append,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from include.control.batch import FileFact, Stream
-from include.control.gates import Override
+from include.control.gate_result import Override
 from include.control.inspection import inspect
 from include.control.ledger import Ledger
 from include.control.local_landing import LocalLanding

@@ -14,7 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from include.control.batch import BatchSources, Stream
 from include.control.delta_log import latest_version
-from include.control.gates import GateResult, Gates
+from include.control.gate_result import GateResult
+from include.control.gates import Gates
 from include.control.ledger import Ledger
 from include.control.resolution import resolve
 from include.control.restore import Restore, taken_back_by, why_not

@@ -12,7 +12,8 @@ import pytest
 
 from include.contracts.data_docs_args import DataDocsArgs, JudgedVersion
 from include.contracts.job_report import CheckResult
-from include.control.gates import GateResult, Gates, Override
+from include.control.gate_result import GateResult, Override
+from include.control.gates import Gates
 from include.errors import NotReadyError
 from include.paths import LakehousePaths, RunPaths
 from include.settings import PROJECT

@@ -13,7 +13,8 @@ import pytest
 
 from include.contracts.expectation import COMPARISONS, GX_TABLE_EXPECTATIONS, ROW_EXPECTATIONS
 from include.contracts.job_report import CheckResult
-from include.control.gates import GateResult, Override, RecordedResult
+from include.control.gate_result import GateResult, Override
+from include.control.gates import RecordedResult
 from spark_jobs.quality.data_docs import INDEX, STYLES, write_pages
 
 AT = datetime(2013, 1, 5, 10, tzinfo=UTC)
