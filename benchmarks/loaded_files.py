@@ -1,8 +1,7 @@
 """``python -m benchmarks.loaded_files FOLDER NUMBER``: a bronze table that has loaded many small files, made without
 Spark: what a plan has to go through.
 
-Its ledger is what runs leave behind: each file is planned, then loaded, with a checksum of its own and its rows, and
-maintenance puts the ledger's files together now and then.
+Its ledger is what runs leave behind: each file is planned, then loaded, with a checksum of its own and its rows.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ TABLE = "bronze.files"
 DAY = Interval(start=datetime(2013, 1, 1, tzinfo=UTC), end=datetime(2013, 1, 1, tzinfo=UTC) + timedelta(days=1))
 _FOLDERS = 100
 _A_BATCH = 1000
-_BATCHES_BETWEEN_MAINTENANCE = 30
 _SOURCE = {"landing": "files", "path": ".", "format": "json", "files": "*.json"}
 _ROWS = pa.table({"id": pa.array([], pa.string())})
 
@@ -81,8 +79,6 @@ def _load(folder: Path, spec: BronzeSpec) -> None:
     for seq, first in enumerate(range(0, len(files), _A_BATCH), start=1):
         facts = [replace(file, checksum=_checksum(file)) for file in files[first : first + _A_BATCH]]
         commit(folder, ledger, spec, seq, facts)
-        if seq % _BATCHES_BETWEEN_MAINTENANCE == 0:
-            ledger.compact(TABLE)
 
 
 def create(folder: Path) -> None:

@@ -89,10 +89,6 @@ class CommitHistory:
         """The runs that wrote a table, oldest first."""
         return [_written(event) for event in self._events.events(table)]
 
-    def compact(self, table: str) -> None:
-        """Put the many small files that hold the table's lines together."""
-        self._events.compact(table)
-
 
 def contended(history: Sequence[Written], seconds: float = 1.0) -> list[Written]:
     """The runs that lost a race, or waited for a lease for so long."""

@@ -210,11 +210,6 @@ class Ledger:
         # A replay brings single rows to intervals of before.
         return tuple(sorted({intent.interval_start for intent in intents if not intent.sources.replay}))
 
-    def compact(self, table: str) -> None:
-        """Put the many small files that hold the table's events together."""
-        self._batches.compact(table)
-        self._files.compact(table)
-
     def failures(self, table: str, table_id: str) -> dict[str, Failure]:
         """path -> failure, for every file that could not be loaded when last tried, and that nobody replayed since."""
         # Few files ever fail, if any: the events of all others are left alone.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
@@ -15,12 +18,28 @@ from include.control.event_files import read_events
 from include.control.lease_store import ledger_lease
 from include.control.questions import Answer, Question, Rows, Values
 from include.control.stored_tables import open_table, options_of
+from include.errors import first_line
 
-FILES_WORTH_COMPACTING = 50
-"""Each append is a file; from so many on they are put together."""
+log = logging.getLogger(__name__)
 
-_CONFIGURATION = {"delta.checkpointInterval": "20"}
-"""Whoever opens a table reads all commits since its last checkpoint; by default there may be a hundred."""
+FILES_WORTH_COMPACTING = 32
+"""Each append is a file; from so many about a table on, whoever appends puts them together."""
+
+_FILE_BYTES = 8 * 1024**2
+"""A file of this size is full: what was put together once is not written again and again."""
+
+_EVENTS_A_GROUP = 4096
+"""So many lie together in a compacted file, and can be left unread."""
+
+_KEEP_REPLACED = timedelta(hours=1)
+"""How long a file outlives its being put together with others, for those who are about to read it."""
+
+_CONFIGURATION = {
+    # Whoever opens a table reads all commits since its last checkpoint; by default there may be a hundred.
+    "delta.checkpointInterval": "20",
+    "delta.logRetentionDuration": "interval 1 days",
+    "delta.deletedFileRetentionDuration": "interval 1 days",
+}
 
 _ORDERED = ("recorded_at", "batch_seq", "version", "path")
 """The columns whose least and greatest value are kept of each data file; of a long text they would fill the log."""
@@ -41,39 +60,99 @@ class OpsTable:
     """Events of one kind, partitioned by the table that they are about.
 
     Data files never change: what was asked of one is kept until it goes, so that asking again costs what was appended
-    since. The events themselves are not kept, for there may be millions.
+    since. The events themselves are not kept, for there may be millions. The table keeps itself small: every so many
+    appends its files are put together, and those that were replaced before are deleted.
+
+    Args:
+        path: its folder.
+        schema: its columns.
+        keep: how long events are kept; for ever where it is left out.
     """
 
-    def __init__(self, path: LakePath, schema: pa.Schema) -> None:
+    def __init__(self, path: LakePath, schema: pa.Schema, keep: timedelta | None = None) -> None:
         self._path = path
+        self._keep = keep
         self._schema = schema
         self._delta: DeltaTable | None = None
         self._reached: dict[str, str] | None = None
         self._answers: dict[tuple[str, Question[Any]], dict[str, Any]] = {}
 
-    @_when_another_writer_won
     def append(self, events: Sequence[dict[str, Any]]) -> None:
         """Append `events` in one commit; nothing is written for none."""
-        if not events:
-            return
-        with ledger_lease(self._path):
-            self._write(self._target(), events)
+        if events:
+            self._append(events)
+            self._tidy(events[0]["table"])
 
-    @_when_another_writer_won
     def append_once(self, events: Sequence[dict[str, Any]], key: str) -> bool:
         """Append `events` in one commit, unless something was appended under `key` before; says whether they were.
 
         Of several writers at the same time one wins: the commit carries `key` as Delta's application id.
         """
+        is_first = self._append_first(events, key)
+        self._tidy(events[0]["table"])
+        return is_first
+
+    def compact(self, table: str) -> None:
+        """Put the many small files about `table` together, and delete those that were replaced long enough ago.
+
+        Events stay as they are, but those that are older than the table keeps them.
+
+        Raises:
+            CommitFailedError: somebody else has put them together at the same time; nothing was changed.
+        """
         with ledger_lease(self._path):
-            return self._append_once(events, key)
+            small = self._small_files(table)
+            if len(small) >= FILES_WORTH_COMPACTING and self._delta is not None:
+                self._rewrite(self._delta, table, small)
+                hours = int(_KEEP_REPLACED.total_seconds()) // 3600
+                self._delta.vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=False)
+
+    def _small_files(self, table: str) -> list[dict[str, Any]]:
+        if not self._files(table) or self._delta is None:
+            return []
+        return [
+            file
+            for file in pa.table(self._delta.get_add_actions(flatten=True)).to_pylist()
+            if file["partition.table"] == table and file["size_bytes"] < _FILE_BYTES
+        ]
+
+    def _rewrite(self, delta: DeltaTable, table: str, small: Sequence[dict[str, Any]]) -> None:
+        """Write the events since the oldest of the small files anew, as one file, in place of those that hold them.
+
+        Not by delta-rs's OPTIMIZE, two of which at once double what they put together: it looks for no conflict. This
+        is a write that replaces, of which one fails.
+        """
+        since = min(file["min.recorded_at"] for file in small).replace(microsecond=0)
+        about, recorded = pc.field("table") == table, pc.field("recorded_at")
+        events = delta.to_pyarrow_dataset().to_table(filter=about & (recorded >= since)).sort_by("recorded_at")
+        kept = events.filter(recorded >= datetime.now(UTC) - self._keep) if self._keep else events
+        write_deltalake(
+            delta,
+            kept.select(self._schema.names).cast(self._schema),
+            mode="overwrite",
+            predicate=f"\"table\" = '{table}' AND recorded_at >= '{since:%Y-%m-%dT%H:%M:%S}Z'",
+            writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=_EVENTS_A_GROUP),
+        )
+
+    def _tidy(self, table: str) -> None:
+        """Put files together once there are many, as far as this object knows."""
+        about = [("table", "=", table)]
+        if self._delta is None or len(self._delta.file_uris(partition_filters=about)) < FILES_WORTH_COMPACTING:
+            return
+        try:
+            self.compact(table)
+        except CommitFailedError as error:
+            log.info("%s: its files are put together by the next append: %s", self._path, first_line(error))
 
     @_when_another_writer_won
-    def compact(self, table: str) -> None:
-        """Put the many small files about `table` together; the events stay as they are."""
+    def _append(self, events: Sequence[dict[str, Any]]) -> None:
         with ledger_lease(self._path):
-            if len(self._files(table)) >= FILES_WORTH_COMPACTING:
-                open_table(self._path).optimize.compact(partition_filters=[("table", "=", table)])
+            self._write(self._target(), events)
+
+    @_when_another_writer_won
+    def _append_first(self, events: Sequence[dict[str, Any]], key: str) -> bool:
+        with ledger_lease(self._path):
+            return self._append_once(events, key)
 
     def _write(
         self, target: DeltaTable | str, events: Sequence[dict[str, Any]], told: CommitProperties | None = None
@@ -162,8 +241,11 @@ class OpsTable:
         files = self._files(table)
         if not files or self._delta is None:
             return []
-        known = pa.table(self._delta.get_add_actions(flatten=True)).select(["path", f"max.{column}"]).to_pydict()
-        greatest = dict(zip(map(_name, known["path"]), known[f"max.{column}"], strict=True))
+        known = pa.table(self._delta.get_add_actions(flatten=True))
+        if f"max.{column}" not in known.column_names:
+            return files
+        names, tops = known["path"].to_pylist(), known[f"max.{column}"].to_pylist()
+        greatest = dict(zip(map(_name, names), tops, strict=True))
         return [file for file in files if (top := greatest.get(_name(file))) is None or top >= least]
 
     def _refresh(self) -> None:

@@ -145,10 +145,6 @@ class QuarantineEvents:
         """All events about rows of the table, oldest first."""
         return self._events.events(table, columns, table_id=table_id)
 
-    def compact(self, table: str) -> None:
-        """Put the many small files that hold the table's events together."""
-        self._events.compact(table)
-
     def _append(self, event: RowEvent, table: str, table_id: str, rows: Sequence[dict[str, Any]]) -> None:
         common = {"recorded_at": datetime.now(UTC), "event": event.value, "table": table, "table_id": table_id}
         self._events.append([{**common, **row} for row in rows])

@@ -22,7 +22,7 @@ FILES = {"numFilesRemoved": "numRemovedFiles", "numFilesAdded": "numAddedFiles"}
 
 
 def run(context: JobContext) -> JobReport:
-    """Optimize the table under its lease, when its files call for it; its ledger entries are compacted as well.
+    """Optimize the table under its lease, when its files call for it.
 
     Raises:
         NotReadyError: there is no table yet.
@@ -30,10 +30,6 @@ def run(context: JobContext) -> JobReport:
         ConflictError: the lease could not be had, or writers that know no lease were faster again and again.
     """
     path = require_table(context)
-    if not context.args.dry_run:
-        context.records.ledger.compact(context.spec.table)
-        context.records.quarantine.compact(context.spec.table)
-        context.records.commits.compact(context.spec.table)
     health, ordered = health_of(path, context.spec), bool(context.spec.zorder_by)
     is_off = context.spec.maintenance.optimize == "off"
     rewrite = Rewrite.NONE if is_off else health.rewrite(ordered=ordered)

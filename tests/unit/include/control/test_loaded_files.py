@@ -126,13 +126,13 @@ def test_the_facts_of_a_path_are_read_from_the_ledger_every_content_of_it(tmp_pa
     assert ledger.loaded_files(ORDERS.table, "other id").facts(["a"]) == []
 
 
-def test_compacting_the_ledger_changes_nothing_whether_it_was_looked_at_before_or_not(tmp_path: Path) -> None:
+def test_a_ledger_that_puts_its_files_together_says_the_same_to_whoever_has_looked_before(
+    tmp_path: Path,
+) -> None:
     ledger, others = Ledger(LakehousePaths(tmp_path)), Ledger(LakehousePaths(tmp_path))
     for seq in range(1, FILES_WORTH_COMPACTING // 2 + 2):
         load(others, seq, [FileFact("again", seq, seq, f"sum {seq}"), FileFact(f"{seq}", 1, seq, "one")])
         assert ledger.loaded_files(ORDERS.table, "id").holds(FileFact("again", seq, seq, f"sum {seq}"), only_last=True)
-        if seq == FILES_WORTH_COMPACTING // 2:
-            others.compact(ORDERS.table)
     contents = loaded_contents(others, ORDERS.table, "id")
     assert len(contents) == FILES_WORTH_COMPACTING + 2
     last = {file.path: file for file in contents}

@@ -6,16 +6,28 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from include.control import ops_table
 from include.control.delta_log import latest_version
 from include.control.ops_table import FILES_WORTH_COMPACTING, OpsTable
 
 WRITERS, EACH = 8, 5
 EVENTS = pa.schema([("recorded_at", pa.timestamp("us", tz="UTC")), ("table", pa.string()), ("word", pa.string())])
+
+NUMBERED = pa.schema(
+    [
+        ("recorded_at", pa.timestamp("us", tz="UTC")),
+        ("table", pa.string()),
+        ("version", pa.int64()),
+        ("event", pa.string()),
+    ]
+)
 
 
 def event(table: str, word: str) -> dict[str, Any]:
@@ -98,7 +110,7 @@ def test_a_table_that_others_make_while_we_look_is_seen(events: OpsTable, path: 
     assert words(events) == ["a", "b"]
 
 
-def test_compacting_puts_files_together_and_leaves_the_events_as_they_are(events: OpsTable, path: Path) -> None:
+def test_whoever_appends_puts_files_together_and_leaves_the_events_as_they_are(events: OpsTable, path: Path) -> None:
     reader, count = OpsTable(path, EVENTS), FILES_WORTH_COMPACTING
     for _ in range(2):
         events.append([event("silver.planes", "other")])
@@ -109,12 +121,44 @@ def test_compacting_puts_files_together_and_leaves_the_events_as_they_are(events
     events.compact("silver.flights")
     assert latest_version(path) == before, "a few files are not worth a commit"
     events.append([event("silver.flights", "last")])
-    events.compact("silver.flights")
-    assert latest_version(path) == before + 2
     assert len(DeltaTable(str(path)).file_uris()) == 3, "one of this table, and the two of the other"
     expected = [*map(str, range(count - 1)), "last"]
     assert words(events) == expected == words(reader) == words(OpsTable(path, EVENTS))
     assert words(reader, "silver.planes") == ["other", "other"]
+
+
+def test_files_on_disk_stay_few_however_many_events_there_were(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ops_table, "_KEEP_REPLACED", timedelta(0))
+    events = OpsTable(path, EVENTS)
+    for number in range(5 * FILES_WORTH_COMPACTING):
+        events.append([event("silver.flights", str(number))])
+    assert len(list(path.rglob("*.parquet"))) < 3 * FILES_WORTH_COMPACTING, "data files and checkpoints"
+    assert len(words(OpsTable(path, EVENTS))) == 5 * FILES_WORTH_COMPACTING
+
+
+def test_events_go_when_they_are_older_than_the_table_keeps_them(path: Path) -> None:
+    kept = OpsTable(path, EVENTS, keep=timedelta(days=30))
+    old = {**event("silver.flights", "old"), "recorded_at": datetime.now(UTC) - timedelta(days=31)}
+    kept.append([old])
+    for number in range(FILES_WORTH_COMPACTING):
+        kept.append([{**event("silver.flights", str(number)), "recorded_at": datetime.now(UTC)}])
+    assert words(OpsTable(path, EVENTS)) == list(map(str, range(FILES_WORTH_COMPACTING)))
+
+
+def test_from_a_number_on_only_files_that_reach_it_are_read(path: Path) -> None:
+    numbered = OpsTable(path, NUMBERED)
+    for number in (*range(40), 7):
+        said = {"table": "silver.flights", "recorded_at": datetime.now(UTC), "version": number, "event": "x"}
+        numbered.append([said])
+    fresh = OpsTable(path, NUMBERED)
+    assert [row["version"] for row in fresh.since("silver.flights", "version", 38)] == [38, 39]
+    for file in DeltaTable(str(path)).file_uris():
+        stored = Path(unquote(file))
+        if pq.ParquetFile(stored).read()["version"].to_pylist() == [7]:
+            stored.unlink()
+    assert [row["version"] for row in fresh.since("silver.flights", "version", 38, event=["x"])] == [38, 39]
+    with pytest.raises(FileNotFoundError):
+        fresh.since("silver.flights", "version", 0)
 
 
 def test_writers_that_create_and_append_at_once_lose_nothing(path: Path) -> None:
@@ -128,7 +172,6 @@ def test_writers_that_create_and_append_at_once_lose_nothing(path: Path) -> None
         list(pool.map(write, range(WRITERS)))
     expected = sorted(f"{number}/{word}" for number in range(WRITERS) for word in range(EACH))
     assert sorted(words(OpsTable(path, EVENTS))) == expected
-    assert latest_version(path) == WRITERS * EACH - 1
 
 
 def test_of_what_may_be_said_once_the_first_stays(events: OpsTable, path: Path) -> None:
