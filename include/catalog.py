@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -23,6 +23,7 @@ from include.specs.problem import Finding, SpecProblem, SpecsRefusedError, did_y
 from include.specs.properties import check_properties
 from include.specs.refused import RefusedSpec, StatedSpec, placed_table, refused_specs
 from include.specs.shape import shape
+from include.specs.sound import without_findings
 
 _CHECKS = (
     check_columns,
@@ -163,7 +164,9 @@ def load_catalog(folder: Path) -> Catalog:
         msg = f"no folder of table specs at {folder}: set LAKEHOUSE_TABLES to the folder that has them"
         raise SpecError(msg)
     files = [read_spec_file(path) for path in _spec_paths(folder)]
-    read = [(file, *_read(file, folder)) for file in files if file.document]
+    read = [_read(file, folder) for file in files if file.document]
+    checked = {file.path: file for file, _, _ in read}
+    files = [checked.get(file.path, file) for file in files]
     creating = _creating(files, folder)
     problems = [*_misnamed(folder), *(problem for file in files for problem in file.problems)]
     problems += [problem for _, _, found in read for problem in found]
@@ -184,15 +187,21 @@ def _misnamed(folder: Path) -> Iterator[SpecProblem]:
         yield SpecProblem(path, 1, "", None, "a spec's file name ends in .yaml", f"rename it to {path.stem}.yaml")
 
 
-def _read(file: SpecFile, folder: Path) -> tuple[AnySpec | None, list[SpecProblem]]:
-    """The spec of one file, and all that is wrong with the file by itself."""
+def _read(file: SpecFile, folder: Path) -> tuple[SpecFile, AnySpec | None, list[SpecProblem]]:
+    """The file with its sound parts known, its spec, and all that is wrong with it by itself.
+
+    The model of the layer says first what has the wrong shape; each check sees only what nothing was found wrong with.
+    """
     place = PurePosixPath(file.path.relative_to(folder).as_posix())
     domain = place.parts[1] if len(place.parts) == 3 else ""
     spec, findings = shape({**file.document, "domain": domain}, SPEC_OF_LAYER[_layer(file.document, place)])
-    findings += check_place(file.document, place)
+    sound = without_findings(file.document, findings)
+    findings += check_place(sound, place)
     for check in _CHECKS:
-        findings += check(file.document)
-    return spec, _located(file, findings)
+        found = list(check(sound))
+        sound = without_findings(sound, found)
+        findings += found
+    return replace(file, sound=sound), spec, _located(file, findings)
 
 
 def _layer(document: Mapping[str, Any], place: PurePosixPath) -> str:
@@ -224,12 +233,13 @@ def _placed_table(file: SpecFile, folder: Path) -> str:
 def _check_together(files: list[SpecFile], creating: Mapping[str, SpecFile]) -> Iterator[SpecProblem]:
     """What is wrong between files: tables created twice, missing sources, cycles."""
     documents = {table: file.document for table, file in creating.items()}
+    sound = {table: file.sound for table, file in creating.items()}
     for file in files:
         table = str(file.document.get("table"))
         if creating.get(table, file) is not file:
             message = f"{creating[table].path} creates this table already"
             yield file.problem(("table",), message, table, "give it another name, or remove one of the files")
-        yield from _located(file, check_links(file.document, documents))
+        yield from _located(file, check_links(file.sound, sound))
     graph = {table: [name for _, name in stated_sources(document)] for table, document in documents.items()}
     while tables := cycle(graph):
         yield creating[tables[0]].problem(("table",), f"the tables read one another: {' -> '.join(tables)}", tables[0])

@@ -52,10 +52,13 @@ def check(
     from include.cli_views import spec_table
     from include.errors import SpecError
     from include.settings import Settings
+    from include.specs.problem import SpecsRefusedError
+    from include.specs.sql import sql_problems
 
     folder = tables or Settings().tables
     catalog = load_catalog(folder)
-    catalog.require_sound()
+    if problems := [*catalog.problems, *sql_problems(catalog)]:
+        raise SpecsRefusedError(problems)
     if not catalog.specs:
         msg = f"no table specs in {folder}: a spec lies at <layer>/<domain>/<table>.yaml below it"
         raise SpecError(msg)

@@ -34,8 +34,10 @@ def write_spec(tables: Path, domain: str, name: str, text: str) -> Path:
     """Write a spec where it belongs; its file is returned.
 
     Raises:
-        SpecError: there is a spec already.
+        SpecError: there is a spec already, or the domain's name is none.
     """
+    if not re.fullmatch(NAME, domain):
+        raise SpecError(f"{domain!r} is no name of a domain\nWrite --domain in small letters, digits and _.")
     file = tables / "bronze" / domain / f"{name.partition('.')[2]}.yaml"
     if file.exists():
         msg = f"{file} is there already: what people wrote is not overwritten; leave out --write to compare"

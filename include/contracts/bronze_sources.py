@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from include.contracts.spec_part import SpecPart
-from include.contracts.spec_values import NAME, Bytes, Character, ColumnName, StartingOffsets, Wait
+from include.contracts.spec_values import NAME, Bytes, Character, ColumnName, Pattern, StartingOffsets, Wait
 
 BATCH_SIZES = {
     "min_age",
@@ -121,7 +121,7 @@ class KafkaSource(SpecPart):
 
     kafka: str = Field(pattern=rf"^{NAME}$")
     topics: tuple[str, ...] = ()
-    topic_pattern: str | None = None
+    topic_pattern: Pattern | None = None
     starting_offsets: StartingOffsets = "earliest"
     format: Literal["json", "csv", "avro", "raw"]
     delimiter: Character = ","

@@ -13,6 +13,7 @@ NAME = r"[a-z][a-z0-9_]*"
 SIMPLE_TYPES = frozenset(
     {"string", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp", "binary"}
 )
+_LONGEST = timedelta(days=100 * 365)
 DECIMAL = r"decimal\(\d{1,2},\d{1,2}\)"
 _OTHER_NAMES_OF_TYPES = {
     "integer": "int",
@@ -30,7 +31,13 @@ _OTHER_NAMES_OF_TYPES = {
 
 
 def _is_a_column_type(name: str) -> str:
-    if name in SIMPLE_TYPES or re.fullmatch(DECIMAL, name):
+    if name in SIMPLE_TYPES:
+        return name
+    if re.fullmatch(DECIMAL, name):
+        digits, after_point = map(int, re.findall(r"\d+", name))
+        if not after_point <= digits <= 38 or not digits:
+            msg = "a decimal has 1 to 38 digits, and no more after the point than in all: decimal(18,2)"
+            raise ValueError(msg)
         return name
     known = [*sorted(SIMPLE_TYPES), "decimal(p,s)"]
     given = _OTHER_NAMES_OF_TYPES.get(name.lower(), name.lower())
@@ -39,8 +46,24 @@ def _is_a_column_type(name: str) -> str:
 
 def _is_a_retention(text: str) -> str:
     if re.fullmatch(r"\d+ (hours|days)", text):
+        if not _span(text):
+            msg = "a retention of nothing would remove what readers and running jobs still use; write '7 days'"
+            raise ValueError(msg)
         return text
     msg = f"{text!r} is not a retention; write it as '168 hours' or '7 days'"
+    raise ValueError(msg)
+
+
+def _span(text: str) -> timedelta:
+    """What `<n> <unit>` says.
+
+    Raises:
+        ValueError: it is longer than anything that a spec can mean.
+    """
+    number, unit = text.split()
+    if len(number) < 10 and (span := timedelta(**{unit: int(number)})) <= _LONGEST:
+        return span
+    msg = f"{text!r} is longer than {_LONGEST.days // 365} years"
     raise ValueError(msg)
 
 
@@ -50,8 +73,7 @@ def duration(text: str) -> timedelta:
     >>> duration("7 days")
     datetime.timedelta(days=7)
     """
-    count, unit = text.split()
-    return timedelta(hours=int(count)) if unit == "hours" else timedelta(days=int(count))
+    return _span(text)
 
 
 def age(text: object) -> timedelta:
@@ -63,17 +85,15 @@ def age(text: object) -> timedelta:
     Raises:
         ValueError: it is none.
     """
-    found = re.fullmatch(r"(\d+) (minutes|hours|days)", text) if isinstance(text, str) else None
-    if found:
-        return timedelta(**{found[2]: int(found[1])})
+    if isinstance(text, str) and re.fullmatch(r"\d+ (minutes|hours|days)", text):
+        return _span(text)
     msg = f"{text!r} is no age; write it as '90 minutes', '36 hours' or '2 days'"
     raise ValueError(msg)
 
 
 def _as_a_wait(value: object) -> object:
-    found = re.fullmatch(r"(\d+) (seconds|minutes|hours)", value) if isinstance(value, str) else None
-    if found:
-        return timedelta(**{found[2]: int(found[1])})
+    if isinstance(value, str) and re.fullmatch(r"\d+ (seconds|minutes|hours)", value):
+        return _span(value)
     if isinstance(value, timedelta):
         return value
     msg = f"{value!r} is not a wait; write it as '30 seconds' or '5 minutes'"
@@ -93,6 +113,15 @@ def _as_starting_offsets(value: object) -> object:
     return instant
 
 
+def _is_a_pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        msg = f"not a regular expression: {error}"
+        raise ValueError(msg) from error
+    return text
+
+
 def _as_property_text(value: object) -> object:
     if isinstance(value, bool):
         return str(value).lower()
@@ -103,6 +132,7 @@ Character = Annotated[str, Field(min_length=1, max_length=1)]
 ColumnName = Annotated[str, Field(pattern=rf"^{NAME}$")]
 ColumnType = Annotated[str, AfterValidator(_is_a_column_type)]
 Retention = Annotated[str, AfterValidator(_is_a_retention)]
+Pattern = Annotated[str, AfterValidator(_is_a_pattern)]
 Wait = Annotated[
     timedelta,
     BeforeValidator(_as_a_wait),

@@ -33,12 +33,33 @@ def check_band(path: KeyPath, name: str, outer: Mapping[str, Any], warn: object)
             yield Finding((*path, argument), message, value, f"give {outer[argument]!r} or {word}")
 
 
+def check_bounds(path: KeyPath, given: Mapping[str, Any]) -> Iterator[Finding]:
+    """Bounds that no value lies between.
+
+    Args:
+        path: the expectation, its name last.
+        given: its arguments.
+    """
+    for lower, upper in (("min_value", "max_value"), ("min_percent", "max_percent")):
+        low, high = _comparable(given.get(lower)), _comparable(given.get(upper))
+        if low is None or high is None or _kind(low) is not _kind(high):
+            continue
+        excludes_equal = bool(given.get("strict_min") or given.get("strict_max"))
+        if low > high or (low == high and excludes_equal):
+            message = f"nothing lies between {lower} {given[lower]!r} and this"
+            yield Finding((*path, upper), message, given[upper], f"give more than {given[lower]!r}, or less as {lower}")
+
+
 def _is_wider(direction: int, inner: Any, outer: Any) -> bool:
     """Whether the inner bound lies on the wrong side of the outer one; false where the two cannot be compared."""
     low, high = _comparable(inner), _comparable(outer)
-    if direction == 0 or low is None or high is None or type(low) is not type(high):
+    if direction == 0 or low is None or high is None or _kind(low) is not _kind(high):
         return False
-    return bool((low - high) * direction < type(low - high)(0))
+    return bool(low < high if direction > 0 else low > high)
+
+
+def _kind(bound: Any) -> type:
+    return float if isinstance(bound, int | float) else type(bound)
 
 
 def _comparable(bound: Any) -> Any:
@@ -46,7 +67,7 @@ def _comparable(bound: Any) -> Any:
     if isinstance(bound, bool) or bound is None:
         return None
     if isinstance(bound, int | float):
-        return float(bound)
+        return bound
     if isinstance(bound, date):
         return datetime.fromisoformat(bound.isoformat()).replace(tzinfo=None)
     try:

@@ -58,7 +58,7 @@ def check_received(document: Document) -> Iterator[Finding]:
     columns = document.get("columns")
     received = str(document.get("table", "")).startswith("bronze.") and isinstance(columns, dict)
     for name, column in columns.items() if received and isinstance(columns, dict) else ():
-        if isinstance(column, dict) and "from" in column:
+        if isinstance(column, dict) and column.get("from") is not None:
             message = "bronze keeps its columns as received"
             yield Finding(("columns", name, "from"), message, column["from"], "leave it out, and state it in silver")
 

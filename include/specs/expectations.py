@@ -14,7 +14,8 @@ from include.contracts.expectation_arguments import (
     COLUMN_ARGUMENTS,
     COLUMN_LIST_ARGUMENTS,
 )
-from include.specs.bands import check_band
+from include.contracts.spec_values import age
+from include.specs.bands import check_band, check_bounds
 from include.specs.columns import Document, columns_of, stored_columns_of, unknown_column
 from include.specs.kinds import check_kinds
 from include.specs.problem import Finding, KeyPath, did_you_mean
@@ -25,6 +26,8 @@ _FORMS = {
     "source": ("a table", "write it as <layer>.<name>, such as silver.planes"),
 }
 """Argument with a pattern -> what it is, and how it is written."""
+
+_BROKEN_EVERYWHERE = ("missing ), ", "unbalanced parenthesis", "unterminated character set", "nothing to repeat")
 
 _KINDS: dict[str, tuple[str, tuple[type, ...]]] = {
     "string": ("text", (str,)),
@@ -46,6 +49,8 @@ def check_expectations(document: Document) -> Iterator[Finding]:
             if name in ARGUMENTS and isinstance(given, dict):
                 path = ("expectations", index, name)
                 yield from _check_arguments(path, name, given)
+                given = {argument: value for argument, value in given.items() if _fits(name, argument, value)}
+                yield from check_bounds(path, given)
                 yield from _check_warn(("expectations", index, "warn"), name, given, rule.get("warn"), document)
                 yield from _check_tolerance(path, given, rule.get("action"))
                 yield from _check_layer(("expectations", index, "action"), document, rule.get("action"))
@@ -97,6 +102,10 @@ def _other_kinds(
             yield replace(found, path=(*path, *found.path[1:]))
 
 
+def _fits(name: str, argument: str, value: object) -> bool:
+    return argument in ARGUMENTS[name].known and _misfit(argument, value) is None
+
+
 def _misfit(argument: str, value: object) -> tuple[str, object, str] | None:
     """What is wrong with a value, the value, and what to write instead; None for a good one."""
     if not _is_of_its_kind(argument, value):
@@ -106,11 +115,37 @@ def _misfit(argument: str, value: object) -> tuple[str, object, str] | None:
     for word in value if items and isinstance(value, list) else ():
         if word not in items:
             return "unknown value", word, did_you_mean(word, items)
+    for item in value if isinstance(value, list) and "items" in stated else ():
+        if not isinstance(item, str):
+            return "text is needed here", item, ""
     if "enum" in stated and value not in stated["enum"]:
         return "unknown value", value, did_you_mean(value, stated["enum"])
     if "pattern" in stated and not re.search(stated["pattern"], str(value)):
         return f"{_FORMS[argument][0]} is needed here", value, _FORMS[argument][1]
+    if argument == "regex" and (reason := _broken_pattern(str(value))):
+        return f"not a regular expression: {reason}", value, ""
+    if argument == "max_age" and (reason := _no_age(value)):
+        return reason, value, ""
     return _out_of_range(stated, value)
+
+
+def _no_age(value: object) -> str:
+    try:
+        age(value)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _broken_pattern(text: str) -> str:
+    """Why the text is a regular expression neither of Python nor of Java, Spark's; empty where it may be one."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        return str(error) if error.msg.startswith(_BROKEN_EVERYWHERE) else ""
+    except (OverflowError, RecursionError) as error:
+        return str(error)
+    return ""
 
 
 def _out_of_range(stated: Mapping[str, Any], value: Any) -> tuple[str, object, str] | None:

@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.constructor import ConstructorError
 
 from include.specs.problem import KeyPath, SpecProblem, key_text
+from include.specs.structure import drop_odd_keys, endless
 
 
 class SpecLoader(yaml.CSafeLoader):
     """Reads YAML as editors do (YAML 1.2): `on` and `no` are words, dates are text, `1_000` is no number."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
+
+
+def _scalar(kind: str, convert: Callable[[str], Any]) -> Callable[[Any, Any], Any]:
+    """How a scalar of a kind is read; one that a tag declares to be what it is not is no YAML for us."""
+
+    def construct(loader: SpecLoader, node: yaml.ScalarNode) -> Any:
+        try:
+            return convert(loader.construct_scalar(node))
+        except (ValueError, KeyError):
+            raise ConstructorError(None, None, f"{node.value[:40]!r} is no {kind}", node.start_mark) from None
+
+    return construct
 
 
 for _tag, _pattern, _first in (
@@ -29,6 +43,23 @@ for _tag, _pattern, _first in (
 ):
     SpecLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), _first)
 
+_READ: dict[str, Callable[[str], Any]] = {
+    "null": lambda _: None,
+    "bool": lambda text: {"true": True, "false": False}[text.lower()],
+    "int": int,
+    "float": float,
+}
+
+
+def _undefined(loader: SpecLoader, node: yaml.Node) -> Any:
+    return loader.construct_undefined(node)
+
+
+for _kind, _convert in _READ.items():
+    SpecLoader.add_constructor(f"tag:yaml.org,2002:{_kind}", _scalar(_kind, _convert))
+for _other in ("binary", "timestamp", "omap", "pairs", "set"):
+    SpecLoader.add_constructor(f"tag:yaml.org,2002:{_other}", _undefined)
+
 
 @dataclass(frozen=True)
 class SpecFile:
@@ -38,13 +69,15 @@ class SpecFile:
         path: the file.
         text: its text.
         document: the mapping that it states; empty when it could not be read.
-        problems: what kept it from being read, and keys that it states twice.
+        problems: what kept it from being read, keys that are no text, and keys that it states twice.
+        sound: the document without what was found wrong, once it was checked by itself.
     """
 
     path: Path
     text: str
     document: dict[str, Any]
     problems: tuple[SpecProblem, ...] = ()
+    sound: dict[str, Any] = field(default_factory=dict)
 
     def problem(self, path: KeyPath, message: str, value: Any = None, fix: str = "") -> SpecProblem:
         """A problem at `path` of this file, with its line."""
@@ -68,7 +101,9 @@ def read_spec_file(path: Path) -> SpecFile:
         text = path.read_text(encoding="utf-8")
         loader = SpecLoader(text)
         node = loader.get_single_node()
-        repeated = tuple(_repeated_keys(path, node)) if node else ()
+        if node and (problem := endless(path, node)):
+            return SpecFile(path, text, {}, (problem,))
+        problems = (*drop_odd_keys(path, node), *_repeated_keys(path, node)) if node else ()
         document = loader.construct_document(node) if node else None
     except OSError as error:
         message = f"the file cannot be read: {error.strerror or error}"
@@ -83,7 +118,7 @@ def read_spec_file(path: Path) -> SpecFile:
     if not isinstance(document, dict) or not document:
         problem = SpecProblem(path, 1, "", document, "not a spec: a spec is a mapping that starts with `table:`", "")
         return SpecFile(path, text, {}, (problem,))
-    return SpecFile(path, text, document, repeated)
+    return SpecFile(path, text, document, problems)
 
 
 def _syntax_problem(path: Path, error: yaml.YAMLError) -> SpecProblem:
@@ -122,7 +157,7 @@ def _compose(text: str) -> yaml.Node | None:
 def _step(node: yaml.Node | None, part: str | int) -> tuple[int, yaml.Node] | None:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            if key.value == str(part):
+            if isinstance(key, yaml.ScalarNode) and key.value == str(part):
                 return key.start_mark.line, value
     if isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
         return node.value[part].start_mark.line, node.value[part]

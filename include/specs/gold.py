@@ -10,7 +10,7 @@ from include.specs.columns import Document, stored_columns_of, unknown_column
 from include.specs.problem import Finding, KeyPath, did_you_mean
 
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|\b\d+\.\d*")
-_QUALIFIED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\.([A-Za-z_]\w*)")
+_QUALIFIED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\.([A-Za-z_]\w*)(?![\w.]*\()")
 
 
 def check_gold_names(document: Document) -> Iterator[Finding]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import PurePosixPath
 from typing import Any
 
+from include.contracts.spec_values import NAME
 from include.specs.columns import Document, columns_of
 from include.specs.gold import check_gold_columns
 from include.specs.landing import is_continuous
@@ -50,6 +52,9 @@ def check_place(document: Document, place: PurePosixPath) -> Iterator[Finding]:
         yield Finding((), f"{place} is not at <layer>/<domain>/<table>.yaml", None, f"layers are {', '.join(LAYERS)}")
         return
     layer, domain, _ = place.parts
+    if not re.fullmatch(NAME, domain):
+        fix = "rename the folder: small letters, digits and _, a letter first"
+        yield Finding((), f"the folder {domain!r} is no name of a domain", None, fix)
     stated_layer, _, name = str(document.get("table", "")).partition(".")
     if stated_layer in LAYERS and name and (stated_layer, name) != (layer, place.stem):
         fix = f"move it to {stated_layer}/{domain}/{name}.yaml, or write `table: {layer}.{place.stem}`"
@@ -75,7 +80,7 @@ def _check_silver_columns(document: Document, documents: Mapping[str, Document])
         return
     known = columns_of(documents[source]) or []
     for name, column in columns.items() if known else ():
-        if name not in known and not (isinstance(column, dict) and {"from", "expression"} & set(column)):
+        if name not in known and isinstance(column, dict) and not {"from", "expression"} & set(column):
             fix = f"{did_you_mean(name, known)} Say where it comes from: `from: <SQL>`"
             yield Finding(("columns", name), f"{source} has no column of this name", name, fix)
 

@@ -108,7 +108,7 @@ def brief(value: object, width: int = 60) -> str:
 
 
 def _part_text(part: str | int) -> str:
-    return f"[{part!r}]" if isinstance(part, int) or "." in part else f".{part}"
+    return f"[{part!r}]" if isinstance(part, int) or not part or "." in part else f".{part}"
 
 
 def _longer(given: str, words: list[str]) -> list[str]:

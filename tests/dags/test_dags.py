@@ -89,7 +89,9 @@ def test_a_replay_runs_by_hand_only_and_its_form_offers_every_table_that_refuses
     ways = get_args(get_args(ColumnFix)[0])
     offered = dag.params.get_param("set_how").schema["enum"]
     assert offered == [None, *(how for way in ways for how in get_args(way.model_fields["how"].annotation))]
-    replay = dag.get_task("replay")
+    replay, approve = dag.get_task("replay"), dag.get_task("approve")
+    assert replay.upstream_task_ids == {approve.task_id} == {replay.approval_task_id}
+    assert (approve.execution_timeout, approve.response_timeout) == (None, None), "a question waits"
     assert (replay.job, replay.table) == (Job.QUARANTINE_REPLAY, "{{ params.table }}")
     assert_keeps_the_house_rules(replay)
 

@@ -50,7 +50,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         (folder / name).parent.mkdir(parents=True)
         (folder / name).write_text(text)
     quarantine(LakehousePaths(folder / "lake"), ORDERS, refused(1, "too low"), refused(2, "too low", of_day=5))
-    forms = {"dry run": FORM, "replay": {**FORM, "dry_run": False}, "empty": {"table": ORDERS}}
+    as_it_is = {"table": ORDERS, "ids": "r2", "why": "the till", "dry_run": False}
+    forms = {"dry run": FORM, "replay": as_it_is, "empty": {"table": ORDERS}}
     moments = {name: f"2013-02-0{day}T00:00:00+00:00" for day, name in enumerate(forms, start=1)}
     cases = {
         name: {"at": moments[name], "conf": form, "environment": {}, "project": str(folder)}
@@ -75,9 +76,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_the_form_reaches_the_job_and_the_table_s_readers_are_told(runs: dict[str, Any]) -> None:
-    assert runs["replay"]["tasks"] == {"replay": ["success", 1]}, runs["replay"]["log"][-3000:]
+    succeeded = {"approve": ["success", 1], "replay": ["success", 1]}
+    assert runs["replay"]["tasks"] == succeeded, runs["replay"]["log"][-3000:]
     result = runs["replay"]["results"]["replay"]
-    assert result["message"] == "amount set to '7' in r2 because the till"
+    assert result["message"] == " in r2 because the till"
+    assert runs["dry run"]["results"]["replay"]["message"] == "amount set to '7' in r2 because the till"
     ((name, extra),) = runs["replay"]["events"]
     assert (name, extra["version"], extra["interval_start"]) == (ORDERS, 2, "2013-01-05T00:00:00+00:00")
 
@@ -88,5 +91,5 @@ def test_a_dry_run_tells_nobody(runs: dict[str, Any]) -> None:
 
 
 def test_a_form_that_names_no_rows_fails_with_what_to_fill_in(runs: dict[str, Any]) -> None:
-    assert runs["empty"]["tasks"] == {"replay": ["failed", 1]}
+    assert runs["empty"]["tasks"]["approve"] == ["failed", 1]
     assert "Which rows? Fill in Ids or Reason" in runs["empty"]["log"]

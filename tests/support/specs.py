@@ -10,6 +10,8 @@ import yaml
 
 from include.catalog import Catalog
 from include.contracts.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec, parse_spec
+from include.settings import Settings
+from include.specs.files import SpecLoader
 
 Document = dict[str, Any]
 
@@ -94,3 +96,13 @@ def write_spec(folder: Path, place: str, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path
+
+
+SHIPPED: Path = Settings.model_fields["tables"].default
+"""The folder of the specs that ship."""
+
+
+def specs_of(folder: Path) -> dict[str, Document]:
+    """Path below the folder -> document, of all specs in it."""
+    files = sorted(folder.rglob("*.yaml"))
+    return {file.relative_to(folder).as_posix(): yaml.load(file.read_text(), SpecLoader) for file in files}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from airflow.sdk import DAG, Param, ParamsDict
@@ -12,28 +13,32 @@ from include.contracts.table_spec import GoldSpec
 from include.settings import Settings
 from lakehouse_airflow.assets import REPLAYED_TABLE
 from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT, WRITE_PRIORITY, task_defaults
+from lakehouse_airflow.operators.fix_approval import FixApprovalOperator
 from lakehouse_airflow.operators.quarantine_replay import QuarantineReplayOperator
 
 _DOC = """Tries rows that a table has refused once more, as they are or with one column mended by one of
 the operations of the form (`lakehouse quarantine fix` also knows expressions): through the same rules,
 the same merge and the same sequence as any other row. Each gets into its table at most once, however often this runs.
 
-Trigger it with the form. While *Dry run* is on it writes nothing, and its log says what would become of each row. Rows
-that the rules still refuse stay in quarantine, with one attempt more. The tables that read this one take the rows over
-with their next run."""
+Trigger it with the form. Where values are changed, somebody else has to approve it under *Required Actions*
+(`LAKEHOUSE_SECOND_PERSON`). While *Dry run* is on it writes nothing, and its log says what would become of each row.
+Rows that the rules still refuse stay in quarantine, with one attempt more. The tables that read this one take the rows
+over with their next run."""
 
 
 def build_quarantine_replay_dag(
     *,
     owner: str,
+    approvers: Sequence[str] = (),
     dag_id: str = "quarantine_replay",
     conn_id: str = "spark_default",
     execution_timeout: timedelta = EXECUTION_TIMEOUT,
 ) -> DAG:
-    """The DAG with one task, which runs only by hand.
+    """The DAG of one replay, which runs only by hand; where it changes values, a second person is asked first.
 
     Args:
         owner: who looks after it.
+        approvers: the Airflow users who may approve a change of values; all who may answer required actions for none.
         dag_id: the DAG id.
         conn_id: the Airflow connection that says where Spark runs.
         execution_timeout: after this the task is ended, with all that it started.
@@ -50,7 +55,16 @@ def build_quarantine_replay_dag(
         tags=["lakehouse", "quarantine"],
         default_args=task_defaults(owner, execution_timeout, WRITE_PRIORITY),
     ) as dag:
-        QuarantineReplayOperator(task_id="replay", conn_id=conn_id, outlets=[REPLAYED_TABLE])
+        # A question has no time limit of its own; a person may be away for the weekend.
+        approve = FixApprovalOperator(
+            task_id="approve",
+            assigned_users=[{"id": name, "name": name} for name in approvers] or None,
+            execution_timeout=None,
+        )
+        replay = QuarantineReplayOperator(
+            task_id="replay", approval_task_id=approve.task_id, conn_id=conn_id, outlets=[REPLAYED_TABLE]
+        )
+        approve.set_downstream(replay)
     # Set last: a task that is added later gets a copy of its own, and copies are most of what parsing costs.
     dag.params = ParamsDict(_form(tables))
     return dag

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
-from pydantic import TypeAdapter, ValidationError
 
-from include.contracts.column_fix import ColumnFix
 from include.contracts.interval import Interval
 from include.contracts.job_args import Job, JobArgs
 from include.contracts.job_report import JobReport
-from include.contracts.quarantine_request import QuarantineRequest, RowFilter
+from include.contracts.quarantine_request import QuarantineRequest
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
 from lakehouse_airflow.hooks.store_access import task_settings
+from lakehouse_airflow.operators.quarantine_form import request_of
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.task_result import TaskResult
 
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
     from include.control.quarantined import QuarantinedRow
 
 _SHOWN = 50
-_TITLES = {"value": "Value", "by": "Replaced by", "values": "Map of values"}
-"""Part of an operation -> the title of its field in the form."""
 
 
 class QuarantineReplayOperator(SparkJobOperator):
@@ -37,23 +33,27 @@ class QuarantineReplayOperator(SparkJobOperator):
 
     The form's fields are Params of the run: `table`, `ids`, `reason`, `all_rows`, `set_column`, `set_how`, `set_value`,
     `set_by`, `set_values`, `why`, `dry_run`. None of them is read as SQL: whoever may trigger a DAG may not thereby run
-    expressions in the driver. Parameters are those of `SparkJobOperator`, but for job and table.
+    expressions in the driver.
+
+    :param approval_task_id: the task in which somebody approved what the form changes, if it changes anything.
+    Others are those of `SparkJobOperator`, but for job and table.
     """
 
     ui_color = "#e6e0c8"
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, *, approval_task_id: str, **kwargs: Any) -> None:
         super().__init__(job=Job.QUARANTINE_REPLAY, table="{{ params.table }}", **kwargs)
+        self.approval_task_id = approval_task_id
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Run the replay, and tell whoever reads the table of its new version.
 
         Raises:
-            AirflowFailException: the form does not say which rows, or what is mended in them; or the gate refused the
-                version that the replay made.
+            AirflowFailException: the form does not say which rows, or what is mended in them; nobody approved that; or
+                the gate refused the version that the replay made.
             MillraceError, AirflowException: as `SparkJobOperator.execute`.
         """
-        self._request = request_of(context)
+        self._request = self._approved(context, request_of(context))
         rows, interval = self._waiting()
         for row in rows[:_SHOWN]:
             self.log.info("%s %s, tried %s times: %s", row.id, row.status, row.attempts, "; ".join(row.reasons))
@@ -74,6 +74,16 @@ class QuarantineReplayOperator(SparkJobOperator):
         """The arguments with the file that says which rows are meant."""
         path: Path = arguments.report.with_suffix(".request.json")
         return arguments.model_copy(update={"request": self._request.save(path)})
+
+    def _approved(self, context: Context, request: QuarantineRequest) -> QuarantineRequest:
+        """The request, with who approved its changes beside who asked for them."""
+        if context["params"]["dry_run"] or not request.mends:
+            return request
+        answer = context["ti"].xcom_pull(task_ids=self.approval_task_id) or {}
+        who = (answer.get("responded_by_user") or {}).get("name")
+        if not who:
+            raise AirflowFailException("Nobody approved what the form changes: trigger the DAG again.")
+        return request.model_copy(update={"said_by": f"{request.said_by}, approved by {who}"})
 
     def _waiting(self) -> tuple[list[QuarantinedRow], Interval | None]:
         """The rows that are meant, and the interval to report them under; None where there is nothing to do."""
@@ -106,44 +116,3 @@ class QuarantineReplayOperator(SparkJobOperator):
                 "rows": report.table_rows,
             }
             context["outlet_events"][REPLAYED_TABLE].add(table_asset(self.table), extra=told)
-
-
-def request_of(context: Context) -> QuarantineRequest:
-    """What the form asks for.
-
-    Raises:
-        AirflowFailException: it does not say which rows, or only half of what is mended in them.
-    """
-    form = context["params"]
-    ids, reason = tuple(str(form["ids"] or "").replace(",", " ").split()), str(form["reason"] or "")
-    if not (ids or reason or form["all_rows"]):
-        raise AirflowFailException("Which rows? Fill in Ids or Reason, or tick All rows; then trigger this again.")
-    run = context["dag_run"]
-    return QuarantineRequest(
-        rows=RowFilter(ids=ids, reason=reason),
-        fixes=_fixes_of(form),
-        said_by=str(getattr(run, "triggering_user_name", None) or f"DAG {run.dag_id}"),
-        why=str(form["why"] or ""),
-    )
-
-
-def _fixes_of(form: Mapping[str, Any]) -> dict[str, ColumnFix]:
-    """The column that the form mends, if it mends one, and how."""
-    column, how = str(form["set_column"] or "").strip(), form["set_how"]
-    given = {key: form[f"set_{key}"] for key in ("value", "by", "values") if form[f"set_{key}"] not in (None, {}, "")}
-    if not column and not how and not given:
-        return {}
-    if not column or not how:
-        raise AirflowFailException("To mend a column, fill in both fields: Mend column, and How.")
-    try:
-        return {column: TypeAdapter(ColumnFix).validate_python({"how": how, **given})}
-    except ValidationError as error:
-        raise AirflowFailException(_unfit(str(how), error)) from None
-
-
-def _unfit(how: str, error: ValidationError) -> str:
-    wrong = error.errors()[0]
-    field = _TITLES.get(str(wrong["loc"][-1]), "How") if wrong["loc"] else "How"
-    if wrong["type"] == "missing":
-        return f"How: {how} needs the field {field}. Fill it in; then trigger this again."
-    return f"How: {how} does not go with what {field} says ({wrong['msg']}). Correct it; then trigger this again."

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.providers.standard.operators import hitl
+from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from include.contracts.column_fix import SetValue
 from include.contracts.job_args import Job, JobArgs
 from include.contracts.quarantine_request import QuarantineRequest
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
+from lakehouse_airflow.operators.fix_approval import FixApprovalOperator
 from lakehouse_airflow.operators.quarantine_replay import QuarantineReplayOperator
 from tests.support.quarantine_rows import FIRST, quarantine, refused
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import House
@@ -37,8 +40,9 @@ def asked(house: House, run_of: MakeRun) -> Callable[..., dict[str, Any]]:
     told: list[tuple[Any, Any]] = []
     events = {REPLAYED_TABLE: SimpleNamespace(add=lambda asset, extra: told.append((asset, extra)))}
 
-    def make(**said: Any) -> dict[str, Any]:
-        context = run_of(run_type="manual", logical_date=None, start=None, end=None, events=events)
+    def make(approved_by: str = "", **said: Any) -> dict[str, Any]:
+        answer = {"responded_by_user": {"id": approved_by, "name": approved_by}} if approved_by else None
+        context = run_of(run_type="manual", logical_date=None, start=None, end=None, events=events, left=answer)
         context["dag_run"].triggering_user_name = "ann"
         return {**context, "params": {**FORM, **said}, "told": told}
 
@@ -46,7 +50,7 @@ def asked(house: House, run_of: MakeRun) -> Callable[..., dict[str, Any]]:
 
 
 def replay() -> QuarantineReplayOperator:
-    task = QuarantineReplayOperator(task_id="replay")
+    task = QuarantineReplayOperator(task_id="replay", approval_task_id="approve")
     assert task.table == "{{ params.table }}"
     task.table = ORDERS
     return task
@@ -64,10 +68,10 @@ def test_the_job_is_asked_for_what_the_form_says(house: House, asked: Callable[.
     task = replay()
     mend = {"set_column": " amount ", "set_how": "set", "set_value": "reflect('java.lang.System', 'getenv', 'KEY')"}
     form = {"ids": "r1, r2", **mend, "why": "so", "dry_run": False}
-    context = asked(**form)
+    context = asked(approved_by="bob", **form)
     assert task.execute(context)["rows"] == {"read": 1, "applied": 1, "inserted": 1}
     args, request = request_of(task)
-    assert (request.rows.ids, request.why, request.said_by) == (("r1", "r2"), "so", "ann")
+    assert (request.rows.ids, request.why, request.said_by) == (("r1", "r2"), "so", "ann, approved by bob")
     assert request.fixes == {"amount": SetValue(value=mend["set_value"])}, "a literal, whatever it says"
     assert request.assign == {}, "a form has no expressions"
     assert (args.dry_run, args.table, args.interval.start) == (False, ORDERS, refused(1, of_day=2)["_interval_start"])
@@ -122,6 +126,7 @@ def test_where_no_row_is_meant_no_spark_is_started(asked: Callable[..., dict[str
     [
         ({}, "Which rows"),
         ({"ids": "r1 r9"}, "has no row r9"),
+        ({"ids": "r1", "set_column": "amount", "set_how": "set to null", "dry_run": False}, "Nobody approved"),
         ({"all_rows": True, "set_column": "amount"}, "fill in both fields"),
         ({"all_rows": True, "set_how": "trim"}, "fill in both fields"),
         ({"all_rows": True, "set_value": "5"}, "fill in both fields"),
@@ -136,3 +141,27 @@ def test_a_form_that_says_too_little_fails_with_what_to_fill_in(
 ) -> None:
     with pytest.raises(AirflowFailException, match=said):
         replay().execute(asked(**form))
+
+
+@pytest.mark.parametrize(
+    ("form", "is_asked"),
+    [
+        ({"set_column": "amount", "set_how": "set", "set_value": "{{ var.value.x }}", "dry_run": False}, True),
+        ({"set_column": "amount", "set_how": "set", "set_value": "5"}, False),
+        ({"dry_run": False}, False),
+    ],
+    ids=["change", "dry run", "as they are"],
+)
+def test_a_second_person_is_asked_where_values_are_changed(
+    asked: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch, form: dict[str, Any], is_asked: bool
+) -> None:
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **detail: told.update(detail))
+    task, context = FixApprovalOperator(task_id="approve"), asked(all_rows=True, why="the till", **form)
+    context["task_instance"] = SimpleNamespace(id="1")
+    with pytest.raises(TaskAwaitingInput) if is_asked else nullcontext():
+        task.execute(context)
+    assert bool(told) is is_asked
+    if is_asked:
+        assert told["subject"] == f"Change quarantined rows of {ORDERS}, and replay them?"
+        assert "**ann** asks for: `amount set to '{{ var.value.x }}'`" in told["body"]

@@ -1,0 +1,117 @@
+"""One Spark SQL expression as sqlglot reads it: what it calls, what it names, where it aggregates.
+
+sqlglot knows most of Spark's grammar, not all: what it cannot parse counts as right, since Spark may know it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+
+from include.sql.spark_functions import AGGREGATES, FUNCTIONS, SYNTAX, WITHOUT_PARENTHESES
+
+_SPARK = Spark()
+_NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
+_QUANTIFIED = (TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE)
+_SCOPES = (TokenType.OVER, TokenType.SELECT, TokenType.FROM)
+
+
+class SqlExpression:
+    """A text that should be an expression.
+
+    >>> found = SqlExpression("sum(o.amount) + to_dat(day)")
+    >>> (found.unknown_functions, found.columns, found.aggregates)
+    (['to_dat'], [('o', 'amount'), ('day',)], ['sum'])
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def unreadable(self) -> str:
+        """Why it is no expression for Spark either; empty where it may be one."""
+        if not self.text.strip():
+            return "there is no expression here"
+        if not self._tokens:
+            return "a quote is not closed"
+        kinds = [token.token_type for token in self._tokens]
+        opened, closed = kinds.count(TokenType.L_PAREN), kinds.count(TokenType.R_PAREN)
+        return "" if opened == closed else f"parentheses are opened {opened} times and closed {closed} times"
+
+    @cached_property
+    def unknown_functions(self) -> list[str]:
+        """The functions that Spark does not have, as written; one of a catalog (`a.b(...)`) may be anywhere."""
+        return [
+            token.text
+            for before, token in self._calls
+            if token.token_type in _NAMES
+            and before not in (TokenType.DOT, TokenType.OVER)
+            and token.text.lower() not in FUNCTIONS | SYNTAX
+        ]
+
+    @cached_property
+    def columns(self) -> list[tuple[str, ...]]:
+        """The names that stand for columns, each by its parts; none where sqlglot cannot tell."""
+        try:
+            tree = _SPARK.parse(self.text)[0]
+        except (SqlglotError, IndexError):
+            return []
+        if tree is None or tree.find(exp.Query):
+            return []
+        names = dict.fromkeys(tuple(part.name for part in column.parts) for column in tree.find_all(exp.Column))
+        return [name for name in names if name[0].lower() not in WITHOUT_PARENTHESES and "*" not in name]
+
+    @cached_property
+    def aggregates(self) -> list[str]:
+        """The aggregates that it works out over all rows; none where windows or queries make that hard to tell."""
+        return [name for name, _ in self._aggregates()]
+
+    @cached_property
+    def nested_aggregates(self) -> list[str]:
+        """The aggregates within another one."""
+        return [name for name, is_nested in self._aggregates() if is_nested]
+
+    @property
+    def may_aggregate(self) -> bool:
+        """Whether it may give one value for many rows."""
+        return bool(self.aggregates) or self._has_scopes or any(before is TokenType.DOT for before, _ in self._calls)
+
+    @cached_property
+    def _tokens(self) -> list[Token]:
+        try:
+            return list(_SPARK.tokenize(self.text))
+        except SqlglotError:
+            return []
+
+    @cached_property
+    def _calls(self) -> list[tuple[TokenType | None, Token]]:
+        """Each word before a parenthesis, and the kind of what stands before the word."""
+        tokens = self._tokens
+        return [
+            (tokens[at - 1].token_type if at else None, token)
+            for at, token in enumerate(tokens[:-1])
+            if tokens[at + 1].token_type is TokenType.L_PAREN
+        ]
+
+    @property
+    def _has_scopes(self) -> bool:
+        return any(token.token_type in _SCOPES for token in self._tokens)
+
+    def _aggregates(self) -> Iterator[tuple[str, bool]]:
+        """Each aggregate, and whether it stands within another one."""
+        called = {id(token): before for before, token in self._calls}
+        within: list[bool] = []
+        name = ""
+        for token in () if self._has_scopes else self._tokens:
+            if token.token_type is TokenType.L_PAREN:
+                if name:
+                    yield name, any(within)
+                within.append(bool(name))
+            elif token.token_type is TokenType.R_PAREN and within:
+                within.pop()
+            word, before = token.text.lower(), called.get(id(token), TokenType.DOT)
+            name = word if word in AGGREGATES and before not in (TokenType.DOT, *_QUANTIFIED) else ""

@@ -1,0 +1,59 @@
+"""What the form of a quarantine replay asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowFailException
+from pydantic import TypeAdapter, ValidationError
+
+from include.contracts.column_fix import ColumnFix
+from include.contracts.quarantine_request import QuarantineRequest, RowFilter
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_TITLES = {"value": "Value", "by": "Replaced by", "values": "Map of values"}
+"""Part of an operation -> the title of its field in the form."""
+
+
+def request_of(context: Context) -> QuarantineRequest:
+    """What the form asks for.
+
+    Raises:
+        AirflowFailException: it does not say which rows, or only half of what is mended in them.
+    """
+    form = context["params"]
+    ids, reason = tuple(str(form["ids"] or "").replace(",", " ").split()), str(form["reason"] or "")
+    if not (ids or reason or form["all_rows"]):
+        raise AirflowFailException("Which rows? Fill in Ids or Reason, or tick All rows; then trigger this again.")
+    run = context["dag_run"]
+    return QuarantineRequest(
+        rows=RowFilter(ids=ids, reason=reason),
+        fixes=_fixes_of(form),
+        said_by=str(getattr(run, "triggering_user_name", None) or f"DAG {run.dag_id}"),
+        why=str(form["why"] or ""),
+    )
+
+
+def _fixes_of(form: Mapping[str, Any]) -> dict[str, ColumnFix]:
+    """The column that the form mends, if it mends one, and how."""
+    column, how = str(form["set_column"] or "").strip(), form["set_how"]
+    given = {key: form[f"set_{key}"] for key in ("value", "by", "values") if form[f"set_{key}"] not in (None, {}, "")}
+    if not column and not how and not given:
+        return {}
+    if not column or not how:
+        raise AirflowFailException("To mend a column, fill in both fields: Mend column, and How.")
+    try:
+        return {column: TypeAdapter(ColumnFix).validate_python({"how": how, **given})}
+    except ValidationError as error:
+        raise AirflowFailException(_unfit(str(how), error)) from None
+
+
+def _unfit(how: str, error: ValidationError) -> str:
+    wrong = error.errors()[0]
+    field = _TITLES.get(str(wrong["loc"][-1]), "How") if wrong["loc"] else "How"
+    if wrong["type"] == "missing":
+        return f"How: {how} needs the field {field}. Fill it in; then trigger this again."
+    return f"How: {how} does not go with what {field} says ({wrong['msg']}). Correct it; then trigger this again."

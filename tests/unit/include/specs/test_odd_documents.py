@@ -1,0 +1,136 @@
+"""Documents that no owner means to write: each is a finding with its place, and never a traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.cli_infer import write_spec
+from include.errors import SpecError
+from tests.support.refusals import problems_of, the_problem
+from tests.support.specs import bronze_document, silver_document, write_specs
+
+UNIQUE, BETWEEN = "expect_column_values_to_be_unique", "expect_column_values_to_be_between"
+MATCH, IN_SET = "expect_column_values_to_match_regex", "expect_column_values_to_be_in_set"
+FRESH = "expect_table_to_be_fresh"
+
+
+def bound(**arguments: Any) -> dict[str, Any]:
+    return {"expectations": [{BETWEEN: {"column": "amount", **arguments}, "action": "fail"}]}
+
+
+@pytest.mark.parametrize(
+    ("change", "key", "said"),
+    [
+        ({"expectations": [{UNIQUE: {"column": ["a"]}, "action": "fail"}]}, f"[0].{UNIQUE}.column", "text is needed"),
+        ({"expectations": [{UNIQUE: {"column": "amount"}, "action": ["drop"]}]}, "[0].action", "unknown value"),
+        ({"expectations": [{UNIQUE: {"column": {"a": 1}}, "action": "fail"}]}, f"{UNIQUE}.column", "text is needed"),
+        ({"maintenance": {"vacuum": {"retain": "0 hours"}}}, "maintenance.vacuum.retain", "a retention of nothing"),
+        ({"maintenance": {"vacuum": {"retain": "99999999999 days"}}}, "vacuum.retain", "longer than 100 years"),
+        ({"conflicts": {"retry_for": "9999999999999999 hours"}}, "conflicts.retry_for", "longer than 100 years"),
+        (bound(min_value=10, max_value=1), f"{BETWEEN}.max_value", "nothing lies between min_value 10 and this"),
+        (bound(min_value=1, max_value=1, strict_min=True), f"{BETWEEN}.max_value", "nothing lies between"),
+        ({"columns": {"order_id": {"type": "decimal(99,98)"}}, "expectations": []}, "order_id.type", "1 to 38 digits"),
+        ({"columns": {"order_id": {"type": "decimal(4,5)"}}, "expectations": []}, "order_id.type", "no more after"),
+        (
+            {"expectations": [{MATCH: {"column": "order_id", "regex": "a(["}, "action": "fail"}]},
+            f"{MATCH}.regex",
+            "not a regular expression: unterminated character set",
+        ),
+        (
+            {"expectations": [{FRESH: {"column": "event_at", "max_age": "99999999999 days"}, "action": "fail"}]},
+            "max_age",
+            "longer than 100 years",
+        ),
+    ],
+)  # fmt: skip
+def test_a_silver_document(tmp_path: Path, change: dict[str, Any], key: str, said: str) -> None:
+    document = silver_document(**{**change, "columns": {**silver_document()["columns"], **change.get("columns", {})}})
+    found = the_problem(write_specs(tmp_path, bronze_document(), document))
+    assert key in found.key
+    assert said in str(found)
+
+
+@pytest.mark.parametrize("regex", [r"\p{Lu}+", r"(?<year>\d{4})", r"\Q(\E", r"a++", r"[a-z&&[^b]]"])
+def test_a_pattern_of_java_is_not_refused(tmp_path: Path, regex: str) -> None:
+    rule = {MATCH: {"column": "order_id", "regex": regex}, "action": "quarantine"}
+    assert problems_of(write_specs(tmp_path, bronze_document(), silver_document(expectations=[rule]))) == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "key", "said"),
+    [
+        ({"path": "{interval_start:/etc}"}, "path", "must lie below the landing root"),
+        ({"path": "{interval_start:..}/{interval_start:..}/etc"}, "path", "must lie below the landing root"),
+        ({"path": "{interval_start.__class__}"}, "path", "unknown field 'interval_start.__class__'"),
+        ({"path": "{interval_start.year:99999999999}"}, "path", "unknown form"),
+        ({"path": "{interval_start!r}"}, "path", "unknown form"),
+        ({"path": "{0}"}, "path", "unknown field '0'"),
+        ({"path": "{interval_start"}, "path", "not a Python format"),
+        ({"landing": "../other"}, "landing", "must lie below the landing root"),
+        ({"landing": "a\0b"}, "landing", r"the character '\x00' is in no name"),
+        ({"files": "a\0b"}, "files", r"the character '\x00' is in no name"),
+    ],
+)
+def test_folders_of_a_source(tmp_path: Path, source: dict[str, Any], key: str, said: str) -> None:
+    whole = {"landing": "orders", "format": "json", **source}
+    found = the_problem(write_specs(tmp_path, bronze_document(source=whole)))
+    assert found.key == f"source.{key}"
+    assert said in str(found)
+
+
+def test_a_path_may_write_parts_of_the_interval_as_numbers(tmp_path: Path) -> None:
+    path = "{interval_start.year}/{interval_start.month:02d}/{interval_end:%d}"
+    source = {"landing": "orders", "format": "json", "path": path}
+    assert problems_of(write_specs(tmp_path, bronze_document(source=source))) == ()
+
+
+def test_a_pattern_of_topics(tmp_path: Path) -> None:
+    source = {"kafka": "main", "topic_pattern": "a(", "format": "json"}
+    found = the_problem(write_specs(tmp_path, bronze_document(source=source)))
+    assert (found.key, "not a regular expression" in found.message) == ("source.topic_pattern", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("1: a\n", 4, "1: a key is text, and this is not (got '1'); write it in quotes: \"1\""),
+        ("columns:\n  null: {type: int}\n", 5, "columns.null: a key is text"),
+        ("? [a]\n: b\n", 4, "a key is text"),
+        ("columns: &a\n  x: {y: *a}\n", 4, "columns.x.y: the value holds itself by an alias"),
+        ("columns: &a [*a]\n", 4, "the value holds itself by an alias"),
+        ("keys: " + "[" * 40 + "]" * 40 + "\n", 4, "deeper or larger than any spec"),
+        ("max_rows_per_batch: " + "9" * 5000 + "\n", 4, "is no int"),
+        ("keys: !!int x\n", 4, "'x' is no int"),
+        ("keys: !!bool x\n", 4, "'x' is no bool"),
+        ("keys: !!timestamp x\n", 4, "could not determine a constructor"),
+        ("keys: !!python/object/apply:os.system [ls]\n", 4, "could not determine a constructor"),
+        ("<<: 5\n", 4, "expected a mapping"),
+        ("a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+            f"{new}: &{new} [{','.join([f'*{old}'] * 9)}]\n" for old, new in ["ab", "bc", "cd", "de", "ef", "fg", "gh"]
+        ), 4, "deeper or larger than any spec"),
+    ],
+)  # fmt: skip
+def test_yaml_that_is_no_document(tmp_path: Path, text: str, line: int, said: str) -> None:
+    file = tmp_path / "silver" / "shop" / "odd.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(f"# a spec\n\ntable: silver.odd\n{text}")
+    found = [one for one in problems_of(tmp_path) if said in str(one)]
+    assert len(found) == 1, problems_of(tmp_path)
+    assert abs(found[0].line - line) <= (7 if "larger" in said else 1)
+
+
+def test_a_folder_that_is_no_name_is_no_domain(tmp_path: Path) -> None:
+    found = the_problem(write_specs(tmp_path, bronze_document(), domain="My Domain!"))
+    assert "the folder 'My Domain!' is no name of a domain" in str(found)
+    with pytest.raises(SpecError, match=r"'\.\./\.\.' is no name of a domain"):
+        write_spec(tmp_path / "tables", "../..", "bronze.orders", "")
+    assert not list(tmp_path.rglob("orders.yaml")) or found.file.parent.name == "My Domain!"
+
+
+def test_a_rule_in_which_much_is_wrong_is_told_once_for_each(tmp_path: Path) -> None:
+    rule = {IN_SET: {"column": ["a"], "value_set": [], "nosuch": 1}, "action": ["drop"], "warn": [1]}
+    found = problems_of(write_specs(tmp_path, bronze_document(), silver_document(expectations=[rule])))
+    assert len({one.key for one in found}) == len(found) == 4, found
