@@ -210,13 +210,12 @@ def conflicts(
     """Show which runs were in each other's way: races lost, leases waited for, and what to change."""
     from include.cli_conflicts import advice, contention_table, contentions
     from include.cli_output import show
+    from include.errors import ExitCode
     from include.settings import Settings
 
-    found = contentions(table or (), Settings())
-    if not found:
-        show("No run was in another one's way.")
-        return
-    show(contention_table(found), *advice(found))
+    found, damage = contentions(table or (), Settings())
+    show(contention_table(found) if found else "No run was in another one's way.", *advice(found), *damage)
+    raise typer.Exit(ExitCode.FAILED if damage else ExitCode.OK)
 
 
 @app.command()

@@ -13,6 +13,7 @@ from include.cli_catalog import command_catalog
 from include.cli_views import new_table
 from include.contracts.contention import LostRace
 from include.control.commit_history import BATCH, CommitHistory, Written, contended
+from include.errors import MillraceError
 from include.paths import LakehousePaths
 from include.settings import Settings
 
@@ -45,18 +46,24 @@ class Contention:
     last: datetime | None = None
 
 
-def contentions(tables: Sequence[str], settings: Settings) -> list[Contention]:
+def contentions(tables: Sequence[str], settings: Settings) -> tuple[list[Contention], list[str]]:
     """Who was in whose way, of these tables (all for none); those that waited longest first.
 
+    A line for each table of which that cannot be read comes with it.
+
     Raises:
-        SpecError: a spec is wrong, or there is no such table.
+        SpecError: there is no such table.
     """
     catalog, history = command_catalog(settings.tables), CommitHistory(LakehousePaths(settings.root))
     for table in tables:
         catalog.require_known(table)
-    wanted = tables or catalog.tables
-    met = [found for table in wanted for found in counted(contended(history.of(table)))]
-    return sorted(met, key=lambda one: (one.waited_s, sum(one.lost.values())), reverse=True)
+    met, damage = list[Contention](), list[str]()
+    for table in tables or catalog.tables:
+        try:
+            met += counted(contended(history.of(table)))
+        except MillraceError as error:
+            damage.append(f"{table}: {error}")
+    return sorted(met, key=lambda one: (one.waited_s, sum(one.lost.values())), reverse=True), damage
 
 
 def counted(history: Iterable[Written]) -> list[Contention]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import ENOENT
+from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -11,6 +13,7 @@ import pyarrow.parquet as pq
 
 from include.contracts.lake_path import lake_path
 from include.control.arrow_files import open_for_arrow
+from include.errors import TornLogError, first_line
 
 _AT_A_TIME = 5_000
 _BUFFER = 64 * 1024
@@ -24,9 +27,13 @@ def read_events(file: str, wanted: pa.Schema, table: str) -> Iterator[pa.RecordB
         file: as delta-rs names it.
         wanted: the columns to read.
         table: the table that the events are about, which the file's folder says and the file does not.
+
+    Raises:
+        TornLogError: the file is gone, or none that can be read.
     """
     # delta-rs names files by URL: a space in the lakehouse's path is %20 there.
     with (
+        _damage_told(file),
         _memory_given_back(),
         open_for_arrow(lake_path(unquote(file))) as content,
         pq.ParquetFile(content, buffer_size=_BUFFER, pre_buffer=False) as data,
@@ -34,6 +41,19 @@ def read_events(file: str, wanted: pa.Schema, table: str) -> Iterator[pa.RecordB
         columns = [name for name in wanted.names if name != "table"]
         for piece in data.iter_batches(_AT_A_TIME, columns=columns, use_threads=False):
             yield pa.record_batch([_column(piece, field, table) for field in wanted], schema=wanted)
+
+
+@contextmanager
+def _damage_told(file: str) -> Iterator[None]:
+    """Tell damage from trouble: of a disk it has a number, and of a store its own client tells it."""
+    try:
+        yield
+    except (OSError, pa.ArrowInvalid) as error:
+        is_trouble = isinstance(error, OSError) and error.errno not in (None, ENOENT)
+        if is_trouble or not isinstance(lake_path(file), Path):
+            raise
+        msg = f"{unquote(file)}, a file of the ledger, cannot be read: {first_line(error)}\nRestore it from a backup."
+        raise TornLogError(msg) from error
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,17 @@ def test_an_unknown_table_is_a_bad_spec(history: CommitHistory, lakehouse: Lakeh
 def test_advice_is_given_where_there_is_something_to_change(met: Written, said: str) -> None:
     assert said in "".join(advice(counted([met])))
     assert bool(said) == bool(advice(counted([met])))
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(file.read_bytes()[:-9])])
+def test_a_table_whose_history_is_damaged_stops_no_other(
+    history: CommitHistory, lakehouse: Lakehouse, place: Mapping[str, str], damage: Callable[[Path], object]
+) -> None:
+    history.record(written(BACKFILL, 40.0, f"{SCHEDULED} (process 7 on a)"))
+    history.record(replace(written(BACKFILL), table="bronze.orders"))
+    [file] = Path(place["LAKEHOUSE_ROOT"]).glob("ops/commits/table=bronze.orders/*.parquet")
+    damage(file)
+    answer = lakehouse("conflicts")
+    assert answer.exit_code == ExitCode.FAILED
+    assert f" {ORDERS} " in answer.stdout
+    assert f"bronze.orders: {file}, a file of the ledger, cannot be read" in answer.stdout.replace("\n", "")
