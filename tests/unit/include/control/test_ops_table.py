@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from include.control import ops_table
 from include.control.delta_log import latest_version
 from include.control.ops_table import FILES_WORTH_COMPACTING, OpsTable
+from include.errors import TornLogError
 
 WRITERS, EACH = 8, 5
 EVENTS = pa.schema([("recorded_at", pa.timestamp("us", tz="UTC")), ("table", pa.string()), ("word", pa.string())])
@@ -157,7 +158,7 @@ def test_from_a_number_on_only_files_that_reach_it_are_read(path: Path) -> None:
         if pq.ParquetFile(stored).read()["version"].to_pylist() == [7]:
             stored.unlink()
     assert [row["version"] for row in fresh.since("silver.flights", "version", 38, event=["x"])] == [38, 39]
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(TornLogError, match="a file of the ledger, cannot be read"):
         fresh.since("silver.flights", "version", 0)
 
 
