@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from include.catalog import load_catalog
 from include.contracts.job_args import Job
 from include.errors import SpecError
 from lakehouse_airflow.factory import build_domain_dag, build_gate_override_dag, build_maintenance_dag
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
+from tests.support.odd_specs import SPECS, write_mutated
 from tests.support.specs import bronze_document, gold_document, silver_document, write_spec, write_specs
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
@@ -86,6 +92,25 @@ def test_a_table_whose_spec_is_wrong_keeps_its_tasks_and_its_page_says_why(table
     assert len(dag.tasks) == 6
     assert f"{file}:" in dag.get_task("silver.orders").doc_md
     assert dag.get_task("gold.revenue_daily").upstream_task_ids == {"silver.orders_gate"}
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.randoms(use_true_random=False), st.integers(1, 3), st.integers(1, 3))
+def test_whatever_some_specs_say_every_dag_is_built_and_every_table_keeps_its_tasks(
+    random: random.Random, files: int, changes: int
+) -> None:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAKEHOUSE_TABLES", folder)
+        write_mutated(Path(folder), random, files, changes)
+        flights = build_domain_dag("flights", schedule="0 0 * * *", start_date=START, owner="platform")
+        for place in SPECS:
+            layer, _, file = place.split("/")
+            assert {f"{layer}.{Path(file).stem}", f"{layer}.{Path(file).stem}_gate"} <= set(flights.task_ids)
+        kept = load_catalog(Path(folder)).specs
+        assert kept
+        build_gate_override_dag(owner="platform")
+        maintenance = build_maintenance_dag(schedule="0 3 * * *", start_date=START, owner="platform")
+        assert {f"{table}_vacuum" for table in kept} <= set(maintenance.task_ids)
 
 
 def test_a_table_that_wants_no_optimize_is_only_vacuumed(tables: Path) -> None:
