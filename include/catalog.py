@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from include.contracts.table_spec import SPEC_OF_LAYER, AnySpec
-from include.errors import SpecError
+from include.errors import SpecError, UnknownNameError
 from include.specs.change_data import check_history, check_left_out, check_snapshot, check_truncates
 from include.specs.columns import check_columns, check_received
 from include.specs.expectations import check_expectations
@@ -77,14 +77,12 @@ class Catalog:
         """The spec of `table`.
 
         Raises:
-            SpecsRefusedError: its spec is wrong.
-            SpecError: no spec creates it; the message says which name is closest.
+            UnknownNameError: no spec creates it; the message says which name is closest.
         """
         if table in self.refused:
             raise SpecsRefusedError(self.refused[table].problems)
         if table not in self.specs:
-            msg = f"no spec creates the table {table!r}: {did_you_mean(table, self.tables)}"
-            raise SpecError(msg)
+            raise UnknownNameError(f"no spec creates the table {table!r}", did_you_mean(table, self.tables))
         return self.specs[table]
 
     def require_known(self, table: str) -> None:
@@ -113,7 +111,7 @@ class Catalog:
         """The sound specs of one domain, in build order.
 
         Raises:
-            SpecError: no spec lies in a folder of that name; the message says which name is closest.
+            UnknownNameError: no spec lies in a folder of that name; the message says which name is closest.
         """
         return tuple(spec for spec in self.stated_in(domain) if not isinstance(spec, RefusedSpec))
 
@@ -126,8 +124,7 @@ class Catalog:
         stated: list[StatedSpec] = [*self.specs.values(), *self.refused.values()]
         found = [spec for spec in stated if spec.domain == domain]
         if not found:
-            msg = f"no table has the domain {domain!r}: {did_you_mean(domain, self.domains)}"
-            raise SpecError(msg)
+            raise UnknownNameError(f"no table has the domain {domain!r}", did_you_mean(domain, self.domains))
         return tuple(sorted(found, key=_place_in_build) if self.refused else found)
 
     @property
@@ -161,8 +158,7 @@ def load_catalog(folder: Path) -> Catalog:
         SpecError: there is no such folder.
     """
     if not folder.is_dir():
-        msg = f"no folder of table specs at {folder}: set LAKEHOUSE_TABLES to the folder that has them"
-        raise SpecError(msg)
+        raise SpecError(f"no folder of table specs at {folder}", "Set LAKEHOUSE_TABLES to the folder that has them.")
     files = [read_spec_file(path) for path in _spec_paths(folder)]
     read = [_read(file, folder) for file in files if file.document]
     checked = {file.path: file for file, _, _ in read}

@@ -41,6 +41,10 @@ Reprocess = Annotated[
     bool, typer.Option("--reprocess", help="Read the interval's bronze rows again, whatever was consumed.")
 ]
 
+SkipMissing = Annotated[
+    bool, typer.Option("--skip-missing", help="Go on past a missing landing folder, which is told, not waited for.")
+]
+
 
 @app.command()
 def check(
@@ -67,23 +71,25 @@ def check(
 
 @app.command()
 def plan(
-    interval: Day, to: LastDay = None, domain: Domain = None, table: Tables = None, reprocess: Reprocess = False
+    interval: Day,
+    to: LastDay = None,
+    domain: Domain = None,
+    table: Tables = None,
+    reprocess: Reprocess = False,
+    skip_missing: SkipMissing = False,
 ) -> None:
-    """Show what a run would do now. Nothing is written, no Spark is started."""
+    """Show what a run would do now, and its exit code. Nothing is written, no Spark is started."""
     from include.cli_output import show
-    from include.cli_plan import answers_for
-    from include.cli_reports import worst
+    from include.cli_plan import answers_for, reached
+    from include.cli_plan_views import plan_views
     from include.cli_selection import select
-    from include.cli_views import plan_notes, plan_table
     from include.settings import Settings
 
     settings = Settings()
     selection = select(settings.tables, domain, table, interval, to)
-    answers = answers_for(selection, settings, reprocess=reprocess)
-    for one in selection.intervals:
-        show(f"{selection.domain} {one}", plan_table(answer for answer in answers if answer.interval == one))
-    show(*plan_notes(answers))
-    raise typer.Exit(worst(answer.exit_code for answer in answers))
+    answers = answers_for(selection, settings, reprocess=reprocess, skip_missing=skip_missing)
+    show(*plan_views(selection.domain, answers))
+    raise typer.Exit(reached(answers)[1])
 
 
 @app.command()
@@ -93,22 +99,39 @@ def run(
     domain: Domain = None,
     table: Tables = None,
     reprocess: Reprocess = False,
+    skip_missing: SkipMissing = False,
     follow: Annotated[
         bool, typer.Option("--follow", help="Instead of an interval: go on with whatever is new, until stopped.")
     ] = False,
 ) -> None:
-    """Run all layers for an interval in one Spark driver, through the same jobs as Airflow; or follow their sources."""
+    """Run all layers, interval by interval in one Spark driver, by the jobs of Airflow; or follow their sources."""
     from include.cli_run import follow_selection, run_selection
     from include.cli_selection import select, today
     from include.settings import Settings
 
-    if follow == bool(interval) or (follow and (to or reprocess)):
-        raise typer.BadParameter("say either --interval (with --to or --reprocess), or --follow alone")
+    if follow == bool(interval) or (follow and (to or reprocess or skip_missing)):
+        raise typer.BadParameter("say either --interval (with --to, --reprocess, --skip-missing), or --follow alone")
     settings = Settings()
     selection = select(settings.tables, domain, table, interval or today(), to)
     if follow:
         raise typer.Exit(follow_selection(selection, settings))
-    raise typer.Exit(run_selection(selection, settings, reprocess=reprocess))
+    raise typer.Exit(run_selection(selection, settings, reprocess=reprocess, skip_missing=skip_missing))
+
+
+@app.command()
+def maintain(
+    domain: Domain = None,
+    table: Tables = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+) -> None:
+    """Join small files (OPTIMIZE), compact the ledger, remove what no version of a table needs (VACUUM)."""
+    from include.cli_run import maintain_selection
+    from include.cli_selection import select, today
+    from include.settings import Settings
+
+    settings = Settings()
+    selection = select(settings.tables, domain, table, today(), None)
+    raise typer.Exit(maintain_selection(selection, settings, dry_run=dry_run))
 
 
 @app.command()
@@ -116,7 +139,7 @@ def tables() -> None:
     """List the tables with their rows, size, newest and certified version."""
     from include.cli_catalog import command_catalog
     from include.cli_facts import table_facts
-    from include.cli_output import show
+    from include.cli_output import missing_root, show
     from include.cli_views import facts_table
     from include.errors import ExitCode
     from include.settings import Settings
@@ -124,7 +147,7 @@ def tables() -> None:
     settings = Settings()
     catalog = command_catalog(settings.tables)
     facts = [table_facts(table, settings.root) for table in catalog.tables]
-    show(facts_table(facts, catalog.refused))
+    show(facts_table(facts, catalog.refused), *missing_root(settings.root))
     raise typer.Exit(ExitCode.FAILED if any(one.damage for one in facts) else ExitCode.OK)
 
 
@@ -137,13 +160,13 @@ def files(
 ) -> None:
     """List the landing files of a bronze table: which batch loaded each, and what became of its rows."""
     from include.cli_files import file_summary, file_table, select_files
-    from include.cli_output import show
+    from include.cli_output import missing_root, show
     from include.cli_selection import parse_intervals
     from include.settings import Settings
 
-    intervals = parse_intervals(interval, to) if interval else ()
-    found = select_files(table, Settings(), intervals, status)
-    show(file_table(found), file_summary(found))
+    settings, intervals = Settings(), parse_intervals(interval, to) if interval else ()
+    found = select_files(table, settings, intervals, status)
+    show(file_table(found), file_summary(found), *missing_root(settings.root))
 
 
 @app.command()
@@ -175,14 +198,21 @@ def replay(
 def columns(
     table: Annotated[str, typer.Argument(help="A bronze table with on_drift: evolve.")],
     approve: Annotated[list[str] | None, typer.Option(help="Make this new field a column; may be repeated.")] = None,
-    refuse: Annotated[list[str] | None, typer.Option(help="Keep it in _rescued for good; may be repeated.")] = None,
+    refuse: Annotated[
+        list[str] | None, typer.Option(help="Keep it in _rescued, and withdraw an open question; may be repeated.")
+    ] = None,
+    ask: Annotated[
+        list[str] | None, typer.Option(help="Let the DAG column_approvals ask about it anew; may be repeated.")
+    ] = None,
 ) -> None:
-    """List the fields that records brought and no column is declared for; approve or refuse them."""
+    """List the fields that records brought and no column is declared for; approve or refuse them, or ask anew."""
     from include.cli_columns import column_table, decide_columns
     from include.cli_output import show
     from include.settings import Settings
 
-    show(column_table(decide_columns(table, approve or (), refuse or (), Settings())))
+    settings = Settings()
+    decided = decide_columns(table, approve or (), refuse or (), ask or (), settings)
+    show(column_table(table, decided, settings))
 
 
 @app.command()
@@ -209,12 +239,14 @@ def conflicts(
 ) -> None:
     """Show which runs were in each other's way: races lost, leases waited for, and what to change."""
     from include.cli_conflicts import advice, contention_table, contentions
-    from include.cli_output import show
+    from include.cli_output import missing_root, show
     from include.errors import ExitCode
     from include.settings import Settings
 
-    found, damage = contentions(table or (), Settings())
-    show(contention_table(found) if found else "No run was in another one's way.", *advice(found), *damage)
+    settings = Settings()
+    found, damage = contentions(table or (), settings)
+    nothing = ("No run was in another one's way.", *missing_root(settings.root))
+    show(*([contention_table(found)] if found else nothing), *advice(found), *damage)
     raise typer.Exit(ExitCode.FAILED if damage else ExitCode.OK)
 
 

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import NoReturn
 from urllib.parse import urlsplit
 
 from include.contracts.command_line import CommandLine
-from include.contracts.interval_args import FOLLOW_DOMAIN, RUN_INTERVAL, DomainArgs
+from include.contracts.interval_args import FOLLOW_DOMAIN, DomainArgs
 from include.contracts.job_args import Job, JobArgs
 from include.contracts.job_report import JobReport
 from include.errors import SparkUnavailableError
@@ -49,7 +50,7 @@ class DriverEnd:
 
 
 class Driver:
-    """One run of a driver: of the one for an interval, or of the one that follows the sources of a domain."""
+    """One run of a driver that carries the tables of a domain."""
 
     def __init__(self, settings: Settings, arguments: DomainArgs, text_bytes: int = 0) -> None:
         self._settings = settings
@@ -57,15 +58,17 @@ class Driver:
         self._text_bytes = text_bytes
         self._exit_code = 0
 
-    def followed(self) -> Iterator[JobReport]:
+    def followed(self) -> Iterator[JobReport | str]:
         """Start the driver that follows its sources, and give each report as it appears, until the driver has ended.
+
+        In between come texts: what the tables wait for, whenever that changes.
 
         SIGTERM and Ctrl-C tell it to end after the current commit; a second one ends it at once.
 
         Raises:
             SparkUnavailableError: there is no Spark to start.
         """
-        shown: set[Path] = set()
+        shown, waiting = set[Path](), ""
         self._arguments.reports.mkdir(parents=True, exist_ok=True)
         with _signals(self._ask_to_stop, signal.SIGTERM, signal.SIGINT), self._process(FOLLOW_DOMAIN) as process:
             has_ended = False
@@ -74,6 +77,10 @@ class Driver:
                 for path in sorted(set(self._arguments.reports.glob("*.json")) - shown):
                     shown.add(path)
                     yield JobReport.model_validate_json(path.read_text())
+                said = _text(self._arguments.waiting)
+                if said != waiting:
+                    waiting = said
+                    yield said
                 time.sleep(0 if has_ended else _POLL_S)
             self._exit_code = process.wait()
 
@@ -82,20 +89,24 @@ class Driver:
             _leave(signum, frame)
         self._arguments.stop.touch()
 
-    def reports(self, tables: Iterable[str]) -> Iterator[JobReport]:
-        """Start the driver and give each table's report as it appears, until the driver has ended.
+    def reports(self, application: str, expected: Iterable[Path]) -> Iterator[JobReport]:
+        """Start the driver and give each report as it appears, until the driver has ended.
 
         The driver and its children end with this iteration, however it ends.
+
+        Args:
+            application: the file of the driver, relative to the project.
+            expected: the reports that it leaves, in the order in which it does.
 
         Raises:
             SparkUnavailableError: there is no Spark to start.
         """
-        awaited = list(tables)
-        with _signals(_leave, signal.SIGTERM), self._process(RUN_INTERVAL) as process:
+        awaited = deque(expected)
+        with _signals(_leave, signal.SIGTERM), self._process(application) as process:
             while awaited:
                 has_ended = process.poll() is not None
-                for report in self._arrived(awaited):
-                    awaited.remove(report.table)
+                while awaited and (report := JobReport.load(awaited[0])):
+                    awaited.popleft()
                     yield report
                 if has_ended:
                     break
@@ -105,10 +116,6 @@ class Driver:
     def end(self) -> DriverEnd:
         """How the driver ended, once the reports are through."""
         return _end(self._exit_code, self._arguments.log)
-
-    def _arrived(self, awaited: Iterable[str]) -> list[JobReport]:
-        found = (JobReport.load(self._arguments.reports / f"{table}.json") for table in awaited)
-        return [report for report in found if report]
 
     def _process(self, application: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
         command = driver_command(self._settings, application, self._arguments, os.environ, self._text_bytes)
@@ -144,6 +151,10 @@ def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]
             yield process
         finally:
             _end_tree(process)
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8").rstrip() if path.exists() else ""
 
 
 def _end(exit_code: int, log: Path) -> DriverEnd:

@@ -17,7 +17,7 @@ from include.control.delta_log import latest_version
 from include.control.file_states import FileState, file_states
 from include.control.ledger import Ledger
 from include.control.resolution import table_id
-from include.errors import SpecError
+from include.errors import UnknownNameError
 from include.paths import LakehousePaths
 from include.settings import Settings
 
@@ -77,8 +77,8 @@ def _rows(file: FileState) -> tuple[str, ...]:
 def _require_bronze(table: str, folder: Path) -> None:
     spec = command_catalog(folder).spec(table)
     if not isinstance(spec, BronzeSpec):
-        msg = f"{table} loads no files, it reads {', '.join(spec.source_tables)}: ask for a bronze table"
-        raise SpecError(msg)
+        raise UnknownNameError(f"{table} loads no files", f"It reads {', '.join(spec.source_tables)}: ask for those.")
     if spec.reads_kafka:
-        msg = f"{table} loads no files, it reads {spec.source.label}; its batches and their offsets are in ops.batches"
-        raise SpecError(msg)
+        raise UnknownNameError(
+            f"{table} loads no files: it reads {spec.source.label}", "Its batches and their offsets are in ops.batches."
+        )

@@ -21,11 +21,12 @@ def gate_show(
 ) -> None:
     """List what was judged: passed, refused and by which rules, overridden by whom and why."""
     from include.cli_gate import result_table, standing_lines, verdicts
-    from include.cli_output import show
+    from include.cli_output import missing_root, show
     from include.settings import Settings
 
     settings = Settings()
-    show(result_table(verdicts(table, settings)[-limit:]), *standing_lines(table, settings))
+    standing = standing_lines(table, settings)
+    show(result_table(verdicts(table, settings)[-limit:]), *standing, *missing_root(settings.root))
 
 
 @gate.command("override")

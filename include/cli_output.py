@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperGroup
 
 from include.cli_catalog import leave_out_of_warning, warnings_of_specs
 from include.disk_space import disk_full_error
-from include.errors import MillraceError
+from include.errors import ExitCode, MillraceError
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
     from rich.console import Console, RenderableType
 
+    from include.contracts.lake_path import LakePath
+
 WIDTH_WITHOUT_TERMINAL = 200
 """Columns of output that goes to a file or a pipe, so that tables are not cut for a terminal that is not there."""
-
-_WRONG_USAGE = 2
 
 
 class ErrorsToExitCodes(TyperGroup):
@@ -42,7 +43,7 @@ class ErrorsToExitCodes(TyperGroup):
 
             if isinstance(error, ValidationError) and error.title == Settings.__name__:
                 show_error(_settings_error(error))
-                ctx.exit(_WRONG_USAGE)
+                ctx.exit(ExitCode.WRONG_USAGE)
             full = disk_full_error(error, f"lakehouse {ctx.invoked_subcommand}", [Settings().root])
             if full is None:
                 raise
@@ -69,6 +70,13 @@ def show(*parts: RenderableType) -> None:
     out = console()
     for part in parts:
         out.print(part, markup=False)
+
+
+def missing_root(root: LakePath) -> tuple[str, ...]:
+    """Says that the lakehouse's folder is not there, which may be mistyped; a bucket is not asked."""
+    if not isinstance(root, Path) or root.exists():
+        return ()
+    return (f"There is no folder {root}: nothing was built there yet, or LAKEHOUSE_ROOT names another one.",)
 
 
 def show_error(error: MillraceError) -> None:

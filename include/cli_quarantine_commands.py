@@ -41,15 +41,16 @@ def quarantine_list(
     status: Statuses = None,
 ) -> None:
     """List why rows are in quarantine: each reason with its rows, since when, and where they stand."""
-    from include.cli_output import show
+    from include.cli_output import missing_root, show
     from include.cli_quarantine import overview, refusal_table
     from include.errors import ExitCode
     from include.settings import Settings
 
-    found = overview(Settings(), domain, status or PENDING)
+    settings = Settings()
+    found = overview(settings, domain, status or PENDING)
     nothing = "No row is in quarantine." if status is None else "No row in quarantine stands so."
     shown = refusal_table(found.refusals) if found.refusals else nothing
-    show(shown, *found.settled_line(), *found.warnings)
+    show(shown, *found.settled_line(), *found.warnings, *missing_root(settings.root))
     raise typer.Exit(ExitCode.OK if found.is_whole else ExitCode.FAILED)
 
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from include.catalog import Catalog
 from include.cli_catalog import command_catalog, leave_out_of_warning
 from include.contracts.interval import Interval
-from include.errors import SpecError
+from include.errors import SpecError, UnknownNameError
 from include.specs.problem import did_you_mean
 from include.specs.refused import RefusedSpec, StatedSpec
 
@@ -42,7 +42,8 @@ def select(folder: Path, domain: str | None, tables: Sequence[str] | None, inter
     """Read what the options of a command ask for.
 
     Raises:
-        SpecError: there is no such domain or table.
+        SpecError: a spec is wrong.
+        UnknownNameError: there is no such domain or table.
         typer.BadParameter: the interval is not one.
     """
     intervals = parse_intervals(interval, to)
@@ -52,8 +53,7 @@ def select(folder: Path, domain: str | None, tables: Sequence[str] | None, inter
     known = [spec.table for spec in specs]
     for table in tables or ():
         if table not in known:
-            msg = f"the domain {name!r} has no table {table!r}: {did_you_mean(table, known)}"
-            raise SpecError(msg)
+            raise UnknownNameError(f"the domain {name!r} has no table {table!r}", did_you_mean(table, known))
     chosen = tuple(spec for spec in specs if not tables or spec.table in tables)
     leave_out_of_warning(problem for spec in chosen if isinstance(spec, RefusedSpec) for problem in spec.problems)
     return Selection(catalog, name, chosen, intervals, bool(tables))
@@ -120,6 +120,7 @@ def _instant(text: str) -> datetime:
 
 def _only_domain(catalog: Catalog) -> str:
     if len(catalog.domains) != 1:
-        msg = f"say which domain with --domain: {', '.join(catalog.domains) or 'there is no table spec at all'}"
-        raise SpecError(msg)
+        if not catalog.domains:
+            raise SpecError("there is no table spec at all", "Set LAKEHOUSE_TABLES to the folder that has them.")
+        raise UnknownNameError("several domains have tables", f"Say which: --domain {' or '.join(catalog.domains)}")
     return catalog.domains[0]

@@ -15,7 +15,6 @@ from include.specs.problem import SpecProblem, brief
 if TYPE_CHECKING:
     from include.catalog import Catalog
     from include.cli_facts import TableFacts
-    from include.cli_plan import Answer
 
 MISSING = "-"
 
@@ -53,25 +52,6 @@ def problem_table(problems: Iterable[SpecProblem]) -> Table:
         value = "" if problem.value is None else f": {brief(problem.value, 40)}"
         table.add_row(str(problem.line), Text(problem.key), Text(f"{problem.message}{value}"), Text(problem.fix))
     return table
-
-
-def plan_table(answers: Iterable[Answer]) -> Table:
-    """What the run of one interval would do, a row a table."""
-    numbers = ("last batch", "version", "certified", "files", "size")
-    table = new_table("table", *numbers, "would do", numbers=numbers)
-    for answer in answers:
-        advice = answer.advice
-        versions = (advice.batch_seq, advice.version, advice.certified_version) if advice else (None, None, None)
-        files = (str(len(advice.files)), size(advice.bytes)) if advice and advice.files else (MISSING, MISSING)
-        message = Text(answer.message, style="red" if answer.obstacle else "")
-        table.add_row(answer.table, *map(count, versions), *files, message)
-    return table
-
-
-def plan_notes(answers: Iterable[Answer]) -> list[str]:
-    """The planner's remarks, each once."""
-    notes = [f"note: {note}" for answer in answers if answer.advice for note in answer.advice.notes]
-    return list(dict.fromkeys(notes))
 
 
 def facts_table(facts: Iterable[TableFacts], refused: Container[str] = ()) -> Table:

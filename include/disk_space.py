@@ -43,7 +43,7 @@ def disk_full(what: str, folder: Path) -> DiskFullError:
     size = shutil.disk_usage(_existing(folder)).total
     msg = (
         f"{what}: the disk is full: no space left for {folder} ({free // _MB:,} of {size // _MB:,} MB free)"
-        f"{_perhaps_elsewhere(free)}. Make room there, then run the same again: nothing was written half, and nothing "
+        f"{_perhaps_elsewhere(free)}\nMake room there, then run the same again: nothing was written half, and nothing "
         "will be loaded twice."
     )
     return DiskFullError(msg)

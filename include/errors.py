@@ -1,6 +1,6 @@
 """The typed errors of Millrace, each with the outcome and the exit code that a job ends with.
 
-A message's first line tells the person on call what happened and what to do next.
+The first line of a message tells the person on call what happened, the lines after it what to do next.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class ExitCode(IntEnum):
 
     OK = 0
     FAILED = 1
+    WRONG_USAGE = 2
     BAD_SPEC = 10
     BAD_INPUT = 11
     NOT_READY = 12
@@ -48,10 +49,22 @@ HOPELESS = frozenset({Outcome.GATE_FAILED, Outcome.BAD_INPUT, Outcome.BAD_SPEC, 
 
 
 class MillraceError(Exception):
-    """The base of every error that Millrace raises on purpose."""
+    """The base of every error that Millrace raises on purpose.
+
+    Args:
+        cause: what happened, in one short line that names file, table, key or value.
+        ways_out: what to do about it, each on a line of its own.
+
+    >>> print(MillraceError("silver.orders: no version is certified", "Run its gate first."))
+    silver.orders: no version is certified
+    Run its gate first.
+    """
 
     outcome = Outcome.FAILED
     exit_code = ExitCode.FAILED
+
+    def __init__(self, cause: str, *ways_out: str) -> None:
+        super().__init__("\n".join((cause, *ways_out)))
 
 
 class SpecError(MillraceError):
@@ -59,6 +72,12 @@ class SpecError(MillraceError):
 
     outcome = Outcome.BAD_SPEC
     exit_code = ExitCode.BAD_SPEC
+
+
+class UnknownNameError(SpecError):
+    """Raised when a person names a table or a domain that no spec has, or one that the command is not for."""
+
+    exit_code = ExitCode.WRONG_USAGE
 
 
 class BadInputError(MillraceError):
@@ -85,6 +104,10 @@ class NotReadyError(MillraceError):
 
 class StorageError(MillraceError):
     """Raised when a store refuses what this process asks of it: credentials, permissions, a wrong name."""
+
+
+class NotDeliveredError(NotReadyError):
+    """Raised when the landing folder of an interval is not there."""
 
 
 class ConflictError(MillraceError):

@@ -1,20 +1,31 @@
-"""The arguments of the drivers that carry the tables of one domain: through one interval, or on and on."""
+"""The arguments of the drivers that carry the tables of one domain: through some intervals, or on and on."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from include.contracts.command_line import CommandLine
 from include.contracts.interval import Instant, Interval
-from include.contracts.job_args import JobArgs
+from include.contracts.job_args import Job, JobArgs
 from include.contracts.lake_root import LakeRoot
 from include.contracts.landing_root import LandingRoot
+from include.errors import ExitCode
 
-RUN_INTERVAL = "spark_jobs/jobs/run_interval.py"
-"""The file of the driver that runs one interval, relative to the project."""
+RUN_INTERVALS = "spark_jobs/jobs/run_intervals.py"
+"""The file of the driver that runs intervals, relative to the project."""
 
 FOLLOW_DOMAIN = "spark_jobs/jobs/follow_domain.py"
 """The file of the driver that goes on until it is told to stop."""
+
+MAINTAIN_TABLES = "spark_jobs/jobs/maintain_tables.py"
+"""The file of the driver that maintains tables, relative to the project."""
+
+MAINTENANCE_JOBS = (Job.TABLE_OPTIMIZE, Job.TABLE_VACUUM)
+"""What is done to each table, in this order."""
+
+GO_ON = (ExitCode.OK, ExitCode.BAD_SPEC)
+"""Endings of a table that do not keep the others, sound as their specs are, from the intervals that follow."""
 
 
 class DomainArgs(CommandLine):
@@ -44,39 +55,83 @@ class DomainArgs(CommandLine):
         return self.reports / "stop"
 
     @property
+    def waiting(self) -> Path:
+        """The file in which a driver that follows its sources says what it waits for, a line a table."""
+        return self.reports / "waiting.txt"
+
+    @property
     def log(self) -> Path:
         """The file with all that the driver says."""
         return self.reports / "driver.log"
 
-    def at(self, interval: Interval, *, reprocess: bool = False) -> IntervalArgs:
-        """The same for one interval."""
-        given = self.model_dump(include=set(DomainArgs.model_fields))
-        return IntervalArgs(**given, interval_start=interval.start, interval_end=interval.end, reprocess=reprocess)
+    def through(
+        self, intervals: Sequence[Interval], *, reprocess: bool = False, skip_missing: bool = False
+    ) -> IntervalsArgs:
+        """The same for some intervals, oldest first."""
+        return IntervalsArgs(
+            **self.model_dump(include=set(DomainArgs.model_fields)),
+            starts=tuple(interval.start for interval in intervals),
+            ends=tuple(interval.end for interval in intervals),
+            reprocess=reprocess,
+            skip_missing=skip_missing,
+        )
+
+    def for_table(self, table: str, interval: Interval, report: Path, *, reprocess: bool = False) -> JobArgs:
+        """The arguments of the job of one table for one interval."""
+        common = self.model_dump(include={"run_id", "root", "landing", "tables"})
+        return JobArgs(
+            **common,
+            table=table,
+            interval_start=interval.start,
+            interval_end=interval.end,
+            report=report,
+            reprocess=reprocess,
+        )
 
 
-class IntervalArgs(DomainArgs):
+class IntervalsArgs(DomainArgs):
     """What to run.
 
     Attributes:
-        interval_start: start of the interval (UTC, inclusive).
-        interval_end: end of the interval (UTC, exclusive).
-        reprocess: read the interval's bronze rows again, whatever was consumed.
+        starts: start of each interval (UTC, inclusive), oldest first.
+        ends: end of each interval (UTC, exclusive), in the same order.
+        reprocess: read the intervals' bronze rows again, whatever was consumed.
+        skip_missing: leave a table out of an interval whose landing folder is missing, and go on.
     """
 
-    interval_start: Instant
-    interval_end: Instant
+    starts: tuple[Instant, ...]
+    ends: tuple[Instant, ...]
     reprocess: bool = False
+    skip_missing: bool = False
+
+    @property
+    def intervals(self) -> tuple[Interval, ...]:
+        """The intervals of the run, oldest first."""
+        return tuple(Interval(start=start, end=end) for start, end in zip(self.starts, self.ends, strict=True))
+
+    def report_of(self, interval: Interval, table: str) -> Path:
+        """The file that the report of one table for one interval goes to."""
+        return self.reports / f"{interval.start:%Y-%m-%dT%H%M%SZ}" / f"{table}.json"
+
+
+class MaintenanceArgs(DomainArgs):
+    """What to maintain.
+
+    Attributes:
+        start: start of the interval under which it is reported (UTC, inclusive).
+        end: its end (UTC, exclusive).
+        dry_run: only say what would be done.
+    """
+
+    start: Instant
+    end: Instant
+    dry_run: bool = False
 
     @property
     def interval(self) -> Interval:
-        """The interval of the run."""
-        return Interval(start=self.interval_start, end=self.interval_end)
+        """The interval under which it is reported."""
+        return Interval(start=self.start, end=self.end)
 
-    def report_of(self, table: str) -> Path:
-        """The file that the report of one table goes to."""
-        return self.reports / f"{table}.json"
-
-    def for_table(self, table: str) -> JobArgs:
-        """The arguments of the job of one table."""
-        common = self.model_dump(exclude={"domain", "reports", "table"})
-        return JobArgs(**common, table=table, report=self.report_of(table))
+    def report_of(self, job: Job, table: str) -> Path:
+        """The file that the report of one job on one table goes to."""
+        return self.reports / job.value / f"{table}.json"

@@ -135,7 +135,7 @@ class JobReport(BaseModel):
         job: which job.
         table: the table it worked on.
         outcome: how it ended.
-        message: one line for a person: what happened and, on failure, what to do next.
+        message: what happened, in one line for a person; on failure what to do next, on lines of its own.
         error_class: the class of the error that ended it.
         interval: the interval of the run.
         run_id: who asked for the run.
@@ -157,6 +157,8 @@ class JobReport(BaseModel):
         files: path -> status of the source files that this run loaded or left out, bronze only.
         details: figures of one job alone, such as files removed by OPTIMIZE.
         notes: remarks for a person, such as a spec that changed since the last batch.
+        waits_for: the tables for whose sake this one was not run at all.
+        skipped: whether the table was left out, as asked, since its landing folder is missing.
         timings_s: phase -> seconds.
     """
 
@@ -187,6 +189,8 @@ class JobReport(BaseModel):
     files: dict[str, str] = Field(default_factory=dict)
     details: dict[str, Any] = Field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    waits_for: tuple[str, ...] = ()
+    skipped: bool = False
     timings_s: dict[str, float] = Field(default_factory=dict)
 
     @property

@@ -27,7 +27,7 @@ def require_conserved(winner: Winner, rows: RowFates) -> None:
         ConservationError: the fates do not add up to the rows read.
     """
     if not rows.are_conserved:
-        msg = f"{_named(winner)}: the fates of the rows do not add up: {rows.model_dump()}. {_WHAT_NEXT}"
+        msg = f"{_named(winner)}: the fates of the rows do not add up: {rows.model_dump()}\n{_WHAT_NEXT}"
         raise ConservationError(msg)
 
 
@@ -43,7 +43,7 @@ def check_conservation(table: LakePath, winner: Winner, rows: RowFates) -> None:
     if after != before + rows.inserted - rows.deleted:
         msg = (
             f"{_named(winner)}: the table went from {before} to {after} rows, but {rows.inserted} were inserted and "
-            f"{rows.deleted} deleted. {_WHAT_NEXT}"
+            f"{rows.deleted} deleted\n{_WHAT_NEXT}"
         )
         raise ConservationError(msg)
 

@@ -85,7 +85,7 @@ def commits_after(table: LakePath, version: int) -> Iterator[Commit]:
     if newest > at and read_commit(table, at) is None:
         msg = (
             f"The log of {table} has no commit {at}, but has {newest}: it was cleaned up or damaged since version "
-            f"{version} was last resolved. Do not write; restore {table}/_delta_log/{at:020d}.json from a backup."
+            f"{version} was last resolved\nDo not write; restore {table}/_delta_log/{at:020d}.json from a backup."
         )
         raise TornLogError(msg)
 
@@ -102,7 +102,7 @@ def read_commit(table: LakePath, version: int) -> Commit | None:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        msg = f"{file} cannot be read: {error}. Do not write; restore the file from a backup."
+        msg = f"{file} cannot be read: {error}\nDo not write; restore the file from a backup."
         raise TornLogError(msg) from error
 
 

@@ -111,7 +111,7 @@ def require_as_loaded(spec: BronzeSpec, files: Iterable[FileFact], landing: Land
         now = landing.listed(file.path)
         if now is None or not (same_listing(now, {file.path: file}) or look(now).checksum == file.checksum):
             msg = (
-                f"{spec.table}: {file.path} changed after a batch had loaded it, before its records were counted. "
+                f"{spec.table}: {file.path} changed after a batch had loaded it, before its records were counted\n"
                 f"Put the content with {_digest(file)} ({file.size} bytes) back, then run this again "
                 "(in Airflow, clear the task)."
             )
@@ -186,7 +186,7 @@ def _changed_message(spec: BronzeSpec, changed: list[FileFact], loaded: LoadedFi
     more = f" (and {len(changed) - 1} more)" if len(changed) > 1 else ""
     return (
         f"{spec.table}: {file.path}{more} was loaded before with other content: {before.size} bytes, "
-        f"{_digest(before)}; now {file.size} bytes, {_digest(file)}. Nothing was loaded. "
+        f"{_digest(before)}; now {file.size} bytes, {_digest(file)}\nNothing was loaded. "
         "Have the source deliver corrections under a new name, put the old content back, or set "
         "source.on_changed_file to append_new_version (the old rows stay) or replace (they go)."
     )

@@ -97,7 +97,7 @@ class KafkaCluster:
         if missing := [topic for topic in source.topics if topic not in set(known)]:
             there = ", ".join(sorted(topic for topic in known if not topic.startswith("__"))) or "none"
             msg = (
-                f"The Kafka cluster {self._name} has no topic {', '.join(missing)}; its topics are {there}. Correct "
+                f"The Kafka cluster {self._name} has no topic {', '.join(missing)}; its topics are {there}\nCorrect "
                 "source.topics of the spec, or create the topic."
             )
             raise BadInputError(msg)
@@ -106,7 +106,7 @@ class KafkaCluster:
     def _unreachable(self, error: KafkaError) -> str:
         return (
             f"The Kafka cluster {self._name} at {self.conf['bootstrap.servers']} does not answer "
-            f"({error.str()}). See that its brokers run and that LAKEHOUSE_KAFKA names them; the run tries "
+            f"({error.str()})\nSee that its brokers run and that LAKEHOUSE_KAFKA names them; the run tries "
             "again."
         )
 

@@ -16,7 +16,7 @@ from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
 from include.control.file_names import data_files
 from include.control.local_landing import LocalLanding
-from include.errors import NotReadyError
+from include.errors import NotDeliveredError
 
 _AT_A_TIME = 5_000
 
@@ -123,17 +123,16 @@ def each_file(spec: BronzeSpec, landing: Landing, interval: Interval) -> Iterabl
     """The interval's files with what identifies each; nothing is read.
 
     Raises:
-        NotReadyError: the interval's folder does not exist (yet).
+        NotDeliveredError: the interval's folder does not exist (yet).
     """
     folder = interval_folder(spec.landing_source, interval)
     found = landing.files(folder, data_files(spec.landing_source.files))
     if found is None:
-        msg = (
-            f"{spec.table}: no landing folder {landing.place(folder)} for {interval}: the source has not delivered "
-            "yet. The run tries again; if the feed has moved, correct source.landing or source.path of the spec, or "
-            "LAKEHOUSE_LANDING."
+        raise NotDeliveredError(
+            f"{spec.table}: no landing folder {landing.place(folder)}",
+            "The source has not delivered yet: a later run loads it. If the feed has moved, correct source.landing or "
+            "source.path of the spec, or LAKEHOUSE_LANDING.",
         )
-        raise NotReadyError(msg)
     return found
 
 

@@ -125,7 +125,7 @@ class Leases:
             claim = waiting(self._try, asked)
         except RetryError:
             msg = (
-                f"The lease {asked.key} was not free within {self._patience_s:.0f} s: {self._who(asked)}. "
+                f"The lease {asked.key} was not free within {self._patience_s:.0f} s: {self._who(asked)}\n"
                 "Let that run end, or stop it; its lease then expires by itself, and a retry goes on. A table that is "
                 "often waited for so long wants a longer `conflicts: wait_for_lease` in its spec."
             )

@@ -108,11 +108,12 @@ def require_nothing_lost(spec: BronzeSpec, plan: OffsetPlan) -> None:
     """
     if plan.lost and spec.kafka_source.fail_on_data_loss:
         lines = [f"  {line}" for line in plan.lost]
-        what = (
-            f"{spec.table}: Kafka messages are gone that were never read; nothing was loaded. Deliver them again as "
-            "new messages; to go on without them, set source.fail_on_data_loss: false until a run has ended well:"
+        raise BadInputError(
+            f"{spec.table}: Kafka messages are gone that were never read; nothing was loaded",
+            *lines,
+            "Deliver them again as new messages. To go on without them, set source.fail_on_data_loss: false until a "
+            "run has ended well.",
         )
-        raise BadInputError("\n".join([what, *lines]))
 
 
 def waits_for_more(source: KafkaSource, plan: OffsetPlan, last: Commit | None, now: datetime) -> bool:

@@ -37,7 +37,7 @@ def override(spec: AnySpec, version: int, said: Override, paths: LakehousePaths)
     checks = tuple(check.model_copy(update={"overridden": check.refuses}) for check in refusal.checks)
     result = refusal.model_copy(update={"passed": True, "refused": "", "checks": checks, "override": said})
     if not gates.record_override(result):
-        msg = f"{spec.table}: somebody else has just let version {version} pass. {_look(spec.table)}"
+        msg = f"{spec.table}: somebody else has just let version {version} pass\n{_look(spec.table)}"
         raise OverrideError(msg)
     return result
 
@@ -56,7 +56,7 @@ def refusal_to_override(spec: AnySpec, version: int, paths: LakehousePaths, gate
     result = gates.result(table, version, spec.suite_hash)
     if result is None:
         msg = (
-            f"{table}: the rules have changed since version {version} was refused, or a table that they look at has. "
+            f"{table}: the rules have changed since version {version} was refused, or a table that they look at has\n"
             "Clear the gate's task (or run the table again): the version is judged by the rules as they are, and what "
             "they refuse can be overridden."
         )
@@ -80,7 +80,7 @@ def _require_version(table: str, version: int, path: LakePath) -> None:
         msg = f"{table} was never built: there is no version that could be overridden."
         raise OverrideError(msg)
     if not 0 <= version <= newest:
-        msg = f"{table} has no version {version}: its newest is {newest}. {_look(table)}"
+        msg = f"{table} has no version {version}: its newest is {newest}\n{_look(table)}"
         raise OverrideError(msg)
 
 
@@ -99,10 +99,10 @@ def _require_newest(table: str, version: int, gates: Gates) -> None:
         msg = f"{table}: readers use version {certified}, a later one than {version}: they are never led back."
     elif version not in standing:
         refused = f"refused are {', '.join(map(str, standing))}" if standing else "none stands refused"
-        msg = f"{table}: no gate has refused version {version}; {refused}. {_look(table)}"
+        msg = f"{table}: no gate has refused version {version}; {refused}\n{_look(table)}"
     elif version != standing[-1]:
         msg = (
-            f"{table}: version {standing[-1]} came after {version}, and was refused too. It holds the batches of both: "
+            f"{table}: version {standing[-1]} came after {version}, and was refused too\nIt holds the batches of both: "
             f"override version {standing[-1]} if both may be read. {_look(table)}"
         )
     else:
@@ -115,7 +115,7 @@ def _require_not_taken_back(table: str, version: int, path: LakePath) -> None:
     if restore is not None:
         msg = (
             f"{table}: version {version} was taken back by version {restore} (on_refusal: restore), and later batches "
-            "build on that one. To read such rows all the same, state `on_refusal: keep`, run the table again, which "
+            "build on that one\nTo read such rows all the same, state `on_refusal: keep`, run the table again, which "
             "reads again what was taken back, and override the version that it makes."
         )
         raise OverrideError(msg)
@@ -125,7 +125,7 @@ def _require_files(table: str, path: LakePath, version: int) -> None:
     gone = [file for file in open_table(path, version=version).file_uris() if not is_file(lake_path(unquote(file)))]
     if gone:
         msg = (
-            f"{table}: {len(gone)} files of version {version} were removed by VACUUM, so that nobody can read it. Run "
+            f"{table}: {len(gone)} files of version {version} were removed by VACUUM, so that nobody can read it\nRun "
             "the table and its gate again: what they make can be judged."
         )
         raise OverrideError(msg)

@@ -5,6 +5,7 @@ No lease is taken, nothing is written, no Spark is started. The driver makes its
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -16,10 +17,11 @@ from include.contracts.interval import Interval
 from include.contracts.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.control.ageing import ageing_note
 from include.control.batch import BatchSources, Stream, StreamPosition, Winner
+from include.control.deliveries import Folders, delivered
 from include.control.delta_log import read_commit
 from include.control.kafka_cluster import KafkaCluster
-from include.control.landing import files_by_the_thousand, landing_of, text_bytes
-from include.control.ledger import Ledger
+from include.control.landing import files_by_the_thousand, landing_of, same_listing, text_bytes
+from include.control.ledger import Failure, Ledger
 from include.control.matching import Matched, given_up, given_up_notes, match, split_by_age
 from include.control.merge_size import bytes_of_batch
 from include.control.offsets import count_partitions, plan_offsets, require_nothing_lost, waits_for_more
@@ -46,7 +48,12 @@ class Advice:
         message: the advice in one line.
         batch_seq: number of the last batch.
         version: the version it made.
+        newest_version: the newest version of the table; a later one than `version` after OPTIMIZE.
         certified_version: the version readers may use.
+        brings: whether readers may find something new afterwards: a batch is committed, or an open one is finished.
+        refused: why the gate refused the last batch, as far as that still stands.
+        young: how many landing files are younger than `min_age`, and wait.
+        failing: landing files that have failed before as they are, each with its defect.
         files: landing files to load, relative to the landing root; bronze only.
         bytes: their size.
         text_bytes: about how much a batch reads: in bronze as if it were text and not compressed, below it the bytes
@@ -60,7 +67,12 @@ class Advice:
     message: str
     batch_seq: int | None = None
     version: int | None = None
+    newest_version: int | None = None
     certified_version: int | None = None
+    brings: bool = False
+    refused: str = ""
+    young: int = 0
+    failing: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     bytes: int = 0
     text_bytes: int = 0
@@ -84,6 +96,37 @@ class Planner:
         self._settings = settings
         self.records = Records(LakehousePaths(settings.root))
 
+    def standing(self, spec: StatedSpec) -> Advice:
+        """How the table of `spec` stands, whatever its sources hold.
+
+        Raises:
+            SpecsRefusedError: the spec is wrong.
+            TornLogError: a log does not continue where it was last resolved.
+        """
+        sound = _sound(spec)
+        return _base(sound, stream_position(sound, self.records.paths, self.records.ledger), self.records)
+
+    def due(self, spec: BronzeSpec, folders: Folders) -> tuple[tuple[Interval, ...], int]:
+        """(the intervals of which a run would load a file, or finish a batch, oldest first; how many files are young).
+
+        Raises:
+            NotDeliveredError: the feed has no folder at all.
+            TornLogError: a log does not continue where it was last resolved.
+        """
+        records, source = self.records, spec.landing_source
+        position = stream_position(spec, records.paths, records.ledger)
+        last, of_table = position.last if position else None, (spec.table, position.table_id if position else "")
+        hopeless = given_up(records.ledger.failures(*of_table), source)
+        loaded = records.ledger.loaded_files(*of_table)
+        due, waiting = set[Interval](), 0
+        for interval, files in delivered(spec, landing_of(source.landing, self._settings.landing), folders):
+            young, settled = split_by_age(match([files], loaded, hopeless).unread, source)
+            waiting += len(young)
+            due |= {interval} if settled else set()
+        if last is not None and not is_complete(spec, last, records):
+            due.add(Interval(start=last.intent.interval_start, end=last.intent.interval_end))
+        return tuple(sorted(due, key=lambda interval: interval.start)), waiting
+
     def advise(self, spec: StatedSpec, interval: Interval, *, reprocess: bool = False) -> Advice:
         """What a run of `spec` for `interval` would do now.
 
@@ -94,39 +137,56 @@ class Planner:
             BadInputError: Kafka messages are gone that were never read.
             TornLogError: a log does not continue where it was last resolved.
         """
-        if isinstance(spec, RefusedSpec):
-            raise SpecsRefusedError(spec.problems)
-        self._catalog.require_sound_sources(spec)
+        sound = _sound(spec)
+        self._catalog.require_sound_sources(sound)
+        return self._advise(sound, interval, reprocess=reprocess)
+
+    def _advise(self, spec: AnySpec, interval: Interval, *, reprocess: bool) -> Advice:
         records = self.records
         position = stream_position(spec, records.paths, records.ledger)
-        base = _base(spec, position.last if position else None, records)
+        base = _base(spec, position, records)
         if isinstance(spec, BronzeSpec) and spec.reads_kafka:
             return _with_messages(base, spec, position, self._settings)
         if isinstance(spec, BronzeSpec):
             source, of_table = spec.landing_source, (spec.table, position.table_id if position else "")
             listed = files_by_the_thousand(spec, landing_of(source.landing, self._settings.landing), interval)
-            hopeless = given_up(records.ledger.failures(*of_table), source)
-            return _with_files(base, source, match(listed, records.ledger.loaded_files(*of_table), hopeless))
+            failures = records.ledger.failures(*of_table)
+            found = match(listed, records.ledger.loaded_files(*of_table), given_up(failures, source))
+            return _with_files(base, source, found, failures)
         ranges = changed_ranges(spec, pin_sources(spec, records.paths, records.gates, position), records.paths)
         return replace(
             base,
             nothing_new=base.nothing_new and not ranges and not reprocess,
+            brings=base.brings or bool(ranges) or reprocess,
             message=_ranges_message(spec, ranges, reprocess=reprocess) + base.message,
             text_bytes=bytes_of_batch(spec.table, base.version, ranges, records.paths) if ranges else 0,
             sources=ranges,
         )
 
 
-def _base(spec: AnySpec, last: Winner | None, records: Records) -> Advice:
+def _sound(spec: StatedSpec) -> AnySpec:
+    if isinstance(spec, RefusedSpec):
+        raise SpecsRefusedError(spec.problems)
+    return spec
+
+
+def _base(spec: AnySpec, position: StreamPosition | None, records: Records) -> Advice:
     """What can be said before the sources were looked at."""
-    unfinished = last is not None and not is_complete(spec, last, records)
+    last = position.last if position else None
+    unfinished, certified = (
+        last is not None and not is_complete(spec, last, records),
+        records.gates.certified(spec.table),
+    )
     return Advice(
         table=spec.table,
         nothing_new=last is not None and not unfinished,
         message="; the last batch is still to be finished or judged" if unfinished else "",
         batch_seq=last.batch_seq if last else None,
         version=last.version if last else None,
-        certified_version=records.gates.certified(spec.table),
+        newest_version=position.version if position else None,
+        certified_version=certified,
+        brings=last is not None and unfinished and (certified is None or certified < last.version),
+        refused=_standing_refusal(spec, last, records) if last else "",
         notes=(
             *spec_change_note(spec, last),
             *override_note(spec.table, records.gates),
@@ -135,14 +195,20 @@ def _base(spec: AnySpec, last: Winner | None, records: Records) -> Advice:
     )
 
 
-def _with_files(base: Advice, source: LandingSource, found: Matched) -> Advice:
+def _with_files(base: Advice, source: LandingSource, found: Matched, failures: Mapping[str, Failure]) -> Advice:
     new = found.unread
     young, settled = split_by_age(new, source)
+    failed = {path: failure.file for path, failure in failures.items()}
+    failing = tuple(f"{file.path}: {failed[file.path].defect}" for file in settled if same_listing(file, failed))
     waiting = f"; {len(young)} of them are younger than min_age and wait" if young else ""
+    again = f"; {len(failing)} of them failed before: {'; '.join(failing)}" if failing else ""
     return replace(
         base,
         nothing_new=base.nothing_new and not new,
-        message=f"{len(new)} new of {found.listed} files" + waiting + base.message,
+        brings=base.brings or len(settled) > len(failing),
+        young=len(young),
+        failing=failing,
+        message=f"{len(new)} new of {found.listed} files" + waiting + again + base.message,
         files=tuple(file.path for file in settled),
         notes=(*base.notes, *given_up_notes(found.given_up, source)),
         bytes=sum(file.size for file in settled),
@@ -157,11 +223,12 @@ def _with_messages(base: Advice, spec: BronzeSpec, position: StreamPosition | No
     require_nothing_lost(spec, found)
     commit = read_commit(LakehousePaths(settings.root).table(spec.table), base.version) if base.version else None
     waits = waits_for_more(source, found, commit, datetime.now(UTC))
-    waiting = found.messages + found.later
+    waiting, is_new = found.messages + found.later, found.is_new and not waits
     messages = f"{waiting:,} new messages in {count_partitions(found.ranges)} partitions"
     return replace(
         base,
-        nothing_new=base.nothing_new and (waits or not found.is_new),
+        nothing_new=base.nothing_new and not is_new,
+        brings=base.brings or is_new,
         message=messages + (", which wait for more (min_bytes_per_file)" if waits else "") + base.message,
         notes=(*base.notes, *(f"lost: {line}" for line in found.lost)),
         text_bytes=waiting * _BYTES_A_MESSAGE,
@@ -197,6 +264,12 @@ def is_complete(spec: AnySpec, last: Winner, records: Records) -> bool:
     if result is None or result.passed or spec.on_refusal == "keep":
         return result is not None
     return bool(why_not(result, records.paths, records.gates))
+
+
+def _standing_refusal(spec: AnySpec, last: Winner, records: Records) -> str:
+    """Why the rules as they are have refused the last batch."""
+    result = records.gates.result(spec.table, last.version, spec.suite_hash)
+    return result.refused if result and not result.passed else ""
 
 
 def _ranges_message(spec: SilverSpec | GoldSpec, ranges: dict[str, tuple[int | None, int]], *, reprocess: bool) -> str:

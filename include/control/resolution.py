@@ -115,8 +115,8 @@ def _check_still_there(table: LakePath, known: Winner) -> None:
     winner = winner_of(commit, known.intent.app_id) if commit else None
     if winner is None or winner.token != known.token:
         msg = (
-            f"{known.intent.table}: batch {known.batch_seq} was committed as version {known.version}, but the log has "
-            f"it there no more: {table} was put back to an older state, or replaced. Do not write; restore its files "
+            f"{known.intent.table}: batch {known.batch_seq} was version {known.version}, but the log has "
+            f"it there no more: {table} was put back to an older state, or replaced\nDo not write; restore its files "
             "and _delta_log from a backup that holds this version."
         )
         raise TornLogError(msg)
@@ -129,12 +129,12 @@ def _check_numbers(stream: Stream, known: Winner | None, new: tuple[Winner, ...]
         if after != before + 1:
             msg = (
                 f"{stream.table}: batch {after} follows batch {before} in the log of stream {stream.name}: commits are "
-                "missing. Do not write; restore the missing files of _delta_log from a backup."
+                "missing\nDo not write; restore the missing files of _delta_log from a backup."
             )
             raise TornLogError(msg)
     if numbers[-1] < (recorded or 0):
         msg = (
             f"{stream.table}: Delta has recorded batch {recorded} of stream {stream.name}, but neither the ledger nor "
-            "the log says what it was. Do not write; restore ops/batches or the files of _delta_log from a backup."
+            "the log says what it was\nDo not write; restore ops/batches or the files of _delta_log from a backup."
         )
         raise TornLogError(msg)

@@ -146,7 +146,7 @@ def close_restore(winner: Winner, paths: LakehousePaths) -> RowFates:
     if after != table_rows(path, restored):
         msg = (
             f"{intent.table} version {winner.version} was to have the rows of version {restored}, but has {after} "
-            "rows. The version is not certified; compare the two before anything else."
+            "rows\nThe version is not certified; compare the two before anything else."
         )
         raise ConservationError(msg)
     return RowFates(inserted=max(after - before, 0), deleted=max(before - after, 0))

@@ -139,18 +139,18 @@ def _plain_error(place: str, error: BaseException) -> Exception:
 
     said_nothing = exceptions.ConnectionError | exceptions.HTTPClientError | ConnectionError | TimeoutError
     if isinstance(error, said_nothing) or _UNANSWERED in str(error):
-        return NotReadyError(f"{place}: no answer ({error}). Try again later, or see AWS_ENDPOINT_URL_S3.")
+        return NotReadyError(f"{place}: no answer ({error})\nTry again later, or see AWS_ENDPOINT_URL_S3.")
     if isinstance(error, exceptions.NoCredentialsError):
-        return StorageError(f"{place}: no credentials. Give this process {_CREDENTIALS}.")
+        return StorageError(f"{place}: no credentials\nGive this process {_CREDENTIALS}.")
     code = _code_of(error)
     if code in _BUSY or _status_of(error) >= 500:
-        return NotReadyError(f"{place}: the store is busy, or in trouble itself ({error}). Try again later.")
+        return NotReadyError(f"{place}: the store is busy, or in trouble itself ({error})\nTry again later.")
     if code in _GONE:
         return FileNotFoundError(place)
     if code in _EXPIRED:
-        return StorageError(f"{place}: the credentials have expired ({code}). Renew them ({_CREDENTIALS}), then retry.")
+        return StorageError(f"{place}: the credentials have expired ({code})\nRenew them ({_CREDENTIALS}), then retry.")
     return StorageError(
-        f"{place} cannot be read ({error}). See the bucket (LAKEHOUSE_ROOT, LAKEHOUSE_LANDING, or source.landing of "
+        f"{place} cannot be read ({error})\nSee the bucket (LAKEHOUSE_ROOT, LAKEHOUSE_LANDING, or source.landing of "
         f"the spec) and its permissions, AWS_ENDPOINT_URL_S3, and {_CREDENTIALS}."
     )
 

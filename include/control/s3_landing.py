@@ -86,7 +86,7 @@ def _said_of_bytes(place: str) -> Iterator[None]:
         except OSError as error:
             if error.__cause__:
                 raise
-            raise NotReadyError(f"{place}: its content breaks off ({error}). Try again later.") from error
+            raise NotReadyError(f"{place}: its content breaks off ({error})\nTry again later.") from error
 
 
 def _bucket_and_key(url: str) -> tuple[str, str]:

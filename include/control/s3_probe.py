@@ -24,8 +24,8 @@ def require_conditional_puts(folder: S3Path) -> None:
         store.delete_if_match(key, left.etag)
     if is_replaced:
         msg = (
-            f"The store of {folder} replaces an object though it was asked not to (If-None-Match): two writers could "
-            "both win one version of a table, and rows would be lost without an error. Nothing was written. Keep the "
+            f"The store of {folder} replaces objects though it was asked not to (If-None-Match)\nTwo writers could "
+            "both win one version of a table, and rows would be lost without an error; nothing was written. Keep the "
             "tables in a store that knows conditional puts, as S3 itself does, or on a disk; or name a folder that all "
             "machines share in LAKEHOUSE_LEASE_STORE, and know what that costs (docs/guides/tables-in-a-bucket.md)."
         )

@@ -12,11 +12,12 @@ from include.control.gates import Gates
 from include.control.resolution import table_id
 from include.control.stored_files import is_file
 from include.control.stored_tables import open_table
+from include.control.uncertified import why_uncertified
 from include.errors import BadInputError, NotReadyError, TornLogError
 from include.paths import LakehousePaths
 
 
-def certified_sources(spec: SilverSpec | GoldSpec, gates: Gates) -> dict[str, int]:
+def certified_sources(spec: SilverSpec | GoldSpec, gates: Gates, paths: LakehousePaths) -> dict[str, int]:
     """source table -> the version that may be read.
 
     Raises:
@@ -24,11 +25,8 @@ def certified_sources(spec: SilverSpec | GoldSpec, gates: Gates) -> dict[str, in
     """
     certified = {table: gates.certified(table) for table in spec.source_tables}
     if missing := [table for table, version in certified.items() if version is None]:
-        msg = (
-            f"{spec.table}: {', '.join(missing)} has no certified version yet. "
-            "Run it and its gate first; if its gate refused it, that run says why."
-        )
-        raise NotReadyError(msg)
+        causes = [f"{table} has no certified version: {why_uncertified(table, gates, paths)}" for table in missing]
+        raise NotReadyError(f"{spec.table}: {'; '.join(causes)}", f"Run {' and '.join(missing)} first.")
     return {table: version for table, version in certified.items() if version is not None}
 
 
@@ -41,7 +39,7 @@ def pin_sources(
         NotReadyError: a source has no certified version yet, or one that was never read and cannot be any more.
     """
     last = position.last_sources if position else BatchSources()
-    certified = certified_sources(spec, gates)
+    certified = certified_sources(spec, gates, paths)
     ids = {table: table_id(paths.table(table)) for table in certified}
     ranges = {table: (last.consumed(table, ids[table]), upto) for table, upto in certified.items()}
     for table, (after, upto) in ranges.items():
@@ -69,7 +67,7 @@ def require_same_sources(sources: BatchSources, paths: LakehousePaths) -> None:
         if found != pinned:
             msg = (
                 f"{table} at {paths.table(table)} is not the table that this batch has read: its id was {pinned} and "
-                f"is {found or 'gone'}. Nothing more is written from it. Clear the task to read the new table from its "
+                f"is {found or 'gone'}\nNothing more is written from it. Clear the task to read the new table from its "
                 "beginning; if that says the same again, the batch is committed and wants its old source: put the old "
                 "folder back, and build the table anew only when no run is under way."
             )

@@ -35,7 +35,7 @@ def open_table(path: LakePath, version: int | None = None, *, without_files: boo
         if version is not None:
             raise
         msg = (
-            f"The log of {path} cannot be read: {first_line(error)}. Do not write; restore the missing or damaged "
+            f"The log of {path} cannot be read: {first_line(error)}\nDo not write; restore the missing or damaged "
             "files of _delta_log from a backup."
         )
         raise TornLogError(msg) from error

@@ -100,7 +100,7 @@ def delivered_files(landing: Landing, folder: str) -> Delivered:
     if not known:
         msg = (
             f"{landing.place(folder)} holds no file that ends in {', '.join(_FORMATS)} (CSV and JSON also with .gz or "
-            ".zst): a spec is guessed from what was delivered. Name a folder below the landing root "
+            ".zst): a spec is guessed from what was delivered\nName a folder below the landing root "
             "(LAKEHOUSE_LANDING)."
         )
         raise NotReadyError(msg)

@@ -67,7 +67,8 @@ class SpecsRefusedError(SpecError):
 
     def __init__(self, problems: Iterable[SpecProblem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda one: (one.file, one.line, one.key)))
-        super().__init__(self.problems)
+        super().__init__(str(self))
+        self.args = (self.problems,)
 
     def __str__(self) -> str:
         files = len({problem.file for problem in self.problems})

@@ -255,7 +255,7 @@ class BatchWriter:
     def _without_trace(self, intent: Intent, failure: Exception | None, position: StreamPosition) -> Exception:
         if failure is None:
             msg = (
-                f"{intent.table}: the write of batch {intent.batch_seq} ended without an error and without a commit. "
+                f"{intent.table}: the write of batch {intent.batch_seq} ended without an error and without a commit\n"
                 "Nothing was lost; its frames were built from another session than the batch's own."
             )
             return MillraceError(msg)

@@ -70,7 +70,7 @@ class Contest:
     def _give_up(self, state: RetryCallState) -> Any:
         msg = (
             f"{self.table}: lost to other writers {max(len(self.lost), state.attempt_number)} times in "
-            f"{self._took_s():.0f} s ({', '.join(map(str, self.lost))}). Nothing was written half; the retry plans "
+            f"{self._took_s():.0f} s ({', '.join(map(str, self.lost))})\nNothing was written half; the retry plans "
             "again. If this comes again and again, `lakehouse conflicts` says who is in whose way."
         )
         raise ConflictError(msg)
@@ -105,5 +105,5 @@ def _commit_once(contest: Contest, kind: WriteKind, path: LakePath, write: Calla
         contest.lose(race_lost(conflict.value, str(error), path, known))
         if remedy is Remedy.COMMIT_AGAIN:
             raise _AgainError from error
-        msg = f"{contest.table}: {contest.lost[-1]}, which {kind} cannot have. Nothing was written; run it again."
+        msg = f"{contest.table}: {contest.lost[-1]}, which {kind} cannot have\nNothing was written; run it again."
         raise ConflictError(msg) from error

@@ -38,6 +38,30 @@ def vacuum(session: SparkSession, path: LakePath) -> None:
     session.sql(f"VACUUM {sql_path(path)}").collect()
 
 
+def count_risen_keys(session: SparkSession, tombstones: LakePath, table: LakePath, keys: Sequence[str]) -> int:
+    """How many deleted keys have a row again that is later than their delete."""
+    pairs = f"{sql_path(tombstones)} AS t JOIN {sql_path(table)} AS s ON {_has_risen(keys)}"
+    return int(session.sql(f"SELECT count(*) AS keys FROM {pairs}").collect()[0]["keys"])
+
+
+def delete_risen_keys(session: SparkSession, tombstones: LakePath, table: LakePath, keys: Sequence[str]) -> int:
+    """Forget the deleted keys that have a row again, in one commit; returns how many. There must be some.
+
+    Args:
+        session: the job's own session.
+        tombstones: the deleted keys.
+        table: the table that they belong to, one row a key.
+        keys: the key columns.
+    """
+    pairs = f"{sql_path(tombstones)} AS t USING {sql_path(table)} AS s ON {_has_risen(keys)}"
+    return int(session.sql(f"MERGE INTO {pairs} WHEN MATCHED THEN DELETE").collect()[0]["num_deleted_rows"])
+
+
+def _has_risen(keys: Sequence[str]) -> str:
+    same_key = " AND ".join(f"t.`{key}` = s.`{key}`" for key in keys)
+    return f"{same_key} AND struct(s._sequence, s._source_hash) > struct(t._sequence, t._source_hash)"
+
+
 def delete_tombstones(session: SparkSession, path: LakePath, keys: Sequence[str], upto: int) -> int:
     """Forget the keys that batches up to `upto` have buried, in one commit; returns how many.
 

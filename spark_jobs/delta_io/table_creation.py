@@ -64,7 +64,7 @@ def _create_at_last(path: LakePath, create: Callable[[], Any]) -> None:
     except _BeingMadeError as error:
         inside = ", ".join(sorted(names_in(path))[:5])
         msg = (
-            f"The folder {path} is to become a table, but holds something else: {inside}. Move it away, then clear "
+            f"The folder {path} is to become a table, but holds something else: {inside}\nMove it away, then clear "
             "this task."
         )
         raise BadInputError(msg) from error

@@ -171,7 +171,7 @@ def _check_columns(path: LakePath, delta: DeltaTable, shape: TableShape) -> None
         )
     if found := [problem for problem in problems if problem]:
         msg = (
-            f"The table at {path} does not fit its spec: {'; '.join(found)}. Nothing was written. Put the spec back, "
+            f"The table at {path} does not fit its spec: {'; '.join(found)}\nNothing was written. Put the spec back, "
             "change the table with ALTER TABLE, or move the folder away to build the table anew."
         )
         raise BadInputError(msg)
@@ -232,6 +232,6 @@ def _check_reader_version(path: LakePath, delta: DeltaTable) -> None:
     if version != 1:
         msg = (
             f"The table at {path} needs Delta reader version {version}; Millrace keeps to version 1, so that every "
-            "reader can read it. Remove the feature that raised it (ALTER TABLE ... DROP FEATURE)."
+            "reader can read it\nRemove the feature that raised it (ALTER TABLE ... DROP FEATURE)."
         )
         raise BadInputError(msg)

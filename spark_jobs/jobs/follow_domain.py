@@ -15,13 +15,15 @@ from datetime import UTC, datetime, timedelta
 from include.catalog import Catalog, load_catalog
 from include.contracts.interval import Interval
 from include.contracts.interval_args import DomainArgs
-from include.contracts.job_args import WRITER_OF_LAYER, JobArgs
+from include.contracts.job_args import WRITER_OF_LAYER
 from include.contracts.job_report import JobReport
+from include.contracts.table_spec import BronzeSpec
+from include.control.deliveries import folders_of
 from include.control.planner import Planner
-from include.errors import ExitCode, MillraceError, NotReadyError, SpecError
+from include.errors import ExitCode, MillraceError, NotReadyError, Outcome, SpecError
 from include.settings import Settings
 from include.specs.refused import StatedSpec
-from spark_jobs.jobs.run_interval import RUN
+from spark_jobs.jobs.run_intervals import RUN
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import run_and_report, start_process
 
@@ -46,7 +48,8 @@ class DomainFollower:
         self._catalog = catalog
         self._planner = Planner(catalog, Settings(root=args.root, landing=args.landing, tables=args.tables))
         self._ran = 0
-        self._said: dict[str, str] = {}
+        self._waits: dict[str, str] = {}
+        self._said = ""
 
     def follow(self) -> ExitCode:
         """Go on until told to stop, or until a table ends in a way that does not mend itself."""
@@ -55,7 +58,8 @@ class DomainFollower:
             for report in reports:
                 if report.exit_code not in _MENDS_ITSELF:
                     return report.exit_code
-            if not any(report.exit_code is ExitCode.OK for report in reports):
+            if not any(report.outcome is Outcome.COMMITTED for report in reports):
+                self._say()
                 self._pause()
         return ExitCode.OK
 
@@ -67,38 +71,47 @@ class DomainFollower:
             if failed & {*spec.source_tables}:
                 failed.add(spec.table)
                 continue
-            if self._is_to_stop():
-                return
-            if wanted and self._has_news(spec):
-                report = self._run(spec)
+            for interval in self._due(spec) if wanted else ():
+                if self._is_to_stop():
+                    return
+                report = self._run(spec, interval)
                 yield report
                 if report.exit_code is not ExitCode.OK:
                     failed.add(spec.table)
 
-    def _has_news(self, spec: StatedSpec) -> bool:
-        """Whether the planner finds anything to do; asking it starts no Spark."""
-        said = ""
+    def _due(self, spec: StatedSpec) -> tuple[Interval, ...]:
+        """The intervals for which the planner finds anything to do, oldest first; asking it starts no Spark."""
+        folders = folders_of(spec.landing_source) if isinstance(spec, BronzeSpec) and not spec.reads_kafka else None
         try:
-            return not self._planner.advise(spec, today()).nothing_new
+            if isinstance(spec, BronzeSpec) and folders:
+                due, young = self._planner.due(spec, folders)
+                wait = f"{young} files are younger than min_age" if young else f"a new file in {folders.source.landing}"
+            else:
+                advice = self._planner.advise(spec, today())
+                due, wait = () if advice.nothing_new else (today(),), advice.message
+                wait = f"another version, since the newest is refused: {advice.refused}" if advice.refused else wait
         except (NotReadyError, SpecError) as error:
-            said = str(error)
-            return False
+            due, wait = (), str(error).split("\n", 1)[0].removeprefix(f"{spec.table}: ")
         except MillraceError:
             # The job itself meets the same, and says so in a report.
-            return True
-        finally:
-            self._say(spec.table, said)
+            return (today(),)
+        self._waits[spec.table] = "" if due else wait
+        return due
 
-    def _say(self, table: str, what: str) -> None:
-        """Log what a table waits for, once."""
-        if what and self._said.get(table) != what:
-            log.info("%s", what)
-        self._said[table] = what
+    def _say(self) -> None:
+        """Tell what each table waits for, where that is something else than before."""
+        said = "".join(f"{table} waits for: {what}\n" for table, what in self._waits.items() if what)
+        if said and said != self._said:
+            log.info("%s", said.rstrip())
+            partial = self._args.waiting.with_suffix(".partial")
+            partial.write_text(said, encoding="utf-8")
+            partial.replace(self._args.waiting)
+        self._said = said
 
-    def _run(self, spec: StatedSpec) -> JobReport:
+    def _run(self, spec: StatedSpec, interval: Interval) -> JobReport:
         self._ran += 1
         report = self._args.reports / f"{self._ran:06d}.{spec.table}.json"
-        job_args: JobArgs = self._args.at(today()).for_table(spec.table).model_copy(update={"report": report})
+        job_args = self._args.for_table(spec.table, interval, report)
         job = WRITER_OF_LAYER[spec.layer]
         context = JobContext(job_args, is_to_stop=self._is_to_stop, opened=self._planner.records)
         return run_and_report(job, RUN[job], job_args, context)

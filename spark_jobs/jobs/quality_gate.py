@@ -28,7 +28,7 @@ def run(context: JobContext) -> JobReport:
     if restored is not None:
         msg = (
             f"{table}: there is nothing to judge: what came after version {restored} was refused and taken back by "
-            f"version {version}. Run the task that writes the table: it reads again what was taken back."
+            f"version {version}\nRun the task that writes the table: it reads again what was taken back."
         )
         raise GateFailedError(msg)
     gate = run_gate(context, version)

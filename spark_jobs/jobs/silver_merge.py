@@ -27,7 +27,7 @@ def run(context: JobContext) -> JobReport:
     """
     context.catalog.require_sound_sources(context.spec)
     merge = SilverMerge(context)
-    certified_sources(merge.spec, context.records.gates)
+    certified_sources(merge.spec, context.records.gates, context.paths)
     ensure_own_table(context, silver_shape(merge.spec))
     return judge_and_report(context, _batches(context, merge))
 

@@ -135,6 +135,6 @@ def _rescued_names(files: Iterable[LakePath]) -> list[str]:
 def _too_many_message(table: str, names: Sequence[str]) -> str:
     return (
         f"{table}: the records bring more than {MOST_NEW_COLUMNS} fields that no column is declared for "
-        f"({', '.join(names[:5])} and so on): these look like values in the place of names. Nothing was loaded: set "
+        f"({', '.join(names[:5])} and so on): these look like values in the place of names\nNothing was loaded: set "
         "on_drift: rescue, or have the source say them otherwise."
     )

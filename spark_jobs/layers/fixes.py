@@ -75,7 +75,7 @@ def mended(
         found = _changed(frame, schema, values).collect()
     except PySparkException as error:
         said = first_line(error)
-        raise BadInputError(f"the fix {request.how!r} cannot be worked out: {said}. Nothing was recorded.") from error
+        raise BadInputError(f"the fix {request.how!r} cannot be worked out: {said}\nNothing was recorded.") from error
     _require_fitting({row[ROW_ID]: row[_MISFITS] for row in found})
     return [ReceivedRow(row[ROW_ID], row["received"], request.how) for row in found]
 

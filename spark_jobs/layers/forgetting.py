@@ -1,4 +1,4 @@
-"""Deleted keys that a silver table forgets, once its spec retains them no longer (ADR 0019)."""
+"""Deleted keys that a silver table forgets: those that live again, or that its spec retains no longer (ADR 0019)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from include.contracts.table_spec import SilverSpec
+from include.control.planner import stream_position
 from include.control.resolution import table_id
+from include.control.stored_tables import is_table
 from include.control.tombstones import OldTombstones, old_tombstones
 from spark_jobs.delta_io.conflict_policy import WriteKind
 from spark_jobs.delta_io.contest import Contest, commit_anyway
-from spark_jobs.delta_io.maintenance import delete_tombstones
+from spark_jobs.delta_io.maintenance import count_risen_keys, delete_risen_keys, delete_tombstones
 from spark_jobs.runtime.context import JobContext
 
 
@@ -34,6 +36,38 @@ def forget_tombstones(context: JobContext, session: SparkSession, contest: Conte
         contest, WriteKind.MAINTENANCE, path, lambda: delete_tombstones(session, path, spec.keys, old.upto)
     )
     return replace(old, keys=forgotten or 0)
+
+
+def risen_keys(context: JobContext, session: SparkSession) -> int:
+    """How many tombstones of the job's table may go since their keys live again: their rows tell late events as well.
+
+    None where a batch may still be taken back, or counted again from them: the last one is not closed and certified.
+    """
+    spec, records = context.spec, context.records
+    if not isinstance(spec, SilverSpec) or spec.builds_on_earlier or spec.snapshot:
+        return 0
+    position = stream_position(spec, context.paths, records.ledger)
+    last, certified = position.last if position else None, records.gates.certified(spec.table)
+    if last is None or not records.ledger.closed(last) or certified is None or certified < last.version:
+        return 0
+    path = context.paths.tombstones(spec.table, last.intent.table_id)
+    return count_risen_keys(session, path, context.paths.table(spec.table), spec.keys) if is_table(path) else 0
+
+
+def forget_risen_keys(context: JobContext, session: SparkSession, contest: Contest) -> int:
+    """Forget them; the caller holds the lease of the table. Returns how many went.
+
+    Raises:
+        ConflictError: writers that know no lease were faster again and again.
+    """
+    spec, table = context.spec, context.paths.table(context.spec.table)
+    if not isinstance(spec, SilverSpec) or not risen_keys(context, session):
+        return 0
+    path = context.paths.tombstones(spec.table, table_id(table))
+    forgotten = commit_anyway(
+        contest, WriteKind.MAINTENANCE, path, lambda: delete_risen_keys(session, path, table, spec.keys)
+    )
+    return forgotten or 0
 
 
 def forgetting_note(table: str, old: OldTombstones) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ class GoldAggregate:
         """
         if is_table(self._path):
             return
-        certified = certified_sources(self._spec, self._context.records.gates)
+        certified = certified_sources(self._spec, self._context.records.gates, self._context.paths)
         with self._context.open_session({}) as session:
             shape = self._shape(self._all_groups(session, certified, None))
         ensure_own_table(self._context, shape)

@@ -80,7 +80,7 @@ def _commit_of(table: LakePath, version: int) -> Commit:
     if commit is None or not commit.metadata:
         msg = (
             f"The log of {table} does not say which batch made version {version}, so that the version cannot be held "
-            "against anything. Run the table's writer again, then its gate."
+            "against anything\nRun the table's writer again, then its gate."
         )
         raise TornLogError(msg)
     return commit

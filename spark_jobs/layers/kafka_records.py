@@ -128,9 +128,9 @@ class KafkaRecords:
                 oldest = held.first.get(topic, {}).get(partition, end)
                 if first < end and (oldest > first or held.topic_ids.get(topic) != plan.sources.topic_ids[topic]):
                     msg = (
-                        f"{self._spec.table}: {topic}/{partition} no longer holds offsets {first} to {end - 1}, which "
-                        "a batch has read and committed before its driver died, so that its refused messages cannot be "
-                        "told. Restore the table to the version before that batch."
+                        f"{self._spec.table}: {topic}/{partition} no longer holds offsets {first} to {end - 1}\n"
+                        "A batch has read and committed them before its driver died; what it refused cannot be told "
+                        "any more. Restore the table to the version before that batch."
                     )
                     raise BadInputError(msg)
 
@@ -142,7 +142,7 @@ class KafkaRecords:
         """
         if drift := drift_of(error):
             msg = (
-                f"{self._spec.table}: a message of {drift[0]} has values that fit no column: {drift[1][:300]}. Nothing "
+                f"{self._spec.table}: a message of {drift[0]} has values that fit no column: {drift[1][:300]}\nNothing "
                 "was loaded: declare them in the spec, or set on_drift: rescue."
             )
             raise BadInputError(msg) from error

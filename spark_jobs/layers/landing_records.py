@@ -157,26 +157,26 @@ class LandingRecords:
         """
         notes = (*report.notes, *given_up_notes(self.files.given_up, self._spec.landing_source))
         told = report.model_copy(update={"files": self._statuses(), "notes": notes})
-        again = "Have them delivered again, then run this again (in Airflow, clear the task):"
-        endings: list[tuple[type[MillraceError], tuple[FileFact, ...], str]] = [
-            (BadInputError, self.files.broken, f"cannot be loaded{self._others()}. {again}"),
-            (NotReadyError, self.files.unreachable, "could not be read. The run tries again; it is the storage:"),
-            (NotReadyError, self.files.unfinished, f"are still being written{self._others()}. The run tries again:"),
+        again = "Have them delivered again, then run this again (in Airflow, clear the task)."
+        endings: list[tuple[type[MillraceError], tuple[FileFact, ...], str, str]] = [
+            (BadInputError, self.files.broken, f"cannot be loaded{self._others()}", again),
+            (NotReadyError, self.files.unreachable, "could not be read", "It is the storage: the run tries again."),
+            (NotReadyError, self.files.unfinished, f"are still being written{self._others()}", "The run tries again."),
         ]
-        found = [(error, files, todo) for error, files, todo in endings if files]
+        found = [ending for ending in endings if ending[1]]
         if not found:
             return told
-        first, message = found[0][0], "\n".join(self._lines(files, todo) for _, files, todo in found)
+        first, message = found[0][0], "\n".join(self._lines(files, state, todo) for _, files, state, todo in found)
         update = {"outcome": first.outcome, "error_class": first.__name__, "message": message}
         return told.model_copy(update=update)
 
     def _others(self) -> str:
         return ", the others are loaded" if self.files.loaded + len(self.files.new) else ""
 
-    def _lines(self, files: tuple[FileFact, ...], todo: str) -> str:
+    def _lines(self, files: tuple[FileFact, ...], state: str, todo: str) -> str:
         count = len(files) + self.files.loaded + len(self.files.new)
         lines = [f"  {file.path}: {file.defect}{self._attempt(file)}".removesuffix(": ") for file in files]
-        return "\n".join([f"{self._spec.table}: {len(files)} of {count} files {todo}", *lines])
+        return "\n".join([f"{self._spec.table}: {len(files)} of {count} files {state}", *lines, todo])
 
     def _attempt(self, file: FileFact) -> str:
         most = self._spec.landing_source.max_attempts_per_file

@@ -69,7 +69,7 @@ def record_outcome(
     if (tried, len(refused)) != expected:
         msg = (
             f"{winner.intent.table} batch {winner.batch_seq}: {tried} rows were tried and {len(refused)} refused, "
-            f"but {expected[0]} were to be tried and {expected[1]} counted as refused. The rows stay as they stand in "
+            f"but {expected[0]} were to be tried and {expected[1]} counted as refused\nThe rows stay as they stand in "
             "quarantine; put the spec back to what it was when the batch was committed, and run this again."
         )
         raise ConservationError(msg)

@@ -179,7 +179,7 @@ class SilverMerge:
         if committed != (fates.inserted, fates.updated, fates.deleted):
             msg = (
                 f"{self.spec.table} version {winner.version} changed {committed} rows (inserted, updated, deleted), "
-                f"but {(fates.inserted, fates.updated, fates.deleted)} were counted. The version is not certified; "
+                f"but {(fates.inserted, fates.updated, fates.deleted)} were counted\nThe version is not certified; "
                 "compare it with its source before anything else."
             )
             raise ConservationError(msg)
@@ -195,7 +195,7 @@ class SilverMerge:
         if broken:
             samples = ", ".join(str(tuple(row[key] for key in keys)) for row in broken)
             msg = (
-                f"{self.spec.table} version {winner.version} has keys with periods that overlap: {samples}. The "
+                f"{self.spec.table} version {winner.version} has keys with periods that overlap: {samples}\nThe "
                 "version is not certified. Has something else than this job written to the table? Restore the version "
                 "before it, then run the interval again with reprocess."
             )

@@ -165,7 +165,7 @@ def _require_arguments(rule: Expectation) -> None:
     if "mostly" in rule.arguments:
         msg = (
             f"{rule.rule}: mostly is the share of a table's rows that may fail, and action {rule.action} judges each "
-            "row alone. Leave mostly out, or use action warn or fail."
+            "row alone\nLeave mostly out, or use action warn or fail."
         )
         raise SpecError(msg)
     known = ARGUMENTS[rule.name]

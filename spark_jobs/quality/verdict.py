@@ -39,7 +39,8 @@ def verdict(table: str, version: int, checks: Sequence[CheckResult], certified: 
     ... )
     >>> print(verdict("silver.flights", 7, [check], 6).refused)
     silver.flights version 7 refused: expect_table_row_count_to_be_between(min_value=1) observed 0 \
-(an empty day means the feed is broken); readers stay on version 6. Fix the data or the rule, then clear this task.
+(an empty day means the feed is broken); readers stay on version 6
+    Fix the data or the rule, then clear this task.
     """
     failed = sorted((check for check in checks if not check.passed), key=_by_severity)
     blocking = [check for check in failed if check.action == Action.FAIL]
@@ -74,7 +75,7 @@ def _refusal(table: str, version: int, blocking: Sequence[CheckResult], certifie
     others = f"; and {len(blocking) - 1} more failed" if len(blocking) > 1 else ""
     readers = "readers have no certified version yet" if certified is None else f"readers stay on version {certified}"
     return (
-        f"{table} version {version} refused: {finding(blocking[0])}{others}; {readers}. "
+        f"{table} version {version} refused: {finding(blocking[0])}{others}; {readers}\n"
         "Fix the data or the rule, then clear this task."
     )
 

@@ -118,7 +118,7 @@ def require_log_stores(spark: SparkSession) -> None:
     for key, value in LOG_STORES.items():
         if spark.conf.get(key, "") != value:
             msg = (
-                f"This Spark session has no {key}={value}: two drivers could both win one table version (ADR 0003). "
+                f"This Spark session has no {key}={value}: two drivers could both win one table version (ADR 0003)\n"
                 "Start it with the settings of include/spark_conf.py."
             )
             raise MillraceError(msg)
@@ -146,7 +146,7 @@ def _connect(conf: Mapping[str, str]) -> SparkSession:
             SparkSession, ConnectSession.builder.channelBuilder(_channel(remote)).config(map={**conf}).create()
         )
     except PySparkException as error:
-        msg = f"Spark Connect at {_without_token(remote)} does not answer: {error}. Start it (`make up`), then retry."
+        msg = f"Spark Connect at {_without_token(remote)} does not answer: {error}\nStart it (`make up`), then retry."
         raise SparkUnavailableError(msg) from error
     session.client.set_retry_policies([DefaultPolicy(max_retries=PATIENT_RETRIES)])  # type: ignore[operator]
     _open_sessions.append(session)
@@ -177,7 +177,7 @@ def _require_listening(remote: str) -> None:
     try:
         socket.create_connection((server.hostname, server.port or DEFAULT_PORT), timeout=5).close()
     except OSError as error:
-        msg = f"Nothing listens at {_without_token(remote)} ({error}). Start the Spark server (`make up`), then retry."
+        msg = f"Nothing listens at {_without_token(remote)} ({error})\nStart the Spark server (`make up`), then retry."
         raise SparkUnavailableError(msg) from error
 
 
@@ -192,7 +192,7 @@ def _gone_message(error: PySparkException) -> str:
     where = _without_token(os.environ["SPARK_REMOTE"])
     return (
         f"Spark Connect at {where} died, or was started anew, while it worked for this job "
-        f"({error.getCondition() or 'it does not answer'}). Nothing is lost: see that it runs (`make up`), then retry."
+        f"({error.getCondition() or 'it does not answer'})\nNothing is lost: see that it runs (`make up`), then retry."
     )
 
 

@@ -138,7 +138,7 @@ class SparkJobHook(SparkSubmitHook):
             socket.create_connection((address.hostname, address.port or DEFAULT_CONNECT_PORT), PROBE_S).close()
         except OSError as error:
             msg = (
-                f"The Spark server {self.master} does not answer ({error}): the task tries again; `make up` starts it, "
+                f"The Spark server {self.master} does not answer ({error})\nThe task tries again. `make up` starts it, "
                 f"or point the connection {self._conn_id!r} elsewhere."
             )
             raise SparkUnavailableError(msg) from None

@@ -131,7 +131,7 @@ def test_a_file_that_is_still_being_written_is_waited_for_and_the_others_load(la
     young = lakehouse.deliver(1, "b.json", [order(2, 7)])
     report = lakehouse.run(ORDERS)
     assert (report.outcome, report.exit_code) == (Outcome.NOT_READY, ExitCode.NOT_READY)
-    assert report.message.startswith("bronze.orders: 1 of 2 files are still being written, the others are loaded.")
+    assert report.message.startswith("bronze.orders: 1 of 2 files are still being written, the others are loaded")
     assert (report.rows.read, report.certified_version) == (1, report.version)
     os.utime(young, (0, 0))
     assert lakehouse.run(ORDERS).outcome == Outcome.COMMITTED

@@ -182,3 +182,21 @@ def test_a_truncate_is_remembered_for_ever(lakehouse: Lakehouse) -> None:
     lake = contents(lakehouse.paths.root)
     assert vacuum(lakehouse, now() + LATER).outcome == Outcome.NO_OP
     assert contents(lakehouse.paths.root) == lake
+
+
+def test_a_key_that_lives_again_needs_no_tombstone(shop: Lakehouse) -> None:
+    state(shop, maintenance={})
+    bring(shop, 2, [order(1, 8, 10)])
+    assert tombstones(shop) == ["o1", "o3"]
+    told = vacuum(shop, now(), dry_run=True)
+    assert (told.outcome, "would forget 1 deleted keys that live again" in told.message) == (Outcome.NO_OP, True)
+    assert vacuum(shop, now()).details["risen_keys"] == 1
+    assert tombstones(shop) == ["o3"]
+    late = bring(shop, 3, [order(1, 6, 8, seq=2), order(3, 6, 8), delete(1, 9, seq=2)])
+    assert (late.rows.read, late.rows.applied) == (3, 0)
+    assert shop.rows(SILVER, "order_id", "amount") == [("o1", 8), ("o2", 7)]
+    before = latest_version(tombstones_path(shop, SILVER))
+    assert vacuum(shop, now()).outcome is Outcome.COMMITTED, "the late delete was buried, and is later than no row"
+    assert tombstones(shop) == ["o3"]
+    assert vacuum(shop, now()).outcome is Outcome.NO_OP
+    assert latest_version(tombstones_path(shop, SILVER)) == before + 1

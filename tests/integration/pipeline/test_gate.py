@@ -109,7 +109,7 @@ def test_a_later_batch_that_the_rules_refuse_leaves_the_judged_one_certified(
     assert (refused.outcome, refused.exit_code) == (Outcome.GATE_FAILED, ExitCode.GATE_FAILED)
     assert (refused.version, refused.certified_version, refused.certified_moved) == (2, 1, False)
     assert refused.message == (
-        f"bronze.orders version 2 refused: {AT_MOST}(max_value=2) observed 3 (2 at most); readers stay on version 1. "
+        f"bronze.orders version 2 refused: {AT_MOST}(max_value=2) observed 3 (2 at most); readers stay on version 1\n"
         "Fix the data or the rule, then clear this task."
     )
     [check] = refused.checks

@@ -13,12 +13,14 @@ import pytest
 from deltalake import DeltaTable
 
 from embedded.spark_server import SparkServer
+from include.contracts.interval_args import MAINTENANCE_JOBS, MaintenanceArgs
 from include.contracts.job_args import Job
 from include.control.delta_log import latest_version, read_commit
 from include.control.gates import Gates
 from include.errors import ExitCode, Outcome
+from spark_jobs.jobs.maintain_tables import maintain_tables
 from spark_jobs.runtime.session import own_session
-from tests.support.delta_tables import commit_file, contents
+from tests.support.delta_tables import commit_file, contents, day
 from tests.support.lakehouse import Lakehouse, copied, order
 from tests.support.specs import bronze_document, gold_document, silver_document
 
@@ -134,9 +136,9 @@ def test_a_table_is_put_in_order_once_and_again_when_a_fifth_of_it_was_written_s
     shop = Lakehouse(tmp_path)
     orders = [order(number, number, of_day=1) for number in range(1, 1001)]
     shop.specs(bronze_document(), silver_document(zorder_by=["amount"], maintenance={"target_file_size": "4 KiB"}))
-    for day, delivery in ((1, orders), (2, [order(1, 5000, hour=1)])):
-        shop.deliver(day, "a.json", delivery)
-        assert [report.outcome for report in shop.run_all(day, BRONZE, SILVER)] == [Outcome.COMMITTED] * 2
+    for number, delivery in ((1, orders), (2, [order(1, 5000, hour=1)])):
+        shop.deliver(number, "a.json", delivery)
+        assert [report.outcome for report in shop.run_all(number, BRONZE, SILVER)] == [Outcome.COMMITTED] * 2
         due = shop.run(SILVER, day, job=Job.TABLE_OPTIMIZE, dry_run=True)
         assert due.message.startswith(f"{SILVER}: would z-order it: "), due.message
         assert shop.run(SILVER, day, job=Job.TABLE_OPTIMIZE).outcome == Outcome.COMMITTED
@@ -238,3 +240,27 @@ def test_a_lost_writer_s_files_outlive_vacuum_while_they_are_young(shop: Lakehou
     report = shop.run(BRONZE, 2, job=Job.TABLE_VACUUM)
     assert (report.outcome, report.details["files"]) == (Outcome.COMMITTED, len(strays))
     assert not any(stray.exists() for stray in strays)
+
+
+def test_one_driver_maintains_all_tables_that_are_named(shop: Lakehouse) -> None:
+    before = amounts(shop, BRONZE, None)
+    assert before
+    args = MaintenanceArgs(
+        domain="shop",
+        run_id="cli",
+        root=shop.paths.root,
+        landing=str(shop.folder / "landing"),
+        tables=shop.folder / "tables",
+        reports=shop.folder / "reports",
+        table=(BRONZE, GOLD),
+        start=day().start,
+        end=day().end,
+    )
+    reports = list(maintain_tables(args))
+    assert [(report.table, report.job) for report in reports] == [
+        (table, job) for table in (BRONZE, GOLD) for job in MAINTENANCE_JOBS
+    ]
+    assert all(report.exit_code is ExitCode.OK for report in reports), [report.message for report in reports]
+    assert "bin-pack" in reports[0].message
+    assert amounts(shop, BRONZE, None) == before
+    assert args.report_of(Job.TABLE_VACUUM, GOLD).exists()

@@ -45,7 +45,7 @@ def test_a_refused_version_is_taken_back_in_the_same_run(shop: Lakehouse) -> Non
     report = shop.run(SILVER, 2)
     assert (report.outcome, report.version, report.certified_version) == (Outcome.COMMITTED, 2, 3)
     assert report.rows.applied == 4, "the run brought something"
-    assert "observed 3 (2 at most); readers stay on version 1." in report.message
+    assert "observed 3 (2 at most); readers stay on version 1\n" in report.message
     assert report.message.endswith("version 3 has those of version 1. The next run reads again what was taken back.")
     assert content(shop) == before
     commit = read_commit(shop.paths.table(SILVER), 3)

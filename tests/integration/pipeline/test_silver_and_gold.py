@@ -259,4 +259,4 @@ def test_a_refused_version_keeps_readers_and_the_next_layer_on_the_certified_one
 def test_silver_waits_for_a_certified_source(lakehouse: Lakehouse) -> None:
     report = lakehouse.run(SILVER)
     assert report.outcome == Outcome.NOT_READY
-    assert "bronze.orders has no certified version yet" in report.message
+    assert "bronze.orders has no certified version: it was never built" in report.message

@@ -32,7 +32,7 @@ def test_a_refusal_names_the_rule_what_was_found_where_readers_stay_and_what_to_
     assert not found.passed
     assert found.refused == (
         "silver.flights version 7 refused: expect_table_row_count_to_be_between(min_value=1) observed 0 "
-        "(an empty day means the feed is broken); readers stay on version 6. "
+        "(an empty day means the feed is broken); readers stay on version 6\n"
         "Fix the data or the rule, then clear this task."
     )
 

@@ -94,11 +94,11 @@ class TestLookingUp:
 
     @pytest.mark.parametrize("name", ["silver.order", "sliver.orders"])
     def test_an_unknown_table_is_an_error_with_the_closest_name(self, name: str) -> None:
-        with pytest.raises(SpecError, match=rf"{name}.*did you mean 'silver.orders'\?"):
+        with pytest.raises(SpecError, match=rf"{name}'\ndid you mean 'silver.orders'\?"):
             self.catalog.spec(name)
 
     def test_an_unknown_domain_is_an_error_with_the_known_ones(self) -> None:
-        with pytest.raises(SpecError, match=r"'flights'.*known are shop"):
+        with pytest.raises(SpecError, match=r"'flights'\nknown are shop"):
             self.catalog.of_domain("flights")
 
 

@@ -62,6 +62,18 @@ class TestCheck:
         assert lines[:3] == ["bronze.orders", "silver.orders", "gold.revenue_daily"]
         assert "every spec is fine" in answer.stdout
 
+    def test_tables_that_are_not_built_are_not_maintained_and_start_no_spark(self, lakehouse: Lakehouse) -> None:
+        answer = lakehouse("maintain")
+        assert (answer.exit_code, answer.stdout.count("not built yet")) == (0, 3)
+
+    @pytest.mark.parametrize("command", [["tables"], ["conflicts"], ["quarantine", "list"], ["files", "bronze.orders"]])
+    def test_a_root_that_is_not_there_is_named(
+        self, lakehouse: Lakehouse, place: Mapping[str, str], command: list[str]
+    ) -> None:
+        assert f"There is no folder {place['LAKEHOUSE_ROOT']}" in lakehouse(*command).stdout
+        Path(place["LAKEHOUSE_ROOT"]).mkdir()
+        assert "There is no folder" not in lakehouse(*command).stdout
+
     def test_all_problems_go_to_stderr_a_line_each(self, lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
         folder = write_specs(Path(place["LAKEHOUSE_TABLES"]), silver_document(kees=1), gold_document(refresh_by="dya"))
         answer = lakehouse("check")

@@ -49,6 +49,13 @@ def test_a_person_approves_and_refuses(lakehouse: Lakehouse, columns: NewColumns
     assert all(column.said_by for column in columns.of(ORDERS))
 
 
+def test_a_refused_column_can_be_approved_or_asked_about_later(lakehouse: Lakehouse, columns: NewColumns) -> None:
+    columns.record(ColumnState.REFUSED, ORDERS, ["colour", "shop"], run_id="monday", said_by="ann")
+    answer = lakehouse("columns", ORDERS, "--approve", "colour", "--ask", "shop")
+    assert answer.exit_code == 0, answer.stderr
+    assert states(columns) == {"colour": ColumnState.APPROVED, "shop": ColumnState.PROPOSED}
+
+
 def test_a_full_disk_is_said_in_one_line(
     lakehouse: Lakehouse, columns: NewColumns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,7 +85,7 @@ def test_an_approved_column_cannot_be_refused_any_more(lakehouse: Lakehouse, col
 def test_a_table_that_does_not_evolve_is_refused(lakehouse: Lakehouse) -> None:
     for table in (ORDERS, "silver.orders"):
         answer = lakehouse("columns", table)
-        assert answer.exit_code == ExitCode.BAD_SPEC
+        assert answer.exit_code == ExitCode.WRONG_USAGE
         assert f"{table} takes on no new columns" in answer.stderr
 
 

@@ -58,5 +58,5 @@ class TestFiles:
 
     def test_a_table_that_loads_no_files_is_refused(self, lakehouse: Lakehouse) -> None:
         answer = lakehouse("files", "silver.orders")
-        assert answer.exit_code == ExitCode.BAD_SPEC
-        assert "silver.orders loads no files, it reads bronze.orders" in answer.stderr
+        assert answer.exit_code == ExitCode.WRONG_USAGE
+        assert "silver.orders loads no files\nIt reads bronze.orders" in answer.stderr

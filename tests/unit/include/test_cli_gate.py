@@ -93,7 +93,7 @@ def test_version_and_reason_must_be_said(lakehouse: Lakehouse, gates: Gates) -> 
 def test_a_table_that_nobody_declared_is_a_mistake_in_writing(lakehouse: Lakehouse) -> None:
     for command in (("show",), ("override", "--version", "2", "--reason", "a holiday")):
         answer = lakehouse("gate", command[0], "silver.order", *command[1:])
-        assert answer.exit_code == ExitCode.BAD_SPEC
+        assert answer.exit_code == ExitCode.WRONG_USAGE
         assert "silver.orders" in answer.stderr
 
 

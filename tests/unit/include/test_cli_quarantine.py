@@ -133,4 +133,4 @@ def test_without_refused_rows_and_without_such_a_table_it_says_so(lakehouse: Lak
     assert "No row is in quarantine." in lakehouse("quarantine", "list").stdout
     assert "0 of 0 quarantined rows" in lakehouse("quarantine", "show", ORDERS).stdout
     answer = lakehouse("quarantine", "show", "silver.ordres")
-    assert (answer.exit_code, ORDERS in answer.stderr) == (ExitCode.BAD_SPEC, True)
+    assert (answer.exit_code, ORDERS in answer.stderr) == (ExitCode.WRONG_USAGE, True)

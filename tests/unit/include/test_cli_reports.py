@@ -33,8 +33,12 @@ class TestReports:
         warned = CheckResult(rule="w(a)", action="warn", passed=False)
         assert ending(report_of("silver.a", checks=(warned,))) is ExitCode.OK
         assert ending(report_of("silver.a", checks=(warned, refused))) is ExitCode.GATE_FAILED
-        assert list(failure_lines([report_of("silver.a", checks=(warned, refused))]))[1:] == [
-            "silver.a: refused by r(a): why (observed 3, 1,200 rows)"
+        said = "silver.a: batch 2, version 2: 5 rows read; silver.a version 2 refused: r(a)\nFix the data."
+        report = report_of("silver.a", checks=(warned, refused), message=said, certified_version=1)
+        assert list(failure_lines([report])) == [
+            "silver.a: refused by r(a): why (observed 3, 1,200 rows)",
+            "readers stay on version 1",
+            "Fix the data.",
         ]
 
     def test_an_overridden_version_ends_well(self) -> None:
@@ -45,7 +49,7 @@ class TestReports:
     def test_failures_name_the_cause_and_not_the_tables_that_waited_for_it(self) -> None:
         reports = [
             report_of("bronze.a", Outcome.BAD_INPUT, message="bronze.a: broken file", error_class="BadInputError"),
-            report_of("silver.a", Outcome.NOT_READY),
+            report_of("silver.a", Outcome.NOT_READY, waits_for=("bronze.a",)),
             report_of("bronze.b", Outcome.NOT_READY, message="no folder", error_class="NotReadyError"),
         ]
         assert list(failure_lines(reports)) == ["bronze.a: broken file", "bronze.b: no folder"]
@@ -65,7 +69,7 @@ class TestReports:
     def test_a_stack_trace_stays_in_the_log(self) -> None:
         message = "silver.a: Py4JJavaError: it broke\n: org.X: why\n\tat org.Y(Z.scala:1)\n\tat org.Z"
         failed = report_of("silver.a", Outcome.FAILED, message=message)
-        assert list(failure_lines([failed])) == ["silver.a: Py4JJavaError: it broke\n: org.X: why"]
+        assert list(failure_lines([failed])) == ["silver.a: Py4JJavaError: it broke", ": org.X: why"]
 
     def test_every_table_has_its_line_whether_it_ran_or_not(self) -> None:
         report = report_of("a.x", rows=RowFates(read=1234, applied=1234), version=3, certified_version=3)

@@ -45,7 +45,9 @@ class TestRun:
         assert Path(log).is_relative_to(place["LAKEHOUSE_ROOT"])
         assert Path(log).exists()
         for table in ("bronze.orders", "silver.orders", "gold.revenue_daily"):
-            assert ended.stdout.count(table) == 2
+            assert len([line for line in ended.stdout.splitlines() if line.split()[:1] == [table]]) == 2
+        assert ended.stdout.count("waits for bronze.orders") == 2
+        assert ended.stdout.count("waits for silver.orders") == 2
 
     @pytest.mark.parametrize("passed", [True, False])
     def test_only_where_all_is_done_and_certified_no_spark_is_started(
@@ -79,4 +81,4 @@ class TestRun:
         assert ended.returncode == ExitCode.BAD_SPEC, ended.stdout + ended.stderr
         assert "nothing is new, so no Spark was started" in ended.stdout
         assert "keyz: unknown key" in ended.stderr
-        assert "gold.revenue_daily: it reads silver.orders, whose spec is wrong" in ended.stderr
+        assert "waits for silver.orders" in ended.stdout

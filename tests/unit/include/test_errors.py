@@ -10,10 +10,12 @@ from include.errors import ExitCode, MillraceError, Outcome
 ENDINGS = {
     "MillraceError": (Outcome.FAILED, ExitCode.FAILED),
     "SpecError": (Outcome.BAD_SPEC, ExitCode.BAD_SPEC),
+    "UnknownNameError": (Outcome.BAD_SPEC, ExitCode.WRONG_USAGE),
     "BadInputError": (Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
     "OverrideError": (Outcome.BAD_INPUT, ExitCode.BAD_INPUT),
     "RestoreError": (Outcome.FAILED, ExitCode.FAILED),
     "NotReadyError": (Outcome.NOT_READY, ExitCode.NOT_READY),
+    "NotDeliveredError": (Outcome.NOT_READY, ExitCode.NOT_READY),
     "ConflictError": (Outcome.CONFLICT, ExitCode.CONFLICT),
     "LeaseLostError": (Outcome.CONFLICT, ExitCode.CONFLICT),
     "GateFailedError": (Outcome.GATE_FAILED, ExitCode.GATE_FAILED),

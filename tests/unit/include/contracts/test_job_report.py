@@ -81,6 +81,7 @@ def test_every_outcome_has_its_exit_code() -> None:
         Outcome.BAD_SPEC: ExitCode.BAD_SPEC,
         Outcome.SPARK_UNAVAILABLE: ExitCode.SPARK_UNAVAILABLE,
         Outcome.DISK_FULL: ExitCode.DISK_FULL,
+        Outcome.INCONSISTENT: ExitCode.INCONSISTENT,
         Outcome.FAILED: ExitCode.FAILED,
     }
 

@@ -164,7 +164,7 @@ def test_a_file_that_changed_since_it_was_loaded_cannot_be_counted_again(
     require_as_loaded(SPEC, loaded, LocalLanding(str(landing)), look)
     for change in (lambda: path.write_text("{}"), path.unlink):
         change()
-        with pytest.raises(BadInputError, match=r"a\.json changed after a batch had loaded it.* \(18 bytes\) back"):
+        with pytest.raises(BadInputError, match=r"(?s)a\.json changed after a batch had loaded it.* \(18 bytes\) back"):
             require_as_loaded(SPEC, loaded, LocalLanding(str(landing)), look)
 
 

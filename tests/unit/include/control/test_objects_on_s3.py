@@ -102,7 +102,7 @@ def test_a_put_whose_answer_was_lost_or_that_had_to_be_tried_again_is_ones_own(
 
 def test_what_is_wrong_with_a_store_is_said_plainly(store: S3ObjectStore, faulty: FaultyS3) -> None:
     faulty.on("GET", "", refuse_credentials)
-    with pytest.raises(StorageError, match=r"^s3://leases/\S+: the credentials have expired \(ExpiredToken\)\. Renew"):
+    with pytest.raises(StorageError, match=r"^s3://leases/\S+: the credentials have expired \(ExpiredToken\)\nRenew"):
         store.get("a")
     faulty.on("GET", "", reset, times=100)
     with pytest.raises(NotReadyError, match="no answer"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
 from include.contracts.table_spec import parse_spec
 from include.control.gates import Gates
@@ -48,15 +48,6 @@ def test_who_and_why_are_columns_of_the_ledger(paths: LakehousePaths) -> None:
         (2, False, None, None),
         (2, True, "ann", "a holiday"),
     ]
-
-
-def test_a_ledger_of_before_takes_on_overrides(paths: LakehousePaths, gates: Gates) -> None:
-    ledger = str(paths.ops("gates"))
-    old = DeltaTable(ledger).to_pyarrow_table().drop(["overridden_by", "override_reason"])
-    write_deltalake(ledger, old, mode="overwrite", schema_mode="overwrite", partition_by=["table"])
-    assert Gates(paths).certified(TABLE) == 1
-    override(SPEC, 2, said(), paths)
-    assert gates.certified(TABLE) == 2
 
 
 def test_a_later_refusal_stands_and_the_certified_version_stays(paths: LakehousePaths, gates: Gates) -> None:
@@ -105,7 +96,7 @@ def test_an_override_is_for_once(paths: LakehousePaths) -> None:
 @pytest.mark.parametrize("version", [-1, 3])
 @pytest.mark.usefixtures("gates")
 def test_a_version_that_does_not_exist_is_an_error(paths: LakehousePaths, version: int) -> None:
-    with pytest.raises(OverrideError, match=rf"has no version {version}: its newest is 2\. .*gate show silver\.orders"):
+    with pytest.raises(OverrideError, match=rf"has no version {version}: its newest is 2\n.*gate show silver\.orders"):
         override(SPEC, version, said(), paths)
 
 
@@ -130,7 +121,7 @@ def test_readers_are_never_led_back(paths: LakehousePaths, gates: Gates) -> None
 
 def test_of_several_refused_versions_the_newest_is_meant(paths: LakehousePaths, gates: Gates) -> None:
     judge(paths, append(paths.table(TABLE)))
-    with pytest.raises(OverrideError, match=r"version 3 came after 2, and was refused too.*override version 3 if both"):
+    with pytest.raises(OverrideError, match=r"(?s)version 3 came after 2, and .*override version 3 if both"):
         override(SPEC, 2, said(), paths)
     override(SPEC, 3, said(), paths)
     assert gates.certified(TABLE) == 3

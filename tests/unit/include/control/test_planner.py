@@ -47,6 +47,7 @@ def test_a_first_run_would_load_all_files(landing: Path, deliver: Deliver, said:
         table="bronze.orders",
         nothing_new=False,
         message="2 new of 2 files",
+        brings=True,
         files=(f"{ONE_DAY}/a.json", f"{ONE_DAY}/b.json"),
         bytes=8,
         text_bytes=8,
@@ -92,6 +93,7 @@ def test_nothing_is_new_once_all_is_loaded_closed_and_judged(
         message="0 new of 1 files",
         batch_seq=1,
         version=winner.version,
+        newest_version=winner.version,
         certified_version=winner.version,
     )
 

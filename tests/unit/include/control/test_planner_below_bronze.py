@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from include.contracts.table_spec import AnySpec
+from include.control.batch import FileFact
+from include.control.ledger import Ledger
+from include.control.stored_tables import open_table
 from include.errors import NotReadyError
 from include.paths import LakehousePaths
-from tests.support.delta_tables import judge, load_batch, optimize, reading
+from tests.support.delta_tables import day, judge, load_batch, optimize, reading
 from tests.support.planning import BRONZE, SILVER, Said, certify_bronze
 from tests.support.specs import gold_spec, silver_spec
 
@@ -22,10 +25,20 @@ def consume(root: Path, spec: AnySpec, **ranges: tuple[int | None, int]) -> int:
 
 
 def test_a_source_without_a_certified_version_is_not_ready(root: Path, said: Said) -> None:
-    with pytest.raises(NotReadyError, match=r"silver\.orders: bronze\.orders has no certified version yet"):
+    with pytest.raises(
+        NotReadyError, match=r"silver\.orders: bronze\.orders has no certified version: it was never built\n"
+    ):
         said(SILVER)
-    judge(root, BRONZE, load_batch(root, BRONZE).version, passed=False)
-    with pytest.raises(NotReadyError, match="if its gate refused it, that run says why"):
+    version = load_batch(root, BRONZE).version
+    with pytest.raises(NotReadyError, match="its gate has not judged it"):
+        said(SILVER)
+    table_id, ledger = open_table(LakehousePaths(root).table(BRONZE.table)).metadata().id, Ledger(LakehousePaths(root))
+    broken = FileFact(path="orders/b.json", size=1, mtime_ns=1, checksum="b", defect="not a sound gzip file")
+    ledger.record_failed(BRONZE.table, str(table_id), day(), [broken])
+    with pytest.raises(NotReadyError, match=r"cannot load orders/b\.json: not a sound gzip file"):
+        said(SILVER)
+    judge(root, BRONZE, version, passed=False)
+    with pytest.raises(NotReadyError, match=f"version {version} was refused"):
         said(SILVER)
 
 

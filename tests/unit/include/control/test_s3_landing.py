@@ -211,5 +211,5 @@ def test_without_credentials_the_message_says_which_are_looked_for(
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    with pytest.raises(StorageError, match=r"no credentials\. Give this process AWS_ACCESS_KEY_ID"):
+    with pytest.raises(StorageError, match=r"no credentials\nGive this process AWS_ACCESS_KEY_ID"):
         listed(landing)

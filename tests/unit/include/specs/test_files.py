@@ -16,7 +16,7 @@ ORDERS = (bronze_document(), silver_document(), gold_document())
 
 class TestFilesThatAreNoSpecs:
     def test_a_missing_folder(self, tmp_path: Path) -> None:
-        with pytest.raises(SpecError, match=r"no folder of table specs at .*/none: set LAKEHOUSE_TABLES"):
+        with pytest.raises(SpecError, match=r"no folder of table specs at .*/none\nSet LAKEHOUSE_TABLES"):
             load_catalog(tmp_path / "none")
 
     def test_broken_yaml_names_its_line(self, tmp_path: Path) -> None:

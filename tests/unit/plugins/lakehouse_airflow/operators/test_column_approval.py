@@ -6,7 +6,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from airflow.sdk.exceptions import AirflowSkipException
+from deltalake import write_deltalake
 
 from include.control.new_columns import ColumnState, NewColumns
 from include.errors import BadInputError
@@ -68,10 +71,40 @@ def test_either_answer_is_kept_with_who_gave_it(
     assert (told.state, told.said_by, told.run_id) == (state, "ann", ASKED_RUN)
 
 
-def test_the_question_names_table_and_column() -> None:
-    task = ColumnApprovalOperator(task_id="approve", table=ORDERS, column="colour")
+def test_the_question_names_table_and_column_and_what_is_kept() -> None:
+    task = ColumnApprovalOperator(task_id="approve", table=ORDERS, column="colour", kept='2 rows, such as "red"')
     assert task.subject == "Make colour a column of bronze.orders?"
+    assert '`_rescued`: 2 rows, such as "red".' in task.body
     assert "Reject" in task.body
+
+
+def test_a_question_says_how_many_rows_have_the_field_and_some_values(
+    columns: NewColumns, run_of: MakeRun, house: House
+) -> None:
+    kept = pa.table({"_rescued": ['{"colour": "red"}', None, '{"colour": "red", "n": 1}', '{"colour": "blue"}']})
+    write_deltalake(str(LakehousePaths(house.root).table(ORDERS)), kept)
+    questions = OpenQuestionsOperator(task_id="open").execute(run_of(ASKED_RUN, run_type="asset_triggered"))
+    assert {question["column"]: question["kept"] for question in questions} == {
+        "colour": '3 rows, such as "red", "blue"',
+        "shop": "0 rows",
+    }
+
+
+@pytest.mark.parametrize("option", ["Approve", "Reject"])
+def test_a_refusal_withdraws_the_open_question_until_somebody_wants_it_asked_again(
+    columns: NewColumns, run_of: MakeRun, option: str
+) -> None:
+    assert asked(run_of, ASKED_RUN) == ["colour", "shop"]
+    columns.record(ColumnState.REFUSED, ORDERS, ["colour"], run_id="lakehouse columns", said_by="bob")
+    task = ColumnApprovalOperator(task_id="approve", table=ORDERS, column="colour")
+    with pytest.raises(AirflowSkipException, match=r"refused by bob .*, which withdrew this question"):
+        task.execute_complete({**run_of(ASKED_RUN), "task": task}, response(option))
+    assert [column.said_by for column in columns.of(ORDERS, ColumnState.REFUSED)] == ["bob"]
+    assert asked(run_of, "manual__1", "manual") == ["shop"]
+    columns.record(ColumnState.PROPOSED, ORDERS, ["colour"], run_id="lakehouse columns", said_by="bob")
+    assert asked(run_of, "manual__2", "manual") == ["colour", "shop"]
+    task.execute_complete({**run_of("manual__2"), "task": task}, response("Approve"))
+    assert [column.name for column in columns.of(ORDERS, ColumnState.APPROVED)] == ["colour"]
 
 
 def test_an_answer_about_what_is_no_name_of_a_column_is_not_kept(columns: NewColumns, run_of: MakeRun) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from include.contracts.interval_args import DomainArgs
 from include.errors import Outcome
-from spark_jobs.jobs.run_interval import run_interval
+from spark_jobs.jobs.run_intervals import run_intervals
 from tests.support.delta_tables import day
 from tests.support.specs import bronze_document, gold_document, silver_document, write_specs
 
@@ -20,8 +20,10 @@ def test_a_wrong_spec_fails_its_table_and_stops_what_reads_it_in_every_domain(tm
     def outcomes(domain: str) -> dict[str, Outcome]:
         places = {"root": tmp_path / "data", "landing": tmp_path / "landing", "reports": tmp_path / "reports"}
         args = DomainArgs(domain=domain, run_id="test", tables=tables, **places)
-        reports = run_interval(args.at(day()))
-        assert [report.table for report in reports if not (tmp_path / f"reports/{report.table}.json").exists()] == []
+        arguments = args.through([day()])
+        reports = list(run_intervals(arguments))
+        saved = [arguments.report_of(day(), report.table).exists() for report in reports]
+        assert all(saved)
         said.update({report.table: report.message for report in reports})
         return {report.table: report.outcome for report in reports}
 
@@ -34,5 +36,21 @@ def test_a_wrong_spec_fails_its_table_and_stops_what_reads_it_in_every_domain(tm
     }
     assert outcomes("finance") == {"gold.other": Outcome.BAD_SPEC}
     assert "keyz: unknown key" in said["silver.orders"]
-    assert "silver.orders failed or was refused" in said["gold.own"]
+    assert said["gold.own"].startswith("gold.own waits for silver.orders: ")
     assert "it reads silver.orders, whose spec is wrong" in said["gold.other"]
+
+
+def test_days_without_a_folder_are_passed_over_where_that_is_asked_for_and_end_the_run_where_not(
+    tmp_path: Path,
+) -> None:
+    tables = write_specs(tmp_path / "tables", bronze_document(), silver_document())
+    (tmp_path / "landing").mkdir()
+    places = {"root": tmp_path / "data", "landing": tmp_path / "landing", "reports": tmp_path / "reports"}
+    args = DomainArgs(domain="shop", run_id="test", tables=tables, **places)
+    days = [day(1), day(2)]
+    first, blocked = run_intervals(args.through(days))
+    assert (first.outcome, blocked.waits_for) == (Outcome.NOT_READY, ("bronze.orders",))
+    skipped = list(run_intervals(args.through(days, skip_missing=True)))
+    assert [report.interval for report in skipped] == [day(1), day(1), day(2), day(2)]
+    assert all(report.skipped and report.outcome is Outcome.NO_OP for report in skipped)
+    assert "no landing folder" in skipped[0].message

@@ -1,0 +1,35 @@
+"""Maintain the tables of a domain without Airflow: the jobs of the DAG, one after the other, in one driver."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from include.catalog import load_catalog
+from include.contracts.interval_args import MAINTENANCE_JOBS, MaintenanceArgs
+from include.contracts.job_args import Job
+from include.contracts.job_report import JobReport
+from include.control.records import Records
+from include.errors import ExitCode
+from include.paths import LakehousePaths
+from spark_jobs.jobs import table_optimize, table_vacuum
+from spark_jobs.runtime.context import JobContext
+from spark_jobs.runtime.entrypoint import RunJob, run_and_report, start_process
+
+RUN: dict[Job, RunJob] = {Job.TABLE_OPTIMIZE: table_optimize.run, Job.TABLE_VACUUM: table_vacuum.run}
+
+
+def maintain_tables(args: MaintenanceArgs) -> Iterator[JobReport]:
+    """Join the small files of each named table, then remove what no version needs; one that fails stops no other."""
+    records = Records(LakehousePaths(args.root))
+    for spec in load_catalog(args.tables).of_domain(args.domain):
+        for job in MAINTENANCE_JOBS if spec.table in args.table else ():
+            job_args = args.for_table(spec.table, args.interval, args.report_of(job, spec.table))
+            context = JobContext(job_args.model_copy(update={"dry_run": args.dry_run}), opened=records)
+            yield run_and_report(job, RUN[job], context.args, context)
+
+
+if __name__ == "__main__":
+    start_process()
+    codes = [report.exit_code for report in maintain_tables(MaintenanceArgs.from_argv(sys.argv[1:]))]
+    sys.exit(next((code for code in codes if code is not ExitCode.OK), ExitCode.OK))

@@ -1,0 +1,112 @@
+"""Run intervals of a domain without Airflow: the same jobs, one after the other, in one driver."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from include.catalog import load_catalog
+from include.contracts.blocked import blocked_message
+from include.contracts.interval import Interval
+from include.contracts.interval_args import GO_ON, IntervalsArgs
+from include.contracts.job_args import WRITER_OF_LAYER, Job
+from include.contracts.job_report import JobReport
+from include.control.records import Records
+from include.errors import ExitCode, NotDeliveredError, NotReadyError, Outcome
+from include.paths import LakehousePaths
+from include.specs.refused import RefusedSpec, StatedSpec
+from spark_jobs.jobs import bronze_ingest, gold_aggregate, silver_merge
+from spark_jobs.runtime.context import JobContext
+from spark_jobs.runtime.entrypoint import RunJob, run_and_report, start_process
+
+RUN: dict[Job, RunJob] = {
+    Job.BRONZE_INGEST: bronze_ingest.run,
+    Job.SILVER_MERGE: silver_merge.run,
+    Job.GOLD_AGGREGATE: gold_aggregate.run,
+}
+
+
+def run_intervals(args: IntervalsArgs) -> Iterator[JobReport]:
+    """Run the tables of each interval in build order, up to the first interval that does not end well.
+
+    A table whose source failed or was refused is not run, and says so. A wrong spec fails its own table in each
+    interval, and does not keep the others from theirs.
+    """
+    catalog, records = load_catalog(args.tables), Records(LakehousePaths(args.root))
+    specs = [spec for spec in catalog.stated_in(args.domain) if not args.table or spec.table in args.table]
+    for interval in args.intervals:
+        reports: dict[str, JobReport] = {}
+        for spec in specs:
+            reports[spec.table] = _run_table(args, spec, interval, reports, records)
+            yield reports[spec.table]
+        failed = [report for report in reports.values() if not (_may_go_on(report) or report.waits_for)]
+        if not all(report.exit_code in GO_ON and not _refusals(report) for report in failed):
+            return
+
+
+def _run_table(
+    args: IntervalsArgs, spec: StatedSpec, interval: Interval, reports: dict[str, JobReport], records: Records
+) -> JobReport:
+    job, report = WRITER_OF_LAYER[spec.layer], args.report_of(interval, spec.table)
+    context = JobContext(args.for_table(spec.table, interval, report, reprocess=args.reprocess), opened=records)
+    awaited = () if isinstance(spec, RefusedSpec) else spec.source_tables
+    sources = [reports[table] for table in awaited if table in reports]
+    run = RUN[job]
+    if failed := {source.table: _cause(source) for source in sources if not _may_go_on(source)}:
+        run = _blocked(job, failed)
+    elif args.skip_missing:
+        run = _unless_missing(job, run, any(source.skipped for source in sources))
+    return run_and_report(job, run, context.args, context)
+
+
+def _may_go_on(report: JobReport) -> bool:
+    return report.exit_code is ExitCode.OK and not _refusals(report)
+
+
+def _refusals(report: JobReport) -> list[str]:
+    return [f"{check.rule}: {check.reason or 'no reason stated'}" for check in report.checks if check.refuses]
+
+
+def _cause(report: JobReport) -> str:
+    """What was said of a table that failed, or of the rules that refused it."""
+    refused = _refusals(report)
+    return f"{report.table} was refused by {'; '.join(refused)}" if refused else report.message
+
+
+def _blocked(job: Job, causes: dict[str, str]) -> RunJob:
+    def report(context: JobContext) -> JobReport:
+        message = blocked_message(context.args.table, causes)
+        return _without_run(job, context, Outcome.NOT_READY, message).model_copy(update={"waits_for": tuple(causes)})
+
+    return report
+
+
+def _unless_missing(job: Job, run: RunJob, source_was_skipped: bool) -> RunJob:
+    """The job, but a missing landing folder ends it well, and so does a source that is empty for the same reason."""
+
+    def report(context: JobContext) -> JobReport:
+        try:
+            return run(context)
+        except NotReadyError as error:
+            if not source_was_skipped and not isinstance(error, NotDeliveredError):
+                raise
+            return _without_run(job, context, Outcome.NO_OP, str(error)).model_copy(update={"skipped": True})
+
+    return report
+
+
+def _without_run(job: Job, context: JobContext, outcome: Outcome, message: str) -> JobReport:
+    return JobReport(
+        job=job.value,
+        table=context.args.table,
+        outcome=outcome,
+        message=message,
+        interval=context.args.interval,
+        run_id=context.args.run_id,
+    )
+
+
+if __name__ == "__main__":
+    start_process()
+    codes = [report.exit_code for report in run_intervals(IntervalsArgs.from_argv(sys.argv[1:]))]
+    sys.exit(next((code for code in codes if code is not ExitCode.OK), ExitCode.OK))
