@@ -16,6 +16,8 @@ LOG_STORES = {
 SESSION = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    # Spark would put variables of its process, secrets among them, into SQL that says ${env:NAME}, also within quotes.
+    "spark.sql.variable.substitute": "false",
     # A JSON record that names a field twice must not fail the batch: the last one counts, as in most JSON readers.
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
     "spark.sql.adaptive.enabled": "true",

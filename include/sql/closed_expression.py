@@ -2,7 +2,7 @@
 
 An expression that no reviewer has read runs with the driver's own rights: `reflect` calls any Java method, a subquery
 reads any file. And Spark and sqlglot do not read every text alike, so whatever they may read differently (comments,
-backslashes, parameters) is refused first; of the rest only what is listed here goes through (ADR 0023).
+backslashes, parameters, variables) is refused first; of the rest only what is listed here goes through (ADR 0023).
 """
 
 from __future__ import annotations
@@ -84,6 +84,8 @@ def _reasons(sql: str) -> Iterator[str]:
     rest = bare.replace("''", " ").replace("``", " ")
     if "\\" in sql:
         yield "a backslash means one thing to a reader and another to Spark; write [0-9] for \\d"
+    if "${" in sql:
+        yield "Spark replaces '${', also in quotes, by variables of its process"
     if not _CHARACTERS.fullmatch(rest):
         wrong = next(one for one in rest if not _CHARACTERS.fullmatch(one))
         yield f"the character {wrong!r} has no place in it (text stands in single quotes)"
