@@ -19,6 +19,7 @@ from benchmarks.cost import Cost
 from benchmarks.machine import QUIET, empty_job, load
 from benchmarks.result import Result, result_table
 from benchmarks.series import (
+    ages,
     gate,
     goodput,
     jvm,
@@ -50,6 +51,7 @@ class Series(StrEnum):
     MERGE_SHAPES_LARGE = "merge-shapes-large"
     WRITERS = "writers"
     GOODPUT = "goodput"
+    AGES = "ages"
 
 
 RUN: dict[Series, Callable[[Bench], list[Result]]] = {
@@ -67,6 +69,7 @@ RUN: dict[Series, Callable[[Bench], list[Result]]] = {
     Series.MERGE_SHAPES_LARGE: merge_shapes.run_large,
     Series.WRITERS: writers.run,
     Series.GOODPUT: goodput.run,
+    Series.AGES: ages.run,
 }
 AGAINST_N = [Series.START, Series.NOTHING_NEW, Series.MERGE]
 

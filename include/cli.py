@@ -138,7 +138,7 @@ def maintain(
 def tables() -> None:
     """List the tables with their rows, size, newest and certified version."""
     from include.cli_catalog import command_catalog
-    from include.cli_facts import table_facts
+    from include.cli_facts import facts_of
     from include.cli_output import missing_root, show
     from include.cli_views import facts_table
     from include.errors import ExitCode
@@ -146,7 +146,7 @@ def tables() -> None:
 
     settings = Settings()
     catalog = command_catalog(settings.tables)
-    facts = [table_facts(table, settings.root) for table in catalog.tables]
+    facts = facts_of(catalog.tables, settings.root)
     show(facts_table(facts, catalog.refused), *missing_root(settings.root))
     raise typer.Exit(ExitCode.FAILED if any(one.damage for one in facts) else ExitCode.OK)
 

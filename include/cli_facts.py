@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-
-import pyarrow as pa
-import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from include.contracts.lake_path import LakePath
 from include.contracts.row_status import PENDING
+from include.control.delta_log import latest_version
 from include.control.gate_result import Override
-from include.control.gates import Gates
+from include.control.measures import Measures, measured
 from include.control.quarantined import count_by_status
-from include.control.stored_tables import is_table, open_table
+from include.control.records import Records
 from include.errors import MillraceError
 from include.paths import LakehousePaths
 
@@ -44,35 +42,44 @@ class TableFacts:
 
 
 def table_facts(table: str, root: LakePath) -> TableFacts:
-    """Look at one table of the lakehouse under `root`; one that cannot be read says why, and stops no other."""
+    """Look at one table of the lakehouse under `root`; one that cannot be read says why."""
+    return facts_of([table], root)[0]
+
+
+def facts_of(tables: Iterable[str], root: LakePath) -> list[TableFacts]:
+    """Look at several; one that cannot be read stops no other."""
+    records = Records(LakehousePaths(root))
+    return [_facts_or_damage(table, records) for table in tables]
+
+
+def _facts_or_damage(table: str, records: Records) -> TableFacts:
     try:
-        return _facts(table, LakehousePaths(root))
+        return _facts(table, records)
     except MillraceError as error:
         return TableFacts(table, damage=str(error))
 
 
-def _facts(table: str, paths: LakehousePaths) -> TableFacts:
-    if not is_table(paths.table(table)):
+def _facts(table: str, records: Records) -> TableFacts:
+    path = records.paths.table(table)
+    kept = records.states.read(table, Measures)
+    measures = kept if kept and kept.is_newest(path) else measured(path)
+    if measures is None:
         return TableFacts(table)
-    delta = open_table(paths.table(table))
-    rows, size = _rows_and_bytes(delta)
-    standing, gates = count_by_status(table, paths), Gates(paths)
-    overridden = gates.override_in_force(table)
+    standing = records.gates.standing(table)
+    overridden = standing.override_in_force if standing else None
     return TableFacts(
         table=table,
-        version=delta.version(),
-        certified_version=gates.certified(table),
-        rows=rows,
-        bytes=size,
-        quarantined=sum(standing[status] for status in PENDING),
+        version=measures.version,
+        certified_version=standing.certified if standing else None,
+        rows=measures.rows,
+        bytes=measures.size,
+        quarantined=_waiting(table, records.paths),
         override=overridden.override if overridden else None,
     )
 
 
-def _rows_and_bytes(delta: DeltaTable) -> tuple[int | None, int]:
-    files = pa.table(delta.get_add_actions(flatten=True))
-    if files.num_rows == 0:
-        return 0, 0
-    counts = files["num_records"]
-    rows = None if counts.null_count else pc.sum(counts).as_py()
-    return rows, pc.sum(files["size_bytes"]).as_py()
+def _waiting(table: str, paths: LakehousePaths) -> int:
+    if latest_version(paths.quarantine(table)) < 0:
+        return 0
+    counted = count_by_status(table, paths)
+    return sum(counted[status] for status in PENDING)

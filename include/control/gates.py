@@ -60,7 +60,7 @@ class Gates:
     def record(self, result: GateResult) -> None:
         """Write a verdict down."""
         self._make_room(result)
-        self._events.append([_event(result)])
+        self._events.append([gate_event(result)])
         self._keep(result)
 
     def record_override(self, result: GateResult) -> bool:
@@ -73,7 +73,7 @@ class Gates:
             raise ValueError("an override is a result that passed, and says who let it")
         key = f"override/{result.table}/{result.table_id}/{result.version}/{result.suite_hash}"
         self._make_room(result)
-        is_first = self._events.append_once([_event(result)], key)
+        is_first = self._events.append_once([gate_event(result)], key)
         self._keep(result)
         return is_first
 
@@ -82,7 +82,7 @@ class Gates:
 
         None also for a refusal that may be out of date, since a table that the rules look at has moved on.
         """
-        standing = self._standing(table)
+        standing = self.standing(table)
         if standing is None or version > standing.upto:
             return None
         judged = standing.judged if version == standing.upto else self._on(table, version)
@@ -98,10 +98,8 @@ class Gates:
 
     def override_in_force(self, table: str) -> GateResult | None:
         """The override by which readers may use the version that they use, if there is one."""
-        standing = self._standing(table)
-        passed = standing.passed if standing else ()
-        # A version that the rules let pass as well needs nobody's word.
-        return passed[-1] if passed and all(one.override for one in passed) else None
+        standing = self.standing(table)
+        return standing.override_in_force if standing else None
 
     def certified_before(self, table: str, version: int) -> list[GateResult]:
         """The certificates of versions below `version`, the newest first, one for each."""
@@ -111,12 +109,12 @@ class Gates:
 
     def last_passed(self, table: str) -> int | None:
         """The newest version that a gate passed."""
-        standing = self._standing(table)
+        standing = self.standing(table)
         return standing.passed[-1].version if standing and standing.passed else None
 
     def first_refused(self, table: str, above: int) -> GateResult | None:
         """The refusal of the lowest version above `above`, if there is one."""
-        standing = self._standing(table)
+        standing = self.standing(table)
         known = standing.refused if standing else None
         if known is None or known.version > above >= (self.last_passed(table) or -1):
             return known
@@ -125,7 +123,7 @@ class Gates:
 
     def certified(self, table: str) -> int | None:
         """The version that readers may use: the last passed one, or a later one with the very same rows."""
-        standing = self._standing(table)
+        standing = self.standing(table)
         return standing.certified if standing else None
 
     def with_the_same_rows(self, table: str, version: int) -> int:
@@ -142,7 +140,7 @@ class Gates:
         """Let the state follow what was written down."""
         self._states.change(result.table, Verdicts, lambda kept: self._followed(result.table, kept))
 
-    def _standing(self, table: str) -> Verdicts | None:
+    def standing(self, table: str) -> Verdicts | None:
         """What the verdicts on the table come to now."""
         return self._followed(table, self._states.read(table, Verdicts))
 
@@ -178,7 +176,8 @@ class Gates:
         return self._events.events(table, table_id=this_table)
 
 
-def _event(result: GateResult) -> dict[str, Any]:
+def gate_event(result: GateResult) -> dict[str, Any]:
+    """A result as a row of `ops.gates`."""
     named = result.model_dump(include={"table", "table_id", "version", "suite_hash", "passed"})
     said = result.override
     return {

@@ -31,6 +31,7 @@ from include.control.ledger_events import (
     recorded_winner,
 )
 from include.control.loaded_files import LoadedFiles, Planned, loaded_files
+from include.control.measures import Measures, measured
 from include.control.ops_table import OpsTable
 from include.control.table_state import StatePart, TableStates
 from include.paths import LakehousePaths
@@ -79,6 +80,7 @@ class Ledger:
     """Reads and writes `ops.batches` and `ops.files` of one lakehouse."""
 
     def __init__(self, paths: LakehousePaths) -> None:
+        self._paths = paths
         self._states = TableStates(paths)
         self._batches = OpsTable(paths.ops("batches"), BATCHES)
         self._files = OpsTable(paths.ops("files"), FILES)
@@ -108,6 +110,7 @@ class Ledger:
         event = batch_event(BatchEvent.CLOSED, winner.intent, winner.version)
         self._batches.append([{**event, "rows": rows.model_dump_json()}])
         self._keep(winner, rows)
+        self._states.change(winner.intent.table, Measures, lambda _: measured(self._paths.table(winner.intent.table)))
 
     def _keep(self, winner: Winner, rows: RowFates | None = None) -> None:
         """Let the state say where the stream ends now, unless it has come further."""

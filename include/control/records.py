@@ -10,6 +10,7 @@ from include.control.gates import Gates
 from include.control.ledger import Ledger
 from include.control.new_columns import NewColumns
 from include.control.quarantine_events import QuarantineEvents
+from include.control.table_state import TableStates
 from include.paths import LakehousePaths
 
 
@@ -27,6 +28,11 @@ class Records:
     def ledger(self) -> Ledger:
         """What batches were planned to do, and which files they loaded."""
         return Ledger(self.paths)
+
+    @cached_property
+    def states(self) -> TableStates:
+        """The current state of each table."""
+        return TableStates(self.paths)
 
     @cached_property
     def commits(self) -> CommitHistory:

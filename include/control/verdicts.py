@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deltalake.exceptions import TableNotFoundError
 
 from include.contracts.lake_path import LakePath
+from include.control.commit_mark import commit_mark
 from include.control.delta_log import commits_still_known
 from include.control.gate_result import GateResult
 from include.control.resolution import table_id
-from include.control.stored_files import read_text
 from include.control.table_state import StatePart
 
 
@@ -41,6 +40,12 @@ class Verdicts(StatePart):
     def certified(self) -> int | None:
         """The version that readers may use."""
         return self.same[-1] if self.same else None
+
+    @property
+    def override_in_force(self) -> GateResult | None:
+        """The override by which readers may use that version, if there is one."""
+        # A version that the rules let pass as well needs nobody's word.
+        return self.passed[-1] if self.passed and all(one.override for one in self.passed) else None
 
     def is_of(self, table: LakePath) -> bool:
         """Whether they are about the table that lies there now."""
@@ -115,12 +120,3 @@ def rows_alike(table: LakePath, same: Sequence[int], walked: int) -> Alike:
             found.append(commit.version)
         walked = commit.version
     return Alike(tuple(found), walked)
-
-
-def commit_mark(table: LakePath, version: int) -> str:
-    """A digest of the commit that made a version; empty where the log has forgotten it."""
-    try:
-        text = read_text(table / "_delta_log" / f"{version:020d}.json")
-    except FileNotFoundError:
-        return ""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,248 @@
+"""``python -m benchmarks.aged_lake make FOLDER NUMBER [TABLES]``: chains of three tables that have had NUMBER batches,
+verdicts and landing files each, all of them loaded; made without Spark.
+
+``python -m benchmarks.aged_lake batch FOLDER``: one more batch of each, as a run writes it down, but for Spark's work.
+
+History and log are what runs leave: a batch is planned, committed, closed and judged; each commit replaces the one data
+file, as in a table that is optimized; Delta has put a checkpoint at the end and cleaned up below the last twenty.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import yaml
+from deltalake import DeltaTable, Schema
+from deltalake.schema import Field, PrimitiveType
+
+from include.catalog import load_catalog
+from include.contracts.interval import Interval
+from include.contracts.job_report import CheckResult, FileRows, RowFates
+from include.contracts.table_spec import AnySpec
+from include.control.batch import BatchSources, FileFact, Intent, Stream, Winner, new_token
+from include.control.delta_log import latest_version
+from include.control.gate_result import GateResult
+from include.control.gates import GATES, Gates, gate_event
+from include.control.ledger import Ledger
+from include.control.ledger_events import BATCHES, FILES, BatchEvent, FileEvent, batch_event, file_event, loaded_event
+from include.control.ops_table import OpsTable
+from include.control.planner import Planner
+from include.control.resolution import resolve
+from include.paths import LakehousePaths
+from include.settings import Settings
+
+FIRST_DAY = datetime(1990, 1, 1, tzinfo=UTC)
+_LOG_KEPT = 20
+_AT_ONCE = 2000
+_ROWS = RowFates(read=1, applied=1, inserted=1)
+_CHECK = CheckResult(rule="expect_column_values_to_be_between(n)", action="fail", passed=True, observed=0)
+_SCHEMA = Schema([Field("n", PrimitiveType("long"))])
+_DOCUMENTS = (
+    {
+        "table": "bronze.a{}",
+        "source": {"landing": "a{}", "format": "json", "files": "*.json"},
+        "columns": {"n": {"type": "bigint"}, "at": {"type": "timestamp"}},
+    },
+    {
+        "table": "silver.a{}",
+        "source": "bronze.a{}",
+        "keys": ["n"],
+        "sequence_by": ["at"],
+        "columns": {"n": {"type": "bigint", "nullable": False}, "at": {"type": "timestamp"}},
+    },
+    {
+        "table": "gold.a{}",
+        "sources": {"s": {"table": "silver.a{}"}},
+        "refresh_by": "n",
+        "refresh_from": {"s": "n"},
+        "group_by": {"n": "s.n"},
+        "measures": {"rows": "count(*)"},
+    },
+)
+
+
+def day(number: int) -> Interval:
+    """The day of a batch."""
+    start = FIRST_DAY + timedelta(days=number)
+    return Interval(start=start, end=start + timedelta(days=1))
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Where `lakehouse` finds them."""
+    return {f"LAKEHOUSE_{name.upper()}": str(folder / name) for name in ("root", "landing", "tables")}
+
+
+def make(folder: Path, number: int, chains: int = 1) -> None:
+    """Chains of three tables with so many batches each."""
+    for chain in range(chains):
+        for document in _DOCUMENTS:
+            text = yaml.safe_dump(document, sort_keys=False).replace("{}", str(chain))
+            name = f"{document['table']}.yaml".replace("{}", str(chain)).replace(".a", "/bench/a", 1)
+            (folder / "tables" / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "tables" / name).write_text(text)
+    for spec in load_catalog(folder / "tables").specs.values():
+        _age(folder, spec, number)
+
+
+def _age(folder: Path, spec: AnySpec, number: int) -> None:
+    paths = LakehousePaths(folder / "root")
+    table = Path(paths.table(spec.table))
+    id_ = str(DeltaTable.create(str(table), _SCHEMA).metadata().id)
+    winners = [Winner(_intent(folder, spec, id_, seq), seq) for seq in range(1, number + 1)]
+    for winner in winners:
+        _commit(table, winner.intent)
+    DeltaTable(str(table)).create_checkpoint()
+    for version in range(max(number - _LOG_KEPT, 0)):
+        (table / "_delta_log" / f"{version:020d}.json").unlink()
+    batches, files = OpsTable(paths.ops("batches"), BATCHES), OpsTable(paths.ops("files"), FILES)
+    gates = OpsTable(paths.ops("gates"), GATES)
+    for some in _pieces(winners[:-1]):
+        batches.append([event for winner in some for event in _batch_events(winner)])
+        gates.append([gate_event(_verdict(spec, winner)) for winner in some])
+        if spec.layer == "bronze":
+            files.append([event for winner in some for event in _file_events(spec, winner)])
+    _write_down(folder, spec, winners[-1])
+
+
+def batch(folder: Path) -> None:
+    """One more batch of each table: planned, recorded, committed, closed and judged."""
+    settings = Settings(root=folder / "root", landing=str(folder / "landing"), tables=folder / "tables")
+    catalog = load_catalog(settings.tables)
+    planner = Planner(catalog, settings)
+    for spec in catalog.specs.values():
+        table, ledger = planner.records.paths.table(spec.table), planner.records.ledger
+        position = resolve(table, Stream(spec.table), ledger)
+        _land(folder, spec, position.next_seq)
+        advice = planner.advise(spec, day(position.next_seq))
+        if advice.nothing_new:
+            raise SystemExit(f"{spec.table} has nothing to do: {advice.message}")
+        intent = _intent(folder, spec, position.table_id, position.next_seq)
+        _commit(Path(table), intent)
+        _write_down(folder, spec, Winner(intent, latest_version(table)), ledger, planner.records.gates)
+
+
+def _write_down(
+    folder: Path, spec: AnySpec, winner: Winner, ledger: Ledger | None = None, gates: Gates | None = None
+) -> None:
+    """All that a run writes down of a batch."""
+    paths, intent = LakehousePaths(folder / "root"), winner.intent
+    ledger, gates = ledger or Ledger(paths), gates or Gates(paths)
+    files = _files(spec, winner)
+    _land(folder, spec, intent.batch_seq)
+    ledger.record_intent(intent, files)
+    ledger.record_committed([winner])
+    ledger.record_closed(winner, _ROWS, {file.path: FileRows(read=1, written=1) for file in files})
+    if gates.result(spec.table, winner.version, spec.suite_hash) is None:
+        gates.record(_verdict(spec, winner))
+    if gates.certified(spec.table) != winner.version:
+        raise SystemExit(f"version {winner.version} of {spec.table} is not certified")
+
+
+def _intent(folder: Path, spec: AnySpec, table_id: str, seq: int) -> Intent:
+    sources = {source: (seq - 1 or None, seq) for source in spec.source_tables}
+    paths = LakehousePaths(folder / "root")
+    return Intent(
+        table=spec.table,
+        table_id=table_id,
+        stream="main",
+        batch_seq=seq,
+        token=new_token(),
+        interval_start=day(seq).start,
+        interval_end=day(seq).end,
+        run_id=f"run {seq}",
+        spec_hash=spec.spec_hash,
+        sources=BatchSources(ranges=sources, source_ids={one: _id_of(paths, one) for one in sources}),
+    )
+
+
+_IDS: dict[str, str] = {}
+
+
+def _id_of(paths: LakehousePaths, table: str) -> str:
+    if table not in _IDS:
+        _IDS[table] = str(DeltaTable(str(paths.table(table))).metadata().id)
+    return _IDS[table]
+
+
+def _commit(table: Path, intent: Intent) -> None:
+    """The commit file that Spark would write."""
+    version = intent.batch_seq
+    stats = json.dumps({"numRecords": version})
+    at = 1_700_000_000_000 + version
+    file = {"size": 1000, "partitionValues": {}, "dataChange": True}
+    actions: list[dict[str, object]] = [
+        {
+            "commitInfo": {
+                "timestamp": at,
+                "operation": "MERGE",
+                "userMetadata": intent.user_metadata(),
+                "txnId": intent.token,
+            }
+        },
+        {"txn": {"appId": intent.app_id, "version": version, "lastUpdated": at}},
+        {"add": {**file, "path": f"part-{version}.parquet", "modificationTime": at, "stats": stats}},
+    ]
+    if version > 1:
+        actions.append({"remove": {**file, "path": f"part-{version - 1}.parquet", "deletionTimestamp": at}})
+    name = table / "_delta_log" / f"{version:020d}.json"
+    name.write_text("\n".join(json.dumps(action) for action in actions) + "\n")
+
+
+def _land(folder: Path, spec: AnySpec, seq: int) -> None:
+    if spec.layer == "bronze":
+        file = folder / "landing" / _path(spec, seq)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists():
+            file.write_text('{"n": 1}\n')
+            os.utime(file, ns=(seq, seq))
+
+
+def _path(spec: AnySpec, seq: int) -> str:
+    return f"{spec.table.partition('.')[2]}/date={day(seq).start:%Y-%m-%d}/{seq}.json"
+
+
+def _files(spec: AnySpec, winner: Winner) -> tuple[FileFact, ...]:
+    seq = winner.batch_seq
+    return (FileFact(_path(spec, seq), 9, seq, f"{seq:064d}"),) if spec.layer == "bronze" else ()
+
+
+def _file_events(spec: AnySpec, winner: Winner) -> Iterator[dict[str, object]]:
+    for file in _files(spec, winner):
+        yield file_event(FileEvent.PLANNED, winner.intent, file)
+        yield loaded_event(winner, file, FileRows(read=1, written=1))
+
+
+def _batch_events(winner: Winner) -> Iterator[dict[str, object]]:
+    yield batch_event(BatchEvent.INTENT, winner.intent)
+    yield batch_event(BatchEvent.COMMITTED, winner.intent, winner.version)
+    yield {**batch_event(BatchEvent.CLOSED, winner.intent, winner.version), "rows": _ROWS.model_dump_json()}
+
+
+def _verdict(spec: AnySpec, winner: Winner) -> GateResult:
+    intent = winner.intent
+    return GateResult(
+        table=spec.table,
+        table_id=intent.table_id,
+        version=winner.version,
+        suite_hash=spec.suite_hash,
+        passed=True,
+        checks=(_CHECK,),
+        batches=(f"main/{winner.batch_seq}",),
+        facts={"in_table": winner.version},
+    )
+
+
+def _pieces(winners: Sequence[Winner]) -> Iterator[Sequence[Winner]]:
+    return (winners[at : at + _AT_ONCE] for at in range(0, len(winners), _AT_ONCE))
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "make":
+        make(Path(sys.argv[2]), *map(int, sys.argv[3:]))
+    else:
+        batch(Path(sys.argv[2]))

@@ -1,0 +1,75 @@
+"""Series 12: a lakehouse whose tables have had 10,000 batches, verdicts and files each, against one with 100; and the
+listing of 1,000 tables."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from benchmarks.aged_lake import day, environment, make
+from benchmarks.bench import Bench
+from benchmarks.cost import Cost, measure
+from benchmarks.result import Result
+from benchmarks.rounds import interleaved
+from include.control.delta_log import latest_version
+from include.paths import LakehousePaths
+
+OLD, YOUNG = 10_000, 100
+TARGET = 1.2
+CHAINS = 334
+"""Of three tables each."""
+
+
+def run(bench: Bench) -> list[Result]:
+    """Plan, list, write a batch down; then list a thousand tables.
+
+    Raises:
+        FailedRunError: a command fails, or a batch is not certified.
+    """
+    lakes = {f"{number:,} batches": _lake(bench, str(number), number) for number in (OLD, YOUNG)}
+    old, young = lakes
+    results = []
+    for said, command in (("plan", _plan), ("tables", _tables), ("one batch of three tables, without Spark", _batch)):
+        runs = {name: partial(_measured, bench, command, lake) for name, lake in lakes.items()}
+        sides = interleaved(runs, bench.rounds, bench.ended)
+        results.append(Result(said, old, young, sides, TARGET, {"files of ops": _files(lakes)}))
+    many = _lake(bench, "many", 2, CHAINS)
+    sides = interleaved({"1,002 tables": partial(_measured, bench, _tables, many)}, bench.rounds, bench.ended)
+    return [*results, Result("tables, of 1,002", "1,002 tables", "1,002 tables", sides)]
+
+
+def _lake(bench: Bench, name: str, number: int, chains: int = 1) -> Path:
+    bench.console.print(f"  making {3 * chains} tables of {number:,} batches")
+    folder = bench.fresh("ages", name)
+    make(folder, number, chains)
+    return folder
+
+
+def _plan(lake: Path) -> list[str]:
+    newest = latest_version(LakehousePaths(lake / "root").table("bronze.a0"))
+    return [_lakehouse(), "plan", "--interval", f"{day(newest).start:%Y-%m-%d}"]
+
+
+def _tables(_lake: Path) -> list[str]:
+    return [_lakehouse(), "tables"]
+
+
+def _batch(lake: Path) -> list[str]:
+    return [sys.executable, "-m", "benchmarks.aged_lake", "batch", str(lake)]
+
+
+def _lakehouse() -> str:
+    return str(Path(sys.executable).parent / "lakehouse")
+
+
+def _measured(bench: Bench, command: Callable[[Path], list[str]], lake: Path, _round: int) -> Cost:
+    known = {**os.environ, **environment(lake), "PYTHONPATH": str(Path(__file__).parents[2])}
+    return measure(command(lake), known, bench.folder / "logs" / "ages.log").whole
+
+
+def _files(lakes: dict[str, Path]) -> str:
+    files = {name: [one for one in (lake / "root" / "ops").rglob("*") if one.is_file()] for name, lake in lakes.items()}
+    return ", ".join(f"{len(found)} at {name}" for name, found in files.items())
