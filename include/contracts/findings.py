@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
 MAX_SAMPLES = 5
 """How many samples a finding has at most."""
+
+MAX_REASONS = 3
+"""So many reasons are told each by itself, the commonest; the others in sum."""
 
 
 class RefusedRows(BaseModel):
@@ -65,7 +68,9 @@ class Findings(BaseModel):
         silver.flights: 1,200 rows went into quarantine: expect_column_values_to_not_be_null(id): id is null. \
 See: lakehouse quarantine show silver.flights 3fa8c1d200b7e6aa
         """
-        return (*(_refused_line(table, one) for one in self.refused), *_tie_lines(table, self.ties))
+        shown, others = self.refused[:MAX_REASONS], self.refused[MAX_REASONS:]
+        more = (_further_line(table, others),) if others else ()
+        return (*(_refused_line(table, one) for one in shown), *more, *_tie_lines(table, self.ties))
 
 
 def together(findings: Iterable[Findings]) -> Findings:
@@ -96,6 +101,12 @@ def _refused_line(table: str, refused: RefusedRows) -> str:
         return f"{table}: {rows} left out by a rule: {refused.reason}. They came from {', '.join(refused.samples)}"
     see = f" See: lakehouse quarantine show {table} {refused.samples[0]}" if refused.samples else ""
     return f"{table}: {rows} went into quarantine: {refused.reason}.{see}"
+
+
+def _further_line(table: str, refused: Sequence[RefusedRows]) -> str:
+    reasons = "1 further reason" if len(refused) == 1 else f"{len(refused)} further reasons"
+    rows = sum(one.rows for one in refused)
+    return f"{table}: {reasons} for which rows were refused, {rows:,} times in all. See: lakehouse quarantine list"
 
 
 def _tie_lines(table: str, ties: Ties) -> tuple[str, ...]:

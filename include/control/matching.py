@@ -12,6 +12,8 @@ from include.control.landing import same_listing
 from include.control.ledger import Failure
 from include.control.loaded_files import LoadedFiles
 
+_FEW = 3
+
 
 @dataclass(frozen=True)
 class Matched:
@@ -64,10 +66,16 @@ def given_up(failures: Mapping[str, Failure], source: LandingSource) -> dict[str
 
 def given_up_notes(files: Iterable[FileFact], source: LandingSource) -> tuple[str, ...]:
     """What a person must know of files that runs go on without."""
-    most = source.max_attempts_per_file
-    return tuple(
-        f"{file.path} was given up after {most} attempts ({file.defect}); `lakehouse replay` tries it again"
-        for file in files
+    most, every = source.max_attempts_per_file, list(files)
+    if not every:
+        return ()
+    if len(every) == 1:
+        [file] = every
+        return (f"{file.path} was given up after {most} attempts ({file.defect}); `lakehouse replay` tries it again",)
+    named = ", ".join(f"{file.path} ({file.defect})" for file in every[:_FEW])
+    more = f" and {len(every) - _FEW} more, which `lakehouse files` lists" if len(every) > _FEW else ""
+    return (
+        f"{len(every)} files were given up after {most} attempts: {named}{more}; `lakehouse replay` tries them again",
     )
 
 

@@ -52,7 +52,7 @@ def _report(context: JobContext, files: int, old: OldTombstones, risen: int, wor
     said = [f"{deleted} {files} files" if files else "no file is older than the retention"]
     details: dict[str, Any] = {"files": files, "retain": context.spec.maintenance.vacuum.retain}
     if risen:
-        said.append(f"{forgot} {risen} deleted keys that live again")
+        said.append(f"{forgot} {risen} deleted keys that live")
         details["risen_keys"] = risen
     if keys:
         said.append(f"{forgot} {keys} deleted keys, of batches up to {old.upto}")

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from include.cli_reports import ending, failure_lines, note_lines, report_table, worst
+from include.contracts.findings import Findings, RefusedRows
 from include.contracts.interval import Interval
 from include.contracts.job_report import CheckResult, JobReport, RowFates
 from include.errors import ExitCode, Outcome
@@ -65,6 +66,16 @@ class TestReports:
         reports = [report_of("bronze.a", notes=("the spec changed", "b.json was given up")), report_of("silver.a")]
         again = report_of("gold.a", notes=("the spec changed",))
         assert note_lines([*reports, again]) == ["note: the spec changed", "note: b.json was given up"]
+
+    def test_what_several_days_found_is_told_in_sum(self) -> None:
+        found = Findings(refused=(RefusedRows(reason="r(a): why", action="quarantine", rows=2, samples=("3fa8",)),))
+        notes = (*found.lines("silver.a"), "the spec of silver.a changed")
+        days = [report_of("silver.a", findings=found, notes=notes) for _ in range(18)]
+        other = report_of("silver.b", notes=("the spec of silver.b changed",))
+        assert note_lines([*days, other]) == [
+            "note: silver.a: 36 rows went into quarantine: r(a): why. See: lakehouse quarantine show silver.a 3fa8",
+            "note: the spec of silver.a, silver.b changed",
+        ]
 
     def test_a_stack_trace_stays_in_the_log(self) -> None:
         message = "silver.a: Py4JJavaError: it broke\n: org.X: why\n\tat org.Y(Z.scala:1)\n\tat org.Z"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from include.contracts.findings import MAX_SAMPLES, Findings, RefusedRows, Ties, together
+from include.contracts.findings import MAX_SAMPLES, Findings, RefusedRows, Ties, by_reason, together
 
 
 def refused(reason: str, rows: int, *samples: str, action: str = "quarantine") -> RefusedRows:
@@ -43,3 +43,15 @@ def test_a_tie_is_told_with_its_keys_and_the_way_out() -> None:
 
 def test_nothing_found_is_nothing_said() -> None:
     assert together([]).lines("silver.orders") == ()
+
+
+def test_many_reasons_are_told_in_sum_behind_the_commonest() -> None:
+    refused = [RefusedRows(reason=f"rule {number}", action="quarantine", rows=number) for number in range(1, 19)]
+    lines = Findings(refused=by_reason(refused)).lines("silver.flights")
+    assert [line.split(":")[1] for line in lines[:3]] == [
+        f" {number} rows went into quarantine" for number in (18, 17, 16)
+    ]
+    assert lines[3:] == (
+        "silver.flights: 15 further reasons for which rows were refused, 120 times in all. "
+        "See: lakehouse quarantine list",
+    )
