@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from include.contracts.bronze_sources import LandingSource
@@ -13,15 +13,11 @@ from include.control.batch import FileFact
 from include.control.landing import Landing, files_by_the_thousand, is_as_listed, same_listing
 from include.control.ledger import Failure
 from include.control.loaded_files import LoadedFiles
-from include.control.matching import given_up, match, split_by_age
+from include.control.matching import Look, given_up, known_by_content, match, split_by_age
 from include.errors import BadInputError, NotReadyError, StorageError, first_line
 
 _SILENT_IN_A_ROW = 3
 """After so many files without an answer the store is away. Each of them was waited for as long as its client waits."""
-
-Look = Callable[[FileFact], FileFact]
-"""Reads a listed file through: the same with its checksum, its columns, and its defect if it has one. It raises what
-the storage is in the way of: `NotReadyError`, `StorageError`."""
 
 
 @dataclass(frozen=True)
@@ -73,21 +69,23 @@ def plan_files(
         NotReadyError: the interval's folder does not exist, or the storage handed over no file of several in a row.
         BadInputError: a file that was loaded before has other content now.
     """
-    hopeless = given_up(failures, spec.landing_source)
-    found = match(files_by_the_thousand(spec, landing, interval), loaded, hopeless)
-    young, settled = split_by_age(found.unread, spec.landing_source)
+    source = spec.landing_source
+    hopeless = given_up(failures, source)
+    listed = match(files_by_the_thousand(spec, landing, interval), loaded, hopeless)
+    found = known_by_content(listed, loaded, hopeless, source, look)
+    young, settled = split_by_age(found.unread, source)
     reader = _Reader(look)
-    again = [seen for file in settled if file.path in found.renewed and (seen := reader.read(file))]
-    only_last = spec.landing_source.replaces
-    changed = {file.path: file for file in again if not loaded.holds(file, only_last=only_last)}
-    if changed and spec.landing_source.on_changed_file == "reject":
-        raise BadInputError(_changed_message(spec, list(changed.values()), loaded))
-    fresh = [file for file in settled if file.path not in found.renewed or file.path in changed]
+    if source.on_changed_file == "reject":
+        changed = [seen for file in settled if file.path in found.renewed and (seen := reader.read(file))]
+        if changed:
+            raise BadInputError(_changed_message(spec, changed, loaded))
+    out_of_reach = {file.path for file in reader.unreachable}
+    fresh = [file for file in settled if file.path not in out_of_reach]
     unread = len(reader.unreachable)
-    whole, growing = _look_at_one_batch(_replacing_first(fresh, found.renewed), spec.landing_source, landing, reader)
+    whole, growing = _look_at_one_batch(_replacing_first(fresh, found.renewed), source, landing, reader)
     looked_at = len(whole) + len(growing) + len(reader.unreachable) - unread
     sound = [file for file in whole if not file.defect]
-    replacing = [file for file in sound if file.path in found.renewed] if spec.landing_source.replaces else []
+    replacing = [file for file in sound if file.path in found.renewed] if source.replaces else []
     return FilePlan(
         new=tuple(replacing or sound),
         replaces=bool(replacing),
@@ -96,7 +94,7 @@ def plan_files(
         attempts={file.path: _attempts(file, failures) for file in whole if file.defect},
         unfinished=(*young, *growing),
         unreachable=tuple(reader.unreachable),
-        loaded=found.loaded + len(again) - len(changed),
+        loaded=found.loaded,
         later=len(fresh) - looked_at + (len(sound) - len(replacing) if replacing else 0),
     )
 

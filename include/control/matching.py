@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from include.contracts.bronze_sources import LandingSource
@@ -11,6 +12,11 @@ from include.control.batch import FileFact
 from include.control.landing import same_listing
 from include.control.ledger import Failure
 from include.control.loaded_files import LoadedFiles
+from include.errors import NotReadyError, StorageError
+
+Look = Callable[[FileFact], FileFact]
+"""Reads a listed file through: the same with its checksum, its columns, and its defect if it has one. It raises what
+the storage is in the way of: `NotReadyError`, `StorageError`."""
 
 _FEW = 3
 
@@ -57,6 +63,36 @@ def match(listed: Iterable[list[FileFact]], loaded: LoadedFiles, hopeless: Mappi
         unread += [file for file, _ in new if not same_listing(file, hopeless)]
         renewed |= {file.path for file, known in new if known}
     return Matched(_by_path(unread), frozenset(renewed), _by_path(given), count)
+
+
+def known_by_content(
+    found: Matched, loaded: LoadedFiles, hopeless: Mapping[str, FileFact], source: LandingSource, look: Look
+) -> Matched:
+    """What was matched, without the files that only their time makes new: content decides, so they are read through.
+
+    A file that the storage does not hand over stays unread.
+
+    Args:
+        found: the files by their listing.
+        loaded: every content that was loaded.
+        hopeless: path -> file, of those that were given up.
+        source: where they come from.
+        look: reads a file through.
+    """
+    same: set[str] = set()
+    given: list[FileFact] = []
+    for file in split_by_age(found.unread, source)[1]:
+        if file.path not in found.renewed and file.path not in hopeless:
+            continue
+        with suppress(NotReadyError, StorageError):
+            content = look(file)
+            if file.path in hopeless and hopeless[file.path].checksum == content.checksum:
+                given.append(hopeless[file.path])
+            elif file.path in found.renewed and loaded.holds(content, only_last=source.replaces):
+                same.add(file.path)
+    known = same | {file.path for file in given}
+    unread = tuple(file for file in found.unread if file.path not in known)
+    return Matched(unread, found.renewed - known, _by_path((*found.given_up, *given)), found.loaded + len(same))
 
 
 def given_up(failures: Mapping[str, Failure], source: LandingSource) -> dict[str, FileFact]:

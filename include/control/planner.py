@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 
 from deltalake.exceptions import TableNotFoundError
 
@@ -16,13 +17,13 @@ from include.contracts.bronze_sources import LandingSource
 from include.contracts.interval import Interval
 from include.contracts.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.control.ageing import ageing_note
-from include.control.batch import BatchSources, Stream, StreamPosition, Winner
+from include.control.batch import BatchSources, FileFact, Stream, StreamPosition, Winner
 from include.control.deliveries import Folders, delivered
 from include.control.delta_log import read_commit
 from include.control.kafka_cluster import KafkaCluster
-from include.control.landing import files_by_the_thousand, landing_of, same_listing, text_bytes
+from include.control.landing import Landing, files_by_the_thousand, landing_of, same_listing, text_bytes
 from include.control.ledger import Failure, Ledger
-from include.control.matching import Matched, given_up, given_up_notes, match, split_by_age
+from include.control.matching import Matched, given_up, given_up_notes, known_by_content, match, split_by_age
 from include.control.merge_size import bytes_of_batch
 from include.control.offsets import count_partitions, plan_offsets, require_nothing_lost, waits_for_more
 from include.control.overrides import override_note
@@ -149,9 +150,11 @@ class Planner:
             return _with_messages(base, spec, position, self._settings)
         if isinstance(spec, BronzeSpec):
             source, of_table = spec.landing_source, (spec.table, position.table_id if position else "")
-            listed = files_by_the_thousand(spec, landing_of(source.landing, self._settings.landing), interval)
+            landing, loaded = landing_of(source.landing, self._settings.landing), records.ledger.loaded_files(*of_table)
             failures = records.ledger.failures(*of_table)
-            found = match(listed, records.ledger.loaded_files(*of_table), given_up(failures, source))
+            hopeless = given_up(failures, source)
+            listed = match(files_by_the_thousand(spec, landing, interval), loaded, hopeless)
+            found = known_by_content(listed, loaded, hopeless, source, partial(_look, landing, spec))
             return _with_files(base, source, found, failures)
         ranges = changed_ranges(spec, pin_sources(spec, records.paths, records.gates, position), records.paths)
         return replace(
@@ -168,6 +171,13 @@ def _sound(spec: StatedSpec) -> AnySpec:
     if isinstance(spec, RefusedSpec):
         raise SpecsRefusedError(spec.problems)
     return spec
+
+
+def _look(landing: Landing, spec: BronzeSpec, file: FileFact) -> FileFact:
+    # Imported here: few files ever have to be read for a plan, and readers of all formats take long to import.
+    from include.control.inspection import inspect
+
+    return inspect(file, landing, spec)
 
 
 def _base(spec: AnySpec, position: StreamPosition | None, records: Records) -> Advice:

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from include.control.batch import FileFact, Stream, Winner
-from include.control.ingest import FilePlan, Look, plan_files, require_as_loaded
+from include.control.ingest import FilePlan, plan_files, require_as_loaded
 from include.control.inspection import inspect
 from include.control.ledger import Ledger
 from include.control.local_landing import LocalLanding
+from include.control.matching import Look
 from include.errors import BadInputError, ExitCode, NotReadyError
 from include.paths import LakehousePaths
 from tests.support.deliveries import Deliver
@@ -200,6 +201,10 @@ def test_a_broken_file_is_given_up_after_so_many_attempts_and_its_new_content_or
 
     hopeless = plan(landing, ledger, look=lambda file: pytest.fail(f"{file.path} was read"), max_attempts_per_file=2)
     assert (named(hopeless.given_up), hopeless.broken, hopeless.new) == (["broken.json"], (), ())
+
+    os.utime(landing / found.broken[0].path, ns=(1, 1))
+    touched = plan(landing, ledger, max_attempts_per_file=2)
+    assert (named(touched.given_up), touched.broken, touched.attempts) == (["broken.json"], (), {})
 
     ledger.record_replayed("bronze.orders", "id", day(1), found.broken[0])
     assert plan(landing, ledger, max_attempts_per_file=2).attempts == {found.broken[0].path: 1}

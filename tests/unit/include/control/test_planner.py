@@ -111,6 +111,8 @@ def test_a_file_that_was_given_up_is_not_new_but_is_not_forgotten(
     assert (said().nothing_new, said().message) == (True, "0 new of 2 files")
     (note,) = said().notes
     assert note.startswith(f"{ONE_DAY}/b.json was given up after 3 attempts")
+    os.utime(landing / broken.path, ns=(1, 1))
+    assert (said().nothing_new, said().message, said().notes) == (True, "0 new of 2 files", (note,))
 
 
 def test_a_late_file_is_new(root: Path, landing: Path, deliver: Deliver, said: Said) -> None:
@@ -123,13 +125,15 @@ def test_a_late_file_is_new(root: Path, landing: Path, deliver: Deliver, said: S
     assert (advice.batch_seq, advice.version) == (1, 1)
 
 
-def test_a_file_that_may_have_changed_is_left_to_the_driver(
+def test_content_decides_what_is_new_and_never_the_time(
     root: Path, landing: Path, deliver: Deliver, said: Said
 ) -> None:
     path = deliver("a.json")
     judge(root, BRONZE, load_batch(root, BRONZE, files=loaded(landing)).version)
     os.utime(path, ns=(1, 1))
-    assert not said().nothing_new
+    assert (said().nothing_new, said().message) == (True, "0 new of 1 files")
+    os.utime(deliver("a.json", path.read_text().replace("1", "2")), ns=(2, 2))
+    assert (said().nothing_new, said().message) == (False, "1 new of 1 files")
 
 
 def test_a_batch_that_is_not_closed_is_not_done(root: Path, landing: Path, deliver: Deliver, said: Said) -> None:
