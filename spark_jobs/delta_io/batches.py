@@ -7,6 +7,7 @@ needs no clean-up, a retry finds its token, and a writer that lost its lease is 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -26,10 +27,12 @@ from include.control.leases import Leases
 from include.control.ledger import Ledger
 from include.control.resolution import resolve, table_epoch, winner_at
 from include.control.rivals import race_lost, race_lost_to
-from include.errors import LeaseLostError, MillraceError
+from include.errors import LeaseLostError, MillraceError, first_line
 from spark_jobs.delta_io.conflict_policy import Remedy, WriteKind, remedy_of
-from spark_jobs.delta_io.conflicts import Conflict, conflict_of
+from spark_jobs.delta_io.conflicts import Conflict, conflict_of, is_lost_with_an_executor
 from spark_jobs.delta_io.contest import Contest
+
+log = logging.getLogger(__name__)
 
 OpenSession = Callable[[dict[str, str]], AbstractContextManager[Any]]
 """Opens a session of its own under the given settings."""
@@ -177,7 +180,17 @@ class BatchWriter:
             ConflictError: other writers won until the budget was spent.
         """
         self._contest = Contest(self._request.stream.table, self._limits, self.result.lost)
-        return self._contest.retrying(_PlanAgainError)(self._plan_and_commit)
+        return self._contest.retrying(_PlanAgainError)(self._attempt)
+
+    def _attempt(self) -> BatchResult:
+        """Plan and commit, or plan again where rows of this attempt were lost with an executor."""
+        try:
+            return self._plan_and_commit()
+        except Exception as error:
+            if not is_lost_with_an_executor(error):
+                raise
+            log.warning("%s: rows were lost with an executor: %s", self._request.stream.table, first_line(error))
+            raise _PlanAgainError from error
 
     def _plan_and_commit(self) -> BatchResult:
         position = resolve(self._request.path, self._request.stream, self._ledger)

@@ -50,3 +50,12 @@ def conflict_of(error: BaseException) -> Conflict | None:
     if condition is None:
         return None
     return next((kind for prefix, kind in _BY_CONDITION.items() if condition[1].startswith(prefix)), None)
+
+
+def is_lost_with_an_executor(error: BaseException) -> bool:
+    """Whether frozen rows are gone: the executor that kept them is, and nothing can compute them again but a new plan.
+
+    >>> is_lost_with_an_executor(RuntimeError("[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_7_0 not f..."))
+    True
+    """
+    return "[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND]" in str(error)

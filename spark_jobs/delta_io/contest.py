@@ -68,6 +68,9 @@ class Contest:
         return tries > self.limits.max_commit_retries or self._took_s() >= self.limits.retry_for.total_seconds()
 
     def _give_up(self, state: RetryCallState) -> Any:
+        last = state.outcome.exception() if state.outcome else None
+        if last and last.__cause__ and not self.lost:
+            raise last.__cause__  # nobody was faster: what went wrong went wrong each time
         msg = (
             f"{self.table}: lost to other writers {max(len(self.lost), state.attempt_number)} times in "
             f"{self._took_s():.0f} s ({', '.join(map(str, self.lost))})\nNothing was written half; the retry plans "

@@ -213,18 +213,28 @@ def _column_problem(name: str, wanted: str, on_disk: str | None) -> str:
 
 
 def _type_name(kind: object) -> str:
-    """A Delta schema type as short text; structs by their fields."""
+    """A Delta schema type as short text; structs by their fields.
+
+    >>> _type_name({"type": "map", "keyType": "string", "valueType": {"type": "array", "elementType": "long"}})
+    'map<string,array<long>>'
+    """
     if not isinstance(kind, dict):
         return str(kind)
     if kind["type"] == "struct":
         parts = (f"{part['name']}:{_type_name(part['type'])}" for part in kind["fields"])
         return f"struct<{','.join(parts)}>"
+    if kind["type"] == "map":
+        return f"map<{_type_name(kind['keyType'])},{_type_name(kind['valueType'])}>"
     return f"array<{_type_name(kind['elementType'])}>"
 
 
 def _wanted_type(kind: str) -> str:
-    """A Spark SQL type in Delta's words, so that both sides compare."""
-    return re.sub(r"\b(tinyint|smallint|int|bigint)\b", lambda word: _DELTA_TYPES[word[0]], kind)
+    """A Spark SQL type in Delta's words, so that both sides compare; names of fields stay as they are.
+
+    >>> _wanted_type("map<string,struct<int:bigint>>")
+    'map<string,struct<int:long>>'
+    """
+    return re.sub(r"\b(tinyint|smallint|int|bigint)\b(?!:)", lambda word: _DELTA_TYPES[word[0]], kind)
 
 
 def _check_reader_version(path: LakePath, delta: DeltaTable) -> None:

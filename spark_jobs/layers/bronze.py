@@ -16,6 +16,7 @@ from include.control.delta_log import committed_at
 from include.control.quarantine_events import ReceivedRow
 from spark_jobs.delta_io.batches import BatchPlan, Closing
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
+from spark_jobs.delta_io.observed import observed
 from spark_jobs.delta_io.quarantine import QuarantineWrite, quarantine_rows
 from spark_jobs.delta_io.row_writes import append, one_of, replace_where, replaced_rows
 from spark_jobs.delta_io.statistics import statistics_of
@@ -206,8 +207,9 @@ class BronzeIngest:
             self.records.require_as_planned(plan)
         if self._refuses_nothing(plan):
             return {"read": self.records.stated_rows(plan), "quarantined": 0, "dropped": 0}
-        if observation := self._observed.get(winner.token):
-            return observation.get
+        observation = self._observed.get(winner.token)
+        if observation and (seen := observed(observation)):
+            return seen
         with self._context.open_session({}) as session:
             row = self._judged(session, plan).agg(*fate_counts()).first()
         return row.asDict() if row else {}

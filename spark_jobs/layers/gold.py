@@ -15,6 +15,7 @@ from include.control.restore import close_restore
 from include.control.source_ranges import certified_sources, changed_ranges, pin_sources, require_same_sources
 from include.control.stored_tables import is_table
 from spark_jobs.delta_io.batches import BatchPlan, Closing
+from spark_jobs.delta_io.observed import observed
 from spark_jobs.delta_io.reads import read_version, touched_values
 from spark_jobs.delta_io.row_writes import one_of, replace_where, replaced_rows
 from spark_jobs.delta_io.tables import TableShape, ensure_table, shape_properties
@@ -34,7 +35,7 @@ class GoldAggregate:
         self._context = context
         self._spec: GoldSpec = context.spec  # type: ignore[assignment]
         self._path = context.paths.table(self._spec.table)
-        self._groups: dict[str, int] = {}
+        self._observed: dict[str, Observation] = {}
 
     def create_table(self) -> None:
         """Create the table, with the types that its expressions have over the certified sources.
@@ -65,15 +66,16 @@ class GoldAggregate:
         observation = Observation()
         rows = with_stamp(groups, intent).observe(observation, F.count(F.lit(1)).alias("groups"))
         replace_where(rows, self._path, _predicate(self._spec.refresh_by, touched))
-        self._groups[intent.token] = observation.get["groups"]
+        self._observed[intent.token] = observation
 
     def close(self, winner: Winner) -> Closing:
         """Count the groups: those computed from the pinned sources are those that were written."""
         if winner.intent.sources.restores is not None:
             return Closing(close_restore(winner, self._context.paths))
         written, removed = replaced_rows(self._path, winner.version)
-        read = self._groups.get(winner.token)
-        computed = self._count_again(winner) if read is None else read
+        observation = self._observed.get(winner.token)
+        seen = observed(observation) if observation else None
+        computed = seen["groups"] if seen else self._count_again(winner)
         return Closing(RowFates(read=computed, applied=written, inserted=written, deleted=removed))
 
     def _count_again(self, winner: Winner) -> int:

@@ -262,3 +262,20 @@ def test_without_the_lease_nothing_is_planned(lake: Lake) -> None:
     ):
         lake.writer().run(Leases(store, "run one", patience_s=0.2))
     assert (lake.work.positions, lake.sessions) == ([], [])
+
+
+LOST_ROWS = RuntimeError("Job aborted: [CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_7_0 not found!")
+
+
+def test_a_batch_whose_rows_were_lost_with_an_executor_is_planned_again(lake: Lake) -> None:
+    lake.work.before = [failing(LOST_ROWS)]
+    result = lake.run()
+    assert (result.committed, result.attempts, result.lost) == (True, 2, [])
+    assert len({intent.token for intent in lake.work.intents}) == 2
+
+
+def test_rows_that_are_lost_each_time_end_the_run_with_that_error(lake: Lake) -> None:
+    lake.work.before = [failing(LOST_ROWS)] * 9
+    with pytest.raises(RuntimeError, match="CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"):
+        lake.run(ConflictSpec(max_commit_retries=1))
+    assert latest_version(lake.table) == 0
