@@ -133,6 +133,9 @@ class KafkaBroker:
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
             "log.dirs": str(self._data),
+            # Everybody may do everything with whatever nobody has set rights for.
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "allow.everyone.if.no.acl.found": "true",
             # Retention goes by the messages' own time: what happened years ago would be deleted within minutes.
             "log.retention.ms": "-1",
             "group.initial.rebalance.delay.ms": "0",

@@ -103,7 +103,7 @@ class NotReadyError(MillraceError):
 
 
 class StorageError(MillraceError):
-    """Raised when a store refuses what this process asks of it: credentials, permissions, a wrong name."""
+    """Raised when a store, or a broker, refuses this process: credentials, permissions, a wrong name."""
 
 
 class NotDeliveredError(NotReadyError):

@@ -15,12 +15,23 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from include.contracts.bronze_sources import KafkaSource
 from include.control.batch import OffsetRanges
 from include.control.offsets import HeldOffsets, Offsets
-from include.errors import BadInputError, NotReadyError, SpecError
+from include.errors import BadInputError, NotReadyError, SpecError, StorageError
 
 _PATIENCE_S = 10.0
 
 # What goes wrong reaches the caller as an exception; the client itself would print a line at each of many tries.
 _QUIET = {"log_level": "0"}
+
+_REFUSALS = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError._AUTHENTICATION,
+    }
+)
+"""What a person must grant, or correct: waiting does not mend it."""
 
 Partitions = Mapping[str, Sequence[int]]
 
@@ -56,6 +67,7 @@ class KafkaCluster:
 
         Raises:
             NotReadyError: no broker answers.
+            StorageError: the brokers refuse this user.
             BadInputError: one of the topics does not exist.
         """
         said: list[KafkaError] = []
@@ -65,7 +77,10 @@ class KafkaCluster:
             return self._held(admin, source)
         except KafkaException as error:
             admin.poll(0)  # hands over what the client met meanwhile, such as a password that is wrong
-            raise NotReadyError(self._unreachable(said[-1] if said else error.args[0])) from error
+            met: KafkaError = error.args[0]
+            if refusal := next((one for one in (*said, met) if one.code() in _REFUSALS), None):
+                raise StorageError(self._refused(refusal, source)) from error
+            raise NotReadyError(self._unreachable(said[-1] if said else met)) from error
 
     def record_group_offsets(self, group: str, ranges: OffsetRanges) -> None:
         """Tell the brokers how far a consumer group has read, for their lag monitors; Millrace never reads it back.
@@ -86,15 +101,18 @@ class KafkaCluster:
 
     def _held(self, admin: AdminClient, source: KafkaSource) -> HeldOffsets:
         known = {name: topic.partitions for name, topic in admin.list_topics(timeout=_PATIENCE_S).topics.items()}
-        partitions = {topic: sorted(known[topic]) for topic in self._wanted(source, known)}
+        partitions = {topic: sorted(known[topic]) for topic in self._wanted(admin, source, known)}
         first = _offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
         end = _offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
         return HeldOffsets(_topic_ids(admin, partitions), first, end, _start(admin, partitions, source, first, end))
 
-    def _wanted(self, source: KafkaSource, known: Iterable[str]) -> list[str]:
+    def _wanted(self, admin: AdminClient, source: KafkaSource, known: Iterable[str]) -> list[str]:
+        """The source's topics; a pattern takes none of Kafka's own, such as `__consumer_offsets`."""
         if source.topic_pattern:
-            return [topic for topic in known if re.fullmatch(source.topic_pattern, topic)]
+            own = re.compile(source.topic_pattern)
+            return [topic for topic in known if own.fullmatch(topic) and not topic.startswith("__")]
         if missing := [topic for topic in source.topics if topic not in set(known)]:
+            _require_allowed(admin, missing)
             there = ", ".join(sorted(topic for topic in known if not topic.startswith("__"))) or "none"
             msg = (
                 f"The Kafka cluster {self._name} has no topic {', '.join(missing)}; its topics are {there}\nCorrect "
@@ -103,12 +121,31 @@ class KafkaCluster:
             raise BadInputError(msg)
         return list(source.topics)
 
+    def _refused(self, error: KafkaError, source: KafkaSource) -> str:
+        return (
+            f"The Kafka cluster {self._name} at {self.conf['bootstrap.servers']} refuses this user: {error.str()}.\n"
+            f"Let the user of LAKEHOUSE_KAFKA describe and read {source.label}, or correct its password; then run this "
+            "again."
+        )
+
     def _unreachable(self, error: KafkaError) -> str:
         return (
             f"The Kafka cluster {self._name} at {self.conf['bootstrap.servers']} does not answer "
             f"({error.str()})\nSee that its brokers run and that LAKEHOUSE_KAFKA names them; the run tries "
             "again."
         )
+
+
+def _require_allowed(admin: AdminClient, topics: Iterable[str]) -> None:
+    """Whether topics that no listing shows do not exist; those that a user may not see are not shown either.
+
+    Raises:
+        KafkaException: the user may not see one of them.
+    """
+    for answer in admin.describe_topics(TopicCollection(list(topics)), request_timeout=_PATIENCE_S).values():
+        error = answer.exception()
+        if isinstance(error, KafkaException) and error.args[0].code() in _REFUSALS:
+            raise error
 
 
 def _start(admin: AdminClient, partitions: Partitions, source: KafkaSource, first: Offsets, end: Offsets) -> Offsets:
