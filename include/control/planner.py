@@ -120,8 +120,11 @@ class Planner:
         hopeless = given_up(records.ledger.failures(*of_table), source)
         loaded = records.ledger.loaded_files(*of_table)
         due, waiting = set[Interval](), 0
-        for interval, files in delivered(spec, landing_of(source.landing, self._settings.landing), folders):
-            young, settled = split_by_age(match([files], loaded, hopeless).unread, source)
+        landing = landing_of(source.landing, self._settings.landing)
+        for interval, files in delivered(spec, landing, folders):
+            listed = match([files], loaded, hopeless)
+            found = known_by_content(listed, loaded, hopeless, source, partial(_look, landing, spec))
+            young, settled = split_by_age(found.unread, source)
             waiting += len(young)
             due |= {interval} if settled else set()
         if last is not None and not is_complete(spec, last, records):
