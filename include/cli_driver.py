@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -32,6 +33,8 @@ _GRACE_S = 20.0
 _CONNECT_S = 3.0
 _SPARK_CONNECT_PORT = 15002
 _LAST_LINES = 8
+_LOG_BYTES = 32 * 1024**2
+"""At this size the log of a driver that follows its sources is rotated; the one before it is kept."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +71,16 @@ class Driver:
         Raises:
             SparkUnavailableError: there is no Spark to start.
         """
-        shown, waiting = set[Path](), ""
+        next_one, waiting = 1, ""
         self._arguments.reports.mkdir(parents=True, exist_ok=True)
         with _signals(self._ask_to_stop, signal.SIGTERM, signal.SIGINT), self._process(FOLLOW_DOMAIN) as process:
             has_ended = False
             while not has_ended:
                 has_ended = process.poll() is not None
-                for path in sorted(set(self._arguments.reports.glob("*.json")) - shown):
-                    shown.add(path)
-                    yield JobReport.model_validate_json(path.read_text())
+                while report := JobReport.load(self._arguments.numbered(next_one)):
+                    next_one += 1
+                    yield report
+                _rotate(self._arguments.log)
                 said = _text(self._arguments.waiting)
                 if said != waiting:
                     waiting = said
@@ -139,7 +143,8 @@ def run_job(settings: Settings, arguments: JobArgs, job: Job) -> tuple[JobReport
 def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The driver's process, whose tree ends with this block."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as said:
+    log.unlink(missing_ok=True)
+    with log.open("ab") as said:  # what is written after a rotation goes to the log's new end
         process = subprocess.Popen(
             command,
             stdout=said,
@@ -151,6 +156,13 @@ def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]
             yield process
         finally:
             _end_tree(process)
+
+
+def _rotate(log: Path) -> None:
+    """Move what a long log says to a file beside it, which replaces the one of before."""
+    if log.stat().st_size > _LOG_BYTES:
+        shutil.copyfile(log, log.with_suffix(".1.log"))
+        os.truncate(log, 0)
 
 
 def _text(path: Path) -> str:

@@ -28,6 +28,10 @@ GO_ON = (ExitCode.OK, ExitCode.BAD_SPEC)
 """Endings of a table that do not keep the others, sound as their specs are, from the intervals that follow."""
 
 
+KEPT_REPORTS = 1000
+"""So many of its last reports a driver that follows its sources leaves in its folder."""
+
+
 class DomainArgs(CommandLine):
     """Which tables to run, and where things lie.
 
@@ -58,6 +62,10 @@ class DomainArgs(CommandLine):
     def waiting(self) -> Path:
         """The file in which a driver that follows its sources says what it waits for, a line a table."""
         return self.reports / "waiting.txt"
+
+    def numbered(self, number: int) -> Path:
+        """The file of the report `number`, from 1 on, of a driver that follows its sources."""
+        return self.reports / f"{number:06d}.json"
 
     @property
     def log(self) -> Path:

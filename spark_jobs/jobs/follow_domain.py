@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 from include.catalog import Catalog, load_catalog
 from include.contracts.interval import Interval
-from include.contracts.interval_args import DomainArgs
+from include.contracts.interval_args import KEPT_REPORTS, DomainArgs
 from include.contracts.job_args import WRITER_OF_LAYER
 from include.contracts.job_report import JobReport
 from include.contracts.table_spec import BronzeSpec
@@ -110,7 +110,8 @@ class DomainFollower:
 
     def _run(self, spec: StatedSpec, interval: Interval) -> JobReport:
         self._ran += 1
-        report = self._args.reports / f"{self._ran:06d}.{spec.table}.json"
+        report = self._args.numbered(self._ran)
+        self._args.numbered(self._ran - KEPT_REPORTS).unlink(missing_ok=True)
         job_args = self._args.for_table(spec.table, interval, report)
         job = WRITER_OF_LAYER[spec.layer]
         context = JobContext(job_args, is_to_stop=self._is_to_stop, opened=self._planner.records)
