@@ -27,6 +27,7 @@ from include.control.stored_tables import is_table
 from include.disk_space import disk_full
 from include.errors import ExitCode, Outcome
 from include.paths import LakehousePaths
+from include.run_retention import forget_old_runs
 from include.settings import Settings
 from include.specs.refused import RefusedSpec
 
@@ -46,6 +47,7 @@ def run_selection(selection: Selection, settings: Settings, *, reprocess: bool, 
     Raises:
         SparkUnavailableError: there is no Spark to start.
     """
+    forget_old_runs(settings)
     run_id = new_run_id(datetime.now(UTC))
     answers = answers_for(selection, settings, reprocess=reprocess, skip_missing=skip_missing)
     to_do = _with_news(selection.intervals, answers)
@@ -71,6 +73,7 @@ def follow_selection(selection: Selection, settings: Settings) -> ExitCode:
     refused = [spec for spec in selection.specs if isinstance(spec, RefusedSpec)]
     if len(refused) == len(selection.specs):
         selection.catalog.spec(refused[0].table)
+    forget_old_runs(settings)
     driver = Driver(settings, _arguments(selection, settings, new_run_id(datetime.now(UTC)), "follow"))
     out, reports = console(), list[JobReport]()
     for spec in refused:

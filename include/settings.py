@@ -22,6 +22,7 @@ class Settings(BaseSettings):
     Attributes:
         root: folder of the Delta tables, the ledger and leases, or `s3://bucket/prefix`.
         runs: folder of job reports, driver logs and Data Docs; `_millrace` under a root that is a folder.
+        keep_runs_days: for how many days these are kept.
         lease_store: a folder that all machines share, for leases that lie apart from a bucket whose store knows no
             conditional puts. Each table then has one writer at a time, of whatever kind (ADR 0021).
         landing: folder into which source systems deliver their files, or `s3://bucket/prefix`.
@@ -39,6 +40,7 @@ class Settings(BaseSettings):
 
     root: LakeRoot = PROJECT / "data" / "lakehouse"
     runs: Path | None = None
+    keep_runs_days: int = Field(default=90, ge=1)
     lease_store: Path | None = None
     landing: LandingRoot = str(PROJECT / "data" / "landing")
     tables: Path = PROJECT / "include" / "tables"

@@ -1,0 +1,43 @@
+"""What runs leave is kept for a while, and not for ever."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from include.run_retention import forget_old_runs
+from include.settings import Settings
+
+
+def leave(folder: Path, name: str, days_ago: float) -> Path:
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("said")
+    then = time.time() - days_ago * 86_400
+    for place in (file, *file.relative_to(folder).parents):
+        os.utime(folder / place, (then, then))
+    return file
+
+
+def test_what_runs_left_goes_after_the_days_that_are_set_with_its_empty_folders(tmp_path: Path) -> None:
+    settings = Settings(root=tmp_path / "lake", runs=tmp_path / "runs", keep_runs_days=30)
+    runs = tmp_path / "runs"
+    old = [leave(runs, f"{kind}/old/deep/file", 31) for kind in ("reports", "driver_logs", "data_docs")]
+    young = [leave(runs, f"{kind}/young/file", 29) for kind in ("reports", "driver_logs", "data_docs")]
+    other = leave(runs, "state/bronze.a", 400)
+    forget_old_runs(settings)
+    assert not any(file.exists() for file in old)
+    assert all(file.exists() for file in (*young, other)), "only what runs leave, and only what is old"
+    assert not (runs / "reports" / "old" / "deep").exists()
+
+
+def test_old_runs_are_looked_for_once_a_day(tmp_path: Path) -> None:
+    settings = Settings(root=tmp_path / "lake", runs=tmp_path / "runs")
+    forget_old_runs(settings)
+    old = leave(tmp_path / "runs", "reports/old", 400)
+    forget_old_runs(settings)
+    assert old.exists()
+    os.utime(tmp_path / "runs" / ".swept", (0, 0))
+    forget_old_runs(settings)
+    assert not old.exists()
