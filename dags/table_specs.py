@@ -1,6 +1,6 @@
-"""Shows every wrong table spec among Airflow's import errors; the file has no DAG, so that none goes with it."""
+"""Shows all that is wrong with table specs among Airflow's import errors; it has no DAG, so that none goes with it."""
 
-from include.catalog import load_catalog
+from include.checked_catalog import checked_catalog
 from include.settings import Settings
 
-load_catalog(Settings().tables).require_sound()
+checked_catalog(Settings().tables)

@@ -64,15 +64,6 @@ class Catalog:
         of_file = {problem.file: spec.problems for spec in self.refused.values() for problem in spec.problems}
         return tuple(problem for file in sorted(of_file) for problem in of_file[file] if problem.file == file)
 
-    def require_sound(self) -> None:
-        """Accept no wrong spec.
-
-        Raises:
-            SpecsRefusedError: with every problem of every file.
-        """
-        if self.refused:
-            raise SpecsRefusedError(self.problems)
-
     def spec(self, table: str) -> AnySpec:
         """The spec of `table`.
 

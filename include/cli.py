@@ -51,18 +51,14 @@ def check(
     tables: Annotated[Path | None, typer.Option(help="Folder of the table specs; default LAKEHOUSE_TABLES.")] = None,
 ) -> None:
     """Check every table spec, without Spark and without data."""
-    from include.catalog import load_catalog
+    from include.checked_catalog import checked_catalog
     from include.cli_output import show
     from include.cli_views import spec_table
     from include.errors import SpecError
     from include.settings import Settings
-    from include.specs.problem import SpecsRefusedError
-    from include.specs.sql import sql_problems
 
     folder = tables or Settings().tables
-    catalog = load_catalog(folder)
-    if problems := [*catalog.problems, *sql_problems(catalog)]:
-        raise SpecsRefusedError(problems)
+    catalog = checked_catalog(folder)
     if not catalog.specs:
         msg = f"no table specs in {folder}: a spec lies at <layer>/<domain>/<table>.yaml below it"
         raise SpecError(msg)

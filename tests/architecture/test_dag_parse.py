@@ -60,4 +60,5 @@ def test_the_watch_on_imports_and_calls_sees_what_it_should(tmp_path: Path) -> N
 def test_a_dag_file_says_when_and_who_and_nothing_else(path: Path) -> None:
     lines = path.read_text().splitlines()
     assert len(lines) <= LONGEST_DAG_FILE
-    assert sum("build_" in line for line in lines) == 2
+    # One file has no DAG: it only raises what is wrong with specs (ADR 24).
+    assert sum("build_" in line for line in lines) == (0 if path.name == "table_specs.py" else 2)

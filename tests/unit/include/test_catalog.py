@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from include.catalog import Catalog, load_catalog
+from include.checked_catalog import checked_catalog
 from include.contracts.table_spec import BronzeSpec, GoldSpec, SilverSpec
 from include.errors import ExitCode, SpecError
 from include.settings import Settings
@@ -197,7 +198,7 @@ class TestTheErrorAsAWhole:
         write_specs(tmp_path, silver_document(kees=1, zorder_by=["x"], expectations=rule("expect_x")))
         write_spec(tmp_path, "silver/shop/broken.yaml", "a: [")
         with pytest.raises(SpecsRefusedError) as refused:
-            load_catalog(tmp_path).require_sound()
+            checked_catalog(tmp_path)
         found = [(problem.file.name, problem.key) for problem in refused.value.problems]
         assert sorted(found) == [
             ("broken.yaml", ""),
@@ -219,7 +220,7 @@ class TestTheErrorAsAWhole:
             "# words\ntable: bronze.x\nsource: {landing: x, format: jsn}\ncolumns:\n  a: {}\n",
         )
         with pytest.raises(SpecsRefusedError) as refused:
-            load_catalog(tmp_path).require_sound()
+            checked_catalog(tmp_path)
         first, second = str(refused.value).split("\n")
         assert first == "1 problem in 1 table spec: mend the lines below, then `lakehouse check`"
         assert second == f"  {path}:3: source.format: unknown value (got 'jsn'); did you mean 'json'?"
@@ -228,7 +229,7 @@ class TestTheErrorAsAWhole:
     def test_the_error_survives_pickling(self, tmp_path: Path) -> None:
         write_specs(tmp_path, bronze_document(owner=7))
         with pytest.raises(SpecsRefusedError) as refused:
-            load_catalog(tmp_path).require_sound()
+            checked_catalog(tmp_path)
         copied = pickle.loads(pickle.dumps(refused.value))
         assert (copied.problems, str(copied)) == (refused.value.problems, str(refused.value))
 

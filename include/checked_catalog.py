@@ -1,0 +1,22 @@
+"""All that can be found out about table specs without Spark and without data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from include.catalog import Catalog, load_catalog
+from include.specs.problem import SpecsRefusedError
+from include.specs.sql import sql_problems
+
+
+def checked_catalog(folder: Path) -> Catalog:
+    """The specs of `folder`, every one of them sound, its SQL too.
+
+    Raises:
+        SpecsRefusedError: with every problem of every file.
+        SpecError: there is no such folder.
+    """
+    catalog = load_catalog(folder)
+    if problems := [*catalog.problems, *sql_problems(catalog)]:
+        raise SpecsRefusedError(problems)
+    return catalog
