@@ -73,7 +73,7 @@ def test_a_new_spec_is_a_new_pair_of_tasks(tables: Path) -> None:
 
 @pytest.mark.usefixtures("tables")
 def test_an_unknown_domain_is_named_with_the_closest_one() -> None:
-    with pytest.raises(SpecError, match=r"no table has the domain 'shops'.*shop"):
+    with pytest.raises(SpecError, match=r"(?s)no table has the domain 'shops'.*shop"):
         build_domain_dag("shops", schedule="0 0 * * *", start_date=START, owner="platform")
 
 
