@@ -25,7 +25,7 @@ app = typer.Typer(
     epilog="Where things lie is set by LAKEHOUSE_ROOT, LAKEHOUSE_RUNS, LAKEHOUSE_LANDING, LAKEHOUSE_TABLES and "
     "LAKEHOUSE_JARS, Kafka clusters by LAKEHOUSE_KAFKA. "
     "Exit codes: 0 fine, 1 failed, 2 wrong usage, 10 bad spec, 11 bad input, 12 not ready, 13 conflict, "
-    "14 gate failed, 15 no Spark, 16 disk full.",
+    "14 gate failed, 15 no Spark, 16 disk full, 17 inconsistent, 18 deletes refused.",
 )
 
 app.add_typer(quarantine, name="quarantine")
@@ -96,22 +96,31 @@ def run(
     table: Tables = None,
     reprocess: Reprocess = False,
     skip_missing: SkipMissing = False,
+    allow_deletes: Annotated[
+        bool, typer.Option("--allow-deletes", help="Let more keys go than max_deleted_percent, in these intervals.")
+    ] = False,
     follow: Annotated[
         bool, typer.Option("--follow", help="Instead of an interval: go on with whatever is new, until stopped.")
     ] = False,
 ) -> None:
     """Run all layers, interval by interval in one Spark driver, by the jobs of Airflow; or follow their sources."""
+    import getpass
+
     from include.cli_run import follow_selection, run_selection
     from include.cli_selection import select, today
     from include.settings import Settings
 
-    if follow == bool(interval) or (follow and (to or reprocess or skip_missing)):
-        raise typer.BadParameter("say either --interval (with --to, --reprocess, --skip-missing), or --follow alone")
+    if follow == bool(interval) or (follow and (to or reprocess or skip_missing or allow_deletes)):
+        raise typer.BadParameter(
+            "say either --interval (with --to, --reprocess, --skip-missing, --allow-deletes), or --follow alone"
+        )
     settings = Settings()
     selection = select(settings.tables, domain, table, interval or today(), to)
     if follow:
         raise typer.Exit(follow_selection(selection, settings))
-    raise typer.Exit(run_selection(selection, settings, reprocess=reprocess, skip_missing=skip_missing))
+    wanted = {"reprocess": reprocess, "skip_missing": skip_missing}
+    allowing = getpass.getuser() if allow_deletes else ""
+    raise typer.Exit(run_selection(selection, settings, **wanted, allow_deletes=allowing))
 
 
 @app.command()
@@ -188,6 +197,23 @@ def replay(
     if codes:
         show("The files you named stand so now:", file_table(replays(files, settings).files))
     raise typer.Exit(worst(codes))
+
+
+@app.command(name="give-up")
+def give_up(
+    files: Annotated[list[str], typer.Argument(help="Landing files, as `lakehouse files` names them.")],
+    reason: Annotated[str, typer.Option(help="Why runs go on without them; it stays with the files.")],
+) -> None:
+    """Go on without failed landing files: bronze tries them no more, and full snapshots do not wait for them.
+
+    Their keys count as absent. A file that is delivered with other content is loaded all the same.
+    """
+    from include.cli_files import file_table
+    from include.cli_give_up import give_up as decide
+    from include.cli_output import show
+    from include.settings import Settings
+
+    show(file_table(decide(files, reason, Settings())))
 
 
 @app.command()

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from include.contracts.lake_path import LakePath
 from include.contracts.row_status import PENDING
+from include.control.batch import Stream
 from include.control.delta_log import latest_version
 from include.control.gate_result import Override
+from include.control.ledger import Streams
 from include.control.measures import Measures, measured
 from include.control.quarantined import count_by_status
 from include.control.records import Records
@@ -25,6 +27,7 @@ class TableFacts:
         version: its newest version.
         certified_version: the version that readers may use.
         rows: rows of the newest version; None too where a file states no count.
+        deleted: how many rows went with its last batch; None where that is not known.
         bytes: size of the files of the newest version.
         quarantined: rows that wait in its quarantine, neither replayed nor discarded.
         override: by whose word the certified version may be read though the rules refused it; None where they did not.
@@ -35,6 +38,7 @@ class TableFacts:
     version: int | None = None
     certified_version: int | None = None
     rows: int | None = None
+    deleted: int | None = None
     bytes: int | None = None
     quarantined: int | None = None
     override: Override | None = None
@@ -67,11 +71,14 @@ def _facts(table: str, records: Records) -> TableFacts:
         return TableFacts(table)
     standing = records.gates.standing(table)
     overridden = standing.override_in_force if standing else None
+    streams = records.states.read(table, Streams)
+    last = streams.ends.get(Stream(table).name) if streams else None
     return TableFacts(
         table=table,
         version=measures.version,
         certified_version=standing.certified if standing else None,
         rows=measures.rows,
+        deleted=last.rows.deleted if last and last.rows else None,
         bytes=measures.size,
         quarantined=_waiting(table, records.paths),
         override=overridden.override if overridden else None,

@@ -22,7 +22,7 @@ from include.paths import LakehousePaths
 from include.settings import Settings
 
 _NUMBERS = ("size", "tries", "batch", "version", "read", "written", "rescued", "quarantined")
-_COLOUR = {FileStatus.LOADED: "green", FileStatus.PLANNED: "yellow", FileStatus.FAILED: "red"}
+_COLOUR = {FileStatus.LOADED: "green", FileStatus.PLANNED: "yellow"}
 
 
 def select_files(
@@ -50,9 +50,9 @@ def file_table(files: Iterable[FileState]) -> Table:
     """A row a file; why it could not be loaded stands beneath its name."""
     table = new_table("file", "status", "seen", *_NUMBERS, numbers=_NUMBERS)
     for file in files:
-        name = Text(f"{file.path}\n  {file.reason}" if file.status is FileStatus.FAILED else file.path)
+        name = Text(f"{file.path}\n  {file.reason}" if file.reason else file.path)
         counts = (str(file.tries), count(file.batch_seq), count(file.version), *_rows(file))
-        status = Text(file.status, style=_COLOUR[file.status])
+        status = Text(file.status, style=_COLOUR.get(file.status, "red"))
         table.add_row(name, status, f"{file.seen_at:%Y-%m-%d %H:%M:%S}", size(file.size), *counts)
     return table
 

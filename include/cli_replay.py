@@ -54,8 +54,8 @@ def replays(names: Sequence[str], settings: Settings) -> Replays:
         MillraceError: it has none of a table that can be read, and others cannot.
     """
     catalog = command_catalog(settings.tables)
-    known, damage = _known_files(catalog, LakehousePaths(settings.root))
-    found = [one for name in names for one in _named(below_landing(name, settings.landing), known, damage)]
+    known, damage = known_files(catalog, LakehousePaths(settings.root))
+    found = [one for name in names for one in named_files(below_landing(name, settings.landing), known, damage)]
     failed = [(spec, file) for spec, file in found if file.status is not FileStatus.LOADED]
     waiting: dict[tuple[str, Interval], set[str]] = defaultdict(set)
     for spec, file in failed:
@@ -84,7 +84,7 @@ def replay_views(wanted: Replays) -> list[RenderableType]:
     return [file_table(wanted.files), *wanted.damage, told]
 
 
-def _known_files(catalog: Catalog, paths: LakehousePaths) -> tuple[list[tuple[BronzeSpec, FileState]], tuple[str, ...]]:
+def known_files(catalog: Catalog, paths: LakehousePaths) -> tuple[list[tuple[BronzeSpec, FileState]], tuple[str, ...]]:
     """Every file of every bronze table that can be read, and a line for each that cannot."""
     known, damage = list[tuple[BronzeSpec, FileState]](), list[str]()
     for spec in (one for one in catalog.specs.values() if isinstance(one, BronzeSpec)):
@@ -95,9 +95,15 @@ def _known_files(catalog: Catalog, paths: LakehousePaths) -> tuple[list[tuple[Br
     return known, tuple(damage)
 
 
-def _named(
+def named_files(
     name: str, known: Sequence[tuple[BronzeSpec, FileState]], damage: Sequence[str]
 ) -> list[tuple[BronzeSpec, FileState]]:
+    """The files of that name.
+
+    Raises:
+        typer.BadParameter: there is none.
+        MillraceError: there is none in the tables that can be read, and others cannot.
+    """
     found = [(spec, file) for spec, file in known if file.path == name]
     if not found and damage:
         raise MillraceError("\n".join((f"no table that can be read has a landing file {name!r}", *damage)))

@@ -20,6 +20,7 @@ _BY_SEVERITY = (
     ExitCode.CONFLICT,
     ExitCode.SPARK_UNAVAILABLE,
     ExitCode.GATE_FAILED,
+    ExitCode.DELETES_REFUSED,
     ExitCode.BAD_INPUT,
     ExitCode.WRONG_USAGE,
     ExitCode.BAD_SPEC,
@@ -31,7 +32,7 @@ _BY_SEVERITY = (
 
 _THE_TABLE = "\0"
 
-_FATES = ("read", "applied", "unchanged", "superseded", "quarantined", "dropped")
+_FATES = ("read", "applied", "unchanged", "superseded", "quarantined", "dropped", "deleted")
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:
@@ -57,6 +58,7 @@ def refusals(report: JobReport) -> list[CheckResult]:
 def report_line(report: JobReport) -> Text:
     """One line as a table's run ends."""
     rows = f"  {count(report.rows.read)} rows read, {count(report.rows.applied)} applied" if _has_rows(report) else ""
+    rows += f", {count(report.rows.deleted)} deleted" if rows and report.rows.deleted else ""
     return Text.assemble(f"{report.table:<32} ", _outcome(report), f"{rows}  {_seconds(report):.1f} s")
 
 

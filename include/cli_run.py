@@ -39,7 +39,14 @@ _IDLE = {
 """How a table ends for which no Spark is started."""
 
 
-def run_selection(selection: Selection, settings: Settings, *, reprocess: bool, skip_missing: bool = False) -> ExitCode:
+def run_selection(
+    selection: Selection,
+    settings: Settings,
+    *,
+    reprocess: bool,
+    skip_missing: bool = False,
+    allow_deletes: str = "",
+) -> ExitCode:
     """Run the intervals in one driver, up to the first that fails, and show how each table ended.
 
     A wrong spec fails its own table in each of them, and does not keep the others from their intervals.
@@ -59,7 +66,8 @@ def run_selection(selection: Selection, settings: Settings, *, reprocess: bool, 
             console(stderr=True).print("\n".join(failures), markup=False, soft_wrap=True)
         return worst(map(ending, idle))
     common = _arguments(selection, settings, run_id, f"{to_do[0].start:%Y-%m-%dT%H%M%SZ}")
-    arguments = common.through(to_do, reprocess=reprocess, skip_missing=skip_missing)
+    wanted = {"reprocess": reprocess, "skip_missing": skip_missing}
+    arguments = common.through(to_do, **wanted, allow_deletes=allow_deletes)
     return _run(selection, arguments, Driver(settings, arguments, _text_bytes(answers)), idle)
 
 

@@ -25,6 +25,7 @@ class Outcome(StrEnum):
     SPARK_UNAVAILABLE = "spark_unavailable"
     DISK_FULL = "disk_full"
     INCONSISTENT = "inconsistent"
+    DELETES_REFUSED = "deletes_refused"
     FAILED = "failed"
 
 
@@ -42,9 +43,12 @@ class ExitCode(IntEnum):
     SPARK_UNAVAILABLE = 15
     DISK_FULL = 16
     INCONSISTENT = 17
+    DELETES_REFUSED = 18
 
 
-HOPELESS = frozenset({Outcome.GATE_FAILED, Outcome.BAD_INPUT, Outcome.BAD_SPEC, Outcome.INCONSISTENT})
+HOPELESS = frozenset(
+    {Outcome.GATE_FAILED, Outcome.DELETES_REFUSED, Outcome.BAD_INPUT, Outcome.BAD_SPEC, Outcome.INCONSISTENT}
+)
 """Endings that a person must look at first: another try ends the same."""
 
 
@@ -148,6 +152,13 @@ class DiskFullError(MillraceError):
 
     outcome = Outcome.DISK_FULL
     exit_code = ExitCode.DISK_FULL
+
+
+class DeletesRefusedError(MillraceError):
+    """Raised when more keys would be deleted, since their source holds them no more, than a spec lets go unasked."""
+
+    outcome = Outcome.DELETES_REFUSED
+    exit_code = ExitCode.DELETES_REFUSED
 
 
 class TornLogError(MillraceError):

@@ -43,7 +43,7 @@ class LakehousePaths:
         return self.root / "silver_tombstones" / name / table_id
 
     def ops(self, name: str) -> LakePath:
-        """One ledger table: `batches`, `files`, `gates`, `columns`, `commits` or `quarantine`."""
+        """One ledger table: `batches`, `files`, `gates`, `columns`, `commits`, `deletes` or `quarantine`."""
         return self.root / "ops" / name
 
     @property

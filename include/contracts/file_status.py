@@ -9,8 +9,10 @@ class FileStatus(StrEnum):
     """Where a file stands.
 
     A `planned` file belongs to an attempt that has not committed, or came to nothing: the next run plans it again.
+    Without a `given_up` one runs go on, since a person has said so.
     """
 
     LOADED = "loaded"
     PLANNED = "planned"
     FAILED = "failed"
+    GIVEN_UP = "given_up"

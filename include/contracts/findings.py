@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
+from include.contracts.interval import Instant
+
 MAX_SAMPLES = 5
 """How many samples a finding has at most."""
 
@@ -46,18 +48,74 @@ class Ties(BaseModel):
     samples: tuple[str, ...] = ()
 
 
+class AbsentKeys(BaseModel):
+    """Keys that go, since their source holds them no more.
+
+    Attributes:
+        keys: how many.
+        of_keys: of how many.
+        why: what makes them go.
+        samples: some of them, as `key=value`.
+        interval_start: start of the interval whose snapshot lacks them; None where that is not why.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    keys: int
+    of_keys: int
+    why: str
+    samples: tuple[str, ...] = ()
+    interval_start: Instant | None = None
+
+
+class UnreadableKeys(BaseModel):
+    """Refused records of a full snapshot of which nobody can tell the key, so that it deletes nothing.
+
+    Attributes:
+        interval_start: start of the snapshot's interval.
+        records: how many there are.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    interval_start: Instant
+    records: int
+
+
+class LackingFile(BaseModel):
+    """A landing file that lacks declared columns.
+
+    Attributes:
+        path: the file.
+        columns: the columns; they are null in its rows.
+        rows: how many it has.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: str
+    columns: tuple[str, ...]
+    rows: int
+
+
 class Findings(BaseModel):
     """What a run's batches found.
 
     Attributes:
         refused: the refused rows by reason, the commonest first.
         ties: the keys whose state was settled by the hash of the events, for want of a better order.
+        absent: the keys that were deleted since their source holds them no more.
+        unreadable: the full snapshots that deleted nothing, since keys of theirs cannot be read.
+        lacking: the files that lack declared columns.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     refused: tuple[RefusedRows, ...] = ()
     ties: Ties = Ties()
+    absent: tuple[AbsentKeys, ...] = ()
+    unreadable: tuple[UnreadableKeys, ...] = ()
+    lacking: tuple[LackingFile, ...] = ()
 
     def lines(self, table: str) -> tuple[str, ...]:
         """A line a finding: what it is, and what can be done.
@@ -70,7 +128,14 @@ See: lakehouse quarantine show silver.flights 3fa8c1d200b7e6aa
         """
         shown, others = self.refused[:MAX_REASONS], self.refused[MAX_REASONS:]
         more = (_further_line(table, others),) if others else ()
-        return (*(_refused_line(table, one) for one in shown), *more, *_tie_lines(table, self.ties))
+        return (
+            *(_refused_line(table, one) for one in shown),
+            *more,
+            *_tie_lines(table, self.ties),
+            *(_absent_line(table, one) for one in self.absent),
+            *(_unreadable_line(table, one) for one in self.unreadable),
+            *(_lacking_line(table, one) for one in self.lacking),
+        )
 
 
 def together(findings: Iterable[Findings]) -> Findings:
@@ -81,6 +146,9 @@ def together(findings: Iterable[Findings]) -> Findings:
     return Findings(
         refused=by_reason(refused for one in every for refused in one.refused),
         ties=Ties(keys=sum(one.keys for one in ties), samples=samples),
+        absent=tuple(absent for one in every for absent in one.absent),
+        unreadable=tuple(unreadable for one in every for unreadable in one.unreadable),
+        lacking=tuple(lacking for one in every for lacking in one.lacking),
     )
 
 
@@ -107,6 +175,25 @@ def _further_line(table: str, refused: Sequence[RefusedRows]) -> str:
     reasons = "1 further reason" if len(refused) == 1 else f"{len(refused)} further reasons"
     rows = sum(one.rows for one in refused)
     return f"{table}: {reasons} for which rows were refused, {rows:,} times in all. See: lakehouse quarantine list"
+
+
+def _absent_line(table: str, absent: AbsentKeys) -> str:
+    keys = "1 key was" if absent.keys == 1 else f"{absent.keys:,} keys were"
+    return f"{table}: {keys} deleted, of {absent.of_keys:,}: {absent.why}, such as {', '.join(absent.samples)}"
+
+
+def _unreadable_line(table: str, unreadable: UnreadableKeys) -> str:
+    records = "a record" if unreadable.records == 1 else f"{unreadable.records:,} records"
+    return (
+        f"{table}: the full snapshot from {unreadable.interval_start:%Y-%m-%d %H:%M} deleted nothing: {records} of it "
+        "were refused, and their keys cannot be read, so that any key it lacks may be theirs.\nWork the quarantine of "
+        "the table and of its source, then run the interval with --reprocess; the next snapshot settles it, too."
+    )
+
+
+def _lacking_line(table: str, lacking: LackingFile) -> str:
+    rows = "its row" if lacking.rows == 1 else f"all {lacking.rows:,} rows of it"
+    return f"{table}: {lacking.path} has no column {', '.join(lacking.columns)}: null in {rows}"
 
 
 def _tie_lines(table: str, ties: Ties) -> tuple[str, ...]:

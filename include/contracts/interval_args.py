@@ -73,7 +73,12 @@ class DomainArgs(CommandLine):
         return self.reports / "driver.log"
 
     def through(
-        self, intervals: Sequence[Interval], *, reprocess: bool = False, skip_missing: bool = False
+        self,
+        intervals: Sequence[Interval],
+        *,
+        reprocess: bool = False,
+        skip_missing: bool = False,
+        allow_deletes: str = "",
     ) -> IntervalsArgs:
         """The same for some intervals, oldest first."""
         return IntervalsArgs(
@@ -82,9 +87,12 @@ class DomainArgs(CommandLine):
             ends=tuple(interval.end for interval in intervals),
             reprocess=reprocess,
             skip_missing=skip_missing,
+            allow_deletes=allow_deletes,
         )
 
-    def for_table(self, table: str, interval: Interval, report: Path, *, reprocess: bool = False) -> JobArgs:
+    def for_table(
+        self, table: str, interval: Interval, report: Path, *, reprocess: bool = False, allow_deletes: str = ""
+    ) -> JobArgs:
         """The arguments of the job of one table for one interval."""
         common = self.model_dump(include={"run_id", "root", "landing", "tables"})
         return JobArgs(
@@ -94,6 +102,7 @@ class DomainArgs(CommandLine):
             interval_end=interval.end,
             report=report,
             reprocess=reprocess,
+            allow_deletes=allow_deletes,
         )
 
 
@@ -105,12 +114,14 @@ class IntervalsArgs(DomainArgs):
         ends: end of each interval (UTC, exclusive), in the same order.
         reprocess: read the intervals' bronze rows again, whatever was consumed.
         skip_missing: leave a table out of an interval whose landing folder is missing, and go on.
+        allow_deletes: the person who lets more keys go than `max_deleted_percent`; nobody for none.
     """
 
     starts: tuple[Instant, ...]
     ends: tuple[Instant, ...]
     reprocess: bool = False
     skip_missing: bool = False
+    allow_deletes: str = ""
 
     @property
     def intervals(self) -> tuple[Interval, ...]:

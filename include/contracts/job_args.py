@@ -46,6 +46,7 @@ class JobArgs(CommandLine):
         tables: the folder of the table specs.
         report: the file that the job writes its report to.
         reprocess: read the interval's bronze rows again, whatever was consumed.
+        allow_deletes: the person who lets more keys go than `max_deleted_percent`; nobody for none.
         dry_run: maintenance and quarantine only: say what would be done, and do nothing.
         request: quarantine only: the file that says which rows are meant, and what is mended in them.
     """
@@ -59,6 +60,7 @@ class JobArgs(CommandLine):
     tables: Path
     report: Path
     reprocess: bool = False
+    allow_deletes: str = ""
     dry_run: bool = False
     request: Path | None = None
 

@@ -24,6 +24,8 @@ from include.contracts.spec_values import NAME, ColumnName, PropertyText
 _NOT_OF_ROWS: Any = {
     **dict.fromkeys(("description", "owner", "classification", "maintenance", "evolve", "quarantine"), True),
     **dict.fromkeys(("max_rows_per_batch", "max_files_per_batch", "on_refusal", "conflicts"), True),
+    "max_deleted_percent": True,
+    "columns": {"__all__": {"required"}},
     "source": BATCH_SIZES,
 }
 
@@ -178,6 +180,8 @@ class SilverSpec(TableSpec, ChangeData):
         max_rows_per_batch: a batch reads so many rows of the source at most, and at least one of its commits; the run
             goes on with further batches until all are in.
         max_files_per_batch: the same, in data files of the source.
+        max_deleted_percent: a batch stops before its commit, and asks, where more of the table's keys would go though
+            no event deletes them: a full snapshot lacks them, a truncate or a replaced file takes them away.
         maintenance: what table maintenance does, and how long deleted keys are remembered.
         quarantine: how long refused rows may wait.
     """
@@ -188,8 +192,16 @@ class SilverSpec(TableSpec, ChangeData):
     columns: dict[ColumnName, ColumnSpec] = Field(min_length=1)
     max_rows_per_batch: int | None = Field(default=None, gt=0)
     max_files_per_batch: int | None = Field(default=None, gt=0)
+    max_deleted_percent: int = Field(default=20, ge=0, le=100)
     maintenance: SilverMaintenanceSpec = SilverMaintenanceSpec()
     quarantine: QuarantineSpec = QuarantineSpec()
+
+    @model_validator(mode="after")
+    def _receives_rows_and_no_files(self) -> Self:
+        if required := [name for name, column in self.columns.items() if column.required]:
+            msg = f"required is of bronze columns, which files may lack: {', '.join(required)} wants nullable: false"
+            raise ValueError(msg)
+        return self
 
     @property
     def source_tables(self) -> tuple[str, ...]:

@@ -70,12 +70,15 @@ class BatchSources(BaseModel):
         source_ids: source table -> Delta's id of it: a table that was built anew begins at version 0 again.
         files: number of source files (the list is in `ops.files`).
         files_digest: digest of their paths and checksums.
+        more_files: the interval had further files, to be loaded by later batches.
         replaces_files: the files take the place of what was loaded before under their names.
         offsets: the Kafka messages that it reads; the next batch starts where they end.
         topic_ids: topic -> Kafka's id of it: a topic that was created again begins at offset 0 again.
         snapshot_at: start of the interval whose full snapshot the target now holds.
         snapshots: the intervals whose full snapshots go on top of a table with history, oldest first; none where all
             snapshots are put in order anew.
+        waiting: the intervals whose full snapshots do not count yet; none of their rows is read.
+        released: the intervals that were among these before, and are read whole now.
         reprocess: the interval's rows are read again, whatever was consumed.
         replay: id of the quarantined rows that it tries once more (they are in `ops.quarantine`), and of nothing else;
             what the stream has consumed is carried on as it was.
@@ -91,11 +94,14 @@ class BatchSources(BaseModel):
     source_ids: dict[str, str] = Field(default_factory=dict)
     files: int = 0
     files_digest: str = ""
+    more_files: bool = False
     replaces_files: bool = False
     offsets: OffsetRanges = Field(default_factory=dict)
     topic_ids: dict[str, str] = Field(default_factory=dict)
     snapshot_at: Instant | None = None
     snapshots: tuple[Instant, ...] = ()
+    waiting: tuple[Instant, ...] = ()
+    released: tuple[Instant, ...] = ()
     reprocess: bool = False
     replay: str = ""
     replayed_rows: int = 0
@@ -119,6 +125,7 @@ class BatchSources(BaseModel):
             offsets={topic: {at: (end, end) for at, (_, end) in spans.items()} for topic, spans in read},
             topic_ids=self.topic_ids,
             snapshot_at=self.snapshot_at,
+            waiting=self.waiting,
         )
 
     def consumed(self, table: str, table_id: str) -> int | None:

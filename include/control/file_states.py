@@ -14,6 +14,8 @@ from include.contracts.job_report import FileRows
 from include.control.ledger import Ledger
 from include.control.ledger_events import FileEvent
 
+_WITHOUT_BATCH = {FileEvent.FAILED.value: FileStatus.FAILED, FileEvent.GIVEN_UP.value: FileStatus.GIVEN_UP}
+
 
 @dataclass(frozen=True)
 class FileState:
@@ -58,7 +60,7 @@ def file_states(ledger: Ledger, table: str, table_id: str) -> list[FileState]:
 def _state(events: list[dict[str, Any]], versions: Mapping[str, int]) -> FileState:
     """The state of one file, from all that was said of it, oldest first."""
     of_winner = [event for event in events if event["token"] in versions]
-    settled = [event for event in events if event["token"] in versions or event["event"] == FileEvent.FAILED]
+    settled = [event for event in events if event["token"] in versions or event["event"] in _WITHOUT_BATCH]
     last = (settled or events)[-1]
     loaded = of_winner[-1] if of_winner else None
     batch = {"batch_seq": loaded["batch_seq"], "version": versions[loaded["token"]]} if loaded else {}
@@ -79,7 +81,7 @@ def _state(events: list[dict[str, Any]], versions: Mapping[str, int]) -> FileSta
 def _status(last: Mapping[str, Any], versions: Mapping[str, int]) -> FileStatus:
     if last["token"] in versions:
         return FileStatus.LOADED
-    return FileStatus.FAILED if last["event"] == FileEvent.FAILED else FileStatus.PLANNED
+    return _WITHOUT_BATCH.get(last["event"], FileStatus.PLANNED)
 
 
 def _rows(events: Iterable[Mapping[str, Any]]) -> FileRows | None:

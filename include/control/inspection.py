@@ -7,7 +7,7 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -36,8 +36,10 @@ class Content(NamedTuple):
     layout: str = ""
 
 
-def inspect(file: FileFact, landing: Landing, spec: BronzeSpec) -> FileFact:
+def inspect(file: FileFact, landing: Landing, spec: BronzeSpec, needed: Collection[str] = ()) -> FileFact:
     """The file with its checksum, its columns, and the defect that forbids loading it, if there is one.
+
+    A file may lack declared columns, but not all of them, and none of `needed`.
 
     Every byte is read once, but those of a bucket that need not be: that is what tells a truncated file before Spark
     meets it.
@@ -49,13 +51,13 @@ def inspect(file: FileFact, landing: Landing, spec: BronzeSpec) -> FileFact:
     path = LandedFile(landing, file.path)
     try:
         checksum, defect = _read_through(path, file.checksum)
-        content, misfit = _content(path, spec) if file.size and not defect else (Content(), "")
+        content, misfit = _content(path, spec, needed) if file.size and not defect else (Content(), "")
     except FileNotFoundError:
         return replace(file, checksum="", defect="it went away while it was read")
     return replace(file, checksum=checksum, defect=defect or misfit, **content._asdict())
 
 
-def _content(path: LandedFile, spec: BronzeSpec) -> tuple[Content, str]:
+def _content(path: LandedFile, spec: BronzeSpec, needed: Collection[str]) -> tuple[Content, str]:
     """(what the file says of itself, why it does not do)."""
     try:
         content = _CONTENT_OF[spec.landing_source.format](path, spec.landing_source)
@@ -63,7 +65,7 @@ def _content(path: LandedFile, spec: BronzeSpec) -> tuple[Content, str]:
         return Content(), first_line(error)
     if spec.landing_source.format == "csv" and not spec.landing_source.header:
         return Content(tuple(spec.columns)), ""
-    return content, _missing_columns(content.columns, spec)
+    return content, _missing_columns(content.columns, spec, needed)
 
 
 def _read_through(path: LandedFile, tag: str) -> tuple[str, str]:
@@ -81,11 +83,12 @@ def _read_through(path: LandedFile, tag: str) -> tuple[str, str]:
     return tag or digest.hexdigest(), packing.defect()
 
 
-def _missing_columns(columns: tuple[str, ...], spec: BronzeSpec) -> str:
+def _missing_columns(columns: tuple[str, ...], spec: BronzeSpec, needed: Collection[str]) -> str:
     missing = [name for name in spec.columns if name not in columns]
-    if not missing or not columns:
+    broken = missing if len(missing) == len(spec.columns) else [name for name in missing if name in needed]
+    if not broken or not columns:
         return ""
-    return f"has no column {', '.join(missing)}; its columns are {', '.join(columns)}: correct the file or the spec"
+    return f"has no column {', '.join(broken)}; its columns are {', '.join(columns)}: correct the file or the spec"
 
 
 def _json_content(path: LandedFile, source: LandingSource) -> Content:

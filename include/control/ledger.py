@@ -6,8 +6,9 @@ tokens with sources; which token won is said by the table's log alone (ADR 0002)
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -43,11 +44,15 @@ class Failure:
 
     Attributes:
         file: the file, with its defect.
-        attempts: how many runs in a row have failed because of this content.
+        attempts: how many runs in a row have failed because of this content, since a person had it tried again.
+        interval_start: start of the interval that it was delivered for.
+        given_up: whether a person has decided that runs go on without it.
     """
 
     file: FileFact
     attempts: int
+    interval_start: datetime | None = field(default=None, compare=False)
+    given_up: bool = False
 
 
 class StreamEnd(BaseModel):
@@ -134,6 +139,10 @@ class Ledger:
         """Write down that a person wants a failed file to be tried again."""
         self._files.append([batchless_event(FileEvent.REPLAYED, table, table_id, interval, file)])
 
+    def record_given_up(self, table: str, table_id: str, interval: Interval, file: FileFact) -> None:
+        """Write down that a person goes on without a failed file; its `defect` says who, and why."""
+        self._files.append([batchless_event(FileEvent.GIVEN_UP, table, table_id, interval, file)])
+
     def last_committed(self, table: str, table_id: str, stream: str) -> Winner | None:
         """The last batch of the stream that was resolved, by the table's state; the log may hold newer ones."""
         kept = self._states.read(table, Streams)
@@ -201,32 +210,58 @@ class Ledger:
 
     def replaced_files(self, table: str, table_id: str, after: int, upto: int) -> tuple[str, ...]:
         """The landing files whose rows were replaced in versions (after, upto] of the table, by path."""
-        rows = self._batches.events(table, ("version", "intent"), table_id=table_id, event=BatchEvent.COMMITTED)
-        winners = [recorded_winner(row) for row in rows if after < row["version"] <= upto]
+        winners = self.batches(table, table_id, after, upto)
         replacing = [winner.token for winner in winners if winner.intent.sources.replaces_files]
         return tuple(sorted({file.path for file in self._planned(table, replacing)}))
 
     def intervals(self, table: str, table_id: str, upto: int) -> tuple[datetime, ...]:
         """Start of each interval of which a batch was committed at or before a version of the table, oldest first."""
-        rows = self._batches.events(table, ("version", "intent"), table_id=table_id, event=BatchEvent.COMMITTED)
-        intents = [recorded_winner(row).intent for row in rows if row["version"] <= upto]
+        intents = [winner.intent for winner in self.batches(table, table_id, -1, upto)]
         # A replay brings single rows to intervals of before.
         return tuple(sorted({intent.interval_start for intent in intents if not intent.sources.replay}))
 
+    def batches(self, table: str, table_id: str, after: int, upto: int | None = None) -> list[Winner]:
+        """The batches that made versions (after, upto] of the table, up to the newest one for None, oldest first."""
+        rows = self._batches.events(table, ("version", "intent"), table_id=table_id, event=BatchEvent.COMMITTED)
+        of_range = [row for row in rows if after < row["version"] and (upto is None or row["version"] <= upto)]
+        return sorted(map(recorded_winner, of_range), key=lambda winner: winner.version)
+
+    def records_in(self, table: str, tokens: Collection[str]) -> Counter[datetime]:
+        """Start of an interval -> how many records its files hold, of those that batches loaded.
+
+        Of a file that they loaded twice its last content counts.
+        """
+        of_batches = {"token": tokens, "event": [FileEvent.LOADED]}
+        rows = self._files.find(table, ("path", "interval_start", "rows_read"), **of_batches)
+        records = Counter[datetime]()
+        for row in {row["path"]: row for row in rows}.values():
+            records[row["interval_start"]] += row["rows_read"] or 0
+        return records
+
     def failures(self, table: str, table_id: str) -> dict[str, Failure]:
         """path -> failure, for every file that could not be loaded when last tried, and that nobody replayed since."""
+        unloaded = self.unloaded(table, table_id)
+        return {path: failure for path, failure in unloaded.items() if failure.attempts or failure.given_up}
+
+    def unloaded(self, table: str, table_id: str) -> dict[str, Failure]:
+        """path -> failure, for every file that could not be loaded when last tried, replayed ones included."""
         # Few files ever fail, if any: the events of all others are left alone.
         ever_failed = self._files.find(table, ("path",), table_id=[table_id], event=[FileEvent.FAILED])
         paths = {row["path"] for row in ever_failed}
-        wanted = ("event", "token", *FACTS)
+        wanted = ("event", "token", "interval_start", *FACTS)
         events = self._files.find(table, wanted, table_id=[table_id], path=paths) if paths else []
         tokens = self.versions(table, table_id) if paths else {}
         failed: dict[str, Failure] = {}
         for row in events:
+            path, before = row["path"], failed.get(row["path"])
             if row["event"] == FileEvent.FAILED:
-                failed[row["path"]] = _failed_again(failed.get(row["path"]), file_fact(row))
-            elif row["token"] in tokens or row["event"] == FileEvent.REPLAYED:
-                failed.pop(row["path"], None)
+                failed[path] = _failed_again(before, file_fact(row), row["interval_start"])
+            elif row["token"] in tokens:
+                failed.pop(path, None)
+            elif before and row["event"] == FileEvent.REPLAYED:
+                failed[path] = replace(before, attempts=0, given_up=False)
+            elif before and row["event"] == FileEvent.GIVEN_UP:
+                failed[path] = replace(before, given_up=True, file=file_fact(row))
         return failed
 
     def _planned(self, table: str, tokens: Collection[str]) -> list[FileFact]:
@@ -239,7 +274,8 @@ class Ledger:
         return [file_fact(row) for row in self._files.find(table, FACTS, **of_paths)]
 
 
-def _failed_again(before: Failure | None, file: FileFact) -> Failure:
+def _failed_again(before: Failure | None, file: FileFact, interval_start: datetime) -> Failure:
     """The failure of a file that has failed once more; other content is counted anew."""
-    is_same = before is not None and before.file.checksum == file.checksum
-    return Failure(file, before.attempts + 1 if before and is_same else 1)
+    if before is None or before.file.checksum != file.checksum:
+        return Failure(file, 1, interval_start)
+    return replace(before, file=file, attempts=before.attempts + 1, interval_start=interval_start)

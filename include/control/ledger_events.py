@@ -71,13 +71,14 @@ class BatchEvent(StrEnum):
 class FileEvent(StrEnum):
     """What the ledger says of a source file; a planned file is loaded once its token won.
 
-    A replayed one is to be tried again, however often it failed.
+    A replayed one is to be tried again, however often it failed; one that a person has given up is not.
     """
 
     PLANNED = "planned"
     LOADED = "loaded"
     FAILED = "failed"
     REPLAYED = "replayed"
+    GIVEN_UP = "given_up"
 
 
 def batch_event(event: BatchEvent, intent: Intent, version: int | None = None) -> dict[str, Any]:

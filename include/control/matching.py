@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from include.contracts.bronze_sources import LandingSource
 from include.control.batch import FileFact
@@ -96,23 +96,30 @@ def known_by_content(
 
 
 def given_up(failures: Mapping[str, Failure], source: LandingSource) -> dict[str, FileFact]:
-    """path -> file, of those that have failed as many runs as the source allows."""
-    return {path: one.file for path, one in failures.items() if one.attempts >= source.max_attempts_per_file}
+    """path -> file, of those that have failed as many runs as the source allows, or that a person gave up.
+
+    The defect of each says which of the two it was.
+    """
+    most = source.max_attempts_per_file
+    after = f"after {most} attempts ({{}})"
+    return {
+        path: replace(one.file, defect=one.file.defect if one.given_up else after.format(one.file.defect))
+        for path, one in failures.items()
+        if one.given_up or one.attempts >= most
+    }
 
 
-def given_up_notes(files: Iterable[FileFact], source: LandingSource) -> tuple[str, ...]:
-    """What a person must know of files that runs go on without."""
-    most, every = source.max_attempts_per_file, list(files)
+def given_up_notes(files: Iterable[FileFact]) -> tuple[str, ...]:
+    """What a person must know of files that runs go on without; the defect of each says since when, and why."""
+    every = list(files)
     if not every:
         return ()
     if len(every) == 1:
         [file] = every
-        return (f"{file.path} was given up after {most} attempts ({file.defect}); `lakehouse replay` tries it again",)
-    named = ", ".join(f"{file.path} ({file.defect})" for file in every[:_FEW])
+        return (f"{file.path} was given up {file.defect}; `lakehouse replay` tries it again",)
+    named = ", ".join(f"{file.path} {file.defect}" for file in every[:_FEW])
     more = f" and {len(every) - _FEW} more, which `lakehouse files` lists" if len(every) > _FEW else ""
-    return (
-        f"{len(every)} files were given up after {most} attempts: {named}{more}; `lakehouse replay` tries them again",
-    )
+    return (f"{len(every)} files were given up: {named}{more}; `lakehouse replay` tries them again",)
 
 
 def split_by_age(files: Sequence[FileFact], source: LandingSource) -> tuple[list[FileFact], list[FileFact]]:

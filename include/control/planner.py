@@ -20,6 +20,7 @@ from include.control.ageing import ageing_note
 from include.control.batch import BatchSources, FileFact, Stream, StreamPosition, Winner
 from include.control.deliveries import Folders, delivered
 from include.control.delta_log import read_commit
+from include.control.full_snapshots import full_snapshots, require_whole
 from include.control.kafka_cluster import KafkaCluster
 from include.control.landing import Landing, files_by_the_thousand, landing_of, same_listing, text_bytes
 from include.control.ledger import Failure, Ledger
@@ -159,11 +160,33 @@ class Planner:
             listed = match(files_by_the_thousand(spec, landing, interval), loaded, hopeless)
             found = known_by_content(listed, loaded, hopeless, source, partial(_look, landing, spec))
             return _with_files(base, source, found, failures)
-        ranges = changed_ranges(spec, pin_sources(spec, records.paths, records.gates, position), records.paths)
+        return self._below_bronze(base, spec, position, interval, reprocess=reprocess)
+
+    def _below_bronze(
+        self,
+        base: Advice,
+        spec: SilverSpec | GoldSpec,
+        position: StreamPosition | None,
+        interval: Interval,
+        *,
+        reprocess: bool,
+    ) -> Advice:
+        records = self.records
+        sources = pin_sources(spec, records.paths, records.gates, position)
+        ranges = changed_ranges(spec, sources, records.paths)
+        last = position.last_sources if position else BatchSources()
+        is_new = bool(ranges or reprocess or last.waiting)
+        if is_new and isinstance(spec, SilverSpec) and spec.snapshot:
+            again = sources.model_copy(update={"reprocess": reprocess})
+            found = full_snapshots(self._catalog, spec, self._settings.landing, records).plan(again, last)
+            if found.sources is None and not found.asks_for(interval):  # a run asks before the last row goes
+                require_whole(spec.table, found, interval)
+                is_new, ranges = False, {}
+            base = replace(base, notes=(*base.notes, *found.notes(spec.table)))
         return replace(
             base,
-            nothing_new=base.nothing_new and not ranges and not reprocess,
-            brings=base.brings or bool(ranges) or reprocess,
+            nothing_new=base.nothing_new and not is_new,
+            brings=base.brings or is_new,
             message=_ranges_message(spec, ranges, reprocess=reprocess) + base.message,
             text_bytes=bytes_of_batch(spec.table, base.version, ranges, records.paths) if ranges else 0,
             sources=ranges,
@@ -223,7 +246,7 @@ def _with_files(base: Advice, source: LandingSource, found: Matched, failures: M
         failing=failing,
         message=f"{len(new)} new of {found.listed} files" + waiting + again + base.message,
         files=tuple(file.path for file in settled),
-        notes=(*base.notes, *given_up_notes(found.given_up, source)),
+        notes=(*base.notes, *given_up_notes(found.given_up)),
         bytes=sum(file.size for file in settled),
         text_bytes=sum(text_bytes(file, source) for file in settled),
     )

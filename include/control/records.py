@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from include.control.commit_history import CommitHistory
+from include.control.deletes import DeleteRecords
 from include.control.gates import Gates
 from include.control.ledger import Ledger
 from include.control.new_columns import NewColumns
@@ -48,6 +49,11 @@ class Records:
     def new_columns(self) -> NewColumns:
         """The columns that drift has brought to bronze tables."""
         return NewColumns(self.paths)
+
+    @cached_property
+    def deletes(self) -> DeleteRecords:
+        """The deletes by absence that were asked for and allowed."""
+        return DeleteRecords(self.paths)
 
     @cached_property
     def quarantine(self) -> QuarantineEvents:

@@ -59,6 +59,15 @@ def merge_statement(
     return f"MERGE INTO {sql_path(path)} AS t USING changes AS s ON {condition} {' '.join(needed)}"
 
 
+def commit_no_change(session: SparkSession, path: LakePath) -> None:
+    """One commit that changes no row and writes no file.
+
+    Appending no rows would leave a file without rows behind, and so does a MERGE that could insert some.
+    """
+    no_rows = "(SELECT 1 AS nothing WHERE false)"
+    session.sql(f"MERGE INTO {sql_path(path)} AS t USING {no_rows} AS s ON false WHEN MATCHED THEN DELETE").collect()
+
+
 def merge_tombstones(session: SparkSession, path: LakePath, changes: DataFrame, keys: Sequence[str]) -> None:
     """Remember deleted keys; a key that is known keeps its greater (`_sequence`, `_source_hash`).
 

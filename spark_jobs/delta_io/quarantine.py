@@ -58,14 +58,15 @@ class QuarantineWrite:
         winner: the batch.
         rows: how many of its rows were refused.
         replaced: landing files whose earlier content it took out of the table; what was refused of it goes as well.
-        again: start of an interval that it read once more, whole: what was refused of it before is refused now, or not.
+        again: start of each interval that it read once more, whole: what was refused of it before is refused now, or
+            not.
     """
 
     paths: LakehousePaths
     winner: Winner
     rows: int
     replaced: Sequence[str] = ()
-    again: datetime | None = None
+    again: Sequence[datetime] = ()
 
     def run(self, open_session: OpenSession, refused: Callable[[SparkSession], DataFrame]) -> None:
         """Make it the quarantine's own commit, once; without a Spark job where there is nothing to do.
@@ -100,16 +101,14 @@ class QuarantineWrite:
     def _outdated(self) -> list[str]:
         """SQL of the rows that the batch has read anew, or whose source is gone."""
         files = [one_of("source", self.replaced)] if self.replaced else []
-        interval = [f"`_interval_start` = TIMESTAMP '{self.again:%Y-%m-%dT%H:%M:%S.%fZ}'"] if self.again else []
-        return files + interval
+        return files + [f"`_interval_start` = TIMESTAMP '{start:%Y-%m-%dT%H:%M:%S.%fZ}'" for start in self.again]
 
     def _holds_outdated(self) -> bool:
         path = self.paths.quarantine(self.winner.intent.table)
         if not (self.replaced or self.again) or not is_table(path):
             return False
         is_outdated = [f"source IN ({texts(self.replaced)})"] if self.replaced else []
-        if self.again:
-            is_outdated.append(f"_interval_start = {moment(self.again)}")
+        is_outdated += [f"_interval_start = {moment(start)}" for start in self.again]
         of_table = f"{TABLE_ID} = {texts([self.winner.intent.table_id])}"
         sql = f"SELECT 1 FROM stored WHERE {of_table} AND ({' OR '.join(is_outdated)}) LIMIT 1"
         return bool(query(open_table(path), sql))

@@ -48,7 +48,8 @@ def _run_table(
     args: IntervalsArgs, spec: StatedSpec, interval: Interval, reports: dict[str, JobReport], records: Records
 ) -> JobReport:
     job, report = WRITER_OF_LAYER[spec.layer], args.report_of(interval, spec.table)
-    context = JobContext(args.for_table(spec.table, interval, report, reprocess=args.reprocess), opened=records)
+    job_args = args.for_table(spec.table, interval, report, reprocess=args.reprocess, allow_deletes=args.allow_deletes)
+    context = JobContext(job_args, opened=records)
     awaited = () if isinstance(spec, RefusedSpec) else spec.source_tables
     sources = [reports[table] for table in awaited if table in reports]
     run = RUN[job]

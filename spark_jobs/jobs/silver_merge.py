@@ -6,6 +6,7 @@ import logging
 
 from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
+from include.control.full_snapshots import SnapshotPlan
 from include.control.source_ranges import certified_sources
 from spark_jobs.delta_io.batches import BatchResult
 from spark_jobs.layers.own_table import ensure_own_table
@@ -29,7 +30,9 @@ def run(context: JobContext) -> JobReport:
     merge = SilverMerge(context)
     certified_sources(merge.spec, context.records.gates, context.paths)
     ensure_own_table(context, silver_shape(merge.spec))
-    return judge_and_report(context, _batches(context, merge))
+    report = judge_and_report(context, _batches(context, merge))
+    waiting = SnapshotPlan(None, merge.waits).notes(merge.spec.table)
+    return report.model_copy(update={"notes": (*report.notes, *waiting)})
 
 
 def _batches(context: JobContext, merge: SilverMerge) -> list[BatchResult]:

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from include.contracts.findings import Findings
+from include.contracts.findings import Findings, together
 from include.contracts.job_report import RowFates
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import Intent, StreamPosition, Winner
@@ -23,6 +23,7 @@ from spark_jobs.delta_io.statistics import statistics_of
 from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.bronze_records import BronzeRecords
 from spark_jobs.layers.column_drift import ColumnDrift
+from spark_jobs.layers.file_rows import lacking_files
 from spark_jobs.layers.own_table import ensure_own_table
 from spark_jobs.layers.received_rows import received_frame, record_outcome, refused_again
 from spark_jobs.layers.refused import Dropped, dropped_by_reason, dropped_rows, quarantined_by_reason
@@ -131,7 +132,9 @@ class BronzeIngest:
         self.drift.propose(self.spec, winner)
         left_out = self._left_out(plan) if counts["dropped"] else []
         rows_of_file = self.records.closed(winner, plan, counts, left_out)
-        return Closing(self._fates(winner, counts), rows_of_file, self._findings(winner, counts, left_out))
+        found = self._findings(winner, counts, left_out)
+        lacking = lacking_files(plan.files, rows_of_file, self._declared.columns)
+        return Closing(self._fates(winner, counts), rows_of_file, together([found, Findings(lacking=lacking)]))
 
     def received_schema(self, session: SparkSession) -> StructType:
         """The columns of a record before it is judged; a record that could not be parsed is in `_corrupt_record`."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from include.contracts.findings import LackingFile
 from include.contracts.job_report import FileRows
 from include.contracts.lake_path import LakePath
 from include.control.arrow_files import open_for_arrow
-from include.control.batch import Winner
+from include.control.batch import FileFact, Winner
 from include.control.stored_tables import open_table
 from include.control.table_queries import query, texts
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
@@ -41,6 +42,15 @@ def rows_of_files(
         )
         for path in paths
     }
+
+
+def lacking_files(
+    files: Iterable[FileFact], rows: Mapping[str, FileRows], declared: Collection[str]
+) -> tuple[LackingFile, ...]:
+    """The files of a batch that lack declared columns, where their format names columns, and how many rows each has."""
+    lacking = ((file, tuple(name for name in declared if name not in file.columns)) for file in files if file.columns)
+    found = ((file.path, names) for file, names in lacking if names)
+    return tuple(LackingFile(path=path, columns=names, rows=rows[path].read) for path, names in found)
 
 
 def quarantined_of_files(quarantine: LakePath, winner: Winner) -> Counter[str]:

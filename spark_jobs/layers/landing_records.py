@@ -19,6 +19,7 @@ from include.control.inspection import inspect, parquet_rows
 from include.control.landing import LandedFile, each_file, landing_of
 from include.control.matching import given_up_notes
 from include.errors import BadInputError, MillraceError, NotReadyError, StorageError, first_line
+from include.specs.needed_columns import needed_columns
 from spark_jobs.delta_io.batches import BatchPlan
 from spark_jobs.delta_io.json_arrays import no_array_in
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE, read_landing, source_path
@@ -50,7 +51,8 @@ class LandingRecords:
         self.files = FilePlan()
         self._landing = landing_of(spec.landing_source.landing, context.args.landing)
         # A file is read through once a run, however many batches it takes.
-        self._inspected = cache(partial(inspect, landing=self._landing, spec=spec))
+        needed = needed_columns(spec, context.catalog.specs.values())
+        self._inspected = cache(partial(inspect, landing=self._landing, spec=spec, needed=needed))
         self._unreadable: dict[str, str] = {}
         self._out_of_reach: dict[str, NotReadyError | StorageError] = {}
         self._recorded: set[FileFact] = set()
@@ -82,7 +84,9 @@ class LandingRecords:
         )
         self._record_broken(position.table_id)
         new, replaces = self.files.new, self.files.replaces
-        sources = BatchSources(files=len(new), files_digest=files_digest(new), replaces_files=replaces)
+        left = bool(self.files.later or self.files.unfinished or self.files.unreachable)
+        digest = files_digest(new)
+        sources = BatchSources(files=len(new), files_digest=digest, replaces_files=replaces, more_files=left)
         return BatchPlan(sources, new) if new else None
 
     def read(self, session: SparkSession, spec: BronzeSpec, plan: BatchPlan) -> DataFrame:
@@ -155,7 +159,7 @@ class LandingRecords:
         The run ends as bad input if a file was broken, else as not ready if the storage did not hand one over, or if
         one is unfinished.
         """
-        notes = (*report.notes, *given_up_notes(self.files.given_up, self._spec.landing_source))
+        notes = (*report.notes, *given_up_notes(self.files.given_up))
         told = report.model_copy(update={"files": self._statuses(), "notes": notes})
         again = "Have them delivered again, then run this again (in Airflow, clear the task)."
         endings: list[tuple[type[MillraceError], tuple[FileFact, ...], str, str]] = [
@@ -191,7 +195,8 @@ class LandingRecords:
             **{file.path: "loaded" for file in files.new},
             **{file.path: "unfinished" for file in files.unfinished},
             **{file.path: f"unreachable: {file.defect}" for file in files.unreachable},
-            **{file.path: f"failed: {file.defect}" for file in (*files.broken, *files.given_up)},
+            **{file.path: f"failed: {file.defect}" for file in files.broken},
+            **{file.path: f"given up {file.defect}" for file in files.given_up},
         }
 
     def _look(self, file: FileFact) -> FileFact:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from include.contracts.findings import MAX_SAMPLES, Findings, Ties
+from include.contracts.findings import MAX_SAMPLES, Findings, Ties, together
 from include.contracts.job_report import RowFates
 from include.control.delta_log import Commit
 from spark_jobs.layers.refused import dropped_by_reason, dropped_rows
@@ -58,6 +58,10 @@ class MergeCounts:
         deletes = sum(row["deletes"] for row in found)
         read, quarantined, dropped, accepted = (facts[name] for name in ("read", "quarantined", "dropped", "accepted"))
         return cls(read, quarantined, dropped, accepted, rows, events, deletes, findings)
+
+    def telling(self, found: Findings) -> MergeCounts:
+        """The same with further findings."""
+        return replace(self, findings=together([self.findings, found]))
 
     def changing_fates(self) -> set[str]:
         """The fates of rows that change the target."""

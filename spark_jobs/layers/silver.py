@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,18 +13,21 @@ from include.contracts.job_report import RowFates
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import BatchSources, Intent, StreamPosition, Winner
 from include.control.bounded_ranges import bounded
-from include.control.delta_log import commits_still_known, committed_at, read_commit
+from include.control.deletes import Deletes, next_allowed_version
+from include.control.delta_log import committed_at, read_commit
+from include.control.full_snapshots import SnapshotPlan, Wait, full_snapshots, require_whole
 from include.control.restore import close_restore
 from include.control.retention import retention_of
 from include.control.source_ranges import changed_ranges, pin_sources
 from include.control.stored_tables import is_table, open_table
 from include.errors import ConservationError
 from spark_jobs.delta_io.batches import BatchPlan, Closing
-from spark_jobs.delta_io.merges import merge_changes, merge_tombstones
+from spark_jobs.delta_io.merges import commit_no_change, merge_changes, merge_tombstones
 from spark_jobs.delta_io.quarantine import QuarantineWrite, quarantine_rows
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import append
 from spark_jobs.delta_io.secondary import write_once
+from spark_jobs.layers.delete_guard import require_allowed
 from spark_jobs.layers.merge_counts import MergeCounts, changed_rows, one_row
 from spark_jobs.layers.refused import quarantined_by_reason
 from spark_jobs.layers.silver_fates import SilverFates
@@ -46,6 +50,7 @@ class SilverMerge:
     Attributes:
         spec: the table's spec.
         has_more: whether the last plan left something for further batches.
+        waits: start of an interval -> why its full snapshot did not count, when the last batch was planned.
     """
 
     def __init__(self, context: JobContext) -> None:
@@ -59,25 +64,44 @@ class SilverMerge:
         self._fates = SilverFates(context, self.spec, self._source)
         self._counted: dict[str, MergeCounts] = {}
         self.has_more = False
+        self.waits: Mapping[datetime, Wait] = {}
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """The source's versions since the last batch, as many as one takes; with `reprocess` all of them, and the
-        interval's rows again."""
+        interval's rows again.
+
+        Raises:
+            NotReadyError: all that is new is the snapshot of the run's own interval, which is not whole.
+        """
         paths, reprocess = self._context.paths, self._context.args.reprocess
         certified = pin_sources(self.spec, paths, self._context.records.gates, position)
         self.has_more = False
-        if not changed_ranges(self.spec, certified, paths) and not reprocess:
+        waited = bool(self.spec.snapshot and position.last_sources.waiting)
+        if not changed_ranges(self.spec, certified, paths) and not reprocess and not waited:
             return None
-        sources = certified if reprocess else bounded(self.spec, certified, paths, self._readable_since())
-        self.has_more = sources != certified
-        again = sources.model_copy(update={"reprocess": reprocess})
-        return BatchPlan(self._with_snapshots(again, position.last_sources.snapshot_at))
+        whole = certified.model_copy(update={"reprocess": reprocess})
+        allowed = self._up_to_allowed(whole, position.table_id)
+        sources = allowed if reprocess else bounded(self.spec, allowed, paths, self._readable_since())
+        if self.spec.snapshot:
+            return self._plan_snapshots(position.last_sources, position.table_id, sources, allowed, whole)
+        self.has_more = sources != whole
+        return BatchPlan(sources)
+
+    def _up_to_allowed(self, sources: BatchSources, table_id: str) -> BatchSources:
+        """The sources up to where a person has allowed what is deleted, or all of them."""
+        source, (after, upto) = self.spec.source, sources.ranges[self.spec.source]
+        allowed = self._context.records.deletes.allowed(self.spec.table, table_id, sources.source_ids[source])
+        first = next_allowed_version(allowed, after, upto)
+        return sources.model_copy(update={"ranges": {source: (after, first)}})
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
         """Merge what changes the target; one commit even when nothing does, so that the range counts as consumed."""
         found = self._fates.classified(session, intent, open_table(self._path).version())
+        require_allowed(self._context, self.spec, intent, found.absent)
         changes = self._changes(found.rows, intent)
-        if found.counts.only_inserts():
+        if not found.counts.changes():
+            commit_no_change(session, self._path)
+        elif found.counts.only_inserts():
             append(changes.drop("_fate"), self._path)
         else:
             few = F.broadcast(changes) if found.counts.changes() <= C.FEW_CHANGES else changes
@@ -120,27 +144,36 @@ class SilverMerge:
         stamped = with_stamp(classified.where(F.col("_fate").isin(*C.CHANGES)), intent)
         return stamped.select(*silver_shape(self.spec).columns, "_fate")
 
-    def _arrived(self, sources: BatchSources) -> list[Intent]:
-        """The batches of the source in the range."""
-        after, upto = sources.ranges[self.spec.source]
-        commits = commits_still_known(self._context.paths.table(self.spec.source), after)
-        brought = (commit.metadata for commit in commits if commit.metadata and commit.version <= upto)
-        return [Intent.model_validate(metadata) for metadata in brought]
+    def _plan_snapshots(self, last: BatchSources, table_id: str, *sources: BatchSources) -> BatchPlan | None:
+        """The snapshots that count in the first of the sources, the smaller first, in which one does."""
+        context, args = self._context, self._context.args
+        allowed = args.interval_start if args.allow_deletes else None
+        snapshots = full_snapshots(context.catalog, self.spec, args.landing, context.records, allowed)
+        found = SnapshotPlan(None)
+        for some in sources:
+            found = snapshots.plan(some, last)
+            self.waits = found.waits
+            if found.sources:
+                self.has_more = some != sources[-1]
+                return BatchPlan(found.sources)
+        if (wait := self.waits.get(args.interval.start)) and wait.is_empty:
+            context.records.deletes.record_asked(self._emptied(wait, sources[-1], table_id), args.run_id)
+        require_whole(self.spec.table, found, args.interval)
+        return None
 
-    def _with_snapshots(self, sources: BatchSources, held: datetime | None) -> BatchSources:
-        """The sources with the newest interval whose full snapshot has arrived, and those that go on top of history."""
-        if not self.spec.snapshot:
-            return sources
-        intents = self._arrived(sources)
-        # A replay brings single rows to snapshots of before.
-        arrived = sorted({intent.interval_start for intent in intents if not intent.sources.replay})
-        replays = any(intent.sources.replay for intent in intents)
-        # What an earlier source held is no snapshot of the one that was built anew.
-        known = held if sources.ranges[self.spec.source][0] is not None else None
-        newest = max([*arrived, *([known] if known else [])], default=None)
-        follows = known and arrived and arrived[0] > known and not (replays or sources.reprocess)
-        on_top = tuple(arrived) if self.spec.keeps_history and follows else ()
-        return sources.model_copy(update={"snapshot_at": newest, "snapshots": on_top})
+    def _emptied(self, wait: Wait, sources: BatchSources, table_id: str) -> Deletes:
+        source = self.spec.source
+        return Deletes(
+            table=self.spec.table,
+            table_id=table_id,
+            interval_start=self._context.args.interval_start,
+            source=source,
+            source_id=sources.source_ids[source],
+            source_version=wait.source_version,
+            keys=wait.rows,
+            of_keys=wait.rows,
+            why="the files of the full snapshot hold no record",
+        )
 
     def _findings(self, winner: Winner, counts: MergeCounts) -> Findings:
         if not counts.quarantined or winner.intent.sources.replay:  # a replay says itself what became of each row

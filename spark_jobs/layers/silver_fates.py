@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from include.contracts.findings import AbsentKeys, Findings
 from include.contracts.table_spec import SilverSpec
-from include.control.batch import BatchSources, Intent
+from include.control.batch import Intent
 from include.control.stored_tables import is_table
 from spark_jobs.delta_io.reads import read_version
+from spark_jobs.layers.absent_keys import absent_from_snapshots, absent_from_table, why_absent
 from spark_jobs.layers.merge_counts import KeyBounds, MergeCounts, one_row
 from spark_jobs.layers.silver_source import SilverSource
 from spark_jobs.layers.silver_tables import tombstones_of, version_before
+from spark_jobs.layers.snapshot_keys import SnapshotKeys, snapshot_keys
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.session import frozen
 from spark_jobs.transforms import changes as C
 from spark_jobs.transforms.history import CONTENT, periods, with_row_fate
 from spark_jobs.transforms.judgement import accepted, fate_counts
 from spark_jobs.transforms.retraction import RECOMPUTED
-from spark_jobs.transforms.snapshots import snapshot_events
+from spark_jobs.transforms.snapshots import keys_due, place_of, snapshot_events
 from spark_jobs.transforms.ties import TIED
 from spark_jobs.transforms.timeline import END_AT, EVENTS, START_AT, filled, last_states, late_keys, timeline
 from spark_jobs.transforms.truncation import is_truncate, truncates, with_truncates
@@ -49,11 +54,13 @@ class Classified:
         counts: rows by what becomes of them.
         rows: the rows of the outcome with `_fate`.
         bounds: literal bounds of their keys; empty where they may lie anywhere.
+        absent: the keys that go, since the source holds them no more.
     """
 
     counts: MergeCounts
     rows: DataFrame
     bounds: KeyBounds
+    absent: tuple[AbsentKeys, ...] = ()
 
 
 class SilverFates:
@@ -94,8 +101,22 @@ class SilverFates:
         bounds = {} if beyond else facts
         rows = replace(rows, are_many=facts["accepted"] > C.FEW_KEYS)
         target = self._target(session, rows, version, bounds)
+        if self._spec.snapshot:
+            return self._of_snapshots(session, rows, intent, version, target, facts)
         found = frozen(self._with_fates(session, rows, intent, target))
-        return Classified(MergeCounts.of(facts, rows.judged, found, self._spec.keys), found, bounds)
+        counts = MergeCounts.of(facts, rows.judged, found, self._spec.keys)
+        absent: tuple[AbsentKeys, ...] = ()
+        if counts.by_fate[C.ABSENT]:
+            replaced = self._source.replaced_files(intent.sources)
+            why = why_absent(self._spec, intent, replaced, is_truncate=bool(facts["truncates"]))
+            absent = self._absent(session, found, version, why, intent)
+        return Classified(counts.telling(Findings(absent=absent)), found, bounds, absent)
+
+    def _absent(
+        self, session: SparkSession, found: DataFrame, version: int, why: str, intent: Intent
+    ) -> tuple[AbsentKeys, ...]:
+        target = read_version(session, self._path, version)
+        return tuple(absent_from_table(found, target, version, self._spec, why, intent, self._context.paths))
 
     def _target(self, session: SparkSession, rows: Rows, version: int, bounds: KeyBounds) -> DataFrame:
         """The target's rows that the batch can have to do with: all of them without bounds."""
@@ -105,10 +126,6 @@ class SilverFates:
         return C.of_few_keys(target, rows.judged.where(accepted()), self._spec.keys)
 
     def _with_fates(self, session: SparkSession, rows: Rows, intent: Intent, target: DataFrame) -> DataFrame:
-        if self._spec.snapshot and self._spec.keeps_history:
-            return self._of_snapshots(rows.judged, target, intent.sources)
-        if self._spec.snapshot:
-            return self._of_snapshot(session, rows.judged, target, intent)
         if self._spec.keeps_history:
             return self._of_events(rows, target)
         return self._of_last_states(rows, target, self._tombstones(session, intent))
@@ -150,20 +167,12 @@ class SilverFates:
             touched = of_others.unionByName(target.join(rows.anew, list(keys), "left_semi"))
         return self._of_history(states, touched)
 
-    def _of_snapshots(self, rows: DataFrame, target: DataFrame, sources: BatchSources) -> DataFrame:
-        keys, current = self._spec.keys, target.where(F.col(END_AT).isNull())
-        below = current if sources.snapshots else current.limit(0)
-        on_top = below if sources.snapshots else None
-        events = snapshot_events(rows, self._source.snapshots(sources), keys, on_top)
-        states = timeline(events, below, keys, self._spec.stored_columns)
-        return self._of_history(states, current if sources.snapshots else target)
-
     def _of_history(self, states: DataFrame, touched: DataFrame) -> DataFrame:
         """The periods of a timeline against the target's rows that they may change."""
         spec = self._spec
         sequence_by = spec.sequence_by or ("_interval_start",)
         found = periods(states, spec.keys, spec.stored_columns, spec.tracked_columns, sequence_by)
-        return with_row_fate(found, touched, spec.keys)
+        return with_row_fate(found, touched, spec.keys, by_order=spec.snapshot is None)
 
     def _timeline(self, rows: Rows, held: DataFrame) -> DataFrame:
         """The accepted events, on top of the target's rows of their keys; of keys that are worked out anew alone."""
@@ -173,17 +182,52 @@ class SilverFates:
             below = below.join(rows.anew, keys, "left_anti")
         return timeline(events.withColumn(EVENTS, F.lit(1)), below, keys, self._spec.stored_columns)
 
-    def _of_snapshot(self, session: SparkSession, rows: DataFrame, target: DataFrame, intent: Intent) -> DataFrame:
-        newest = F.col("_interval_start") == F.lit(intent.sources.snapshot_at).cast("timestamp")
-        delivered = rows.where(newest)
-        latest = C.latest_per_key(delivered.where(accepted()), self._spec.keys).withColumn(EVENTS, F.lit(1))
+    def _of_snapshots(
+        self,
+        session: SparkSession,
+        rows: Rows,
+        intent: Intent,
+        version: int,
+        target: DataFrame,
+        facts: Mapping[str, Any],
+    ) -> Classified:
+        spec, sources = self._spec, intent.sources
+        keys = snapshot_keys(session, spec, self._source, rows.judged, intent)
+        due: DataFrame | None = None
+        if spec.keeps_history:
+            current = target.where(F.col(END_AT).isNull())
+            before = current if sources.snapshots else None
+            due = keys_due(keys.delivered, keys.starts, spec.keys, before, keys.cannot_tell)
+            found = frozen(self._periods_of_snapshots(rows.judged, due, keys, target, on_top=bool(sources.snapshots)))
+        else:
+            found = frozen(self._of_newest_snapshot(rows.judged, keys, target, intent))
+        counts = MergeCounts.of(facts, rows.judged, found, spec.keys)
+        absent: tuple[AbsentKeys, ...] = ()
+        if due is not None:
+            absent = tuple(absent_from_snapshots(due, keys, spec, self._source, intent)) if counts.deletes else ()
+        elif counts.by_fate[C.ABSENT]:
+            why = why_absent(spec, intent, (), is_truncate=False)
+            absent = self._absent(session, found, version, why, intent)
+        new = self._source.new_snapshots(sources)
+        unreadable = tuple(one for one in keys.unreadable if one.interval_start in new)
+        return Classified(counts.telling(Findings(absent=absent, unreadable=unreadable)), found, {}, absent)
+
+    def _periods_of_snapshots(
+        self, rows: DataFrame, due: DataFrame, keys: SnapshotKeys, target: DataFrame, *, on_top: bool
+    ) -> DataFrame:
+        current = target.where(F.col(END_AT).isNull())
+        events = snapshot_events(rows, due, keys.starts, self._spec.keys)
+        below = current if on_top else current.limit(0)
+        states = timeline(events, below, self._spec.keys, self._spec.stored_columns)
+        return self._of_history(states, current if on_top else target)
+
+    def _of_newest_snapshot(self, rows: DataFrame, keys: SnapshotKeys, target: DataFrame, intent: Intent) -> DataFrame:
+        delivered = rows.where(place_of(keys.starts).isNotNull() & accepted())
+        latest = C.latest_per_key(delivered, self._spec.keys).withColumn(EVENTS, F.lit(1))
         kept = C.with_snapshot_fate(latest, self._state(target), self._spec.keys)
-        if intent.sources.replay:
+        if intent.sources.replay or keys.unreadable:
             return kept
-        keys = delivered.select(*self._spec.keys)
-        if (replayed := self._source.delivered_by_replays(session, intent)) is not None:
-            keys = keys.union(replayed)
-        absent = C.absent_rows(keys, target, self._spec.keys)
+        absent = C.absent_rows(keys.delivered.select(*self._spec.keys), target, self._spec.keys)
         return kept.unionByName(absent, allowMissingColumns=True)
 
     def _late(self, session: SparkSession, intent: Intent, version: int, rows: DataFrame) -> DataFrame:

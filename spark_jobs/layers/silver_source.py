@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cache, reduce
 from operator import and_
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from include.contracts.quarantine_request import RowFilter
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import BatchSources, Intent
+from include.control.quarantined import quarantined_rows
 from include.control.source_ranges import require_same_sources
 from include.control.stored_tables import is_table, open_table
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.reads import read_appended, read_removed, read_version
+from spark_jobs.layers.received_rows import received_frame
 from spark_jobs.layers.silver_replays import SilverReplays
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.session import frozen
 from spark_jobs.transforms.judgement import quarantined
 from spark_jobs.transforms.received import RECEIVED, as_received, is_received
 from spark_jobs.transforms.retraction import recomputed
-from spark_jobs.transforms.silver import silver_rows
+from spark_jobs.transforms.silver import key_values, silver_rows
 
 
 class SilverSource:
@@ -96,13 +100,14 @@ class SilverSource:
     def snapshots(self, sources: BatchSources) -> tuple[datetime, ...]:
         """The intervals of the full snapshots that a batch puts in order, oldest first."""
         table = self._spec.source
-        return sources.snapshots or self._intervals(table, sources.source_ids[table], sources.ranges[table][1])
+        all_of_them = self._intervals(table, sources.source_ids[table], sources.ranges[table][1])
+        return sources.snapshots or tuple(start for start in all_of_them if start not in sources.waiting)
 
     def of_snapshots(self, session: SparkSession, intent: Intent) -> DataFrame:
         """The judged rows of these snapshots."""
         if intent.sources.snapshots:
             return self.judged(session, intent, None)
-        return self._all(session, intent)
+        return self._all(session, intent).where(~_of_intervals(intent.sources.waiting))
 
     def refused(self, session: SparkSession, intent: Intent) -> DataFrame:
         """The rows that a batch puts into quarantine, each with the bronze row that it was."""
@@ -118,20 +123,52 @@ class SilverSource:
         of_snapshot = F.col("_interval_start") == F.lit(intent.sources.snapshot_at).cast("timestamp")
         return taken.where(of_snapshot).select(*self._spec.keys)
 
-    def read_again(self, intent: Intent) -> datetime | None:
-        """Start of the interval of which a batch reads every row that the source has, whatever was consumed."""
-        if intent.sources.replay:
+    def refused_below(
+        self, session: SparkSession, sources: BatchSources, starts: Sequence[datetime]
+    ) -> DataFrame | None:
+        """The keys of records of some snapshots that the source has refused, and of which nobody has decided yet.
+
+        Returns:
+            The keys, null where they cannot be read, and `_interval_start`; None where no record was refused.
+        """
+        source, paths = self._spec.source, self._context.paths
+        ledger, (_, upto) = self._context.records.ledger, sources.ranges[source]
+        last = max(
+            (batch.batch_seq for batch in ledger.batches(source, sources.source_ids[source], -1, upto)), default=0
+        )
+        refused = quarantined_rows(source, paths, RowFilter(starts=tuple(starts)))
+        rows = [row.to_try for row in refused if row.batch_seq <= last]
+        if not rows:
             return None
-        return intent.sources.snapshot_at or (intent.interval_start if intent.sources.reprocess else None)
+        received = received_frame(session, rows, self.replays.received_schema(session))
+        return received.select(*key_values(self._spec), "_interval_start")
+
+    def new_snapshots(self, sources: BatchSources) -> set[datetime]:
+        """The intervals of the snapshots that a batch reads for the first time, or anew since there is more of them."""
+        if sources.snapshots or not self._spec.keeps_history:
+            return {*sources.snapshots, *([sources.snapshot_at] if sources.snapshot_at else [])}
+        source, (after, upto) = self._spec.source, sources.ranges[self._spec.source]
+        batches = self._context.records.ledger.batches(
+            source, sources.source_ids[source], -1 if after is None else after, upto
+        )
+        return {batch.intent.interval_start for batch in batches} | set(sources.released)
+
+    def read_again(self, intent: Intent) -> tuple[datetime, ...]:
+        """The intervals of which a batch reads every row that the source has, whatever was consumed."""
+        sources = intent.sources
+        if sources.replay:
+            return ()
+        if sources.snapshot_at:
+            return tuple({sources.snapshot_at, *sources.released})
+        return (intent.interval_start,) if sources.reprocess else ()
 
     def _rows(self, session: SparkSession, intent: Intent) -> DataFrame:
-        """Bronze rows: what is new, and the interval that is read again, as it is now."""
-        rows = self._new_rows(session, intent.sources)
-        again = self.read_again(intent)
-        if again is None:
+        """Bronze rows: what is new, and the intervals that are read again, as they are now; none that still waits."""
+        rows, again = self._new_rows(session, intent.sources), self.read_again(intent)
+        if not again:
             return rows
-        in_again = F.col("_interval_start") == F.lit(again).cast("timestamp")
-        return rows.where(~in_again).unionByName(self._held(session, intent.sources).where(in_again))
+        others = rows.where(~_of_intervals({*again, *intent.sources.waiting}))
+        return others.unionByName(self._held(session, intent.sources).where(_of_intervals(again)))
 
     def _tried_or_new(self, session: SparkSession, intent: Intent) -> DataFrame:
         if intent.sources.replay:
@@ -162,3 +199,8 @@ class SilverSource:
 
     def _held(self, session: SparkSession, sources: BatchSources) -> DataFrame:
         return read_version(session, self._path, sources.ranges[self._spec.source][1])
+
+
+def _of_intervals(starts: Iterable[datetime]) -> Column:
+    """True for a row that came with one of some intervals."""
+    return F.col("_interval_start").isin([F.lit(start).cast("timestamp") for start in starts])

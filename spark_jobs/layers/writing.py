@@ -122,5 +122,6 @@ def _message(table: str, results: Sequence[BatchResult], rows: RowFates, gate: G
     dead = "" if last.committed else f" (committed by {last.winner.intent.run_id}, which died)"
     return (
         f"{table}: {earlier}{batch}{dead}: {rows.read} rows read, {rows.applied} applied, {rows.unchanged} unchanged, "
-        f"{rows.superseded} superseded, {rows.quarantined} quarantined, {rows.dropped} dropped; {verdict}"
+        f"{rows.superseded} superseded, {rows.quarantined} quarantined, {rows.dropped} dropped, "
+        f"{rows.deleted} deleted; {verdict}"
     )

@@ -54,7 +54,7 @@ def periods(
     ).withColumn(CONTENT, row_hash(columns))
 
 
-def with_row_fate(found: DataFrame, held: DataFrame, keys: Sequence[str]) -> DataFrame:
+def with_row_fate(found: DataFrame, held: DataFrame, keys: Sequence[str], *, by_order: bool = True) -> DataFrame:
     """Add `_fate`: what becomes of each row of the target, and of each period that it lacks.
 
     Args:
@@ -62,8 +62,10 @@ def with_row_fate(found: DataFrame, held: DataFrame, keys: Sequence[str]) -> Dat
         held: the target's rows of the same keys that a period can change or take the place of, with `_sequence`,
             `_source_hash`, `_content_hash`, `__START_AT` and `__END_AT`.
         keys: the key columns.
+        by_order: whether a period that has got a later event with the same values changes, so that it is known how far
+            the events go; of full snapshots their intervals tell.
     """
-    compared = (*ORDER, CONTENT, END_AT)
+    compared = (*(ORDER if by_order else ()), CONTENT, END_AT)
     target = held.select(*keys, START_AT, F.struct(*compared).alias("_target"))
     joined = found.where(F.col(START_AT).isNotNull()).join(target, [*keys, START_AT], "full")
     same = F.col("_target").eqNullSafe(F.struct(*compared))

@@ -44,6 +44,11 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec, *more: Column) -> DataFrame
     return judged(ordered, spec.row_rules, *_refusals(spec)).drop("_unfit", "_is_truncate")
 
 
+def key_values(spec: SilverSpec) -> list[Column]:
+    """The keys of a row as its source says them; null where a value does not fit the key's type."""
+    return [_received(name, spec.columns[name]).try_cast(spec.columns[name].type).alias(name) for name in spec.keys]
+
+
 def source_columns(bronze: DataFrame) -> list[str]:
     """What the source said of a row; where it came from and when is no part of it."""
     return [name for name in bronze.columns if not name.startswith("_") or name == RESCUED]

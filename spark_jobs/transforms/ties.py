@@ -49,5 +49,9 @@ def tied_keys(states: DataFrame, keys: Sequence[str]) -> DataFrame:
     """
     has_key = reduce(or_, (F.col(key).isNotNull() for key in keys))  # a truncate has none
     tied = states.where(F.col(TIED) & has_key).groupBy(*keys).agg(F.max("_sequence").alias("_sequence"))
-    named = F.concat_ws(", ", *(F.concat(F.lit(f"{key}="), F.col(key).cast("string")) for key in keys))
-    return tied.select(F.concat(named, F.lit(" at "), F.to_json("_sequence")).alias("said"))
+    return tied.select(F.concat(key_in_words(keys), F.lit(" at "), F.to_json("_sequence")).alias("said"))
+
+
+def key_in_words(keys: Sequence[str]) -> Column:
+    """A row's key as a person reads it: `key=value`, one for each part."""
+    return F.concat_ws(", ", *(F.concat(F.lit(f"{key}="), F.col(key).cast("string")) for key in keys))

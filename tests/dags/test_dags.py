@@ -21,7 +21,7 @@ from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.retries import TypedRetryPolicy
 
-DAG_IDS = {"column_approvals", "flights", "gate_override", "quarantine_replay", "table_maintenance"}
+DAG_IDS = {"column_approvals", "delete_approval", "flights", "gate_override", "quarantine_replay", "table_maintenance"}
 TABLES = {
     "bronze": {"flight_events", "weather", "planes"},
     "silver": {"flights", "weather", "planes"},

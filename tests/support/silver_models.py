@@ -58,6 +58,14 @@ class SilverModel(ABC):
         self.refused = Counter((self.key_of(row), row.amount, row.note) for _, row in told(bronze) if self.refuses(row))
         self.rows = self.work_out(bronze)
 
+    @property
+    def is_snapshot(self) -> bool:
+        return "snapshot" in self.stated
+
+    def adopt(self, shop: Lakehouse) -> None:
+        """Take what the table holds for right, where a part of what bronze holds does not count yet."""
+        self.rows = self.found(shop) if DeltaTable.is_deltatable(str(shop.paths.table(self.table))) else {}
+
     def key_of(self, row: Told) -> str | None:
         return row.key
 
@@ -168,13 +176,16 @@ class History(EventTable):
 
 @dataclass
 class SnapshotStates(SilverModel):
-    """The rows of the newest full snapshot; a key whose row was refused keeps the row that it had."""
+    """The rows of the newest full snapshot; a key whose row was refused keeps the row that it had.
+
+    So do all keys where the key of a refused line cannot be read.
+    """
 
     def work_out(self, bronze: Bronze) -> dict[str, Any]:
         newest = max(day for day, _ in bronze)
         delivered = [row for day, row in told(bronze) if day == newest and row.key is not None]
         kept = {row.key: self.rows[row.key] for row in delivered if row.key in self.rows}
-        return {**kept, **states_of(delivered, self)}
+        return {**(self.rows if newest in unreadable(bronze) else kept), **states_of(delivered, self)}
 
     def found(self, shop: Lakehouse) -> dict[str, Any]:
         rows = shop.rows(self.table, "order_id", "amount", "note")
@@ -183,21 +194,24 @@ class SnapshotStates(SilverModel):
 
 @dataclass
 class SnapshotHistory(SilverModel):
-    """The periods between full snapshots; a row that was refused ends none."""
+    """The periods between full snapshots; a row that was refused ends none, and ends no other's if it has no key."""
 
     def work_out(self, bronze: Bronze) -> dict[str, Any]:
         by_day = {
             day: [row for other, row in told(bronze) if other == day] for day in sorted({day for day, _ in bronze})
         }
         keys = {row.key for rows in by_day.values() for row in rows if row.key is not None}
-        found = {key: periods(list(self._timeline(key, by_day))) for key in keys}
+        silent = unreadable(bronze)
+        found = {key: periods(list(self._timeline(key, by_day, silent))) for key in keys}
         return {key: of_key for key, of_key in found.items() if of_key}
 
-    def _timeline(self, key: str, by_day: Mapping[int, Sequence[Told]]) -> Iterator[tuple[Any, State | None]]:
+    def _timeline(
+        self, key: str, by_day: Mapping[int, Sequence[Told]], silent: set[int]
+    ) -> Iterator[tuple[Any, State | None]]:
         for day, rows in by_day.items():
             if key in (states := states_of(rows, self)):
                 yield (day,), states[key]
-            elif key not in {row.key for row in rows}:
+            elif key not in {row.key for row in rows} and day not in silent:
                 yield (day,), None
 
     def found(self, shop: Lakehouse) -> dict[str, Any]:
@@ -207,6 +221,12 @@ class SnapshotHistory(SilverModel):
 def told(bronze: Bronze) -> Iterator[tuple[int, Told]]:
     """(day, row) of every row of bronze."""
     return ((day, row) for (day, _), rows in bronze.items() for row in rows if isinstance(row, Told))
+
+
+def unreadable(bronze: Bronze) -> set[int]:
+    """The days of which a line has no key that can be read."""
+    lines = ((day, line) for (day, _), of_file in bronze.items() for line in of_file)
+    return {day for day, line in lines if isinstance(line, str) or line.key is None}
 
 
 def states_of(rows: Sequence[Told], model: SilverModel) -> dict[str, State]:

@@ -29,12 +29,13 @@ def bronze_document(table: str = "bronze.orders", **changes: Any) -> Document:
 
 
 def silver_document(table: str = "silver.orders", **changes: Any) -> Document:
-    """A silver table of the bronze one: key `order_id`, ordered by `event_at` and `event_seq`."""
+    """A silver table of the bronze one: key `order_id`, ordered by `event_at` and `event_seq`; any may go unasked."""
     return {
         "table": table,
         "source": "bronze.orders",
         "keys": ["order_id"],
         "sequence_by": ["event_at", "event_seq"],
+        "max_deleted_percent": 100,
         "columns": {
             "order_id": {"type": "string", "nullable": False},
             "amount": {"type": "int"},

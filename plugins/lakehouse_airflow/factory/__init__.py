@@ -1,6 +1,7 @@
 """Turns table specs into DAGs: what a DAG file calls, in one line."""
 
 from lakehouse_airflow.factory.columns import build_column_approvals_dag
+from lakehouse_airflow.factory.deletes import build_delete_approval_dag
 from lakehouse_airflow.factory.domain import build_domain_dag
 from lakehouse_airflow.factory.maintenance import build_maintenance_dag
 from lakehouse_airflow.factory.overrides import build_gate_override_dag
@@ -8,6 +9,7 @@ from lakehouse_airflow.factory.quarantine import build_quarantine_replay_dag
 
 __all__ = [
     "build_column_approvals_dag",
+    "build_delete_approval_dag",
     "build_domain_dag",
     "build_gate_override_dag",
     "build_maintenance_dag",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow.sdk import DAG, Param, ParamsDict
+from airflow.sdk import DAG, ParamsDict
 
 from include.catalog import load_catalog
 from include.settings import Settings
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE
 from lakehouse_airflow.factory.defaults import RETRY_DELAY
+from lakehouse_airflow.factory.forms import version_form
 from lakehouse_airflow.operators.gate_override import GateOverrideOperator, RefusalOperator
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator
 from lakehouse_airflow.retries import RETRIES
@@ -56,24 +57,10 @@ def build_gate_override_dag(*, owner: str, approvers: Sequence[str] = ()) -> DAG
         refusal.set_downstream(approve)
         approve.set_downstream(override)
     # Set last, as in the other forms: they are fields of the run, and not of the question.
-    dag.params = ParamsDict(_form(tables))
+    form = version_form(
+        tables,
+        version=("Version", "The version that was refused, as the gate's log names it."),
+        reason="Why it may be read all the same; it stays with the version.",
+    )
+    dag.params = ParamsDict(form)
     return dag
-
-
-def _form(tables: list[str]) -> dict[str, Param]:
-    """The fields of the form, in its order; none is filled in, so that nobody lets another table pass by oversight."""
-    return {
-        "table": Param(type="string", enum=tables or [""], title="Table"),
-        "version": Param(
-            type="integer",
-            minimum=0,
-            title="Version",
-            description_md="The version that was refused, as the gate's log names it.",
-        ),
-        "reason": Param(
-            type="string",
-            minLength=1,
-            title="Reason",
-            description_md="Why it may be read all the same; it stays with the version.",
-        ),
-    }

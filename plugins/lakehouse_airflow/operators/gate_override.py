@@ -12,6 +12,7 @@ from include.errors import OverrideError, SpecError
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE, announced_by, table_asset
 from lakehouse_airflow.hooks.store_access import task_settings
+from lakehouse_airflow.operators.second_person import approved_by
 from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
 
 if TYPE_CHECKING:
@@ -89,7 +90,10 @@ class GateOverrideOperator(BaseOperator):
         settings, form = task_settings(), context["params"]
         table, version, paths = form["table"], form["version"], LakehousePaths(settings.root)
         said = Override(
-            by=self._approved_by(context), reason=form["reason"], run_id=context["run_id"], at=datetime.now(UTC)
+            by=approved_by(context, self.approval_task_id),
+            reason=form["reason"],
+            run_id=context["run_id"],
+            at=datetime.now(UTC),
         )
         try:
             result = override(load_catalog(settings.tables).spec(table), version, said, paths)
@@ -101,13 +105,6 @@ class GateOverrideOperator(BaseOperator):
         if not announced_by(context, table_asset(table), version):
             context["outlet_events"][OVERRIDDEN_TABLE].add(table_asset(table), extra=told)
         return told
-
-    def _approved_by(self, context: Context) -> str:
-        answer = context["ti"].xcom_pull(task_ids=self.approval_task_id) or {}
-        who = (answer.get("responded_by_user") or {}).get("name")
-        if not who:
-            raise AirflowFailException("Nobody approved this: an override is a person's. Trigger the DAG again.")
-        return str(who)
 
 
 def question(refusal: GateResult, reason: str, asked_by: str) -> str:

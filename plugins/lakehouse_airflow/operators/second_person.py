@@ -50,5 +50,18 @@ class SecondPersonApprovalOperator(ApprovalOperator):
         return [user for user in self.assigned_users or () if asked_by not in (user["id"], user["name"])]
 
 
+def approved_by(context: Context, task_id: str) -> str:
+    """The person who approved in the task `task_id`.
+
+    Raises:
+        AirflowFailException: nobody did.
+    """
+    answer = context["ti"].xcom_pull(task_ids=task_id) or {}
+    who = (answer.get("responded_by_user") or {}).get("name")
+    if not who:
+        raise AirflowFailException("Nobody approved this: it takes a person. Trigger the DAG again.")
+    return str(who)
+
+
 def _asked_by(context: Context) -> str | None:
     return getattr(context["dag_run"], "triggering_user_name", None)

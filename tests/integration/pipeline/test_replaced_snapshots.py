@@ -36,8 +36,8 @@ def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
     return copied(made, tmp_path / "shop")
 
 
-def run(shop: Lakehouse, number: int) -> None:
-    for report in shop.run_all(number, *TABLES):
+def run(shop: Lakehouse, number: int, **more: str) -> None:
+    for report in shop.run_all(number, *TABLES, **more):
         assert report.outcome in (Outcome.COMMITTED, Outcome.NO_OP), report.message
         assert report.rows.are_conserved
 
@@ -64,7 +64,9 @@ def test_an_older_snapshot_that_is_replaced_changes_no_newer_one(shop: Lakehouse
     assert len(shop.quarantine(SILVER)) == 1
 
 
-def test_a_newest_snapshot_that_is_emptied_leaves_nothing(shop: Lakehouse) -> None:
+def test_a_newest_snapshot_that_is_emptied_leaves_nothing_once_a_person_allows_it(shop: Lakehouse) -> None:
     shop.deliver(2, "all.json", "")
-    run(shop, 2)
+    assert shop.run(BRONZE, 2).exit_code == 0
+    assert shop.run(SILVER, 2).outcome is Outcome.DELETES_REFUSED
+    run(shop, 2, allow_deletes="ann")
     assert (amounts(shop), shop.rows(GOLD, "orders"), shop.quarantine(SILVER)) == ({}, [], [])

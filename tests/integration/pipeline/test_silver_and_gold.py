@@ -127,18 +127,6 @@ def test_a_full_snapshot_deletes_what_it_lacks_and_an_older_one_is_superseded_wh
     assert report.rows.superseded == 2, "the older snapshot changed nothing"
 
 
-def test_a_full_snapshot_without_a_row_deletes_every_key(lakehouse: Lakehouse) -> None:
-    snapshot = silver_document(snapshot="full")
-    del snapshot["sequence_by"]
-    lakehouse.specs(snapshot)
-    lakehouse.deliver(1, "a.json", [order(1, 1), order(2, 2)])
-    lakehouse.deliver(2, "a.json", [])
-    for number in (1, 2):
-        report = lakehouse.run_all(number, BRONZE, SILVER)[-1]
-    assert (report.outcome, report.rows.deleted) == (Outcome.COMMITTED, 2), report.message
-    assert lakehouse.rows(SILVER, "order_id") == []
-
-
 def test_reprocess_reads_an_interval_again_and_changes_nothing_that_is_right(lakehouse: Lakehouse) -> None:
     lakehouse.deliver(1, "a.json", DAYS[1])
     lakehouse.run_all(1, BRONZE, SILVER, GOLD)

@@ -1,4 +1,8 @@
-"""Full snapshots as history on real Delta: a row for every state, whatever the order in which snapshots arrive."""
+"""Full snapshots as history on real Delta: a row for every state, whatever the order in which snapshots arrive.
+
+The third one holds a row without a key, which may be that of the key it lacks: it ends no period. The fourth is empty,
+and a person lets it end them all.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ SNAPSHOTS = {
 PERIODS = [
     ("o1", 5, 1, 3), ("o1", 6, 3, 4),
     ("o2", 7, 1, 2), ("o2", 7, 3, 4), ("o2", 7, 5, None),
-    ("o3", 1, 1, 2), ("o3", 2, 2, 3),
+    ("o3", 1, 1, 2), ("o3", 2, 2, 4),
 ]  # fmt: skip
 
 
@@ -38,7 +42,7 @@ def snapshots(lakehouse: Lakehouse) -> Lakehouse:
 
 
 def run(lakehouse: Lakehouse, number: int, *tables: str) -> None:
-    for report in lakehouse.run_all(number, *tables):
+    for report in lakehouse.run_all(number, *tables, allow_deletes="ann"):
         assert report.exit_code == 0, report.message
         assert report.rows.are_conserved
 
@@ -61,7 +65,7 @@ def test_several_snapshots_at_once_are_put_in_their_order(snapshots: Lakehouse) 
     run(snapshots, 1, BRONZE, SILVER)
     for number in (4, 3, 2, 5):
         run(snapshots, number, BRONZE)
-    run(snapshots, 5, SILVER)
+    run(snapshots, 4, SILVER)
     assert periods(snapshots) == PERIODS
     assert snapshots.reports[-1].rows.read == 7, "the rows of the first one are not read again"
 

@@ -1,4 +1,4 @@
-"""Full snapshots delivered, corrected, loaded and merged in any order: silver is what models of dicts say.
+"""Full snapshots delivered, torn, corrected, loaded and merged in any order: silver is what models of dicts say.
 
 Three lakehouses with two tables of sixty keys: more than 300 histories, each looked at after every merge.
 """

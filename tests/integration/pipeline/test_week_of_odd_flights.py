@@ -38,7 +38,7 @@ TRUNCATES = {
 
 TABLES: dict[str, dict[str, Any]] = {
     "silver.flights": {},
-    "silver.truncated_flights": {"apply_as_truncates": "op = 'truncate'"},
+    "silver.truncated_flights": {"apply_as_truncates": "op = 'truncate'", "max_deleted_percent": 100},
     "silver.filled_flights": {"ignore_null_updates": True},
 }
 LAST = SILVER_FLIGHTS.replace("FROM bronze.flight_events", "FROM bronze.flight_events WHERE op <> 'truncate'")

@@ -133,7 +133,7 @@ class TestTables:
         assert answer.exit_code == 0, answer.stderr
         words = next(line for line in answer.stdout.splitlines() if "silver.orders" in line).split()
         assert words[1] == "1,234"
-        assert words[4:] == ["1", "0", "7", "newest", "version", "is", "not", "certified"]
+        assert words[4:] == ["1", "0", "7", "-", "newest", "version", "is", "not", "certified"]
 
     def test_a_damaged_table_is_named_and_stops_no_other(self, lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
         paths = LakehousePaths(Path(place["LAKEHOUSE_ROOT"]))

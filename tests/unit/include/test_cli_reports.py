@@ -89,6 +89,6 @@ class TestReports:
         out.print(report_table([report, again], ["a.x", "a.y", "a.z"]))
         assert isinstance(out.file, StringIO)
         ran, had_nothing_new, did_not_run = (line.split() for line in out.file.getvalue().splitlines()[3:6])
-        assert ran == ["a.x", "committed", "1,234", "1,234", "0", "0", "0", "0", "3", "3", "0.0"]
-        assert had_nothing_new == ["a.y", "no", "op", *"------", "3", "3", "0.0"]
+        assert ran == ["a.x", "committed", "1,234", "1,234", *"00000", "3", "3", "0.0"]
+        assert had_nothing_new == ["a.y", "no", "op", *"-------", "3", "3", "0.0"]
         assert did_not_run[:3] == ["a.z", "not", "run"]

@@ -74,6 +74,8 @@ def test_every_outcome_has_its_exit_code() -> None:
     assert codes == {
         Outcome.COMMITTED: ExitCode.OK,
         Outcome.NO_OP: ExitCode.OK,
+        Outcome.DELETES_REFUSED: ExitCode.DELETES_REFUSED,
+        Outcome.INCONSISTENT: ExitCode.INCONSISTENT,
         Outcome.NOT_READY: ExitCode.NOT_READY,
         Outcome.CONFLICT: ExitCode.CONFLICT,
         Outcome.GATE_FAILED: ExitCode.GATE_FAILED,

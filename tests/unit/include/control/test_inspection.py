@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+from collections.abc import Collection
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,20 +17,22 @@ from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
 from include.control.inspection import inspect
 from include.control.local_landing import LocalLanding
+from include.specs.needed_columns import needed_columns
 from tests.support.deliveries import Deliver, deliveries_as
 from tests.support.delta_tables import contents, day
 from tests.support.listing import list_files
+from tests.support.specs import bronze_spec, silver_spec
 
 COLUMNS = ("order_id", "amount", "day", "event_at", "event_seq")
 LINES = b"".join(json.dumps({"order_id": str(number), "amount": number}).encode() + b"\n" for number in range(50))
 MEBIBYTE = 1 << 20
 
 
-def looked_at(spec: BronzeSpec, landing: Path) -> FileFact:
+def looked_at(spec: BronzeSpec, landing: Path, needed: Collection[str] = ()) -> FileFact:
     """The only file of the first day, looked at."""
     place = LocalLanding(str(landing))
     (file,) = list_files(spec, place, day())
-    return inspect(file, place, spec)
+    return inspect(file, place, spec, needed)
 
 
 def parquet(**columns: list[object]) -> bytes:
@@ -126,13 +129,22 @@ def test_a_damaged_parquet_file_is_refused(landing: Path, deliver: Deliver, cont
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_a_missing_column_is_named_with_those_that_are_there(landing: Path, deliver: Deliver, file_format: str) -> None:
+def test_a_file_may_lack_a_column_that_nobody_needs(landing: Path, deliver: Deliver, file_format: str) -> None:
     there = [name for name in COLUMNS if name not in ("amount", "day")]
     content = ",".join(there).encode() + b"\n" if file_format == "csv" else parquet(**{name: [1] for name in there})
     deliver("a.data", content)
-    assert looked_at(deliveries_as(file_format), landing).defect == (
-        "has no column amount, day; its columns are order_id, event_at, event_seq: correct the file or the spec"
+    assert looked_at(deliveries_as(file_format), landing).defect == ""
+    assert looked_at(deliveries_as(file_format), landing, needed={"day", "order_id"}).defect == (
+        "has no column day; its columns are order_id, event_at, event_seq: correct the file or the spec"
     )
+
+
+def test_needed_are_the_columns_that_are_stated_so_and_those_of_keys() -> None:
+    kinds = {"order_id": {}, "shop": {}, "amount": {"nullable": False}, "day": {"required": True}, "note": {}}
+    key = {"type": "string", "from": "concat(shop, '-', order_id)"}
+    silver = silver_spec(keys=["id"], sequence_by=[], columns={"id": key, "note": {"type": "string"}})
+    assert needed_columns(bronze_spec(columns=kinds), [silver]) == {"order_id", "shop", "amount", "day"}
+    assert needed_columns(bronze_spec(columns=kinds), []) == {"amount", "day"}
 
 
 def test_looking_at_files_changes_none(landing: Path, deliver: Deliver) -> None:

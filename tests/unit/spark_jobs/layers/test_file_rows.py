@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from include.contracts.findings import LackingFile
 from include.contracts.job_report import FileRows
-from spark_jobs.layers.file_rows import rows_of_files
+from include.control.batch import FileFact
+from spark_jobs.layers.file_rows import lacking_files, rows_of_files
 
 ROWS = st.lists(st.tuples(st.sampled_from(["a.json", "b.json", "day=1/c.json"]), st.sampled_from([None, "{}"])))
 """(landing file, what was rescued) of each row of a data file."""
@@ -57,3 +59,11 @@ def test_refused_records_count_as_read(tmp_path: Path) -> None:
     found = rows_of_files(["a.json", "empty.json"], added, {"a.json": 2}, {"a.json": 3})
     assert found["a.json"] == FileRows(read=6, written=1, quarantined=2, dropped=3)
     assert found["empty.json"] == FileRows()
+
+
+def test_a_file_that_lacks_declared_columns_is_told_with_its_rows() -> None:
+    whole, old = FileFact("a.csv", 9, 1, columns=("id", "colour")), FileFact("old.csv", 9, 1, columns=("id",))
+    lines = FileFact("a.json", 9, 1)  # JSON lines name their fields one by one
+    rows = {file.path: FileRows(read=3, written=3) for file in (whole, old, lines)}
+    found = lacking_files([whole, old, lines], rows, ["id", "colour"])
+    assert found == (LackingFile(path="old.csv", columns=("colour",), rows=3),)

@@ -1,0 +1,158 @@
+"""`ops.deletes`: the deletes by absence that were too many to pass unasked, and who allowed which of them.
+
+An allowance is of exactly one table, interval and version of its source. It lets the batch through that reads up to
+that version, and no other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
+
+from include.control.ops_table import OpsTable
+from include.paths import LakehousePaths
+
+_TIME = pa.timestamp("us", tz="UTC")
+
+DELETES = pa.schema(
+    [
+        ("recorded_at", _TIME),
+        ("event", pa.string()),
+        ("table", pa.string()),
+        ("table_id", pa.string()),
+        ("interval_start", _TIME),
+        ("source", pa.string()),
+        ("source_id", pa.string()),
+        ("source_version", pa.int64()),
+        ("keys", pa.int64()),
+        ("of_keys", pa.int64()),
+        ("samples", pa.list_(pa.string())),
+        ("why", pa.string()),
+        ("said_by", pa.string()),
+        ("reason", pa.string()),
+        ("run_id", pa.string()),
+    ]
+)
+
+
+class DeleteEvent(StrEnum):
+    """What is said of deletes: a run asked for them, or a person allowed them."""
+
+    ASKED = "asked"
+    ALLOWED = "allowed"
+
+
+@dataclass(frozen=True)
+class Deletes:
+    """Deletes by absence, as one batch would make them.
+
+    Attributes:
+        table: the table.
+        table_id: Delta's id of it.
+        interval_start: start of the interval whose snapshot lacks the keys; of the run's interval for other tables.
+        source: the table's source.
+        source_id: Delta's id of it.
+        source_version: the version up to which the batch reads it.
+        keys: how many keys go.
+        of_keys: of how many.
+        samples: some of them.
+        why: what makes them go.
+    """
+
+    table: str
+    table_id: str
+    interval_start: datetime
+    source: str
+    source_id: str
+    source_version: int
+    keys: int
+    of_keys: int
+    samples: tuple[str, ...] = ()
+    why: str = ""
+
+    @property
+    def summary(self) -> str:
+        """How many go, and why.
+
+        >>> day = datetime(2013, 1, 4, tzinfo=UTC)
+        >>> Deletes("silver.a", "", day, "bronze.a", "", 7, 3, 4, ("id=1",), "the file lacks them").summary
+        'silver.a: 3 of 4 keys (75 %) would be deleted: the file lacks them, such as id=1.'
+        """
+        percent = 100 * self.keys / max(self.of_keys, 1)
+        such = f", such as {', '.join(self.samples)}" if self.samples else ""
+        number = f"{self.keys:,} of {self.of_keys:,} keys ({percent:.0f} %)"
+        return f"{self.table}: {number} would be deleted: {self.why}{such}."
+
+
+def are_too_many(keys: int, of_keys: int, max_percent: int) -> bool:
+    """Whether somebody is asked before so many of a table's keys are deleted.
+
+    The percentage is rounded up to whole keys, so that a small table can lose one; the last key never goes unasked,
+    unless the percentage is 100.
+
+    >>> [are_too_many(keys, 3, 20) for keys in (0, 1, 2)], are_too_many(21, 100, 20), are_too_many(1, 1, 20)
+    ([False, False, True], True, True)
+    >>> are_too_many(3, 3, 100), are_too_many(1, 1000, 0)
+    (False, True)
+    """
+    return keys > math.ceil(of_keys * max_percent / 100) or (0 < keys == of_keys and max_percent < 100)
+
+
+class DeleteRecords:
+    """Reads and writes `ops.deletes` of one lakehouse."""
+
+    def __init__(self, paths: LakehousePaths) -> None:
+        self._events = OpsTable(paths.ops("deletes"), DELETES)
+
+    def record_asked(self, deletes: Deletes, run_id: str) -> None:
+        """Write down that a run stopped before these deletes."""
+        self._events.append([_event(DeleteEvent.ASKED, deletes, "", "", run_id)])
+
+    def record_allowed(self, deletes: Deletes, *, said_by: str, reason: str, run_id: str) -> None:
+        """Write down that a person allows these deletes."""
+        self._events.append([_event(DeleteEvent.ALLOWED, deletes, said_by, reason, run_id)])
+
+    def asked(self, table: str) -> list[Deletes]:
+        """The deletes of the table that a run asked for, and that nobody has allowed since, oldest first."""
+        stand: dict[tuple[str, datetime, str, int], Deletes] = {}
+        for row in self._events.events(table):
+            deletes = _deletes(row)
+            stand.pop(_identity(deletes), None)
+            if row["event"] == DeleteEvent.ASKED:
+                stand[_identity(deletes)] = deletes
+        return list(stand.values())
+
+    def allowed(self, table: str, table_id: str, source_id: str) -> list[Deletes]:
+        """The deletes that a person has allowed, of this very table from this very source."""
+        rows = self._events.events(table, table_id=table_id, source_id=source_id, event=DeleteEvent.ALLOWED)
+        return [_deletes(row) for row in rows]
+
+
+def next_allowed_version(allowed: Collection[Deletes], after: int | None, upto: int) -> int:
+    """Up to where a batch reads its source: the first version for which deletes were allowed, else the newest one.
+
+    A person has allowed what a batch up to that version deletes, and nothing of what came later.
+    """
+    between = [one.source_version for one in allowed if (-1 if after is None else after) < one.source_version < upto]
+    return min(between, default=upto)
+
+
+def _event(event: DeleteEvent, deletes: Deletes, said_by: str, reason: str, run_id: str) -> dict[str, Any]:
+    said = {"said_by": said_by, "reason": reason, "run_id": run_id}
+    about = {**vars(deletes), "samples": list(deletes.samples)}
+    return {"recorded_at": datetime.now(UTC), "event": event.value, **about, **said}
+
+
+def _deletes(row: dict[str, Any]) -> Deletes:
+    fields = {name: row[name] for name in Deletes.__dataclass_fields__}
+    return Deletes(**{**fields, "samples": tuple(row["samples"] or ())})
+
+
+def _identity(deletes: Deletes) -> tuple[str, datetime, str, int]:
+    return deletes.table_id, deletes.interval_start, deletes.source_id, deletes.source_version

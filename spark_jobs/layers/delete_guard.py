@@ -1,0 +1,66 @@
+"""Stops a silver batch before its commit, where more keys would go by absence than the spec lets go unasked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from include.contracts.findings import AbsentKeys
+from include.contracts.table_spec import SilverSpec
+from include.control.batch import Intent
+from include.control.deletes import Deletes, are_too_many
+from include.errors import DeletesRefusedError
+from spark_jobs.runtime.context import JobContext
+
+
+def require_allowed(context: JobContext, spec: SilverSpec, intent: Intent, absent: Sequence[AbsentKeys]) -> None:
+    """Whether the keys that a batch finds absent may be deleted.
+
+    Raises:
+        DeletesRefusedError: they are too many, and nobody has allowed it; `ops.deletes` has the question.
+    """
+    records = context.records.deletes
+    told = [_deletes(spec, intent, one) for one in absent]
+    known = records.allowed(spec.table, intent.table_id, intent.sources.source_ids[spec.source])
+    for one, keys in zip(told, absent, strict=True):
+        allowed_now = context.args.allow_deletes and (not spec.snapshot or keys.interval_start == intent.interval_start)
+        if allowed_now and not any(_covers(before, one, spec) for before in known):
+            said = {"said_by": context.args.allow_deletes, "reason": "--allow-deletes", "run_id": intent.run_id}
+            records.record_allowed(one, **said)
+            known.append(one)
+    too_many = [one for one in told if are_too_many(one.keys, one.of_keys, spec.max_deleted_percent)]
+    refused = [one for one in too_many if not any(_covers(before, one, spec) for before in known)]
+    if refused:
+        records.record_asked(refused[0], intent.run_id)
+        raise DeletesRefusedError(refusal(spec, refused[0]))
+
+
+def refusal(spec: SilverSpec, deletes: Deletes) -> str:
+    """What happened, and the ways out."""
+    day = f"{deletes.interval_start:%Y-%m-%d}"
+    return (
+        f"{deletes.summary}\nThat is more than max_deleted_percent ({spec.max_deleted_percent}): nothing was written. "
+        f"If the source lost them, have it deliver them again. If they are to go: `lakehouse run --table {spec.table} "
+        f"--interval {day} --allow-deletes`; in Airflow, trigger the DAG delete_approval for {spec.table} and source "
+        f"version {deletes.source_version}, then clear this task."
+    )
+
+
+def _deletes(spec: SilverSpec, intent: Intent, absent: AbsentKeys) -> Deletes:
+    return Deletes(
+        table=spec.table,
+        table_id=intent.table_id,
+        interval_start=absent.interval_start or intent.interval_start,
+        source=spec.source,
+        source_id=intent.sources.source_ids[spec.source],
+        source_version=intent.sources.ranges[spec.source][1],
+        keys=absent.keys,
+        of_keys=absent.of_keys,
+        samples=absent.samples,
+        why=absent.why,
+    )
+
+
+def _covers(allowed: Deletes, wanted: Deletes, spec: SilverSpec) -> bool:
+    """Whether what a person has allowed is this; below a source of events, any run may make the batch."""
+    is_interval = not spec.snapshot or allowed.interval_start == wanted.interval_start
+    return is_interval and allowed.source_version == wanted.source_version
