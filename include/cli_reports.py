@@ -97,7 +97,7 @@ def window_table(reports: Sequence[JobReport], tables: Iterable[str]) -> Table:
 def note_lines(reports: Iterable[JobReport]) -> list[str]:
     """The remarks of all tables: what several intervals found in sum, what is alike of several tables once."""
     every = list(reports)
-    skipped = Counter(_first_words(report.message) for report in every if report.skipped)
+    skipped = dict.fromkeys(report.message.split("\n")[0] for report in every if report.skipped)
     findings = [
         line
         for table in dict.fromkeys(report.table for report in every)

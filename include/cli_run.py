@@ -165,7 +165,7 @@ def _idle_report(answer: Answer, run_id: str) -> JobReport:
         job=WRITER_OF_LAYER[answer.table.split(".")[0]].value,
         table=answer.table,
         outcome=_IDLE[answer.exit_code],
-        message=answer.obstacle or f"{answer.table}: {answer.message}",
+        message=answer.obstacle or answer.skipped or f"{answer.table}: {answer.message}",
         interval=answer.interval,
         run_id=run_id,
         batch_seq=advice.batch_seq if advice else None,

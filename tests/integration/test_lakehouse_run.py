@@ -70,6 +70,22 @@ def test_one_command_carries_a_day_to_gold_and_a_second_one_finds_nothing_new(pl
     assert "nothing to do" in run(place, str(LAKEHOUSE), "plan", "--interval", "2013-01-01").stdout
 
 
+@pytest.mark.timeout(1200)
+def test_many_days_run_in_one_driver_and_go_on_past_a_missing_one(place: dict[str, str], tmp_path: Path) -> None:
+    folder = tmp_path / "landing" / "orders" / "date=2013-01-03"
+    folder.mkdir()
+    (folder / "orders.json").write_text(order(3, 4, "2013-01-03T08:00:00", "2013-01-03") + "\n")
+    several = [*RUN, "--to", "2013-01-03"]
+    done = run(place, *several, "--skip-missing")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "date=2013-01-02" in done.stdout, "the missing folder is told"
+    assert [row["day"] for row in gold_rows(place)] == ["2013-01-01", "2013-01-03"]
+    assert len(list((tmp_path / "root").rglob("driver.log"))) == 1
+    again = run(place, str(LAKEHOUSE), "plan", *several[2:])
+    assert again.returncode == ExitCode.NOT_READY
+    assert "A run stops after [2013-01-02" in again.stdout
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_a_run_that_is_ended_leaves_no_process(place: dict[str, str], how: signal.Signals) -> None:

@@ -77,6 +77,12 @@ class TestReports:
             "note: the spec of silver.a, silver.b changed",
         ]
 
+    def test_what_was_skipped_is_told_once_and_in_one_line(self) -> None:
+        missing = report_of(
+            "bronze.a", Outcome.NO_OP, message="bronze.a: no landing folder x\nIt may come.", skipped=True
+        )
+        assert note_lines([missing, missing]) == ["skipped: bronze.a: no landing folder x"]
+
     def test_a_stack_trace_stays_in_the_log(self) -> None:
         message = "silver.a: Py4JJavaError: it broke\n: org.X: why\n\tat org.Y(Z.scala:1)\n\tat org.Z"
         failed = report_of("silver.a", Outcome.FAILED, message=message)
