@@ -27,11 +27,11 @@ from include.contracts.table_spec import AnySpec
 from include.control.batch import BatchSources, FileFact, Intent, Stream, Winner, new_token
 from include.control.delta_log import latest_version
 from include.control.gate_result import GateResult
-from include.control.gates import GATES, Gates, gate_event
-from include.control.ledger import Ledger
+from include.control.gates import GATES, gate_event
 from include.control.ledger_events import BATCHES, FILES, BatchEvent, FileEvent, batch_event, file_event, loaded_event
 from include.control.ops_table import OpsTable
 from include.control.planner import Planner
+from include.control.records import Records
 from include.control.resolution import resolve
 from include.paths import LakehousePaths
 from include.settings import Settings
@@ -85,12 +85,13 @@ def make(folder: Path, number: int, chains: int = 1) -> None:
             name = f"{document['table']}.yaml".replace("{}", str(chain)).replace(".a", "/bench/a", 1)
             (folder / "tables" / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / "tables" / name).write_text(text)
+    records = Records(LakehousePaths(folder / "root"))
     for spec in load_catalog(folder / "tables").specs.values():
-        _age(folder, spec, number)
+        _age(folder, spec, number, records)
 
 
-def _age(folder: Path, spec: AnySpec, number: int) -> None:
-    paths = LakehousePaths(folder / "root")
+def _age(folder: Path, spec: AnySpec, number: int, records: Records) -> None:
+    paths = records.paths
     table = Path(paths.table(spec.table))
     id_ = str(DeltaTable.create(str(table), _SCHEMA).metadata().id)
     winners = [Winner(_intent(folder, spec, id_, seq), seq) for seq in range(1, number + 1)]
@@ -106,7 +107,7 @@ def _age(folder: Path, spec: AnySpec, number: int) -> None:
         gates.append([gate_event(_verdict(spec, winner)) for winner in some])
         if spec.layer == "bronze":
             files.append([event for winner in some for event in _file_events(spec, winner)])
-    _write_down(folder, spec, winners[-1])
+    _write_down(folder, spec, winners[-1], records)
 
 
 def batch(folder: Path) -> None:
@@ -123,15 +124,12 @@ def batch(folder: Path) -> None:
             raise SystemExit(f"{spec.table} has nothing to do: {advice.message}")
         intent = _intent(folder, spec, position.table_id, position.next_seq)
         _commit(Path(table), intent)
-        _write_down(folder, spec, Winner(intent, latest_version(table)), ledger, planner.records.gates)
+        _write_down(folder, spec, Winner(intent, latest_version(table)), planner.records)
 
 
-def _write_down(
-    folder: Path, spec: AnySpec, winner: Winner, ledger: Ledger | None = None, gates: Gates | None = None
-) -> None:
+def _write_down(folder: Path, spec: AnySpec, winner: Winner, records: Records) -> None:
     """All that a run writes down of a batch."""
-    paths, intent = LakehousePaths(folder / "root"), winner.intent
-    ledger, gates = ledger or Ledger(paths), gates or Gates(paths)
+    intent, ledger, gates = winner.intent, records.ledger, records.gates
     files = _files(spec, winner)
     _land(folder, spec, intent.batch_seq)
     ledger.record_intent(intent, files)
