@@ -139,10 +139,10 @@ def test_a_table_is_put_in_order_once_and_again_when_a_fifth_of_it_was_written_s
     for number, delivery in ((1, orders), (2, [order(1, 5000, hour=1)])):
         shop.deliver(number, "a.json", delivery)
         assert [report.outcome for report in shop.run_all(number, BRONZE, SILVER)] == [Outcome.COMMITTED] * 2
-        due = shop.run(SILVER, day, job=Job.TABLE_OPTIMIZE, dry_run=True)
+        due = shop.run(SILVER, number, job=Job.TABLE_OPTIMIZE, dry_run=True)
         assert due.message.startswith(f"{SILVER}: would z-order it: "), due.message
-        assert shop.run(SILVER, day, job=Job.TABLE_OPTIMIZE).outcome == Outcome.COMMITTED
-        in_order = shop.run(SILVER, day, job=Job.TABLE_OPTIMIZE)
+        assert shop.run(SILVER, number, job=Job.TABLE_OPTIMIZE).outcome == Outcome.COMMITTED
+        in_order = shop.run(SILVER, number, job=Job.TABLE_OPTIMIZE)
         assert (in_order.outcome, in_order.details["written_share"]) == (Outcome.NO_OP, 0), in_order.message
         ranges = sorted(
             (file["min.amount"], file["max.amount"])
