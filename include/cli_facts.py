@@ -30,6 +30,7 @@ class TableFacts:
         deleted: how many rows went with its last batch; None where that is not known.
         bytes: size of the files of the newest version.
         quarantined: rows that wait in its quarantine, neither replayed nor discarded.
+        rescued: rows of the newest version with a value in `_rescued`, where its files state that.
         override: by whose word the certified version may be read though the rules refused it; None where they did not.
         damage: why the table cannot be read; empty for a sound one.
     """
@@ -41,6 +42,7 @@ class TableFacts:
     deleted: int | None = None
     bytes: int | None = None
     quarantined: int | None = None
+    rescued: int | None = None
     override: Override | None = None
     damage: str = ""
 
@@ -81,6 +83,7 @@ def _facts(table: str, records: Records) -> TableFacts:
         deleted=last.rows.deleted if last and last.rows else None,
         bytes=measures.size,
         quarantined=_waiting(table, records.paths),
+        rescued=measures.rescued,
         override=overridden.override if overridden else None,
     )
 

@@ -56,14 +56,14 @@ def problem_table(problems: Iterable[SpecProblem]) -> Table:
 
 def facts_table(facts: Iterable[TableFacts], refused: Container[str] = ()) -> Table:
     """All tables as they lie on disk; those whose spec is wrong are marked so."""
-    numbers = ("rows", "size", "version", "certified", "quarantined", "deleted")
+    numbers = ("rows", "size", "version", "certified", "quarantined", "rescued", "deleted")
     table = new_table("table", *numbers, "", numbers=numbers)
     for one in facts:
         parts = ["its spec is wrong" if one.table in refused else "", one.damage or _certification(one)]
         remark = Text("; ".join(part for part in parts if part), style="red" if one.damage else "")
         versions = (count(one.version), count(one.certified_version))
-        gone = (count(one.quarantined), count(one.deleted))
-        table.add_row(one.table, count(one.rows), size(one.bytes), *versions, *gone, remark)
+        apart = (count(one.quarantined), count(one.rescued), count(one.deleted))
+        table.add_row(one.table, count(one.rows), size(one.bytes), *versions, *apart, remark)
     return table
 
 

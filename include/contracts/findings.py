@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
@@ -13,6 +13,9 @@ MAX_SAMPLES = 5
 
 MAX_REASONS = 3
 """So many reasons are told each by itself, the commonest; the others in sum."""
+
+_LONGEST_SAMPLE = 60
+_MOST_NAMES = 20
 
 
 class RefusedRows(BaseModel):
@@ -98,6 +101,24 @@ class LackingFile(BaseModel):
     rows: int
 
 
+class RescuedField(BaseModel):
+    """A field whose values fitted no column; they are kept in `_rescued`.
+
+    Attributes:
+        field: its name.
+        type: the type of the column of that name, which they do not have; empty where no column is declared for it.
+        rows: how many rows have such a value.
+        samples: some of the values, as text.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    field: str
+    type: str = ""
+    rows: int
+    samples: tuple[str | None, ...] = ()
+
+
 class Findings(BaseModel):
     """What a run's batches found.
 
@@ -107,6 +128,7 @@ class Findings(BaseModel):
         absent: the keys that were deleted since their source holds them no more.
         unreadable: the full snapshots that deleted nothing, since keys of theirs cannot be read.
         lacking: the files that lack declared columns.
+        rescued: the fields whose values fitted no column, by name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -116,6 +138,7 @@ class Findings(BaseModel):
     absent: tuple[AbsentKeys, ...] = ()
     unreadable: tuple[UnreadableKeys, ...] = ()
     lacking: tuple[LackingFile, ...] = ()
+    rescued: tuple[RescuedField, ...] = ()
 
     def lines(self, table: str) -> tuple[str, ...]:
         """A line a finding: what it is, and what can be done.
@@ -131,6 +154,7 @@ See: lakehouse quarantine show silver.flights 3fa8c1d200b7e6aa
         return (
             *(_refused_line(table, one) for one in shown),
             *more,
+            *_rescued_lines(table, self.rescued),
             *_tie_lines(table, self.ties),
             *(_absent_line(table, one) for one in self.absent),
             *(_unreadable_line(table, one) for one in self.unreadable),
@@ -149,6 +173,7 @@ def together(findings: Iterable[Findings]) -> Findings:
         absent=tuple(absent for one in every for absent in one.absent),
         unreadable=tuple(unreadable for one in every for unreadable in one.unreadable),
         lacking=tuple(lacking for one in every for lacking in one.lacking),
+        rescued=_by_field(field for one in every for field in one.rescued),
     )
 
 
@@ -161,6 +186,32 @@ def by_reason(refused: Iterable[RefusedRows]) -> tuple[RefusedRows, ...]:
         merged = {"rows": rows + one.rows, "samples": (*samples, *one.samples)[:MAX_SAMPLES]}
         alike[one.reason, one.action] = one.model_copy(update=merged)
     return tuple(sorted(alike.values(), key=lambda one: (-one.rows, one.reason)))
+
+
+def _by_field(rescued: Iterable[RescuedField]) -> tuple[RescuedField, ...]:
+    alike: dict[str, RescuedField] = {}
+    for one in rescued:
+        known = alike.get(one.field)
+        rows, samples = (known.rows, known.samples) if known else (0, ())
+        merged = {"rows": rows + one.rows, "samples": tuple(dict.fromkeys((*samples, *one.samples)))[:MAX_SAMPLES]}
+        alike[one.field] = one.model_copy(update=merged)
+    return tuple(alike[name] for name in sorted(alike))
+
+
+def _rescued_lines(table: str, rescued: Iterable[RescuedField]) -> Iterator[str]:
+    """A line for each column whose values do not fit it, and one for all fields without a column."""
+    undeclared: list[RescuedField] = []
+    for one in rescued:
+        if one.type:
+            some = "1 row has a value" if one.rows == 1 else f"{one.rows:,} rows have a value"
+            samples = ", ".join(repr(sample)[:_LONGEST_SAMPLE] for sample in one.samples)
+            yield f"{table}: {some} of {one.field} that is no {one.type}: null there, kept in _rescued: {samples}"
+        else:
+            undeclared.append(one)
+    if undeclared:
+        names = [f"{one.field!r} in {one.rows:,}" for one in undeclared[:_MOST_NAMES]]
+        more = f" and {len(undeclared) - _MOST_NAMES:,} fields more" if len(undeclared) > _MOST_NAMES else ""
+        yield f"{table}: rows have fields that no column is declared for, kept in _rescued: {', '.join(names)}{more}"
 
 
 def _refused_line(table: str, refused: RefusedRows) -> str:

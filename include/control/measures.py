@@ -20,12 +20,14 @@ class Measures(StatePart):
         mark: digest of the commit that made it.
         rows: how many rows; None where a file states no count.
         size: bytes of its data files.
+        rescued: how many rows have a value in `_rescued`; None where a file does not state that.
     """
 
     version: int
     mark: str
     rows: int | None
     size: int
+    rescued: int | None = None
 
     def is_newest(self, table: LakePath) -> bool:
         """Whether the table that lies there now is at this very version."""
@@ -39,11 +41,21 @@ def measured(table: LakePath) -> Measures | None:
     except TableNotFoundError:
         return None
     files = pa.table(delta.get_add_actions(flatten=True))
-    counts = files["num_records"] if files.num_rows else pa.array([], pa.int64())
+    rows = _sum(files, "num_records")
+    unset = _sum(files, "null_count._rescued")
     return Measures(
         table_id=str(delta.metadata().id),
         version=delta.version(),
         mark=commit_mark(table, delta.version()),
-        rows=None if counts.null_count else pc.sum(counts).as_py() or 0,
-        size=pc.sum(files["size_bytes"]).as_py() if files.num_rows else 0,
+        rows=rows,
+        size=_sum(files, "size_bytes") or 0,
+        rescued=None if rows is None or unset is None else rows - unset,
     )
+
+
+def _sum(files: pa.Table, column: str) -> int | None:
+    """The sum over all files; None where one does not state it."""
+    if column not in files.column_names:
+        return None if files.num_rows else 0
+    stated = files[column]
+    return None if stated.null_count else int(pc.sum(stated, min_count=0).as_py())

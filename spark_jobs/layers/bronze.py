@@ -8,11 +8,12 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from include.contracts.findings import Findings, together
+from include.contracts.findings import Findings, RescuedField, together
 from include.contracts.job_report import RowFates
+from include.contracts.lake_path import LakePath
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import Intent, StreamPosition, Winner
-from include.control.delta_log import committed_at
+from include.control.delta_log import committed_at, read_commit
 from include.control.quarantine_events import ReceivedRow
 from spark_jobs.delta_io.batches import BatchPlan, Closing
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
@@ -27,6 +28,7 @@ from spark_jobs.layers.file_rows import lacking_files
 from spark_jobs.layers.own_table import ensure_own_table
 from spark_jobs.layers.received_rows import received_frame, record_outcome, refused_again
 from spark_jobs.layers.refused import Dropped, dropped_by_reason, dropped_rows, quarantined_by_reason
+from spark_jobs.layers.rescued_fields import rescued_fields
 from spark_jobs.quality.row_rules import refusals
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.judgement import (
@@ -51,8 +53,9 @@ def bronze_shape(spec: BronzeSpec, origin: Mapping[str, str]) -> TableShape:
     declared = {name: column.type for name, column in spec.columns.items()}
     own = {RESCUED: "string", **origin, INTERVAL_START: "timestamp", "_ingested_at": "timestamp"}
     columns = {**declared, **own, **STAMP_COLUMNS}
-    # Those of every column are a fifth of a large load, and nobody looks for received values in bronze.
-    statistics = statistics_of((*origin, INTERVAL_START, *spec.zorder_by), columns, spec.partitioned_by)
+    # Those of every column are a fifth of a large load, and nobody looks for received values in bronze;
+    # those of what was rescued are its count.
+    statistics = statistics_of((*origin, RESCUED, INTERVAL_START, *spec.zorder_by), columns, spec.partitioned_by)
     return TableShape(
         columns=columns,
         comments={name: column.description for name, column in spec.columns.items()},
@@ -129,10 +132,12 @@ class BronzeIngest:
         if winner.intent.sources.replay:
             return self._close_replay(winner, plan, counts)
         quarantine.run(self._context.open_session, lambda session: self._refused(session, winner, plan))
-        self.drift.propose(self.spec, winner)
+        kinds = {name: column.type for name, column in self.spec.columns.items()}
+        rescued = rescued_fields(self._added(winner), winner, kinds)
+        self.drift.propose(self.spec, rescued)
         left_out = self._left_out(plan) if counts["dropped"] else []
         rows_of_file = self.records.closed(winner, plan, counts, left_out)
-        found = self._findings(winner, counts, left_out)
+        found = self._findings(winner, counts, left_out, rescued)
         lacking = lacking_files(plan.files, rows_of_file, self._declared.columns)
         return Closing(self._fates(winner, counts), rows_of_file, together([found, Findings(lacking=lacking)]))
 
@@ -181,10 +186,22 @@ class BronzeIngest:
         with self._context.open_session({}) as session:
             return dropped_rows(self._judged(session, plan), self.records.source())
 
-    def _findings(self, winner: Winner, counts: Mapping[str, int], left_out: Sequence[Dropped]) -> Findings:
+    def _added(self, winner: Winner) -> list[LakePath]:
+        """The data files that a batch has added to the table."""
+        path = self._context.paths.table(self.spec.table)
+        commit = read_commit(path, winner.version)
+        return [path / name for name in commit.added] if commit else []
+
+    def _findings(
+        self,
+        winner: Winner,
+        counts: Mapping[str, int],
+        left_out: Sequence[Dropped],
+        rescued: tuple[RescuedField, ...],
+    ) -> Findings:
         path = self._context.paths.quarantine(self.spec.table)
         quarantined = quarantined_by_reason(path, winner) if counts["quarantined"] else ()
-        return Findings(refused=(*quarantined, *dropped_by_reason(left_out)))
+        return Findings(refused=(*quarantined, *dropped_by_reason(left_out)), rescued=rescued)
 
     def _judged(self, session: SparkSession, plan: BatchPlan) -> DataFrame:
         if replay := plan.sources.replay:

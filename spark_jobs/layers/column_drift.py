@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from include.contracts.column_spec import ColumnSpec
+from include.contracts.findings import RescuedField
 from include.contracts.job_report import JobReport
-from include.contracts.lake_path import LakePath
 from include.contracts.spec_values import NAME
 from include.contracts.table_spec import BronzeSpec
-from include.control.arrow_files import open_for_arrow
-from include.control.batch import Winner
-from include.control.delta_log import read_commit
 from include.control.new_columns import ColumnState
 from include.errors import BadInputError, MillraceError
 from spark_jobs.runtime.context import JobContext
@@ -80,13 +74,11 @@ class ColumnDrift:
         self._record(ColumnState.APPROVED, names, BY_POLICY)
         raise NewColumnsError(f"{spec.table}: new columns: {', '.join(names)}") from error
 
-    def propose(self, spec: BronzeSpec, winner: Winner) -> None:
+    def propose(self, spec: BronzeSpec, rescued: Iterable[RescuedField]) -> None:
         """Where people are asked, write down the new fields of a batch; its rows hold them in `_rescued`."""
         if not spec.asks_for_columns:
             return
-        path = self._context.paths.table(spec.table)
-        commit = read_commit(path, winner.version)
-        names = _rescued_names(path / name for name in commit.added) if commit else []
+        names = [one.field for one in rescued if re.fullmatch(NAME, one.field)]
         known = {*spec.columns, *self._names()}
         # What a source writes in the place of names would be asked for without end.
         self._record(ColumnState.PROPOSED, [name for name in names if name not in known][:MOST_NEW_COLUMNS])
@@ -120,16 +112,6 @@ class ColumnDrift:
         run_id = self._context.args.run_id
         self._context.records.new_columns.record(state, self._declared.table, names, run_id=run_id, said_by=said_by)
         self.new += names
-
-
-def _rescued_names(files: Iterable[LakePath]) -> list[str]:
-    """The fields in `_rescued` of data files that could be columns: those with the name of one."""
-    names: set[str] = set()
-    for file in files:
-        with open_for_arrow(file) as content:
-            rescued = pq.ParquetFile(content).read(columns=[RESCUED])[RESCUED]
-        names.update(name for text in pc.unique(rescued.drop_null()).to_pylist() for name in json.loads(text))
-    return sorted(name for name in names if re.fullmatch(NAME, name))
 
 
 def _too_many_message(table: str, names: Sequence[str]) -> str:

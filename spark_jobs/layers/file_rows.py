@@ -73,13 +73,13 @@ def _written(added: Iterable[LakePath]) -> tuple[Counter[str], Counter[str]]:
             for group in range(stored.num_row_groups):
                 names = stored.read_row_group(group, columns=[SOURCE_FILE])[SOURCE_FILE]
                 written.update(_counts(names))
-                if not _all_null(stored.metadata.row_group(group), RESCUED):
+                if not all_null(stored.metadata.row_group(group), RESCUED):
                     values = stored.read_row_group(group, columns=[RESCUED])[RESCUED]
                     rescued.update(_counts(names.filter(pc.is_valid(values))))
     return written, rescued
 
 
-def _all_null(group: pq.RowGroupMetaData, column: str) -> bool:
+def all_null(group: pq.RowGroupMetaData, column: str) -> bool:
     """Whether the footer says that a column of the group has no value; false where it says nothing."""
     columns = (group.column(index) for index in range(group.num_columns))
     (stated,) = (found.statistics for found in columns if found.path_in_schema == column)

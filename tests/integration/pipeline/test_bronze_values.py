@@ -32,6 +32,12 @@ def test_what_does_not_parse_is_quarantined_with_its_line_and_what_does_not_fit_
     ]
     [file] = file_states(Ledger(lakehouse.paths), ORDERS, report.table_id)
     assert file.rows == FileRows(read=4, written=2, rescued=1, quarantined=2)
+    assert [(one.field, one.type, one.rows, one.samples) for one in report.findings.rescued] == [
+        ("amount", "int", 1, ("many",)), ("colour", "", 1, ("red",)), ("day", "date", 1, ("2013-13-45",))
+    ]  # fmt: skip
+    assert "bronze.orders: 1 row has a value of amount that is no int: null there, kept in _rescued: 'many'" in (
+        report.notes
+    )
     found = sorted((row["position"], row["record"], row["reasons"]) for row in lakehouse.quarantine(ORDERS))
     assert [(position, record) for position, record, _ in found] == [(2, "{broken"), (4, "not json either")]
     assert all(reasons == ["malformed record: it cannot be parsed as json"] for _, _, reasons in found)

@@ -124,6 +124,8 @@ class TestTables:
         paths = LakehousePaths(Path(place["LAKEHOUSE_ROOT"]))
         for rows in (1200, 34):
             write_deltalake(paths.table("silver.orders"), pa.table({"amount": range(rows)}), mode="append")
+        rescued = ["{}", None, "{}"]
+        write_deltalake(paths.table("bronze.orders"), pa.table({"amount": range(3), "_rescued": rescued}))
         quarantine(paths, "silver.orders", *(refused(number, "too low") for number in range(7)))
         table_id = str(DeltaTable(str(paths.table("silver.orders"))).metadata().id)
         Gates(paths).record(
@@ -133,7 +135,9 @@ class TestTables:
         assert answer.exit_code == 0, answer.stderr
         words = next(line for line in answer.stdout.splitlines() if "silver.orders" in line).split()
         assert words[1] == "1,234"
-        assert words[4:] == ["1", "0", "7", "-", "newest", "version", "is", "not", "certified"]
+        assert words[4:] == ["1", "0", "7", "-", "-", "newest", "version", "is", "not", "certified"]
+        words = next(line for line in answer.stdout.splitlines() if "bronze.orders" in line).split()
+        assert words[4:8] == ["0", "-", "0", "2"]
 
     def test_a_damaged_table_is_named_and_stops_no_other(self, lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
         paths = LakehousePaths(Path(place["LAKEHOUSE_ROOT"]))
