@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 
 from embedded.errors import StackError
 from embedded.home import Home, keep_secret, new_secret
@@ -61,6 +62,8 @@ class SparkServer:
 
     def start(self, env: Mapping[str, str]) -> None:
         """Start the JVM; `wait` tells when it answers."""
+        rmtree(self._scratch, ignore_errors=True)
+        self._scratch.mkdir(parents=True)
         spawn(self.home, NAME, self.argv(), {**env, **self._driver_env()}, cwd=self.home.spark)
 
     def argv(self) -> list[str]:
@@ -70,7 +73,8 @@ class SparkServer:
         conf = {
             **conf,
             # A heap that ran full leaves a server that answers and does not work; an ended one is started again.
-            "spark.driver.extraJavaOptions": f"{conf['spark.driver.extraJavaOptions']} -XX:+ExitOnOutOfMemoryError",
+            "spark.driver.extraJavaOptions": f"{conf['spark.driver.extraJavaOptions']} -XX:+ExitOnOutOfMemoryError"
+            f' "-Djava.io.tmpdir={self._scratch}"',
             # Sessions that share a class loader share the code that is generated for them.
             "spark.sql.artifact.isolation.enabled": "false",
             "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -82,6 +86,11 @@ class SparkServer:
             *("spark-submit", "--class", SERVER_CLASS, "--name", "millrace", "--master", self.master),
             *("--driver-memory", self.memory, *pairs, "spark-internal"),
         ]
+
+    @property
+    def _scratch(self) -> Path:
+        """What each session leaves, and the server where it is killed: it goes when the next one starts."""
+        return self.home.spark / "scratch"
 
     def wait(self, patience_s: float = 180) -> None:
         """Wait until a client's request is answered.

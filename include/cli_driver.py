@@ -24,6 +24,7 @@ from include.contracts.interval_args import FOLLOW_DOMAIN, DomainArgs
 from include.contracts.job_args import Job, JobArgs
 from include.contracts.job_report import JobReport
 from include.errors import SparkUnavailableError
+from include.scratch_folder import with_scratch_folder
 from include.settings import PROJECT, Settings
 from include.spark_conf import DRIVER_VARIABLES, STARTED_BY, launch_conf
 
@@ -143,13 +144,15 @@ def run_job(settings: Settings, arguments: JobArgs, job: Job) -> tuple[JobReport
 def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The driver's process, whose tree ends with this block."""
     log.parent.mkdir(parents=True, exist_ok=True)
+    environment = {**driver_environment(os.environ), STARTED_BY: str(os.getpid())}
     log.unlink(missing_ok=True)
-    with log.open("ab") as said:  # what is written after a rotation goes to the log's new end
+    # Appended: what is written after a rotation goes to the log's new end.
+    with log.open("ab") as said, with_scratch_folder(environment) as environment:
         process = subprocess.Popen(
             command,
             stdout=said,
             stderr=subprocess.STDOUT,
-            env={**driver_environment(os.environ), STARTED_BY: str(os.getpid())},
+            env=environment,
             start_new_session=True,
         )
         try:

@@ -203,7 +203,7 @@ class JobReport(BaseModel):
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
         try:
-            partial.write_text(self.model_dump_json(indent=1))
+            partial.write_text(self.model_dump_json(indent=1), encoding="utf-8")
         except OSError:
             partial.unlink(missing_ok=True)
             raise
@@ -212,7 +212,7 @@ class JobReport(BaseModel):
     @classmethod
     def load(cls, path: Path) -> JobReport | None:
         """The report at `path`, or None when the job left none."""
-        return cls.model_validate_json(path.read_text()) if path.exists() else None
+        return cls.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 _EXIT_CODES = {

@@ -42,7 +42,8 @@ class FileFact:
         checksum: SHA-256 of the content, or `etag:` and the entity tag of an object in a bucket.
         defect: why the file cannot be loaded; empty for a sound one.
         columns: the file's own columns in order, where its format says them (CSV, Parquet, Avro).
-        layout: how its content lies where files of one format differ: `JSON_ARRAY`, or a digest of its columns' types.
+        layout: how its content lies where files of one format differ: `JSON_ARRAY`, what ends the lines of a
+            CSV file other than a line feed, or a digest of its columns' types.
     """
 
     path: str

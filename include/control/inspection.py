@@ -7,7 +7,7 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -64,7 +64,7 @@ def _content(path: LandedFile, spec: BronzeSpec, needed: Collection[str]) -> tup
     except ValueError as error:
         return Content(), first_line(error)
     if spec.landing_source.format == "csv" and not spec.landing_source.header:
-        return Content(tuple(spec.columns)), ""
+        return content._replace(columns=tuple(spec.columns)), ""
     return content, _missing_columns(content.columns, spec, needed)
 
 
@@ -118,11 +118,26 @@ def _csv_content(path: LandedFile, source: LandingSource) -> Content:
     _require_encoding(path, source)
     with _opened(path) as stream:
         lines = io.TextIOWrapper(stream, encoding=source.encoding.replace("UTF-8", "UTF-8-sig"), newline="")
+        of_header: list[str] = []
         try:
-            return Content(tuple(next(csv.reader(lines, **_csv_dialect(source)), ())))
+            header = next(csv.reader(_kept(lines, of_header), **_csv_dialect(source)), [])
         except csv.Error as error:
             msg = f"{path.name} does not begin with a CSV header ({error}); the spec's source.format is {source.format}"
             raise ValueError(msg) from error
+    line_end = next((end for end in ("\r\n", "\r") if of_header and of_header[-1].endswith(end)), "")
+    return Content(_distinct(header), line_end)
+
+
+def _kept(lines: Iterable[str], seen: list[str]) -> Iterator[str]:
+    for line in lines:
+        seen.append(line)
+        yield line
+
+
+def _distinct(header: list[str]) -> tuple[str, ...]:
+    """The names of the columns; one without a name, or with that of an earlier one, is named by its place."""
+    names = enumerate(header)
+    return tuple(name if name and name not in header[:at] else f"column {at + 1}" for at, name in names)
 
 
 def _csv_dialect(source: LandingSource) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from include.control.batch import FileFact
 from include.control.stored_bytes import stored_bytes
-from include.errors import NotReadyError, StorageError
+from include.errors import BadInputError, NotReadyError, StorageError
 
 
 class LocalLanding:
@@ -66,7 +66,22 @@ class LocalLanding:
         top = self.place(folder)
         for parent, _, names in os.walk(top, onerror=_raise_trouble):
             within = f"{parent[len(top) + 1 :]}/".lstrip("/")
-            yield from (f"{folder}/{within}{name}" for name in names if wanted(within + name))
+            yield from (_recordable(f"{folder}/{within}{name}") for name in names if wanted(within + name))
+
+
+def _recordable(path: str) -> str:
+    """The path, if it can be written down.
+
+    Raises:
+        BadInputError: it cannot: its bytes are no UTF-8 text.
+    """
+    if not path.isascii():
+        try:
+            path.encode()
+        except UnicodeEncodeError as error:
+            msg = f"the name of a landing file is no UTF-8 text: {os.fsencode(path)!r}\nRename it, or move it away."
+            raise BadInputError(msg) from error
+    return path
 
 
 @contextmanager

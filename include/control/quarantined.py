@@ -11,6 +11,7 @@ from typing import Any
 from deltalake.exceptions import TableNotFoundError
 
 from include.contracts.quarantine_request import RowFilter
+from include.contracts.refusal_reasons import without_value
 from include.contracts.row_status import PENDING, RowStatus
 from include.control.quarantine_events import QuarantineEvents, ReceivedRow
 from include.control.resolution import table_id
@@ -93,7 +94,7 @@ def refusals(table: str, paths: LakehousePaths, statuses: Sequence[RowStatus] = 
     """The reasons for which rows of the table are in quarantine, the commonest first."""
     alike: dict[tuple[str, RowStatus], list[QuarantinedRow]] = defaultdict(list)
     for row in quarantined_rows(table, paths, RowFilter(statuses=tuple(statuses)), SUMMARY):
-        for reason in row.reasons:
+        for reason in map(without_value, row.reasons):
             alike[reason, row.status].append(row)
     return sorted((_refusal(*key, rows) for key, rows in alike.items()), key=lambda one: (-one.rows, one.reason))
 

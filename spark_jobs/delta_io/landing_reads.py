@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
 
 from include.contracts.bronze_sources import LandingSource
 from include.contracts.table_spec import BronzeSpec
@@ -70,13 +71,16 @@ def _read_group(
         received = nested_as_json(reader.format(spec.landing_source.format).load(paths))
         received = received.withColumn(CORRUPT, F.lit(None).cast("string"))
         return parse_columns(received.select("*", *origin), kinds, (SOURCE_FILE, BLOCK_START))
-    schema = ", ".join(f"`{name}` string" for name in columns) + f", {CORRUPT} string"
-    received = reader.schema(schema).options(**_csv_options(spec.landing_source)).csv(paths)
+    schema = StructType([StructField(name, StringType()) for name in (*columns, CORRUPT)])
+    received = reader.schema(schema).options(**_csv_options(spec.landing_source, layout)).csv(paths)
     return parse_columns(received.select("*", *origin), kinds, (SOURCE_FILE, BLOCK_START))
 
 
-def _csv_options(source: LandingSource) -> dict[str, str]:
+def _csv_options(source: LandingSource, line_end: str) -> dict[str, str]:
+    # Where Spark is left to find the end of lines out, it makes every one within quotes a line feed.
+    stated = {"lineSep": line_end or "\n"} if source.multi_line else {}
     return {
+        **stated,
         "columnNameOfCorruptRecord": CORRUPT,
         "columnPruning": "false",
         "header": str(source.header),

@@ -42,10 +42,12 @@ from spark_jobs.transforms.judgement import (
     refused_when,
 )
 from spark_jobs.transforms.received import RECEIVED, as_received, is_received, with_row_id
-from spark_jobs.transforms.records import CORRUPT, RESCUED
+from spark_jobs.transforms.records import CORRUPT, RESCUED, is_no_text
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
 
 INTERVAL_START = "_interval_start"
+_MALFORMED = "malformed record"
+_BYTES_OF = {"json": "UTF-8 text", "csv": "UTF-8 text"}
 
 
 def bronze_shape(spec: BronzeSpec, origin: Mapping[str, str]) -> TableShape:
@@ -211,10 +213,14 @@ class BronzeIngest:
     def _judge(self, records: DataFrame) -> DataFrame:
         required = tuple(name for name, column in self.spec.columns.items() if not column.nullable)
         malformed = F.col(CORRUPT).isNotNull()
-        unparsed = refused_when(malformed, "malformed record", f"it cannot be parsed as {self.spec.source.format}")
+        no_text, kind = is_no_text(F.col(CORRUPT)), self.spec.source.format
+        unparsed = (
+            refused_when(malformed & ~no_text, _MALFORMED, f"it cannot be parsed as {kind}"),
+            refused_when(no_text, _MALFORMED, f"its bytes are no {_BYTES_OF.get(kind, kind)}, and are shown in base64"),
+        )
         of_values = (missing_values(required), refusals(self.spec.row_rules))
         parts = (F.when(malformed | self.records.exempt(), no_refusal()).otherwise(part) for part in of_values)
-        return judged(records, self.spec.row_rules, unparsed, *parts)
+        return judged(records, self.spec.row_rules, *unparsed, *parts)
 
     def _refuses_nothing(self, plan: BatchPlan) -> bool:
         """Whether nobody has to look at each record: no rule can refuse one, and the files say how many they hold."""

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from include.contracts.expectation import Action
 from include.contracts.findings import MAX_SAMPLES, RefusedRows, by_reason
 from include.contracts.lake_path import LakePath
+from include.contracts.refusal_reasons import without_value
 from include.control.batch import Winner
 from include.control.stored_tables import open_table
 from include.control.table_queries import query, texts
@@ -28,10 +29,8 @@ def quarantined_by_reason(quarantine: LakePath, winner: Winner) -> tuple[Refused
         GROUP BY reason
     """
     return by_reason(
-        RefusedRows(
-            reason=found["reason"], action=Action.QUARANTINE, rows=found["rows"], samples=tuple(found["samples"])
-        )
-        for found in query(open_table(quarantine), sql)
+        RefusedRows(reason=without_value(reason), action=Action.QUARANTINE, rows=rows, samples=tuple(samples))
+        for reason, rows, samples in (found.values() for found in query(open_table(quarantine), sql))
     )
 
 

@@ -57,10 +57,13 @@ def write_pages(run_id: str, judged: Sequence[tuple[RecordedResult, int | None]]
         folder: where they go.
     """
     for recorded, rows in judged:
-        (folder / f"{recorded.result.table}.html").write_text(_beside_its_styles(_page(run_id, recorded, rows)))
-    (folder / INDEX).write_text(_beside_its_styles(_list(run_id, [recorded for recorded, _ in judged])))
+        (folder / f"{recorded.result.table}.html").write_text(
+            _beside_its_styles(_page(run_id, recorded, rows)), encoding="utf-8"
+        )
+    listed = _list(run_id, [recorded for recorded, _ in judged])
+    (folder / INDEX).write_text(_beside_its_styles(listed), encoding="utf-8")
     (folder / STYLES[0]).write_bytes(_bootstrap())
-    (folder / STYLES[1]).write_text(_WITHOUT_SCRIPTS)
+    (folder / STYLES[1]).write_text(_WITHOUT_SCRIPTS, encoding="utf-8")
 
 
 def _page(run_id: str, recorded: RecordedResult, rows: int | None) -> str:

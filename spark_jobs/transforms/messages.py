@@ -11,7 +11,7 @@ from pyspark.sql.avro.functions import from_avro
 
 from include.contracts.bronze_sources import KafkaSource
 from include.contracts.table_spec import BronzeSpec
-from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, parse_columns, parse_json, unreadable
+from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, in_base64, parse_columns, parse_json, unreadable
 
 NULL_MESSAGE = "_null_message"
 """Whether the message has a key and no value, which is how a compacted topic says that a key is deleted."""
@@ -46,7 +46,8 @@ def message_rows(messages: DataFrame, spec: BronzeSpec) -> DataFrame:
 
     Returns:
         The declared columns, `_rescued`, `_corrupt_record` and the origin columns. A value that is no text where it
-        should be stands in base64 in `_corrupt_record`. Of a null message all that comes from the value is null.
+        should be stands in base64, and says so, in `_corrupt_record`. Of a null message all that comes from the value
+        is null.
     """
     source = spec.kafka_source
     kinds = {name: column.type for name, column in spec.columns.items()}
@@ -83,7 +84,7 @@ def _avro_rows(received: DataFrame, kinds: Mapping[str, str], source: KafkaSourc
     inside = {"name": "value", "type": json.loads(str(source.avro_schema))}
     wrapped = json.dumps({"type": "record", "name": "millrace_message", "fields": [inside]})
     read = received.withColumn("_fields", from_avro(_VALUE, wrapped, {"mode": "PERMISSIVE"})["value"])
-    broken = F.when(F.col(_VALUE).isNotNull() & F.col("_fields").isNull(), F.base64(_VALUE))
+    broken = F.when(F.col(_VALUE).isNotNull() & F.col("_fields").isNull(), in_base64(F.col(_VALUE)))
     parsed = read.select("*", "_fields.*", broken.alias(CORRUPT)).drop("_fields")
     return _rows(parsed, kinds, source)
 

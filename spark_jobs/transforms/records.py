@@ -18,6 +18,9 @@ RECORD = "_record"
 CORRUPT = "_corrupt_record"
 """The record as text when it cannot be parsed; null for every sound row. Never stored in bronze."""
 
+_NO_TEXT = "no text, in base64: "
+"""What such a record begins with where its bytes are no text."""
+
 
 def typed(raw: Column, kind: str) -> Column:
     """`raw` as a value of the Spark type `kind`; null where it does not fit."""
@@ -72,9 +75,18 @@ def parse_json(df: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
 
 
 def unreadable(text: str) -> Column:
-    """Text in which a parser would see a record without fields: in base64 if it is no UTF-8, as it is if blank."""
-    is_no_text = ~F.is_valid_utf8(text)
-    return F.when(is_no_text, F.base64(F.col(text).cast("binary"))).when(F.trim(text) == "", F.col(text))
+    """Text in which a parser would see a record without fields: marked and in base64 if it is no UTF-8, else blank."""
+    return F.when(~F.is_valid_utf8(text), in_base64(F.col(text).cast("binary"))).when(F.trim(text) == "", F.col(text))
+
+
+def in_base64(received: Column) -> Column:
+    """Bytes that are no text, as a refused record shows them."""
+    return F.concat(F.lit(_NO_TEXT), F.base64(received))
+
+
+def is_no_text(corrupt: Column) -> Column:
+    """Whether `_corrupt_record` shows bytes in base64."""
+    return corrupt.startswith(_NO_TEXT)
 
 
 def _declared_fields(kinds: Mapping[str, str]) -> Column:
@@ -109,7 +121,7 @@ def nested_as_json(df: DataFrame) -> DataFrame:
     """The frame with its structs, arrays and maps as JSON: what a nested field of a JSON record is in bronze, too."""
     columns = []
     for name, kind in df.dtypes:
-        value = F.col(f"`{name}`")
+        value = column_named(name)
         is_nested = kind.startswith(("struct<", "array<", "map<"))
         columns.append(F.to_json(value, {"ignoreNullFields": "false"}).alias(name) if is_nested else value)
     return df.select(*columns)
@@ -128,17 +140,22 @@ def parse_columns(df: DataFrame, kinds: Mapping[str, str], others: Sequence[str]
     """
     received = dict(df.dtypes)
     raw = {
-        name: _castable(F.col(name), received[name], kind) if name in received else F.lit(None).cast("string")
+        name: _castable(column_named(name), received[name], kind) if name in received else F.lit(None).cast("string")
         for name, kind in kinds.items()
     }
     # What has its declared type already (Parquet) need not be looked through, record by record.
     doubtful = {name: column for name, column in raw.items() if received.get(name, kinds[name]) != kinds[name]}
     extra = [name for name in received if name not in {*kinds, *others, CORRUPT}]
-    pairs = [part for name in extra for part in (F.lit(name), F.col(name).cast("string"))]
+    pairs = [part for name in extra for part in (F.lit(name), column_named(name).cast("string"))]
     unknown = F.map_filter(F.create_map(*pairs).cast("map<string,string>"), lambda _, value: value.isNotNull())
-    has_unknown = reduce(or_, (F.col(name).isNotNull() for name in extra), F.lit(False))
+    has_unknown = reduce(or_, (column_named(name).isNotNull() for name in extra), F.lit(False))
     rescue = rescued(doubtful, kinds, unknown, has_unknown)
     return _bronze_columns(df, raw, kinds, rescue, F.col(CORRUPT), others)
+
+
+def column_named(name: str) -> Column:
+    """A column whose name may have any character."""
+    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def _castable(value: Column, received: str, kind: str) -> Column:

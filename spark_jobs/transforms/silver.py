@@ -6,13 +6,18 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from include.contracts.column_spec import ColumnSpec
+from include.contracts.expectation import Action
+from include.contracts.refusal_reasons import MISFIT
 from include.contracts.table_spec import SilverSpec
-from spark_jobs.quality.row_rules import refusals
+from spark_jobs.quality.row_rules import REFUSALS_TYPE, refusals
 from spark_jobs.transforms.changes import row_hash
-from spark_jobs.transforms.judgement import judged, missing_values, no_refusal, refused_when
+from spark_jobs.transforms.judgement import judged, missing_values, no_refusal
 from spark_jobs.transforms.received import FIXED, ROW_ID
 from spark_jobs.transforms.records import RESCUED
 from spark_jobs.transforms.ties import GREATEST_HASH, MENDED_HASHES
+
+_LONGEST_VALUE = 100
+"""Characters of a value that a reason shows."""
 
 
 def origin(bronze: DataFrame) -> tuple[Column, Column, Column]:
@@ -36,7 +41,7 @@ def silver_rows(bronze: DataFrame, spec: SilverSpec, *more: Column) -> DataFrame
         (_is_true(spec.apply_as_deletes) | _is_true(spec.apply_as_truncates)).alias("_is_delete"),
         _is_true(spec.apply_as_truncates).alias("_is_truncate"),
         row_hash(source_columns(bronze)).alias("_source_hash"),
-        F.array_compact(F.array(*_unfit(bronze, spec))).alias("_unfit"),
+        _unfit(bronze, spec).alias("_unfit"),
         *origin(bronze),
         *more,
     )
@@ -92,17 +97,21 @@ def _value(name: str, column: ColumnSpec, spec: SilverSpec) -> Column:
     return F.when(~_is_true(spec.apply_as_truncates), value) if is_key_of_truncates else value
 
 
-def _unfit(bronze: DataFrame, spec: SilverSpec) -> list[Column]:
-    """For each column that is converted: what is wrong where its value does not fit the type, else null."""
+def _unfit(bronze: DataFrame, spec: SilverSpec) -> Column:
+    """A refusal for each column that is converted and whose value does not fit the type."""
     columns = spec.columns.items()
     received = bronze.select(*(_received(name, column).alias(name) for name, column in columns)).schema
     found = [_misfit(name, column) for name, column in columns if received[name].dataType.simpleString() != column.type]
-    return found or [F.lit(None).cast("string")]
+    return F.array_compact(F.array(*found).cast(REFUSALS_TYPE)) if found else no_refusal()
 
 
 def _misfit(name: str, column: ColumnSpec) -> Column:
     received = _received(name, column)
-    return F.when(received.isNotNull() & received.try_cast(column.type).isNull(), F.lit(f"{name} is no {column.type}"))
+    value = F.substring(received.cast("string"), 1, _LONGEST_VALUE)
+    reason = F.concat(F.lit(f"{name} is no {column.type}: "), value)
+    parts = {"rule": F.lit(MISFIT), "action": F.lit(Action.QUARANTINE.value), "reason": reason}
+    refusal = F.struct(*(part.alias(label) for label, part in parts.items()))
+    return F.when(received.isNotNull() & received.try_cast(column.type).isNull(), refusal)
 
 
 def _is_true(condition: str | None) -> Column:
@@ -117,7 +126,7 @@ def _refusals(spec: SilverSpec) -> list[Column]:
         missing = F.when(F.col("_is_truncate"), missing_values(spec.sequence_by)).otherwise(missing)
     required = tuple(name for name, column in spec.columns.items() if not column.nullable and name not in needed)
     of_values = (
-        refused_when(F.size("_unfit") > 0, "value does not fit its type", "correct the source or the column's type"),
+        F.col("_unfit"),
         missing_values(required),
         refusals(spec.row_rules),
     )

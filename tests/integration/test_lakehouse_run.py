@@ -37,8 +37,9 @@ def place(tmp_path: Path) -> dict[str, str]:
     folder.mkdir(parents=True)
     lines = [order(1, 5, "2013-01-01T08:00:00"), order(2, 7, "2013-01-01T08:00:00"), order(1, 6, "2013-01-01T09:00:00")]
     (folder / "orders.json").write_text("\n".join(lines) + "\n")
+    (tmp_path / "tmp").mkdir()
     folders = {f"LAKEHOUSE_{name.upper()}": str(tmp_path / name) for name in ("root", "landing", "tables")}
-    return {**folders, "LAKEHOUSE_JARS": str(PROJECT / ".jars")}
+    return {**folders, "LAKEHOUSE_JARS": str(PROJECT / ".jars"), "TMPDIR": str(tmp_path / "tmp")}
 
 
 def run(place: Mapping[str, str], *command: str) -> subprocess.CompletedProcess[str]:
@@ -59,6 +60,7 @@ def test_one_command_carries_a_day_to_gold_and_a_second_one_finds_nothing_new(pl
     first = run(place, *RUN)
     assert first.returncode == 0, first.stdout + first.stderr
     assert first.stdout.count("committed") == 6
+    assert list(Path(place["TMPDIR"]).iterdir()) == [], "nothing is left behind"
     assert gold_rows(place) == [{"day": "2013-01-01", "orders": 2, "revenue": 13}]
 
     versions = run(place, str(LAKEHOUSE), "tables").stdout
@@ -96,6 +98,7 @@ def test_a_run_that_is_ended_leaves_no_process(place: dict[str, str], how: signa
     assert process.wait(60) not in (0, ExitCode.NOT_READY)
     _, alive = psutil.wait_procs(family, timeout=20)
     assert alive == []
+    assert list(Path(place["TMPDIR"]).iterdir()) == [], "nothing is left behind"
 
 
 def as_at_a_terminal() -> None:

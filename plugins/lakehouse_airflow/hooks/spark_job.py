@@ -16,6 +16,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
 from include.errors import SparkUnavailableError
+from include.scratch_folder import with_scratch_folder
 from include.spark_conf import STARTED_BY, launch_conf
 from lakehouse_airflow.hooks.driver_environment import CONNECT, TOKEN, driver_environment
 from lakehouse_airflow.hooks.driver_log import DriverLog
@@ -70,10 +71,11 @@ class SparkJobHook(SparkSubmitHook):
         # Spark drops folders such as spark-warehouse where it is started.
         place = self.driver_log.path.parent
         place.mkdir(parents=True, exist_ok=True)
-        try:
-            return super().submit(application, env=environment, cwd=place, stdin=subprocess.DEVNULL, **kwargs)
-        finally:
-            self._end_driver()
+        with with_scratch_folder(environment) as environment:
+            try:
+                return super().submit(application, env=environment, cwd=place, stdin=subprocess.DEVNULL, **kwargs)
+            finally:
+                self._end_driver()
 
     def on_kill(self) -> None:
         """Stop the driver: its process tree here, and the application that it may have on a cluster."""

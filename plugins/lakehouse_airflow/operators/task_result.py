@@ -58,5 +58,5 @@ class TaskResult(BaseModel):
         return cls(outcome=Outcome.NO_OP, message=reason)
 
     def to_xcom(self) -> dict[str, Any]:
-        """The result as plain JSON."""
-        return self.model_dump(mode="json")
+        """The result as plain JSON; for NUL, which PostgreSQL's JSON cannot hold, stands its symbol."""
+        return self.model_dump(mode="json") | {"message": self.message.replace("\0", "\u2400")}

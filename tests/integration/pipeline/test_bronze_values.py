@@ -96,7 +96,12 @@ def test_text_of_another_encoding_is_not_loaded_with_marks_in_its_place(tmp_path
     lakehouse.deliver(1, "a.json", b'{"order_id": "o1"}\n{"order_id": "M\xe1laga"}\n')
     lakehouse.specs(bronze_document(source={"landing": "orders", "files": "*.json", "format": "json"}, columns=OF_CSV))
     assert lakehouse.run(ORDERS).rows.quarantined == 1
-    assert [row["record"] for row in lakehouse.quarantine(ORDERS)] == ["eyJvcmRlcl9pZCI6ICJN4WxhZ2EifQ=="]
+    assert [(row["record"], row["reasons"]) for row in lakehouse.quarantine(ORDERS)] == [
+        (
+            "no text, in base64: eyJvcmRlcl9pZCI6ICJN4WxhZ2EifQ==",
+            ["malformed record: its bytes are no UTF-8 text, and are shown in base64"],
+        )
+    ]
 
 
 def test_a_strict_spec_leaves_out_each_file_with_a_value_that_fits_no_column(lakehouse: Lakehouse) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from include.contracts.findings import Findings
+from include.control.quarantined import refusals
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.specs import bronze_document, silver_document
 
@@ -86,6 +87,17 @@ def test_refused_rows_are_told_by_reason_with_what_finds_them_again(lakehouse: L
             assert all(one.reason in by_id[sample].reasons for sample in one.samples)
     (dropped,) = (one for one in found.refused if one.action == "drop")
     assert dropped.samples == ("orders/date=2013-01-01/0.json",)
+
+
+def test_a_value_that_does_not_fit_is_named_row_by_row_and_counted_by_column(lakehouse: Lakehouse) -> None:
+    state(lakehouse)
+    lakehouse.specs(bronze_document(columns={**bronze_document()["columns"], "amount": {"type": "string"}}))
+    found = findings(lakehouse, 1, [order(1, "many"), order(2, "few: or none"), order(3, "5")])
+    rule = "value does not fit its type: amount is no int"
+    assert [(one.reason, one.rows) for one in found.refused] == [(rule, 2)]
+    waiting = lakehouse.waiting(SILVER)
+    assert {row.reasons for row in waiting} == {(f"{rule}: many",), (f"{rule}: few: or none",)}
+    assert [(one.reason, one.rows) for one in refusals(SILVER, lakehouse.paths)] == [(rule, 2)]
 
 
 def test_bronze_tells_the_records_that_it_refused(lakehouse: Lakehouse) -> None:

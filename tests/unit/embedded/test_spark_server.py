@@ -52,7 +52,7 @@ def test_a_server_that_ran_out_of_memory_ends_instead_of_lingering(server: Spark
     options = [part for part in server.argv() if part.startswith("spark.driver.extraJavaOptions=")]
     assert len(options) == 1
     assert "-Duser.timezone=UTC" in options[0]
-    assert options[0].endswith("-XX:+ExitOnOutOfMemoryError")
+    assert "-XX:+ExitOnOutOfMemoryError" in options[0].split()
 
 
 def test_a_closed_port_does_not_answer() -> None:

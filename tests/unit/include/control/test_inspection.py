@@ -57,6 +57,20 @@ def test_an_empty_file_is_sound(landing: Path, deliver: Deliver, file_format: st
     assert found.checksum == hashlib.sha256(b"").hexdigest()
 
 
+@pytest.mark.parametrize(("line_end", "layout"), [("\n", ""), ("\r\n", "\r\n"), ("\r", "\r")])
+def test_what_ends_the_lines_of_a_csv_file_is_seen_in_its_header(
+    landing: Path, deliver: Deliver, line_end: str, layout: str
+) -> None:
+    deliver("a.csv", line_end.join([",".join(COLUMNS), '"a\r\nb",1,,,']).replace("amount", '"amount"').encode())
+    assert looked_at(deliveries_as("csv"), landing).layout == layout
+
+
+def test_columns_without_a_name_of_their_own_are_called_by_their_place(landing: Path, deliver: Deliver) -> None:
+    deliver("a.csv", ",".join([*COLUMNS, "", "amount", "x`y"]).encode())
+    found = looked_at(deliveries_as("csv"), landing)
+    assert (found.columns[5:], found.defect) == (("column 6", "column 7", "x`y"), "")
+
+
 @pytest.mark.parametrize("file_format", ["json", "csv"])
 def test_an_empty_file_within_gzip_is_sound(landing: Path, deliver: Deliver, file_format: str) -> None:
     deliver("a.gz", gzip.compress(b""))

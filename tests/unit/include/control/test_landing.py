@@ -12,7 +12,7 @@ from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
 from include.control.landing import interval_folder, same_listing
 from include.control.local_landing import LocalLanding
-from include.errors import ExitCode, NotReadyError, StorageError
+from include.errors import BadInputError, ExitCode, NotReadyError, StorageError
 from tests.support.deliveries import Deliver, deliveries_as
 from tests.support.delta_tables import day
 from tests.support.listing import list_files
@@ -116,6 +116,14 @@ def test_hidden_and_unfinished_files_are_left_alone(landing: Path, deliver: Deli
     deliver("whole.json")
     deliver(name)
     assert names(deliveries_as("json"), landing) == ["whole.json"]
+
+
+def test_a_file_whose_name_is_no_text_is_an_error_that_names_it(landing: Path, deliver: Deliver) -> None:
+    deliver("a.json", b"{}")
+    folder = next(landing.rglob("a.json")).parent
+    os.rename(folder / "a.json", os.fsencode(folder) + b"/M\xe1laga.json")
+    with pytest.raises(BadInputError, match=r"no UTF-8 text: b'.*M\\xe1laga\.json'\nRename it"):
+        list_files(deliveries_as("json"), LocalLanding(str(landing)), day())
 
 
 def test_only_files_that_the_spec_asks_for_are_listed(landing: Path, deliver: Deliver) -> None:

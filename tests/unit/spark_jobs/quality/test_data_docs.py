@@ -16,6 +16,7 @@ from include.contracts.job_report import CheckResult
 from include.control.gate_result import GateResult, Override
 from include.control.gates import RecordedResult
 from spark_jobs.quality.data_docs import INDEX, STYLES, write_pages
+from tests.support.texts import ODD_TEXTS
 
 AT = datetime(2013, 1, 5, 10, tzinfo=UTC)
 RUN = "scheduled__2013-01-05T00:00:00+00:00"
@@ -121,6 +122,17 @@ def test_a_version_without_rules_and_one_whose_rows_nobody_knows_have_pages(tmp_
     assert "Succeeded" in page_of(result(), tmp_path).text
     failed = CheckResult(rule="expect_column_values_to_be_unique(a)", action="fail", passed=False, unexpected_rows=2)
     assert "2 unexpected rows" in page_of(result(failed), tmp_path, rows=None).text
+
+
+def test_any_text_stands_on_a_page_as_it_was_found(tmp_path: Path) -> None:
+    """But for white space, which HTML folds, and NUL, which it cannot hold."""
+    failed = CheckResult(rule="expect_column_values_to_be_unique(a)", action="fail", passed=False, unexpected_rows=1)
+    checks = [failed.model_copy(update={"reason": f"why {text}", "samples": (text,)}) for text in ODD_TEXTS]
+    shown = "".join(page_of(result(*checks), tmp_path).text.split()).replace("\0", "\ufffd")
+    for text in ODD_TEXTS:
+        wanted = "".join(text.split()).replace("\0", "\ufffd")
+        assert shown.count(wanted) >= 2, text
+        assert f"why{wanted}" in shown
 
 
 def test_a_rule_whose_arguments_are_wrong_is_named_with_its_error_and_hides_no_other(tmp_path: Path) -> None:
