@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
@@ -18,6 +17,7 @@ from include.control.event_files import read_events
 from include.control.lease_store import ledger_lease
 from include.control.questions import Answer, Question, Rows, Values
 from include.control.stored_tables import open_table, options_of
+from include.control.table_queries import identifiers, moment, query_columns, texts
 from include.errors import first_line
 
 log = logging.getLogger(__name__)
@@ -123,12 +123,13 @@ class OpsTable:
         is a write that replaces, of which one fails.
         """
         since = min(file["min.recorded_at"] for file in small).replace(microsecond=0)
-        about, recorded = pc.field("table") == table, pc.field("recorded_at")
-        events = delta.to_pyarrow_dataset().to_table(filter=about & (recorded >= since)).sort_by("recorded_at")
-        kept = events.filter(recorded >= datetime.now(UTC) - self._keep) if self._keep else events
+        begin = max(since, datetime.now(UTC) - self._keep) if self._keep else since
+        about = f'"table" = {texts([table])} AND recorded_at >= {moment(begin)}'
+        columns = identifiers(self._schema.names)
+        kept = query_columns(delta, f"SELECT {columns} FROM stored WHERE {about} ORDER BY recorded_at")
         write_deltalake(
             delta,
-            kept.select(self._schema.names).cast(self._schema),
+            kept.cast(self._schema),
             mode="overwrite",
             predicate=f"\"table\" = '{table}' AND recorded_at >= '{since:%Y-%m-%dT%H:%M:%S}Z'",
             writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=_EVENTS_A_GROUP),
