@@ -7,7 +7,6 @@ import json
 from include.errors import Outcome
 from tests.support.kafka_topic import KafkaTopic, fed_by
 from tests.support.lakehouse import Lakehouse, order
-from tests.support.texts import ODD_TEXTS
 
 ORDERS = "bronze.orders"
 
@@ -38,23 +37,6 @@ def test_raw_values_stay_bytes(shop: Lakehouse, topic: KafkaTopic) -> None:
     topic.send(b"\xff\x00", None)
     shop.run(ORDERS)
     assert shop.rows(ORDERS, "value", "size") == [(None, None), (b"\xff\x00", 2)]
-
-
-def test_any_key_header_and_value_comes_out_as_it_went_in(shop: Lakehouse, topic: KafkaTopic) -> None:
-    shop.specs(fed_by(topic, headers=True))
-    for number, text in enumerate(ODD_TEXTS):
-        raw = text.encode()
-        headers = [(text, raw), ("bytes", b"\xff\x00" + raw), ("none", None)]
-        topic.send({**order(number, number), "order_id": text, f"?{text}": text}, key=text, headers=headers)
-    assert shop.run(ORDERS).rows.quarantined == 0
-    found = {row[0]: row[1:] for row in shop.rows(ORDERS, "_offset", "order_id", "_key", "_rescued", "_headers")}
-    for number, text in enumerate(ODD_TEXTS):
-        raw = text.encode()
-        value, key, rescued, headers = found[number]
-        assert (value, key, json.loads(rescued)) == (text, raw, {f"?{text}": text})
-        assert [(one["key"], one["value"]) for one in headers] == [
-            (text, raw), ("bytes", b"\xff\x00" + raw), ("none", None)
-        ]  # fmt: skip
 
 
 def test_a_strict_spec_fails_on_a_message_that_does_not_fit_and_loads_it_once_it_may_be_rescued(
