@@ -65,6 +65,11 @@ def cut(request: Request) -> None:
     request.wfile.write(body[: len(body) // 2])
 
 
+def conflict(_: Request) -> Answer:
+    """Somebody else is putting the same object at this moment, and the store has not decided yet."""
+    return _error(409, "ConditionalRequestConflict")
+
+
 def fail_inside(_: Request) -> Answer:
     """The store is in trouble itself."""
     return _error(500, "InternalError")
@@ -73,7 +78,9 @@ def fail_inside(_: Request) -> Answer:
 Fault = Callable[["Request"], Answer | None]
 """What the client gets in the place of the store's answer; None where its connection ends."""
 
-FAULTS = {fault.__name__: fault for fault in (slow_down, refuse_credentials, reset, lose_answer, cut, fail_inside)}
+FAULTS = {
+    fault.__name__: fault for fault in (slow_down, refuse_credentials, reset, lose_answer, cut, conflict, fail_inside)
+}
 
 
 @dataclass(frozen=True)

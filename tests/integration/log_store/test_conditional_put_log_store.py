@@ -14,6 +14,7 @@ from py4j.protocol import Py4JJavaError
 from embedded.s3 import s3_bucket
 from races.versions import CONDITIONAL_PUT, Classpath, Race, commit_name
 from tests.support.delta_log_files import Log
+from tests.support.faulty_s3 import conflict, faulty_s3
 
 FIRST = commit_name(0)
 FIVE_MB = 5 * 1024 * 1024
@@ -88,6 +89,22 @@ def test_a_taken_version_is_refused_in_the_way_delta_knows(
     assert taken.getClass().getName() == "java.nio.file.FileAlreadyExistsException"
     assert "412" in taken.getCause().getMessage()
     assert log.read(FIRST) == ["mine", line]
+
+
+def test_a_put_that_meets_another_one_is_refused_in_the_way_delta_knows_so_that_it_puts_again(
+    java: JavaGateway, endpoint: str, folder: str, settings: dict[str, str]
+) -> None:
+    with faulty_s3(endpoint) as proxy:
+        at_proxy = {**settings, "fs.s3a.endpoint": proxy.endpoint, "fs.s3a.impl.disable.cache": "true"}
+        log = Log(java, CONDITIONAL_PUT, folder, {**at_proxy, **ACCESS})
+        proxy.on("PUT", FIRST, conflict)
+        with pytest.raises(Py4JJavaError) as refused:
+            log.write(FIRST, ["mine"])
+        taken = refused.value.java_exception
+        assert taken.getClass().getName() == "java.nio.file.FileAlreadyExistsException"
+        assert "409" in taken.getCause().getMessage()
+        log.write(FIRST, ["mine"])
+        assert log.read(FIRST) == ["mine"]
 
 
 def test_a_commit_whose_actions_fail_midway_puts_nothing(log: Log) -> None:

@@ -17,7 +17,7 @@ from include.control import health
 from include.control.delta_log import latest_version
 from include.control.s3_access import s3_client
 from include.errors import Outcome
-from tests.support.faulty_s3 import FaultyS3, faulty_s3, lose_answer, refuse_credentials, reset, slow_down
+from tests.support.faulty_s3 import FaultyS3, conflict, faulty_s3, lose_answer, refuse_credentials, reset, slow_down
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.specs import silver_document
 
@@ -102,6 +102,16 @@ def test_a_commit_whose_answer_was_lost_counts_once(far_shop: Lakehouse, faulty:
     assert (report.outcome, faulty.met()) == (Outcome.COMMITTED, 1), report.message
     assert far_shop.rows(BRONZE, "order_id") == [("o1",), ("o2",)]
     assert latest_version(far_shop.paths.table(BRONZE)) == 1
+
+
+def test_a_commit_that_meets_another_put_of_its_version_is_made_again_by_the_same_attempt(
+    far_shop: Lakehouse, faulty: FaultyS3
+) -> None:
+    far_shop.deliver(1, "a.json", [order(1, 5)])
+    faulty.on("PUT", "bronze/orders/_delta_log/00000000000000000001.json", conflict)
+    report = far_shop.run("bronze.orders")
+    assert (report.outcome, report.version, report.attempts) == (Outcome.COMMITTED, 1, 1), report.message
+    assert faulty.awaited() == []
 
 
 @pytest.mark.faults

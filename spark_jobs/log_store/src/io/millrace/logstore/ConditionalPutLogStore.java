@@ -10,7 +10,6 @@ import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
-import org.apache.hadoop.fs.PathIOException;
 
 /**
  * The commit point for Delta tables on S3: of any number of processes that write one log version, exactly one wins.
@@ -23,10 +22,12 @@ import org.apache.hadoop.fs.PathIOException;
  * It answers a lost race with {@code RemoteFileChangedException}, which Delta does not know; {@link
  * FileAlreadyExistsException} it does, and then checks for a conflict and goes on with the next version.
  *
+ * <p>A 409 (ConditionalRequestConflict: somebody else is putting the same object right now) is passed on in the same way.
+ * Delta then looks which versions there are, and puts the same commit again, as the same version where nobody has it.
+ *
  * <p>Two answers leave it open whether the commit is there: a put that was tried again after its reply got lost (it
- * may be refused because of itself), and any other {@link IOException}, such as the 409 of some servers. The writer
- * settles both by looking for its token in the log; {@code spark.databricks.delta.commit.idempotencyCheck.enabled}
- * covers the first.
+ * may be refused because of itself), and any other {@link IOException}. The writer settles both by looking for its
+ * token in the log; {@code spark.databricks.delta.commit.idempotencyCheck.enabled} covers the first.
  *
  * <p>Set by {@code spark.delta.logStore.s3a.impl}, and by {@code s3} and {@code s3n} alike, on every session that
  * writes the table. delta-rs and Trino commit by a conditional put too and can write the same table.
@@ -38,6 +39,8 @@ public final class ConditionalPutLogStore extends HadoopFileSystemLogStore {
 
     /** By name: its class is in hadoop-aws, whose 641 MB of dependencies neither set-up nor local tables need. */
     private static final String PRECONDITION_FAILED = "org.apache.hadoop.fs.s3a.RemoteFileChangedException";
+
+    private static final Integer CONFLICT = 409;
 
     /** Called by Delta, by reflection. */
     public ConditionalPutLogStore(Configuration hadoopConf) {
@@ -64,8 +67,8 @@ public final class ConditionalPutLogStore extends HadoopFileSystemLogStore {
             put(createIfAbsent(fs, path), actions);
         } catch (org.apache.hadoop.fs.FileAlreadyExistsException taken) {
             throw asDeltaKnowsIt(path, taken);
-        } catch (PathIOException refused) {
-            throw refused.getClass().getName().equals(PRECONDITION_FAILED) ? asDeltaKnowsIt(path, refused) : refused;
+        } catch (IOException refused) {
+            throw isLost(refused) ? asDeltaKnowsIt(path, refused) : refused;
         }
     }
 
@@ -99,6 +102,17 @@ public final class ConditionalPutLogStore extends HadoopFileSystemLogStore {
             throw failure;
         }
         out.close();
+    }
+
+    private static boolean isLost(IOException refused) {
+        if (refused.getClass().getName().equals(PRECONDITION_FAILED)) {
+            return true;
+        }
+        try {
+            return refused.getClass().getMethod("statusCode").invoke(refused).equals(CONFLICT);
+        } catch (ReflectiveOperationException noAnswerOfS3) {
+            return false;
+        }
     }
 
     private static IOException asDeltaKnowsIt(Path path, IOException refused) {
