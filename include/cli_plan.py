@@ -12,7 +12,8 @@ from include.contracts.blocked import blocked_message
 from include.contracts.interval import Interval
 from include.contracts.interval_args import GO_ON
 from include.contracts.table_spec import BronzeSpec
-from include.control.planner import Advice, Planner
+from include.control.advice import Advice
+from include.control.planner import Planner
 from include.errors import ExitCode, MillraceError, NotDeliveredError, NotReadyError
 from include.settings import Settings
 from include.specs.refused import RefusedSpec, StatedSpec

@@ -5,28 +5,24 @@ No lease is taken, nothing is written, no Spark is started. The driver makes its
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
 from deltalake.exceptions import TableNotFoundError
 
 from include.catalog import Catalog
-from include.contracts.bronze_sources import LandingSource
 from include.contracts.interval import Interval
 from include.contracts.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
+from include.control.advice import Advice, with_files, with_messages
 from include.control.ageing import ageing_note
 from include.control.batch import BatchSources, FileFact, Stream, StreamPosition, Winner
 from include.control.deliveries import Folders, delivered
-from include.control.delta_log import read_commit
 from include.control.full_snapshots import full_snapshots, require_whole
-from include.control.kafka_cluster import KafkaCluster
-from include.control.landing import Landing, files_by_the_thousand, landing_of, same_listing, text_bytes
-from include.control.ledger import Failure, Ledger
-from include.control.matching import Matched, given_up, given_up_notes, known_by_content, match, split_by_age
+from include.control.landing import Landing, files_by_the_thousand, landing_of
+from include.control.ledger import Ledger
+from include.control.matching import given_up, known_by_content, match, split_by_age
 from include.control.merge_size import bytes_of_batch
-from include.control.offsets import count_partitions, plan_offsets, require_nothing_lost, waits_for_more
 from include.control.overrides import override_note
 from include.control.records import Records
 from include.control.resolution import look
@@ -36,50 +32,6 @@ from include.paths import LakehousePaths
 from include.settings import Settings
 from include.specs.problem import SpecsRefusedError
 from include.specs.refused import RefusedSpec, StatedSpec
-
-_BYTES_A_MESSAGE = 100
-
-
-@dataclass(frozen=True)
-class Advice:
-    """What a run of one table would do.
-
-    Attributes:
-        table: the table.
-        nothing_new: there is nothing to do, and the last batch is complete and judged.
-        message: the advice in one line.
-        batch_seq: number of the last batch.
-        version: the version it made.
-        newest_version: the newest version of the table; a later one than `version` after OPTIMIZE.
-        certified_version: the version readers may use.
-        brings: whether readers may find something new afterwards: a batch is committed, or an open one is finished.
-        refused: why the gate refused the last batch, as far as that still stands.
-        young: how many landing files are younger than `min_age`, and wait.
-        failing: landing files that have failed before as they are, each with its defect.
-        files: landing files to load, relative to the landing root; bronze only.
-        bytes: their size.
-        text_bytes: about how much a batch reads: in bronze as if it were text and not compressed, below it the bytes
-            that `bytes_of_batch` expects.
-        sources: source table -> (version consumed, version to consume up to); below bronze.
-        notes: remarks, such as a spec that changed since the last batch.
-    """
-
-    table: str
-    nothing_new: bool
-    message: str
-    batch_seq: int | None = None
-    version: int | None = None
-    newest_version: int | None = None
-    certified_version: int | None = None
-    brings: bool = False
-    refused: str = ""
-    young: int = 0
-    failing: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    bytes: int = 0
-    text_bytes: int = 0
-    sources: dict[str, tuple[int | None, int]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
 
 class Planner:
@@ -151,7 +103,7 @@ class Planner:
         position = stream_position(spec, records.paths, records.ledger)
         base = _base(spec, position, records)
         if isinstance(spec, BronzeSpec) and spec.reads_kafka:
-            return _with_messages(base, spec, position, self._settings)
+            return with_messages(base, spec, position, self._settings)
         if isinstance(spec, BronzeSpec):
             source, of_table = spec.landing_source, (spec.table, position.table_id if position else "")
             landing, loaded = landing_of(source.landing, self._settings.landing), records.ledger.loaded_files(*of_table)
@@ -159,7 +111,7 @@ class Planner:
             hopeless = given_up(failures, source)
             listed = match(files_by_the_thousand(spec, landing, interval), loaded, hopeless)
             found = known_by_content(listed, loaded, hopeless, source, partial(_look, landing, spec))
-            return _with_files(base, source, found, failures)
+            return with_files(base, source, found, failures)
         return self._below_bronze(base, spec, position, interval, reprocess=reprocess)
 
     def _below_bronze(
@@ -228,46 +180,6 @@ def _base(spec: AnySpec, position: StreamPosition | None, records: Records) -> A
             *override_note(spec.table, records.gates),
             *ageing_note(spec, records.paths, datetime.now(UTC)),
         ),
-    )
-
-
-def _with_files(base: Advice, source: LandingSource, found: Matched, failures: Mapping[str, Failure]) -> Advice:
-    new = found.unread
-    young, settled = split_by_age(new, source)
-    failed = {path: failure.file for path, failure in failures.items()}
-    failing = tuple(f"{file.path}: {failed[file.path].defect}" for file in settled if same_listing(file, failed))
-    waiting = f"; {len(young)} of them are younger than min_age and wait" if young else ""
-    again = f"; {len(failing)} of them failed before: {'; '.join(failing)}" if failing else ""
-    return replace(
-        base,
-        nothing_new=base.nothing_new and not new,
-        brings=base.brings or len(settled) > len(failing),
-        young=len(young),
-        failing=failing,
-        message=f"{len(new)} new of {found.listed} files" + waiting + again + base.message,
-        files=tuple(file.path for file in settled),
-        notes=(*base.notes, *given_up_notes(found.given_up)),
-        bytes=sum(file.size for file in settled),
-        text_bytes=sum(text_bytes(file, source) for file in settled),
-    )
-
-
-def _with_messages(base: Advice, spec: BronzeSpec, position: StreamPosition | None, settings: Settings) -> Advice:
-    source = spec.kafka_source
-    held = KafkaCluster.of(source.kafka, settings.kafka).held(source)
-    found = plan_offsets(source, position.last_sources if position else BatchSources(), held)
-    require_nothing_lost(spec, found)
-    commit = read_commit(LakehousePaths(settings.root).table(spec.table), base.version) if base.version else None
-    waits = waits_for_more(source, found, commit, datetime.now(UTC))
-    waiting, is_new = found.messages + found.later, found.is_new and not waits
-    messages = f"{waiting:,} new messages in {count_partitions(found.ranges)} partitions"
-    return replace(
-        base,
-        nothing_new=base.nothing_new and not is_new,
-        brings=base.brings or is_new,
-        message=messages + (", which wait for more (min_bytes_per_file)" if waits else "") + base.message,
-        notes=(*base.notes, *(f"lost: {line}" for line in found.lost)),
-        text_bytes=waiting * _BYTES_A_MESSAGE,
     )
 
 

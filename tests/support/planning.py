@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from include.contracts.table_spec import AnySpec
-from include.control.planner import Advice, Planner
+from include.control.advice import Advice
+from include.control.planner import Planner
 from include.settings import Settings
 from tests.support.delta_tables import contents, day, judge, load_batch
 from tests.support.specs import bronze_spec, catalog_of, gold_spec, silver_spec

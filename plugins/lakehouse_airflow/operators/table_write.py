@@ -18,7 +18,7 @@ from lakehouse_airflow.operators.task_result import TaskResult
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.control.planner import Advice
+    from include.control.advice import Advice
 
 
 class TableWriteOperator(SparkJobOperator):

@@ -10,7 +10,7 @@ from include.contracts.job_report import JobReport
 from include.errors import Outcome
 
 if TYPE_CHECKING:
-    from include.control.planner import Advice
+    from include.control.advice import Advice
 
 
 class TaskResult(BaseModel):

@@ -19,10 +19,11 @@ from include.cli_reports import ending, worst
 from include.cli_selection import Selection
 from include.contracts.interval_args import DomainArgs
 from include.contracts.job_report import JobReport
+from include.control.advice import Advice
 from include.control.inspection import inspect
 from include.control.ledger import Ledger
 from include.control.local_landing import LocalLanding
-from include.control.planner import Advice, Planner
+from include.control.planner import Planner
 from include.control.resolution import table_id
 from include.errors import ExitCode, Outcome
 from include.settings import Settings

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from include.control.advice import Advice
 from include.control.batch import FileFact, Stream
 from include.control.gate_result import Override
 from include.control.inspection import inspect
 from include.control.ledger import Ledger
 from include.control.local_landing import LocalLanding
 from include.control.overrides import override
-from include.control.planner import Advice, spec_change_note, stream_position
+from include.control.planner import spec_change_note, stream_position
 from include.errors import NotReadyError, TornLogError
 from include.paths import LakehousePaths
 from tests.support.deliveries import Deliver
