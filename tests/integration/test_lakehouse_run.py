@@ -81,7 +81,7 @@ def test_many_days_run_in_one_driver_and_go_on_past_a_missing_one(place: dict[st
     done = run(place, *several, "--skip-missing")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "date=2013-01-02" in done.stdout, "the missing folder is told"
-    assert [row["day"] for row in gold_rows(place)] == ["2013-01-01", "2013-01-03"]
+    assert sorted(str(row["day"]) for row in gold_rows(place)) == ["2013-01-01", "2013-01-03"]
     assert len(list((tmp_path / "root").rglob("driver.log"))) == 1
     again = run(place, str(LAKEHOUSE), "plan", *several[2:])
     assert again.returncode == ExitCode.NOT_READY
