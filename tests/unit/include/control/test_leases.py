@@ -137,7 +137,7 @@ def test_who_waits_in_vain_is_told_what_for_how_long_and_who_holds_it(first: Lea
     with first.stream(TABLE, STREAM), pytest.raises(LeaseLostError) as raised, second.stream(TABLE, STREAM):
         pytest.fail("both held it")
     assert str(raised.value).startswith(
-        f"The lease {STREAM_KEY} was not free within 0 s: held by run one. Let that run end"
+        f"The lease {STREAM_KEY} was not free within 0 s: held by run one\nLet that run end"
     )
     assert (raised.value.outcome, raised.value.exit_code) == (Outcome.CONFLICT, ExitCode.CONFLICT)
 

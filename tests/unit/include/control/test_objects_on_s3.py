@@ -112,7 +112,7 @@ def test_what_is_wrong_with_a_store_is_said_plainly(store: S3ObjectStore, faulty
 def test_a_store_that_ignores_the_condition_is_refused(folder: S3Path, faulty: FaultyS3) -> None:
     require_conditional_puts(folder / "good")
     faulty.ignore("If-None-Match")
-    with pytest.raises(StorageError, match=r"replaces an object though it was asked not to \(If-None-Match\)"):
+    with pytest.raises(StorageError, match=r"replaces objects though it was asked not to \(If-None-Match\)"):
         require_conditional_puts(folder / "bad")
     assert S3ObjectStore(folder / "good").keys("") == S3ObjectStore(folder / "bad").keys("") == []
 

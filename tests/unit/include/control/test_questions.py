@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.control.ops_table import FILES_WORTH_COMPACTING, OpsTable
+from include.errors import TornLogError
 
 EVENTS = pa.schema(
     [
@@ -128,7 +129,7 @@ def test_events_of_a_kind_or_a_token_are_read_from_the_data_files_that_hold_some
     assert events.find(TABLE, event=["failed"]) == [event(9, "new", "failed")]
     events.append([event(3, "new"), event(4, "newer")])
     assert events.find(TABLE, token=["new", "never"], event=["planned"]) == [event(3, "new")]
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(TornLogError, match="a file of the ledger, cannot be read"):
         events.find(TABLE, token=["older"])
 
 
@@ -155,6 +156,6 @@ def test_the_memory_that_others_use_arrow_with_is_as_it_was(path: Path) -> None:
     assert len(events.find(TABLE)) == 1
     assert pa.default_memory_pool().backend_name == before
     lose_data(path)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(TornLogError, match="a file of the ledger, cannot be read"):
         events.find(TABLE)
     assert pa.default_memory_pool().backend_name == before
