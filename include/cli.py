@@ -129,7 +129,7 @@ def maintain(
     table: Tables = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
 ) -> None:
-    """Join small files (OPTIMIZE), compact the ledger, remove what no version of a table needs (VACUUM)."""
+    """Join small files (OPTIMIZE), then remove what no version of a table needs (VACUUM)."""
     from include.cli_run import maintain_selection
     from include.cli_selection import select, today
     from include.settings import Settings
@@ -178,7 +178,7 @@ def files(
 def replay(
     files: Annotated[list[str], typer.Argument(help="Landing files, as `lakehouse files` names them.")],
 ) -> None:
-    """Run failed landing files again, once they have been mended: their tables and those below, for their intervals.
+    """Run failed landing files that were delivered again: their tables, and those that read them, for their intervals.
 
     No file is ever loaded twice.
     """

@@ -30,8 +30,8 @@ class Settings(BaseSettings):
         jars: folder of the jars every Spark session runs with.
         s3_connection: the Airflow connection that holds the credentials of the bucket of the tables; empty where the
             environment has them. Only Airflow's tasks look there.
-        second_person: whether a gate override, or a rebuild, needs the approval of another person than who asked for
-            it, where more than one may give it.
+        second_person: whether a gate override, a delete approval or a change of quarantined values needs the approval
+            of another person than the one who asked for it, where more than one may give it.
         kafka: Kafka cluster -> its client's settings by librdkafka's names, as JSON:
             `{"main": {"bootstrap.servers": "broker:9092"}}`. They may hold secrets, so they are never shown.
     """
@@ -62,5 +62,5 @@ class Settings(BaseSettings):
     def environment(self) -> dict[str, str]:
         """The variables by which another process has the same settings."""
         places = {name: str(place) for name, place in self.absolute() if isinstance(place, Path | S3Path | str)}
-        others = {"kafka": json.dumps(self.kafka), "second_person": json.dumps(self.second_person)}
+        others = {name: json.dumps(getattr(self, name)) for name in ("kafka", "second_person", "keep_runs_days")}
         return {f"LAKEHOUSE_{name.upper()}": said for name, said in (places | others).items()}

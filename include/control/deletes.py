@@ -90,6 +90,16 @@ class Deletes:
         return f"{self.table}: {number} would be deleted: {self.why}{such}."
 
 
+def ways_to_allow(table: str, interval_start: datetime, source_version: int) -> str:
+    """What a person can do about deletes that were refused."""
+    return (
+        "If the source lost them, have it deliver them again, under another name.\n"
+        f"If they are to go: `lakehouse run --table {table} --interval {interval_start:%Y-%m-%d} --allow-deletes`; in "
+        f"Airflow, trigger the DAG delete_approval for {table} and source version {source_version}, then clear this "
+        "task."
+    )
+
+
 def are_too_many(keys: int, of_keys: int, max_percent: int) -> bool:
     """Whether somebody is asked before so many of a table's keys are deleted.
 

@@ -12,6 +12,7 @@ from include.contracts.interval import Interval
 from include.contracts.table_spec import BronzeSpec, SilverSpec
 from include.control.batch import BatchSources, Intent, Winner
 from include.control.conservation import table_rows
+from include.control.deletes import ways_to_allow
 from include.control.delta_log import latest_version
 from include.control.landing import files_by_the_thousand, landing_of
 from include.control.ledger import Failure
@@ -68,11 +69,12 @@ class SnapshotPlan:
 
 def waiting_line(table: str, start: datetime, wait: Wait) -> str:
     """What a person must know of a snapshot that does not count yet."""
-    return f"{table} keeps what it has: the full snapshot from {start:%Y-%m-%d %H:%M} does not count yet. {wait.reason}"
+    cause = f"{table}: the full snapshot from {start:%Y-%m-%d %H:%M} does not count yet"
+    return f"{cause}\n{wait.reason}\nThe table stays as it is."
 
 
 def require_whole(table: str, plan: SnapshotPlan, interval: Interval) -> None:
-    """Whether the snapshot of a run's own interval counts.
+    """Require that the snapshot of a run's own interval counts.
 
     Raises:
         NotReadyError: it does not yet, or an earlier one holds it up.
@@ -172,7 +174,8 @@ class FullSnapshots:
             if wait := self._missing_files(start, batches[start], upto, failures):
                 waits[start] = wait
             elif rows and not records[start] and not self._is_allowed(start, sources, batches[start]):
-                waits[start] = Wait(_EMPTY.format(rows=rows), rows, upto)
+                empty = f"Its files hold no record, so that all {rows:,} rows would be deleted."
+                waits[start] = Wait(f"{empty}\n{ways_to_allow(self.spec.table, start, upto)}", rows, upto)
         return waits
 
     def _missing_files(
@@ -216,13 +219,6 @@ class FullSnapshots:
         path = self.records.paths.table(self.spec.table)
         newest = latest_version(path)
         return table_rows(path, newest) if newest >= 0 else 0
-
-
-_EMPTY = (
-    "Its files hold no record, so that all {rows:,} rows would be deleted.\n"
-    "If the source lost them, have it deliver the interval again, under another name. If they are to go: `lakehouse "
-    "run` the interval with --allow-deletes; in Airflow, trigger the DAG delete_approval, then clear this task."
-)
 
 
 def _missing(source: str, failures: Iterable[Failure]) -> str:

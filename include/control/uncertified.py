@@ -12,7 +12,7 @@ from include.paths import LakehousePaths
 def why_uncertified(table: str, gates: Gates, paths: LakehousePaths) -> str:
     """The refusal, or the files that cannot be loaded, for which a table has no certified version; in one line."""
     if refused := gates.first_refused(table, above=-1):
-        return refused.refused or f"version {refused.version} was refused"
+        return refused.refused.partition("\n")[0] or f"version {refused.version} was refused"
     path = paths.table(table)
     if latest_version(path) < 0:
         return "it was never built"

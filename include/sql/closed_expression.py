@@ -83,14 +83,14 @@ def _reasons(sql: str) -> Iterator[str]:
     bare = re.sub(_QUOTED_NAME, "``", re.sub(_TEXT, "''", sql))
     rest = bare.replace("''", " ").replace("``", " ")
     if "\\" in sql:
-        yield "a backslash means one thing to a reader and another to Spark; write [0-9] for \\d"
+        yield "no backslashes, since Spark may read them in another way than this check; write [0-9] for \\d"
     if "${" in sql:
         yield "Spark replaces '${', also in quotes, by variables of its process"
     if not _CHARACTERS.fullmatch(rest):
         wrong = next(one for one in rest if not _CHARACTERS.fullmatch(one))
         yield f"the character {wrong!r} has no place in it (text stands in single quotes)"
     if pair := _PAIRS.search(rest):
-        yield f"{pair[0]!r} has no place in it: no comments, no functions within functions"
+        yield f"{pair[0]!r} is not allowed: no comments, and no lambda functions"
     for dot, name in _CALL.findall(bare):
         word = name.lower()
         if dot or name == "``":

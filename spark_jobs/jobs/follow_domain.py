@@ -89,7 +89,8 @@ class DomainFollower:
             else:
                 advice = self._planner.advise(spec, today())
                 due, wait = () if advice.nothing_new else (today(),), advice.message
-                wait = f"another version, since the newest is refused: {advice.refused}" if advice.refused else wait
+                if advice.refused:
+                    wait = f"another version, since the newest is refused: {advice.refused.partition(chr(10))[0]}"
         except (NotReadyError, SpecError) as error:
             due, wait = (), str(error).split("\n", 1)[0].removeprefix(f"{spec.table}: ")
         except MillraceError:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from include.contracts.findings import AbsentKeys
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import Intent
-from include.control.deletes import Deletes, are_too_many
+from include.control.deletes import Deletes, are_too_many, ways_to_allow
 from include.errors import DeletesRefusedError
 from spark_jobs.runtime.context import JobContext
 
@@ -36,12 +36,9 @@ def require_allowed(context: JobContext, spec: SilverSpec, intent: Intent, absen
 
 def refusal(spec: SilverSpec, deletes: Deletes) -> str:
     """What happened, and the ways out."""
-    day = f"{deletes.interval_start:%Y-%m-%d}"
     return (
-        f"{deletes.summary}\nThat is more than max_deleted_percent ({spec.max_deleted_percent}): nothing was written. "
-        f"If the source lost them, have it deliver them again. If they are to go: `lakehouse run --table {spec.table} "
-        f"--interval {day} --allow-deletes`; in Airflow, trigger the DAG delete_approval for {spec.table} and source "
-        f"version {deletes.source_version}, then clear this task."
+        f"{deletes.summary}\nThat is more than max_deleted_percent ({spec.max_deleted_percent}): nothing was written.\n"
+        + ways_to_allow(spec.table, deletes.interval_start, deletes.source_version)
     )
 
 

@@ -18,20 +18,20 @@ _DOC = """Lets the deletes of **one** batch go through that are more than `max_d
 snapshot that lacks many keys, or is empty; a truncate; a file that was delivered again without them.
 
 Trigger it with the form, as the log of the task that stopped says. It waits for an answer under *Required Actions*;
-`ops.deletes` keeps who approved what, and why. After an *Approve*, clear the task that stopped, with what follows."""
+`ops.deletes` keeps who approved what, and why. Whoever triggered it may reject, but not approve, unless nobody else may
+(`LAKEHOUSE_SECOND_PERSON`). After an *Approve*, clear the task that stopped, with what follows."""
 
 
-def build_delete_approval_dag(*, owner: str, approvers: Sequence[str] = (), dag_id: str = "delete_approval") -> DAG:
+def build_delete_approval_dag(*, owner: str, approvers: Sequence[str] = ()) -> DAG:
     """The DAG of one question, which runs only by hand.
 
     Args:
         owner: who looks after it.
         approvers: the Airflow users who may answer; all who may answer required actions for none.
-        dag_id: the DAG id.
     """
     tables = [spec.table for spec in load_catalog(Settings().tables).specs.values() if spec.layer == "silver"]
     with DAG(
-        dag_id=dag_id,
+        dag_id="delete_approval",
         dag_display_name="Delete approval",
         description="Lets many keys of a table go, where a person approves it",
         doc_md=_DOC,

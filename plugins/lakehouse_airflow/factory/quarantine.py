@@ -16,7 +16,7 @@ from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT, WRITE_PRIORITY
 from lakehouse_airflow.operators.fix_approval import FixApprovalOperator
 from lakehouse_airflow.operators.quarantine_replay import QuarantineReplayOperator
 
-_DOC = """Tries rows that a table has refused once more, as they are or with one column mended by one of
+_DOC = """Tries rows that a table has refused once more, as they are or with one column fixed by one of
 the operations of the form (`lakehouse quarantine fix` also knows expressions): through the same rules,
 the same merge and the same sequence as any other row. Each gets into its table at most once, however often this runs.
 
@@ -77,7 +77,7 @@ def _form(tables: list[str]) -> dict[str, Param]:
         "ids": _text("Ids", "The rows, by their ids, as `lakehouse quarantine show` lists them; blanks between them."),
         "reason": _text("Reason", "Or all that wait with a reason that has this text in it."),
         "all_rows": Param(False, type="boolean", title="All rows", description_md="Or all that wait."),
-        "set_column": _text("Mend column", "The column that is mended first; left out, the rows go as they are."),
+        "set_column": _text("Fix column", "The column to fix first; leave it out to try the rows as they are."),
         "set_how": Param(
             None, type=["null", "string"], enum=[None, *WAYS], title="How", description_md="What becomes of its value."
         ),

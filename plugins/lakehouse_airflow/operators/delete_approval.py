@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from include.paths import LakehousePaths
 from lakehouse_airflow.hooks.store_access import task_settings
-from lakehouse_airflow.operators.second_person import approved_by
+from lakehouse_airflow.operators.second_person import approved_by, who_asked
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -27,7 +27,7 @@ class AskedDeletesOperator(BaseOperator):
             AirflowFailException: no run asked for such deletes, or somebody has allowed them.
         """
         asked, form = _asked(context), context["params"]
-        by = getattr(context["dag_run"], "triggering_user_name", None) or "the trigger of this run"
+        by = who_asked(context) or "the trigger of this run"
         return {
             "subject": f"Delete {asked.keys:,} of {asked.of_keys:,} keys of {asked.table}?",
             "body": "\n\n".join(

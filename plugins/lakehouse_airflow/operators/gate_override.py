@@ -12,7 +12,7 @@ from include.errors import OverrideError, SpecError
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE, announced_by, table_asset
 from lakehouse_airflow.hooks.store_access import task_settings
-from lakehouse_airflow.operators.second_person import approved_by
+from lakehouse_airflow.operators.second_person import approved_by, who_asked
 from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class RefusalOperator(BaseOperator):
             self.log.error("%s", wrong)
             raise AirflowFailException(str(wrong)) from None
         self.log.info("%s", refusal.refused)
-        asked_by = getattr(context["dag_run"], "triggering_user_name", None)
+        asked_by = who_asked(context)
         return {
             "subject": f"Let version {version} of {table} pass, though its gate refused it?",
             "body": question(refusal, str(form["reason"]), asked_by or "the trigger of this run"),

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from include.contracts.column_fix import ColumnFix
 from include.contracts.quarantine_request import QuarantineRequest, RowFilter
+from lakehouse_airflow.operators.second_person import who_asked
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -22,7 +23,7 @@ def request_of(context: Context) -> QuarantineRequest:
     """What the form asks for.
 
     Raises:
-        AirflowFailException: it does not say which rows, or only half of what is mended in them.
+        AirflowFailException: it does not say which rows, or only half of what is to be fixed in them.
     """
     form = context["params"]
     ids, reason = tuple(str(form["ids"] or "").replace(",", " ").split()), str(form["reason"] or "")
@@ -32,19 +33,19 @@ def request_of(context: Context) -> QuarantineRequest:
     return QuarantineRequest(
         rows=RowFilter(ids=ids, reason=reason),
         fixes=_fixes_of(form),
-        said_by=str(getattr(run, "triggering_user_name", None) or f"DAG {run.dag_id}"),
+        said_by=str(who_asked(context) or f"DAG {run.dag_id}"),
         why=str(form["why"] or ""),
     )
 
 
 def _fixes_of(form: Mapping[str, Any]) -> dict[str, ColumnFix]:
-    """The column that the form mends, if it mends one, and how."""
+    """The column that the form fixes, if it fixes one, and how."""
     column, how = str(form["set_column"] or "").strip(), form["set_how"]
     given = {key: form[f"set_{key}"] for key in ("value", "by", "values") if form[f"set_{key}"] not in (None, {}, "")}
     if not column and not how and not given:
         return {}
     if not column or not how:
-        raise AirflowFailException("To mend a column, fill in both fields: Mend column, and How.")
+        raise AirflowFailException("To fix a column, fill in both fields: Fix column, and How.")
     try:
         return {column: TypeAdapter(ColumnFix).validate_python({"how": how, **given})}
     except ValidationError as error:

@@ -17,6 +17,7 @@ from include.paths import LakehousePaths
 from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
 from lakehouse_airflow.hooks.store_access import task_settings
 from lakehouse_airflow.operators.quarantine_form import request_of
+from lakehouse_airflow.operators.second_person import approved_by
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.task_result import TaskResult
 
@@ -79,10 +80,7 @@ class QuarantineReplayOperator(SparkJobOperator):
         """The request, with who approved its changes beside who asked for them."""
         if context["params"]["dry_run"] or not request.mends:
             return request
-        answer = context["ti"].xcom_pull(task_ids=self.approval_task_id) or {}
-        who = (answer.get("responded_by_user") or {}).get("name")
-        if not who:
-            raise AirflowFailException("Nobody approved what the form changes: trigger the DAG again.")
+        who = approved_by(context, self.approval_task_id)
         return request.model_copy(update={"said_by": f"{request.said_by}, approved by {who}"})
 
     def _waiting(self) -> tuple[list[QuarantinedRow], Interval | None]:

@@ -23,7 +23,7 @@ class SecondPersonApprovalOperator(ApprovalOperator):
 
     def execute(self, context: Context) -> Any:
         """Ask those who may answer."""
-        if task_settings().second_person and (others := self._others(_asked_by(context))):
+        if task_settings().second_person and (others := self._others(who_asked(context))):
             self.assigned_users = others
         return super().execute(context)
 
@@ -35,7 +35,7 @@ class SecondPersonApprovalOperator(ApprovalOperator):
             HITLTriggerEventError, HITLTimeoutError: as `ApprovalOperator`.
         """
         answer = super().execute_complete(context, event)
-        asked_by, who = _asked_by(context), (answer["responded_by_user"] or {}).get("name")
+        asked_by, who = who_asked(context), (answer["responded_by_user"] or {}).get("name")
         is_own = bool(who) and who == asked_by and answer["chosen_options"] == [self.APPROVE]
         if is_own and task_settings().second_person and (self._others(asked_by) or not self.assigned_users):
             raise AirflowFailException(
@@ -63,5 +63,6 @@ def approved_by(context: Context, task_id: str) -> str:
     return str(who)
 
 
-def _asked_by(context: Context) -> str | None:
+def who_asked(context: Context) -> str | None:
+    """The person who triggered the run; None where nobody did."""
     return getattr(context["dag_run"], "triggering_user_name", None)
