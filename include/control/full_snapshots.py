@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 from include.catalog import Catalog
 from include.contracts.interval import Interval
@@ -16,10 +17,10 @@ from include.control.deletes import ways_to_allow
 from include.control.delta_log import latest_version
 from include.control.landing import files_by_the_thousand, landing_of
 from include.control.ledger import Failure
-from include.control.matching import match
+from include.control.matching import known_by_content, match, read_through
 from include.control.records import Records
 from include.control.resolution import table_id
-from include.errors import DeletesRefusedError, NotReadyError
+from include.errors import DeletesRefusedError, NotDeliveredError, NotReadyError
 
 _MOST_NAMED = 3
 
@@ -209,10 +210,14 @@ class FullSnapshots:
         given_up = {path: one.file for path, one in failures.items() if one.given_up}
         loaded = self.records.ledger.loaded_files(self.bronze.table, intent.table_id)
         landing = landing_of(self.bronze.landing_source.landing, self.landing)
+        source = self.bronze.landing_source
         try:
-            found = match(files_by_the_thousand(self.bronze, landing, interval), loaded, given_up)
-        except NotReadyError:  # the folder is gone, so that nothing is left in it
-            return []
+            listed = match(files_by_the_thousand(self.bronze, landing, interval), loaded, given_up)
+        except NotDeliveredError:
+            if landing.files(source.landing, lambda _: True) is None:
+                raise  # the whole feed is gone, as where a share is not mounted
+            return []  # only the interval's folder is: nothing is left in it
+        found = known_by_content(listed, loaded, given_up, source, partial(read_through, landing, self.bronze))
         return [file.path for file in found.unread]
 
     def _rows(self) -> int:

@@ -138,7 +138,13 @@ class Gates:
 
     def _keep(self, result: GateResult) -> None:
         """Let the state follow what was written down."""
-        self._states.change(result.table, Verdicts, lambda kept: self._followed(result.table, kept))
+
+        def followed(kept: Verdicts | None) -> Verdicts | None:
+            # Whoever has put it since room was made may not have seen this verdict.
+            is_late = kept is not None and result.version <= kept.upto
+            return self._followed(result.table, None if is_late else kept)
+
+        self._states.change(result.table, Verdicts, followed)
 
     def standing(self, table: str) -> Verdicts | None:
         """What the verdicts on the table come to now."""

@@ -147,7 +147,14 @@ class Ledger:
         """The last batch of the stream that was resolved, by the table's state; the log may hold newer ones."""
         kept = self._states.read(table, Streams)
         end = kept.ends.get(stream) if kept and kept.table_id == table_id else None
-        return Winner(end.intent, end.version) if end else self.last_recorded(table, table_id, stream)
+        if end and self._is_recorded(end.intent):
+            return Winner(end.intent, end.version)
+        return self.last_recorded(table, table_id, stream)
+
+    def _is_recorded(self, intent: Intent) -> bool:
+        """Whether history has the batch: it is behind the state where it was restored from a backup, or cut."""
+        wanted = {"event": [BatchEvent.COMMITTED.value], "token": [intent.token]}
+        return bool(self._batches.since(intent.table, "batch_seq", intent.batch_seq, ("token",), **wanted))
 
     def last_recorded(self, table: str, table_id: str, stream: str) -> Winner | None:
         """The same by all that was ever written down: for a table whose state is lost."""

@@ -8,8 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from include.contracts.bronze_sources import LandingSource
+from include.contracts.table_spec import BronzeSpec
 from include.control.batch import FileFact
-from include.control.landing import same_listing
+from include.control.landing import Landing, same_listing
 from include.control.ledger import Failure
 from include.control.loaded_files import LoadedFiles
 from include.errors import NotReadyError, StorageError
@@ -93,6 +94,14 @@ def known_by_content(
     known = same | {file.path for file in given}
     unread = tuple(file for file in found.unread if file.path not in known)
     return Matched(unread, found.renewed - known, _by_path((*found.given_up, *given)), found.loaded + len(same))
+
+
+def read_through(landing: Landing, spec: BronzeSpec, file: FileFact) -> FileFact:
+    """The file with its checksum, and with its defect if it has one."""
+    # Imported here: few files ever have to be read for a plan, and readers of all formats take long to import.
+    from include.control.inspection import inspect
+
+    return inspect(file, landing, spec)
 
 
 def given_up(failures: Mapping[str, Failure], source: LandingSource) -> dict[str, FileFact]:

@@ -142,8 +142,8 @@ class OpsTable:
             return
         try:
             self.compact(table)
-        except CommitFailedError as error:
-            log.info("%s: its files are put together by the next append: %s", self._path, first_line(error))
+        except Exception as error:  # noqa: BLE001  the events are written: whoever wrote them goes on
+            log.warning("%s: its files are put together by a later append: %s", self._path, first_line(error))
 
     @_when_another_writer_won
     def _append(self, events: Sequence[dict[str, Any]]) -> None:

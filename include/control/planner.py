@@ -16,12 +16,12 @@ from include.contracts.interval import Interval
 from include.contracts.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.control.advice import Advice, with_files, with_messages
 from include.control.ageing import ageing_note
-from include.control.batch import BatchSources, FileFact, Stream, StreamPosition, Winner
+from include.control.batch import BatchSources, Stream, StreamPosition, Winner
 from include.control.deliveries import Folders, delivered
 from include.control.full_snapshots import full_snapshots, require_whole
-from include.control.landing import Landing, files_by_the_thousand, landing_of
+from include.control.landing import files_by_the_thousand, landing_of
 from include.control.ledger import Ledger
-from include.control.matching import given_up, known_by_content, match, split_by_age
+from include.control.matching import given_up, known_by_content, match, read_through, split_by_age
 from include.control.merge_size import bytes_of_batch
 from include.control.overrides import override_note
 from include.control.records import Records
@@ -76,7 +76,7 @@ class Planner:
         landing = landing_of(source.landing, self._settings.landing)
         for interval, files in delivered(spec, landing, folders):
             listed = match([files], loaded, hopeless)
-            found = known_by_content(listed, loaded, hopeless, source, partial(_look, landing, spec))
+            found = known_by_content(listed, loaded, hopeless, source, partial(read_through, landing, spec))
             young, settled = split_by_age(found.unread, source)
             waiting += len(young)
             due |= {interval} if settled else set()
@@ -110,7 +110,7 @@ class Planner:
             failures = records.ledger.failures(*of_table)
             hopeless = given_up(failures, source)
             listed = match(files_by_the_thousand(spec, landing, interval), loaded, hopeless)
-            found = known_by_content(listed, loaded, hopeless, source, partial(_look, landing, spec))
+            found = known_by_content(listed, loaded, hopeless, source, partial(read_through, landing, spec))
             return with_files(base, source, found, failures)
         return self._below_bronze(base, spec, position, interval, reprocess=reprocess)
 
@@ -149,13 +149,6 @@ def _sound(spec: StatedSpec) -> AnySpec:
     if isinstance(spec, RefusedSpec):
         raise SpecsRefusedError(spec.problems)
     return spec
-
-
-def _look(landing: Landing, spec: BronzeSpec, file: FileFact) -> FileFact:
-    # Imported here: few files ever have to be read for a plan, and readers of all formats take long to import.
-    from include.control.inspection import inspect
-
-    return inspect(file, landing, spec)
 
 
 def _base(spec: AnySpec, position: StreamPosition | None, records: Records) -> Advice:

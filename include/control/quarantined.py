@@ -42,6 +42,7 @@ class QuarantinedRow:
         first_seen: when it was refused first.
         last_seen: when it was refused last.
         attempts: how many replays tried it.
+        replayed_in: the batch of the last of them; 0 for none.
         fix: what was mended in it; empty for a row that is as its source delivered it.
         record: the row as the table's rules saw it, as JSON, or the text that could not be parsed.
         received: the row as the table's writer receives it, mended if it was, as JSON.
@@ -57,6 +58,7 @@ class QuarantinedRow:
     first_seen: datetime
     last_seen: datetime
     attempts: int = 0
+    replayed_in: int = 0
     fix: str = ""
     record: str = ""
     received: str = ""
@@ -151,6 +153,7 @@ def _row(stored: dict[str, Any], state: RowState) -> QuarantinedRow:
         first_seen=stored["first_seen"],
         last_seen=stored["last_seen"],
         attempts=state.attempts,
+        replayed_in=max(state.replays.values(), default=0),
         fix=state.fix,
         record=stored.get("record") or "",
         received=state.received or stored.get("received") or "",

@@ -58,6 +58,6 @@ def _deletes(spec: SilverSpec, intent: Intent, absent: AbsentKeys) -> Deletes:
 
 
 def _covers(allowed: Deletes, wanted: Deletes, spec: SilverSpec) -> bool:
-    """Whether what a person has allowed is this; below a source of events, any run may make the batch."""
+    """Whether what a person has allowed is this, and no more; below a source of events, any run may make the batch."""
     is_interval = not spec.snapshot or allowed.interval_start == wanted.interval_start
-    return is_interval and allowed.source_version == wanted.source_version
+    return is_interval and allowed.source_version == wanted.source_version and wanted.keys <= allowed.keys

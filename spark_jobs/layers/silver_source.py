@@ -11,8 +11,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.contracts.quarantine_request import RowFilter
+from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import BatchSources, Intent
+from include.control.quarantine_events import ReceivedRow, Said
 from include.control.quarantined import quarantined_rows
 from include.control.source_ranges import require_same_sources
 from include.control.stored_tables import is_table, open_table
@@ -123,25 +125,33 @@ class SilverSource:
         of_snapshot = F.col("_interval_start") == F.lit(intent.sources.snapshot_at).cast("timestamp")
         return taken.where(of_snapshot).select(*self._spec.keys)
 
-    def refused_below(
-        self, session: SparkSession, sources: BatchSources, starts: Sequence[datetime]
-    ) -> DataFrame | None:
+    def refused_below(self, session: SparkSession, intent: Intent, starts: Sequence[datetime]) -> DataFrame | None:
         """The keys of records of some snapshots that the source has refused, and of which nobody has decided yet.
+
+        They are pinned: what somebody decides of them before the batch is counted changes nothing in it.
 
         Returns:
             The keys, null where they cannot be read, and `_interval_start`; None where no record was refused.
         """
+        events = self._context.records.quarantine
+        rows = events.pinned(intent.table, intent.token)
+        if not rows and (rows := self._undecided(intent.sources, starts)):
+            events.pin(intent.table, intent.table_id, intent.token, rows, Said("", "", intent.run_id))
+        if not rows:
+            return None
+        received = received_frame(session, rows, self.replays.received_schema(session))
+        return received.select(*key_values(self._spec), "_interval_start")
+
+    def _undecided(self, sources: BatchSources, starts: Sequence[datetime]) -> list[ReceivedRow]:
+        """Those records; one that a replay has brought to a later version than the batch reads is among them."""
         source, paths = self._spec.source, self._context.paths
         ledger, (_, upto) = self._context.records.ledger, sources.ranges[source]
         last = max(
             (batch.batch_seq for batch in ledger.batches(source, sources.source_ids[source], -1, upto)), default=0
         )
-        refused = quarantined_rows(source, paths, RowFilter(starts=tuple(starts)))
-        rows = [row.to_try for row in refused if row.batch_seq <= last]
-        if not rows:
-            return None
-        received = received_frame(session, rows, self.replays.received_schema(session))
-        return received.select(*key_values(self._spec), "_interval_start")
+        wanted = RowFilter(starts=tuple(starts), statuses=(*PENDING, RowStatus.REPLAYED))
+        refused = [row for row in quarantined_rows(source, paths, wanted) if row.batch_seq <= last]
+        return [row.to_try for row in refused if row.status is not RowStatus.REPLAYED or row.replayed_in > last]
 
     def new_snapshots(self, sources: BatchSources) -> set[datetime]:
         """The intervals of the snapshots that a batch reads for the first time, or anew since there is more of them."""

@@ -54,7 +54,7 @@ def snapshot_keys(
     starts = source.snapshots(intent.sources) if spec.keeps_history else (newest,) if newest else ()
     rows = judged.where(place_of(starts).isNotNull())
     delivered, refused = (frame.select(*spec.keys, _AT) for frame in (rows, rows.where(quarantined())))
-    if (below := source.refused_below(session, intent.sources, starts)) is not None:
+    if (below := source.refused_below(session, intent, starts)) is not None:
         delivered, refused = delivered.union(below), refused.union(below)
     if not spec.keeps_history and (replayed := source.delivered_by_replays(session, intent)) is not None:
         delivered = delivered.union(replayed.withColumn(_AT, F.lit(newest).cast("timestamp")))

@@ -61,8 +61,8 @@ def statistics(lakehouse: Lakehouse) -> set[str]:
 @pytest.mark.parametrize(
     ("stated", "columns"),
     [
-        ({}, {"_source_file", "_interval_start"}),
-        ({"zorder_by": ["day"]}, {"_source_file", "_interval_start", "day"}),
+        ({}, {"_source_file", "_interval_start", "_rescued"}),
+        ({"zorder_by": ["day"]}, {"_source_file", "_interval_start", "_rescued", "day"}),
         ({"delta": {"delta.dataSkippingStatsColumns": "order_id"}}, {"order_id"}),
     ],
 )

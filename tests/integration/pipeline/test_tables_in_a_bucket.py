@@ -146,7 +146,7 @@ def test_a_store_that_knows_no_conditional_puts_is_refused_before_anything_is_wr
     far_shop.deliver(1, "a.json", [order(1, 5)])
     report = far_shop.run(BRONZE, 1)
     assert report.outcome is Outcome.FAILED
-    assert "replaces an object though it was asked not to (If-None-Match)" in report.message
+    assert "replaces objects though it was asked not to (If-None-Match)" in report.message
     assert latest_version(far_shop.paths.table(BRONZE)) == -1
 
 
@@ -161,7 +161,7 @@ def test_where_leases_lie_apart_such_a_store_is_good_enough(
     assert far_shop.run(BRONZE, 1, job=Job.TABLE_OPTIMIZE).exit_code == 0
     assert far_shop.rows(SILVER, "order_id", "amount") == [("o1", 5)]
     assert (tmp_path / "shared").is_dir()
-    assert "/_millrace/" not in " ".join(keys_of(far_shop)), "no lease is kept in the bucket"
+    assert "/_millrace/leases/" not in " ".join(keys_of(far_shop)), "no lease is kept in the bucket"
 
 
 @pytest.mark.faults

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from include.contracts.job_report import FileRows, RowFates
 from include.control.batch import BatchSources, FileFact, Stream, Winner
 from include.control.full_snapshots import SnapshotPlan, full_snapshots
 from include.control.records import Records
+from include.errors import NotReadyError
 from include.paths import LakehousePaths
 from tests.support.delta_tables import create_table, day, intent_of
 from tests.support.specs import bronze_spec, catalog_of, silver_spec
@@ -154,3 +156,24 @@ def test_no_snapshot_is_taken_in_before_its_last_file_and_each_is_in_the_end(
     wanted = loaded if scd == 2 else {newest: loaded[newest]} if loaded else {}
     assert {number: shop.taken.get(number) for number in wanted} == wanted
     assert not shop.plan().waits
+
+
+def test_a_landing_that_does_not_answer_is_not_one_without_further_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Shop(tmp_path, 1)
+    for _ in range(2):
+        shop.deliver(1, is_sound=True)
+    shop.load(1, most=1)
+    assert shop.plan().waits
+
+    def broken(folder: str) -> None:
+        raise OSError(errno.EIO, "the disk does not answer", folder)
+
+    with monkeypatch.context() as trouble:
+        trouble.setattr(os, "scandir", broken)
+        with pytest.raises(NotReadyError):
+            shop.plan()
+    (tmp_path / "landing").rename(tmp_path / "not mounted")
+    with pytest.raises(NotReadyError):
+        shop.plan()

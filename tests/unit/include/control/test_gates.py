@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,7 @@ from include.contracts.job_report import CheckResult
 from include.control.delta_log import USER_METADATA_KEY
 from include.control.gate_result import GateResult
 from include.control.gates import Gates
+from include.control.ops_table import OpsTable
 from include.paths import LakehousePaths
 from tests.support.delta_tables import (
     append,
@@ -70,6 +73,24 @@ def test_nothing_is_certified_before_the_first_gate(table: Path, table_id: str, 
 def test_a_table_that_does_not_exist_has_no_certificate(gates: Gates) -> None:
     gates.record(verdict("an old id", 3))
     assert gates.certified(TABLE) is None
+
+
+def test_a_verdict_counts_though_another_one_was_written_down_meanwhile(
+    table: Path, table_id: str, gates: Gates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gates.record(verdict(table_id, 0))
+    passed, refused = verdict(table_id, append(table)), verdict(table_id, append(table), passed=False)
+    write = OpsTable.append
+
+    def write_second(self: OpsTable, events: Sequence[dict[str, Any]]) -> None:
+        monkeypatch.setattr(OpsTable, "append", write)
+        Gates(LakehousePaths(tmp_path)).record(refused)
+        self.append(events)
+
+    monkeypatch.setattr(OpsTable, "append", write_second)
+    gates.record(passed)
+    assert gates.certified(TABLE) == passed.version == 1
+    assert gates.first_refused(TABLE, above=1) == refused
 
 
 def test_a_result_comes_back_as_it_was_given(table_id: str, gates: Gates) -> None:

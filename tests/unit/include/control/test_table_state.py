@@ -164,13 +164,14 @@ def test_a_verdict_counts_though_its_process_was_killed_before_the_state_knew(tm
     assert said(paths) == without_state(paths, said)
 
 
-def test_a_batch_that_the_state_knows_is_found_without_reading_history(tmp_path: Path) -> None:
+def test_history_that_is_lost_is_found_again_in_the_log_though_the_state_knows_the_batch(tmp_path: Path) -> None:
     paths = LakehousePaths(tmp_path)
     winner = load_batch(tmp_path, SPEC)
     judge(tmp_path, SPEC, winner.version)
     (tmp_path / "ops").rename(tmp_path / "gone")
     ledger = Ledger(paths)
-    assert look(paths.table(TABLE), FLIGHTS, ledger)[0].last == winner
+    position, unrecorded = look(paths.table(TABLE), FLIGHTS, ledger)
+    assert (position.last, unrecorded) == (winner, (winner,))
     assert ledger.closed(winner) == RowFates(read=1, applied=1, inserted=1)
     assert Gates(paths).certified(TABLE) == winner.version
 

@@ -1,0 +1,40 @@
+"""What a person has allowed goes, and nothing beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from include.contracts.findings import AbsentKeys
+from include.control.batch import BatchSources, Stream
+from include.control.records import Records
+from include.errors import DeletesRefusedError
+from include.paths import LakehousePaths
+from spark_jobs.layers.delete_guard import require_allowed
+from tests.support.delta_tables import day, intent_of
+from tests.support.specs import silver_spec
+
+SPEC = silver_spec(snapshot="full", sequence_by=[], max_deleted_percent=20)
+
+
+def test_an_approval_is_for_so_many_keys_of_one_interval_and_source_version(tmp_path: Path) -> None:
+    context: Any = SimpleNamespace(records=Records(LakehousePaths(tmp_path)), args=SimpleNamespace(allow_deletes=""))
+
+    def deletes(keys: int, version: int = 7, number: int = 1) -> None:
+        sources = BatchSources(ranges={SPEC.source: (None, version)}, source_ids={SPEC.source: "id"})
+        intent = intent_of("id", stream=Stream(SPEC.table), sources=sources)
+        absent = AbsentKeys(keys=keys, of_keys=100, why="the snapshot lacks them", interval_start=day(number).start)
+        require_allowed(context, SPEC, intent, [absent])
+
+    deletes(20)
+    with pytest.raises(DeletesRefusedError):
+        deletes(25)
+    (asked,) = context.records.deletes.asked(SPEC.table)
+    context.records.deletes.record_allowed(asked, said_by="ann", reason="they left", run_id="r")
+    deletes(25)
+    for other in ({"keys": 95}, {"keys": 25, "version": 8}, {"keys": 25, "number": 2}):
+        with pytest.raises(DeletesRefusedError):
+            deletes(**other)
