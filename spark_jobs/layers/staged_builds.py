@@ -1,0 +1,148 @@
+"""Builds tables anew in a folder beside those in use, by the very jobs that write any table (ADR 26)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from include.contracts.interval import Interval
+from include.contracts.job_args import WRITER_OF_LAYER, Job
+from include.contracts.job_report import JobReport
+from include.contracts.table_spec import AnySpec, BronzeSpec
+from include.control.landing import landing_of
+from include.control.ledger_events import FileEvent
+from include.control.rebuilds import Rebuild
+from include.control.records import Records
+from include.control.resolution import table_id
+from include.control.staging import StagedPaths, bring_ledger, staged_paths
+from include.control.stored_tables import is_table
+from include.errors import BadInputError, GateFailedError
+from include.paths import LakehousePaths
+from spark_jobs.runtime.context import JobContext
+from spark_jobs.runtime.entrypoint import RunJob
+
+
+@dataclass(frozen=True)
+class StagedContext(JobContext):
+    """A job's context within a rebuild.
+
+    Attributes:
+        staged: the lakehouse as the rebuild sees it.
+    """
+
+    staged: StagedPaths | None = None
+
+    @cached_property
+    def paths(self) -> LakehousePaths:
+        """Where things lie."""
+        return self.staged or super().paths
+
+
+@dataclass(frozen=True)
+class StagedBuild:
+    """One table of a rebuild, beside the one in use; its sources are read where they are.
+
+    Attributes:
+        context: of the job that rebuilds.
+        rebuild: what it is part of.
+        table: the table.
+        writers: the job of each layer.
+    """
+
+    context: JobContext
+    rebuild: Rebuild
+    table: str
+    writers: Mapping[Job, RunJob]
+
+    @cached_property
+    def paths(self) -> StagedPaths:
+        """Where it builds."""
+        return staged_paths(self.context.paths, self.rebuild.id, [self.table])
+
+    @cached_property
+    def records(self) -> Records:
+        """What is written down there."""
+        return Records(self.paths)
+
+    def build(self) -> None:
+        """Bring the table up to date with its sources, as they are now.
+
+        Raises:
+            GateFailedError: its gate refuses what was built.
+            BadInputError: files that the table in use has loaded cannot be loaded again.
+        """
+        table, spec = self.table, self.context.catalog.spec(self.table)
+        named = {rule.arguments["other_table"] for rule in spec.table_rules if "other_table" in rule.arguments}
+        bring_ledger(self.context.paths, self.paths, {*spec.source_tables} | named)
+        reports = [self._run(spec, interval) for interval in self._intervals(spec)]
+        refused = next((report for report in reports[-1:] if any(check.refuses for check in report.checks)), None)
+        if refused or self.records.gates.certified(table) is None:
+            said = refused.message if refused else "nothing was built"
+            msg = (
+                f"{table}: what was built anew did not pass its gate: {said}\n"
+                f"Readers keep the table in use. Mend what is wrong, then: lakehouse rebuild {self.rebuild.table}"
+            )
+            raise GateFailedError(msg)
+
+    def lost_files(self) -> list[str]:
+        """The landing files of which the table in use holds rows, and the one that was built does not."""
+        return sorted(loaded_paths(self.context.records, self.table) - loaded_paths(self.records, self.table))
+
+    @property
+    def id(self) -> str:
+        """The id of the table that is built here, and that the one in use has from the switch on."""
+        return table_id(self.paths.table(self.table))
+
+    @property
+    def is_switched(self) -> bool:
+        """Whether the table in use is the one that was built here."""
+        is_there = is_table(self.paths.table(self.table))
+        return is_there and table_id(self.context.paths.table(self.table)) == self.id
+
+    def _run(self, spec: AnySpec, interval: Interval) -> JobReport:
+        of_table = {"table": spec.table, "interval_start": interval.start, "interval_end": interval.end}
+        args = self.context.args.model_copy(update={**of_table, "dry_run": False, "request": None})
+        context = StagedContext(args, self.context.is_to_stop, self.records, staged=self.paths)
+        return self.writers[WRITER_OF_LAYER[spec.layer]](context)
+
+    def _intervals(self, spec: AnySpec) -> Iterator[Interval]:
+        """The intervals of a bronze table that hold files still there; below bronze one run reads everything."""
+        if not isinstance(spec, BronzeSpec):
+            yield self.context.args.interval
+            return
+        gone = set(gone_files(self.context, spec))
+        ledger, of_table = self.context.records.ledger, table_id(self.context.paths.table(spec.table))
+        loaded = {
+            (row["interval_start"], row["interval_end"])
+            for row in ledger.file_events(spec.table, of_table)
+            if row["event"] == FileEvent.LOADED and row["path"] not in gone
+        }
+        for start, end in sorted(loaded):
+            yield Interval(start=start, end=end)
+
+
+def loaded_paths(records: Records, table: str) -> set[str]:
+    """The landing files that a table has loaded; none below bronze."""
+    if not table.startswith("bronze.") or not is_table(records.paths.table(table)):
+        return set()
+    events = records.ledger.file_events(table, table_id(records.paths.table(table)))
+    return {row["path"] for row in events if row["event"] == FileEvent.LOADED}
+
+
+def gone_files(context: JobContext, spec: AnySpec) -> list[str]:
+    """The landing files that a bronze table has loaded and that are not there any more.
+
+    Raises:
+        BadInputError: the table reads Kafka topics, whose messages do not stay.
+    """
+    if not isinstance(spec, BronzeSpec):
+        return []
+    if spec.reads_kafka:
+        msg = (
+            f"{spec.table} reads Kafka topics: it cannot be built anew, since topics forget their messages.\n"
+            "Build the tables that read it anew instead."
+        )
+        raise BadInputError(msg)
+    place = landing_of(spec.landing_source.landing, context.args.landing)
+    return sorted(path for path in loaded_paths(context.records, spec.table) if place.listed(path) is None)
