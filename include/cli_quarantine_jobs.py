@@ -12,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from include.cli_catalog import command_catalog
-from include.cli_job import run_shown
-from include.cli_output import show
+from include.cli_driver import run_job
+from include.cli_output import console, show
 from include.cli_quarantine import Days, require_selection, require_standing, rows_of, whole_ids
-from include.cli_reports import note_lines, report_table
+from include.cli_reports import ending, failure_lines, note_lines, report_table
 from include.cli_run import run_selection
 from include.cli_run_id import new_run_id
 from include.cli_selection import Selection, parse_intervals, selection_below, today
@@ -111,7 +111,18 @@ def ask(table: str, request: QuarantineRequest, settings: Settings, job: Job, *,
         return ExitCode.OK
     arguments = _arguments(table, settings, interval, run_id, folder, dry_run=dry_run)
     asked = arguments.model_copy(update={"request": request.save(folder / f"{table}.request.json")})
-    return run_shown(settings, asked, job, _show)
+    with console().status(f"{table}: starting Spark"):
+        report, end = run_job(settings, asked, job)
+    if report is None:
+        said = f"The Spark driver ended with exit code {end.exit_code}:\n{end.last_words}\ndriver log: {end.log}"
+        console(stderr=True).print(said, markup=False)
+        return ExitCode.FAILED
+    _show(report)
+    code = ending(report)
+    if code is not ExitCode.OK:
+        lines = "\n".join((*failure_lines([report]), f"driver log: {end.log}"))
+        console(stderr=True).print(lines, markup=False, soft_wrap=True)
+    return code
 
 
 def run_below(table: str, settings: Settings) -> ExitCode:

@@ -37,9 +37,6 @@ from include.control.ops_table import OpsTable
 from include.control.table_state import StatePart, TableStates
 from include.paths import LakehousePaths
 
-REBUILT = "rebuild"
-"""The stream of batches that loaded a table while it was built anew."""
-
 
 @dataclass(frozen=True)
 class Failure:
@@ -234,8 +231,7 @@ class Ledger:
         """The batches that made versions (after, upto] of the table, up to the newest one for None, oldest first."""
         rows = self._batches.events(table, ("version", "intent"), table_id=table_id, event=BatchEvent.COMMITTED)
         of_range = [row for row in rows if after < row["version"] and (upto is None or row["version"] <= upto)]
-        winners = {winner.token: winner for winner in map(recorded_winner, of_range)}
-        return sorted(winners.values(), key=lambda winner: winner.version)
+        return sorted(map(recorded_winner, of_range), key=lambda winner: winner.version)
 
     def records_in(self, table: str, tokens: Collection[str]) -> Counter[datetime]:
         """Start of an interval -> how many records its files hold, of those that batches loaded.
@@ -248,16 +244,6 @@ class Ledger:
         for row in {row["path"]: row for row in rows}.values():
             records[row["interval_start"]] += row["rows_read"] or 0
         return records
-
-    def take_over(self, staged: Ledger, table: str, table_id: str, version: int, key: str) -> None:
-        """Write down what a rebuild has loaded into a table that becomes `version` of the one in use, once for a key.
-
-        Its batches were of another log: they are told apart by their stream, and all of them are in that version.
-        """
-        for mine, theirs in ((self._files, staged._files), (self._batches, staged._batches)):
-            rows = theirs.find(table, table_id=[table_id])
-            now = [{**row, "stream": REBUILT, "version": row["version"] and version} for row in rows]
-            mine.append_once(now, f"{key}/{table}/{version}")
 
     def failures(self, table: str, table_id: str) -> dict[str, Failure]:
         """path -> failure, for every file that could not be loaded when last tried, and that nobody replayed since."""

@@ -14,7 +14,7 @@ from include.contracts.lake_path import LakePath
 from include.control.batch import Stream, StreamPosition, Winner, winner_of
 from include.control.delta_log import Commit, commits_after, commits_still_known, latest_version, read_commit
 from include.control.ledger import Ledger
-from include.control.stored_tables import identity, open_table
+from include.control.stored_tables import open_table
 from include.errors import TornLogError
 
 EPOCH = "millrace.epoch"
@@ -35,7 +35,7 @@ def resolve(table: LakePath, stream: Stream, ledger: Ledger) -> StreamPosition:
 def look(table: LakePath, stream: Stream, ledger: Ledger) -> tuple[StreamPosition, tuple[Winner, ...]]:
     """The same reading without writing anything: the position, and the winners unknown to the ledger."""
     delta = open_table(table)
-    named = (stream.table, identity(delta), stream.name)
+    named = (stream.table, str(delta.metadata().id), stream.name)
     known = ledger.last_committed(*named)
     try:
         return _look(table, delta, stream, known)
@@ -59,16 +59,16 @@ def _look(
     _check_numbers(stream, known, new, recorded)
     newest = commits[-1].version if commits else start
     epoch = metadata.configuration.get(EPOCH, "0")
-    return StreamPosition(identity(delta), newest, epoch, new[-1] if new else known), new
+    return StreamPosition(str(metadata.id), newest, epoch, new[-1] if new else known), new
 
 
 def table_id(table: LakePath) -> str:
-    """The id of the table: another one after it was built anew, in its place or in a folder of its own.
+    """Delta's id of the table: another one after it was dropped and built anew.
 
     Raises:
         TableNotFoundError: there is none.
     """
-    return identity(open_table(table, without_files=True))
+    return str(open_table(table, without_files=True).metadata().id)
 
 
 def table_epoch(table: LakePath) -> str:

@@ -52,12 +52,6 @@ class TableStates:
             while not self._changed(table, kind, change):
                 pass  # another writer was first: it has come further
 
-    def forget(self, table: str) -> None:
-        """Take out all parts of the table's state: its events are about to be others."""
-        with ledger_lease(self._folder):
-            while (found := self._objects.get(table)) and not self._objects.delete_if_match(table, found.etag):
-                pass  # another writer was first
-
     def _changed(self, table: str, kind: type[Part], change: Callable[[Part | None], Part | None]) -> bool:
         found = self._objects.get(table)
         parts = _parts(found.body) if found else {}

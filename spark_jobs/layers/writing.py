@@ -13,8 +13,7 @@ from include.control.batch import Stream
 from include.control.commit_history import Written
 from include.control.conservation import table_rows
 from include.control.overrides import override_note
-from include.control.resolution import table_id
-from include.control.table_diff import table_diff
+from include.control.planner import spec_change_note
 from include.errors import Outcome
 from spark_jobs.delta_io.batches import BatchRequest, BatchResult, BatchWork, BatchWriter
 from spark_jobs.layers.gate import GateOutcome, run_gate
@@ -36,7 +35,6 @@ def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
         spec_hash=context.spec.spec_hash,
     )
     writer = BatchWriter(request, work, context.records.ledger, context.open_session, context.spec.conflicts)
-    context.records.specs.record(context.spec, table_id(request.path))
     try:
         return writer.run(context.leases)
     finally:
@@ -76,13 +74,13 @@ def _report(
     context: JobContext, results: Sequence[BatchResult], gate: GateOutcome | None, timings: dict[str, float]
 ) -> JobReport:
     spec, winner = context.spec, results[-1].winner
-    changed = table_diff(spec, results[0].previous, context.records).lines(after_a_run=True)
+    changed = spec_change_note(spec, results[0].previous)
     waiting = ageing_note(spec, context.paths, context.now())
     overridden = override_note(spec.table, context.records.gates)
     did_something = [result for result in results if result.committed or result.finished]
     findings = together(result.findings for result in did_something)
     warnings = gate.warnings if gate else ()
-    notes = (*context.notes, *changed, *findings.lines(spec.table), *warnings, *overridden, *waiting)
+    notes = (*changed, *findings.lines(spec.table), *warnings, *overridden, *waiting)
     rows = total(result.rows for result in did_something)
     return JobReport(
         job=WRITER_OF_LAYER[spec.layer].value,

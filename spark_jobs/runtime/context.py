@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
@@ -32,13 +32,11 @@ class JobContext:
         args: the arguments.
         is_to_stop: whether the job is asked to end after the current commit, though there is more to do.
         opened: the lakehouse's records, where the driver has opened them for an earlier job.
-        notes: remarks for the report that come up on the way.
     """
 
     args: JobArgs
     is_to_stop: Callable[[], bool] = lambda: False
     opened: Records | None = None
-    notes: list[str] = field(default_factory=list)
 
     @cached_property
     def kafka(self) -> dict[str, dict[str, str]]:
