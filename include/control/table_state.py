@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_random
 
 from include.control.lease_store import ledger_lease
 from include.control.objects_on_s3 import object_store
@@ -31,6 +32,11 @@ class StatePart(BaseModel):
     table_id: str
 
 
+_retrying = Retrying(
+    retry=retry_if_result(lambda is_done: not is_done), wait=wait_random(0, 0.02), stop=stop_after_attempt(100)
+)
+"""Another writer that was first has put a state that is further on: it is read again."""
+
 Part = TypeVar("Part", bound=StatePart)
 
 
@@ -47,10 +53,13 @@ class TableStates:
         return _part(_parts(found.body), kind) if found else None
 
     def change(self, table: str, kind: type[Part], change: Callable[[Part | None], Part | None]) -> None:
-        """Replace a part by what `change` makes of it, in one step; the other parts stay as others have put them."""
+        """Replace a part by what `change` makes of it, in one step; the other parts stay as others have put them.
+
+        Raises:
+            tenacity.RetryError: other writers were first a hundred times: the store takes no conditional put.
+        """
         with ledger_lease(self._folder):
-            while not self._changed(table, kind, change):
-                pass  # another writer was first: it has come further
+            _retrying(self._changed, table, kind, change)
 
     def _changed(self, table: str, kind: type[Part], change: Callable[[Part | None], Part | None]) -> bool:
         found = self._objects.get(table)

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from include.contracts.lake_path import LakePath, lake_path
+from include.control.lease_claim import LeaseClaim
 from include.control.leases import Leases
 from include.control.objects import LocalObjectStore
 from include.control.objects_on_s3 import object_store
@@ -22,6 +23,7 @@ from include.settings import PROJECT
 from tests.support.processes import LineUp
 
 TABLE, STREAM = "silver.flights", "main"
+STREAM_KEY = f"{TABLE}.stream-{STREAM}"
 HOLDER = "the other process"
 
 
@@ -76,3 +78,10 @@ def _hold(folder: LakePath, lasts_s: float) -> None:
 
 if __name__ == "__main__":
     _hold(lake_path(sys.argv[1]), float(sys.argv[2]))
+
+
+def claim_in(store: LocalObjectStore, key: str = STREAM_KEY) -> LeaseClaim:
+    """What the lease says now."""
+    found = store.get(key)
+    assert found is not None
+    return LeaseClaim.from_bytes(found.body)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis import seed as seeded
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
@@ -254,56 +251,3 @@ class SilverMachine(RuleBasedStateMachine):
 def _in_words(row: tuple[Any, ...]) -> tuple[Any, ...]:
     """A row of bronze, with its instant as the source writes it."""
     return tuple(value.strftime("%Y-%m-%dT%H:%M:%SZ") if hasattr(value, "hour") else value for value in row)
-
-
-def run_machines(
-    folder: Path,
-    tables: Callable[[], list[SilverModel]],
-    content: Content,
-    *,
-    seed: int,
-    examples: int,
-    steps: int,
-    histories: int,
-) -> None:
-    """Run examples, each in a lakehouse of its own below `folder`, and bring each of them to its end.
-
-    So many at a time, until the tables were told of so many keys in all and each rule was run; three times at most.
-    """
-    ran: list[SilverMachine] = []
-    for number in range(3):
-        ran += _run_some(folder / str(number), tables, content, _settings(examples, steps), seed + number)
-        done = sum((machine.done for machine in ran), Counter[str]())
-        told = sum(machine.histories() for machine in ran)
-        if set(+done) >= RULES | ({"tear", "mend"} if tables()[0].is_snapshot else set()) and told >= histories:
-            return
-    pytest.fail(f"they came to {told} key histories and to {done}")
-
-
-def _run_some(
-    folder: Path, tables: Callable[[], list[SilverModel]], content: Content, examples: settings, seed: int
-) -> list[SilverMachine]:
-    machines: list[SilverMachine] = []
-
-    @seeded(seed)
-    def machine() -> SilverMachine:
-        machines.append(SilverMachine(Lakehouse(folder / str(len(machines))), tables(), content))
-        return machines[-1]
-
-    run_state_machine_as_test(machine, settings=examples)
-    ran = [machine for machine in machines if machine.landing]
-    for one in ran:
-        one.finish()
-    return ran
-
-
-def _settings(examples: int, steps: int) -> settings:
-    return settings(
-        max_examples=examples,
-        stateful_step_count=steps,
-        phases=[Phase.generate],  # no shrinking: each try of a shorter example would cost as much again
-        deadline=None,
-        database=None,
-        derandomize=True,
-        suppress_health_check=list(HealthCheck),
-    )

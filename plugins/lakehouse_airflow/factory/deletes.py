@@ -8,11 +8,8 @@ from airflow.sdk import DAG, ParamsDict
 
 from include.catalog import load_catalog
 from include.settings import Settings
-from lakehouse_airflow.factory.defaults import RETRY_DELAY
-from lakehouse_airflow.factory.forms import version_form
+from lakehouse_airflow.factory.forms import approval_after, approval_dag, version_form
 from lakehouse_airflow.operators.delete_approval import AllowDeletesOperator, AskedDeletesOperator
-from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator
-from lakehouse_airflow.retries import RETRIES
 
 _DOC = """Lets the deletes of **one** batch go through that are more than `max_deleted_percent` of its table: a full
 snapshot that lacks many keys, or is empty; a truncate; a file that was delivered again without them.
@@ -30,27 +27,17 @@ def build_delete_approval_dag(*, owner: str, approvers: Sequence[str] = ()) -> D
         approvers: the Airflow users who may answer; all who may answer required actions for none.
     """
     tables = [spec.table for spec in load_catalog(Settings().tables).specs.values() if spec.layer == "silver"]
-    with DAG(
-        dag_id="delete_approval",
-        dag_display_name="Delete approval",
-        description="Lets many keys of a table go, where a person approves it",
-        doc_md=_DOC,
-        schedule=None,
-        catchup=False,
-        # It runs by hand alone, and then somebody waits for it: a run of a paused DAG would wait without a word.
-        is_paused_upon_creation=False,
-        tags=["lakehouse", "deletes"],
-        default_args={"owner": owner, "retries": RETRIES, "retry_delay": RETRY_DELAY},
+    with approval_dag(
+        "delete_approval",
+        "Delete approval",
+        "Lets many keys of a table go, where a person approves it",
+        doc=_DOC,
+        tag="deletes",
+        owner=owner,
     ) as dag:
         asked = AskedDeletesOperator(task_id="deletes")
-        approve = SecondPersonApprovalOperator(
-            task_id="approve",
-            subject="{{ ti.xcom_pull(task_ids='deletes')['subject'] }}",
-            body="{{ ti.xcom_pull(task_ids='deletes')['body'] }}",
-            assigned_users=[{"id": name, "name": name} for name in approvers] or None,
-        )
+        approve = approval_after(asked, approvers)
         allow = AllowDeletesOperator(task_id="allow", approval_task_id=approve.task_id)
-        asked.set_downstream(approve)
         approve.set_downstream(allow)
     # Set last, as in the other forms: they are fields of the run, and not of the question.
     form = version_form(

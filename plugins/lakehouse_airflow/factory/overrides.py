@@ -9,11 +9,8 @@ from airflow.sdk import DAG, ParamsDict
 from include.catalog import load_catalog
 from include.settings import Settings
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE
-from lakehouse_airflow.factory.defaults import RETRY_DELAY
-from lakehouse_airflow.factory.forms import version_form
+from lakehouse_airflow.factory.forms import approval_after, approval_dag, version_form
 from lakehouse_airflow.operators.gate_override import GateOverrideOperator, RefusalOperator
-from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator
-from lakehouse_airflow.retries import RETRIES
 from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
 
 _DOC = """Lets **one** refused version of a table pass, once: readers use it from then on, and `ops.gates` keeps who
@@ -32,29 +29,19 @@ def build_gate_override_dag(*, owner: str, approvers: Sequence[str] = ()) -> DAG
         approvers: the Airflow users who may answer; all who may answer required actions for none.
     """
     tables = list(load_catalog(Settings().tables).specs)
-    with DAG(
-        dag_id=OVERRIDE_DAG_ID,
-        dag_display_name="Gate override",
-        description="Lets a refused version of a table pass, where a person approves it",
-        doc_md=_DOC,
-        schedule=None,
-        catchup=False,
-        # It runs by hand alone, and then somebody waits for it: a run of a paused DAG would wait without a word.
-        is_paused_upon_creation=False,
-        tags=["lakehouse", "gates"],
-        default_args={"owner": owner, "retries": RETRIES, "retry_delay": RETRY_DELAY},
+    with approval_dag(
+        OVERRIDE_DAG_ID,
+        "Gate override",
+        "Lets a refused version of a table pass, where a person approves it",
+        doc=_DOC,
+        tag="gates",
+        owner=owner,
     ) as dag:
         refusal = RefusalOperator(task_id="refusal")
-        approve = SecondPersonApprovalOperator(
-            task_id="approve",
-            subject="{{ ti.xcom_pull(task_ids='refusal')['subject'] }}",
-            body="{{ ti.xcom_pull(task_ids='refusal')['body'] }}",
-            assigned_users=[{"id": name, "name": name} for name in approvers] or None,
-        )
+        approve = approval_after(refusal, approvers)
         override = GateOverrideOperator(
             task_id="override", approval_task_id=approve.task_id, outlets=[OVERRIDDEN_TABLE]
         )
-        refusal.set_downstream(approve)
         approve.set_downstream(override)
     # Set last, as in the other forms: they are fields of the run, and not of the question.
     form = version_form(

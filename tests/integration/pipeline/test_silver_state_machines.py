@@ -13,8 +13,9 @@ from random import Random
 import pytest
 
 from embedded.spark_server import SparkServer
+from tests.support.machine_runs import run_machines
 from tests.support.orders import Told, some_events, some_truncates, with_hashes
-from tests.support.silver_machine import Line, run_machines
+from tests.support.silver_machine import Line
 from tests.support.silver_models import DELETES, History, LastStates, SilverModel
 
 pytestmark = pytest.mark.faults

@@ -11,8 +11,9 @@ from random import Random
 import pytest
 
 from embedded.spark_server import SparkServer
+from tests.support.machine_runs import run_machines
 from tests.support.orders import Told, some_states, with_hashes
-from tests.support.silver_machine import Line, run_machines
+from tests.support.silver_machine import Line
 from tests.support.silver_models import SilverModel, SnapshotHistory, SnapshotStates
 
 pytestmark = pytest.mark.faults

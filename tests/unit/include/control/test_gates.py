@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,24 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.contracts.job_report import CheckResult
-from include.control.delta_log import USER_METADATA_KEY
 from include.control.gate_result import GateResult
 from include.control.gates import Gates
 from include.control.ops_table import OpsTable
 from include.paths import LakehousePaths
 from tests.support.delta_tables import (
     append,
-    clean_log,
-    commit_file,
     contents,
     create_table,
-    delete_all,
     optimize,
-    raise_epoch,
 )
-
-TABLE = "silver.flights"
+from tests.support.gate_results import TABLE, verdict
 
 
 @pytest.fixture
@@ -44,20 +36,6 @@ def table_id(table: Path) -> str:
 @pytest.fixture
 def gates(tmp_path: Path) -> Gates:
     return Gates(LakehousePaths(tmp_path))
-
-
-def verdict(table_id: str, version: int, *, passed: bool = True, suite_hash: str = "suite") -> GateResult:
-    check = CheckResult(rule="expect_column_to_exist(n)", action="fail", passed=passed, samples=(1, "a"), observed=0.5)
-    return GateResult(
-        table=TABLE,
-        table_id=table_id,
-        version=version,
-        suite_hash=suite_hash,
-        passed=passed,
-        checks=(check,),
-        batches=(f"main/{version}",),
-        refused="" if passed else f"version {version} refused",
-    )
 
 
 def test_nothing_is_certified_before_the_first_gate(table: Path, table_id: str, gates: Gates, tmp_path: Path) -> None:
@@ -160,61 +138,6 @@ def test_results_of_another_table_at_the_same_path_do_not_count(
 def test_results_of_another_table_do_not_count(table: Path, table_id: str, gates: Gates) -> None:
     gates.record(verdict(table_id, append(table)).model_copy(update={"table": "silver.planes"}))
     assert gates.certified(TABLE) is None
-
-
-def test_commits_without_a_change_of_data_inherit_the_certificate(table: Path, table_id: str, gates: Gates) -> None:
-    append(table)
-    gates.record(verdict(table_id, append(table)))
-    optimized = optimize(table)
-    assert gates.certified(TABLE) == optimized
-    altered = raise_epoch(table, "1")
-    assert gates.certified(TABLE) == altered
-    assert gates.last_passed(TABLE) == optimized - 1
-
-
-def test_a_commit_that_changes_data_ends_the_inheritance(table: Path, table_id: str, gates: Gates) -> None:
-    append(table)
-    gates.record(verdict(table_id, append(table)))
-    optimized = optimize(table)
-    append(table)
-    optimize(table)
-    assert gates.certified(TABLE) == optimized
-
-
-def test_a_delete_changes_data_too(table: Path, table_id: str, gates: Gates) -> None:
-    version = append(table)
-    gates.record(verdict(table_id, version))
-    delete_all(table)
-    assert gates.certified(TABLE) == version
-
-
-def test_a_certificate_outlives_the_log_but_is_not_inherited_over_what_the_log_has_forgotten(
-    table: Path, table_id: str, gates: Gates
-) -> None:
-    append(table)
-    passed = append(table)
-    gates.record(verdict(table_id, passed))
-    optimize(table)
-    append(table)
-    optimize(table)
-    clean_log(table, below=4)
-    assert not commit_file(table, 3).exists()
-    assert gates.certified(TABLE) == passed
-    newest = append(table)
-    gates.record(verdict(table_id, newest))
-    assert gates.certified(TABLE) == newest
-    assert optimize(table) == gates.certified(TABLE)
-
-
-def test_rows_put_back_after_the_log_was_cleaned_are_certified_again(table: Path, table_id: str, gates: Gates) -> None:
-    passed = append(table)
-    gates.record(verdict(table_id, passed))
-    for _ in range(3):
-        append(table)
-    clean_log(table, below=4)
-    told = json.dumps({USER_METADATA_KEY: {"sources": {"restores": passed}}})
-    restored = append(table, user_metadata=told)
-    assert gates.certified(TABLE) == restored
 
 
 def test_the_first_refusal_is_that_of_the_lowest_version(table: Path, table_id: str, gates: Gates) -> None:

@@ -9,47 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from include.control.batch import FileFact, Stream, Winner
-from include.control.ingest import FilePlan, plan_files, require_as_loaded
+from include.control.batch import FileFact
+from include.control.ingest import FilePlan, require_as_loaded
 from include.control.inspection import inspect
 from include.control.ledger import Ledger
 from include.control.local_landing import LocalLanding
-from include.control.matching import Look
 from include.errors import BadInputError, ExitCode, NotReadyError
 from include.paths import LakehousePaths
 from tests.support.deliveries import Deliver
-from tests.support.delta_tables import contents, day, intent_of
+from tests.support.delta_tables import contents, intent_of
+from tests.support.ingests import ORDERS, SPEC, load, named, plan
 from tests.support.ledger_reading import loaded_contents
-from tests.support.specs import bronze_spec
-
-SPEC = bronze_spec()
-ORDERS = Stream("bronze.orders")
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     return Ledger(LakehousePaths(tmp_path / "lakehouse"))
-
-
-def plan(landing: Path, ledger: Ledger, table_id: str = "id", look: Look | None = None, **source: object) -> FilePlan:
-    """What the next batch of the first day would load; `source` changes the spec's."""
-    spec = bronze_spec(source={**SPEC.source.model_dump(), **source})
-    known = ledger.loaded_files(spec.table, table_id), ledger.failures(spec.table, table_id)
-    place = LocalLanding(str(landing))
-    return plan_files(spec, place, day(1), *known, look or partial(inspect, landing=place, spec=spec))
-
-
-def load(landing: Path, ledger: Ledger, batch_seq: int = 1, **source: object) -> tuple[FileFact, ...]:
-    """Load the first day's next batch."""
-    new = plan(landing, ledger, **source).new
-    intent = intent_of("id", batch_seq, stream=ORDERS)
-    ledger.record_intent(intent, new)
-    ledger.record_committed([Winner(intent, batch_seq)])
-    return new
-
-
-def named(files: tuple[FileFact, ...]) -> list[str]:
-    return [Path(file.path).name for file in files]
 
 
 def test_all_files_of_a_first_delivery_are_new(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
@@ -177,87 +152,6 @@ def test_new_content_of_the_same_size_is_seen_too(landing: Path, deliver: Delive
         os.utime(deliver(name, "{  }\n"), ns=(1, 1))
     with pytest.raises(BadInputError, match=r"a\.json \(and 1 more\) was loaded before with other content: 5 bytes"):
         plan(landing, ledger)
-
-
-def test_broken_files_are_set_apart_and_the_others_are_new(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
-    for name, content in (("a.json", "{}"), ("broken.json", "PAR1"), ("c.json", "{}"), ("empty.json", "")):
-        deliver(name, content)
-    found = plan(landing, ledger)
-    assert named(found.new) == ["a.json", "c.json", "empty.json"]
-    assert [(Path(file.path).name, file.defect[:27]) for file in found.broken] == [
-        ("broken.json", "broken.json holds neither J")
-    ]
-
-
-def test_a_broken_file_is_given_up_after_so_many_attempts_and_its_new_content_or_a_replay_is_tried(
-    landing: Path, deliver: Deliver, ledger: Ledger
-) -> None:
-    deliver("broken.json", "PAR1")
-    for number in (1, 2):
-        found = plan(landing, ledger, max_attempts_per_file=2)
-        assert (found.attempts, found.given_up) == ({found.broken[0].path: number}, ())
-        ledger.record_failed("bronze.orders", "id", day(1), found.broken)
-    assert plan(landing, ledger, max_attempts_per_file=3).attempts == {found.broken[0].path: 3}
-
-    hopeless = plan(landing, ledger, look=lambda file: pytest.fail(f"{file.path} was read"), max_attempts_per_file=2)
-    assert (named(hopeless.given_up), hopeless.broken, hopeless.new) == (["broken.json"], (), ())
-
-    os.utime(landing / found.broken[0].path, ns=(1, 1))
-    touched = plan(landing, ledger, max_attempts_per_file=2)
-    assert (named(touched.given_up), touched.broken, touched.attempts) == (["broken.json"], (), {})
-
-    ledger.record_replayed("bronze.orders", "id", day(1), found.broken[0])
-    assert plan(landing, ledger, max_attempts_per_file=2).attempts == {found.broken[0].path: 1}
-    for _ in range(2):
-        ledger.record_failed("bronze.orders", "id", day(1), found.broken)
-    deliver("broken.json", "{}\n")
-    assert named(plan(landing, ledger, max_attempts_per_file=2).new) == ["broken.json"]
-
-
-def test_a_file_that_the_disk_does_not_hand_over_is_never_given_up_and_the_others_are_loaded(
-    landing: Path, deliver: Deliver, ledger: Ledger
-) -> None:
-    out_of_reach = [deliver(name) for name in ("b.json", "d.json")]
-    for path in out_of_reach:
-        path.unlink()
-        path.symlink_to("/proc/self/mem")  # whose first page cannot be read: EIO
-    for name in ("a.json", "c.json", "e.json"):
-        deliver(name)
-    for number in range(1, 5):
-        found = plan(landing, ledger, max_attempts_per_file=2)
-        assert named(found.unreachable) == ["b.json", "d.json"]
-        assert "Input/output error" in found.unreachable[0].defect
-        assert (found.broken, found.given_up, found.attempts, found.later) == ((), (), {}, 0)
-        assert named(load(landing, ledger, number)) == (["a.json", "c.json", "e.json"] if number == 1 else [])
-    out_of_reach[0].unlink()
-    deliver("b.json")
-    assert named(plan(landing, ledger).new) == ["b.json"]
-
-
-def test_a_store_that_hands_over_no_file_of_several_is_asked_for_no_more(
-    landing: Path, deliver: Deliver, ledger: Ledger
-) -> None:
-    for name in "abcde":
-        deliver(f"{name}.json")
-    asked: list[str] = []
-
-    def look(file: FileFact) -> FileFact:
-        asked.append(Path(file.path).name)
-        raise NotReadyError("no answer")
-
-    with pytest.raises(NotReadyError, match="no answer"):
-        plan(landing, ledger, look=look)
-    assert asked == ["a.json", "b.json", "c.json"]
-
-
-def test_a_broken_file_that_is_delivered_again_is_new(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
-    deliver("a.json", "PAR1")
-    broken = plan(landing, ledger).broken
-    ledger.record_failed("bronze.orders", "id", day(1), broken)
-    assert plan(landing, ledger).broken == broken
-    deliver("a.json", "{}")
-    assert named(load(landing, ledger)) == ["a.json"]
-    assert plan(landing, ledger).broken == ()
 
 
 def test_a_loaded_file_that_was_taken_away_is_no_concern(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
