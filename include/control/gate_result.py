@@ -40,7 +40,7 @@ class GateResult(BaseModel):
         passed: whether readers may use the version.
         checks: what each rule said.
         batches: the batches that the verdict covers, as `<stream>/<batch_seq>`.
-        refused: when not passed, one line for the person on call.
+        refused: when not passed, what the gate found, and on a line of its own what to do.
         override: who let it pass although the rules refused it; the checks are still what the rules said.
         facts: what later versions are held against: rows `in_table`, and rows that its run has `applied`.
         compared: another table that its rules look at -> the certified version that they saw.

@@ -115,8 +115,10 @@ class Gates:
     def first_refused(self, table: str, above: int) -> GateResult | None:
         """The refusal of the lowest version above `above`, if there is one."""
         standing = self.standing(table)
-        known = standing.refused if standing else None
-        if known is None or known.version > above >= (self.last_passed(table) or -1):
+        if standing is None:
+            return None
+        known, passed = standing.refused, standing.passed[-1].version if standing.passed else -1
+        if above >= passed and (known is None or known.version > above):
             return known
         refused = [one for one in self._since(table, above + 1) if not one.passed]
         return min(refused, key=lambda one: one.version, default=None)

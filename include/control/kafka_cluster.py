@@ -137,7 +137,7 @@ class KafkaCluster:
 
 
 def _require_allowed(admin: AdminClient, topics: Iterable[str]) -> None:
-    """Whether topics that no listing shows do not exist; those that a user may not see are not shown either.
+    """Require that topics which no listing shows are missing, and not only hidden from this user.
 
     Raises:
         KafkaException: the user may not see one of them.

@@ -32,7 +32,7 @@ from include.control.ledger_events import (
     recorded_winner,
 )
 from include.control.loaded_files import LoadedFiles, Planned, loaded_files
-from include.control.measures import Measures, measured
+from include.control.measures import Measures, measured, newest_of
 from include.control.ops_table import OpsTable
 from include.control.table_state import StatePart, TableStates
 from include.paths import LakehousePaths
@@ -115,7 +115,8 @@ class Ledger:
         event = batch_event(BatchEvent.CLOSED, winner.intent, winner.version)
         self._batches.append([{**event, "rows": rows.model_dump_json()}])
         self._keep(winner, rows)
-        self._states.change(winner.intent.table, Measures, lambda _: measured(self._paths.table(winner.intent.table)))
+        now = measured(self._paths.table(winner.intent.table))
+        self._states.change(winner.intent.table, Measures, lambda kept: newest_of(kept, now))
 
     def _keep(self, winner: Winner, rows: RowFates | None = None) -> None:
         """Let the state say where the stream ends now, unless it has come further."""

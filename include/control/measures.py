@@ -53,6 +53,12 @@ def measured(table: LakePath) -> Measures | None:
     )
 
 
+def newest_of(kept: Measures | None, now: Measures | None) -> Measures | None:
+    """What counts of two measures: the one of the later version, or of the table that lies there now."""
+    is_later = kept is not None and now is not None and kept.table_id == now.table_id and kept.version > now.version
+    return kept if is_later else now
+
+
 def _sum(files: pa.Table, column: str) -> int | None:
     """The sum over all files; None where one does not state it."""
     if column not in files.column_names:

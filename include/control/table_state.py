@@ -13,10 +13,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_random
+from tenacity import RetryCallState, retry, retry_if_result, stop_after_attempt, wait_random
 
 from include.control.lease_store import ledger_lease
 from include.control.objects_on_s3 import object_store
+from include.errors import ConflictError
 from include.paths import LakehousePaths
 
 
@@ -32,12 +33,22 @@ class StatePart(BaseModel):
     table_id: str
 
 
-_retrying = Retrying(
-    retry=retry_if_result(lambda is_done: not is_done), wait=wait_random(0, 0.02), stop=stop_after_attempt(100)
-)
-"""Another writer that was first has put a state that is further on: it is read again."""
-
 Part = TypeVar("Part", bound=StatePart)
+
+
+def _give_up(state: RetryCallState) -> bool:
+    raise ConflictError(
+        f"{state.args[1]}: others changed its state {state.attempt_number} times meanwhile",
+        "Run this again. If it comes again, the store of the lakehouse takes no conditional puts.",
+    )
+
+
+_when_another_writer_won = retry(
+    retry=retry_if_result(lambda is_done: not is_done),
+    wait=wait_random(0, 0.02),
+    stop=stop_after_attempt(100),
+    retry_error_callback=_give_up,
+)
 
 
 class TableStates:
@@ -56,11 +67,12 @@ class TableStates:
         """Replace a part by what `change` makes of it, in one step; the other parts stay as others have put them.
 
         Raises:
-            tenacity.RetryError: other writers were first a hundred times: the store takes no conditional put.
+            ConflictError: other writers were first a hundred times.
         """
         with ledger_lease(self._folder):
-            _retrying(self._changed, table, kind, change)
+            self._changed(table, kind, change)
 
+    @_when_another_writer_won
     def _changed(self, table: str, kind: type[Part], change: Callable[[Part | None], Part | None]) -> bool:
         found = self._objects.get(table)
         parts = _parts(found.body) if found else {}

@@ -13,7 +13,7 @@ from spark_jobs.runtime.context import JobContext
 
 
 def require_allowed(context: JobContext, spec: SilverSpec, intent: Intent, absent: Sequence[AbsentKeys]) -> None:
-    """Whether the keys that a batch finds absent may be deleted.
+    """Require that the keys which a batch finds absent may be deleted.
 
     Raises:
         DeletesRefusedError: they are too many, and nobody has allowed it; `ops.deletes` has the question.
