@@ -1,7 +1,7 @@
 """`ops.deletes`: the deletes by absence that were too many to pass unasked, and who allowed which of them.
 
-An allowance is of exactly one table, interval and version of its source. It lets the batch through that reads up to
-that version, and no other.
+An allowance is of one table, and of so many keys as one interval's snapshot lacks, as its source stood at one version:
+it holds until a further file of that interval is loaded. Below a source of events it is of exactly one version.
 """
 
 from __future__ import annotations
@@ -142,6 +142,30 @@ class DeleteRecords:
         """The deletes that a person has allowed, of this very table from this very source."""
         rows = self._events.events(table, table_id=table_id, source_id=source_id, event=DeleteEvent.ALLOWED)
         return [_deletes(row) for row in rows]
+
+
+def are_allowed(
+    allowed: Collection[Deletes], keys: int, since: int, upto: int, interval_start: datetime | None = None
+) -> bool:
+    """Whether a person has allowed what a batch deletes, and no more.
+
+    Args:
+        allowed: what persons have allowed, of this table from this source.
+        keys: how many keys the batch deletes.
+        since: the version of the source that last changed what the batch says of these keys.
+        upto: the version up to which the batch reads the source.
+        interval_start: start of the interval whose snapshot lacks the keys; None where any interval's run may delete
+            them.
+
+    >>> day = datetime(2013, 1, 4, tzinfo=UTC)
+    >>> allowed = [Deletes("silver.a", "", day, "bronze.a", "", 7, 25, 100)]
+    >>> [are_allowed(allowed, keys, 6, 9, day) for keys in (25, 26)], are_allowed(allowed, 25, 8, 9, day)
+    ([True, False], False)
+    """
+    return any(
+        interval_start in (None, one.interval_start) and keys <= one.keys and since <= one.source_version <= upto
+        for one in allowed
+    )
 
 
 def next_allowed_version(allowed: Collection[Deletes], after: int | None, upto: int) -> int:

@@ -13,7 +13,7 @@ from include.contracts.interval import Interval
 from include.contracts.table_spec import BronzeSpec, SilverSpec
 from include.control.batch import BatchSources, Intent, Winner
 from include.control.conservation import table_rows
-from include.control.deletes import ways_to_allow
+from include.control.deletes import are_allowed, ways_to_allow
 from include.control.delta_log import latest_version
 from include.control.landing import files_by_the_thousand, landing_of
 from include.control.ledger import Failure
@@ -174,7 +174,7 @@ class FullSnapshots:
         for start in starts:
             if wait := self._missing_files(start, batches[start], upto, failures):
                 waits[start] = wait
-            elif rows and not records[start] and not self._is_allowed(start, sources, batches[start]):
+            elif rows and not records[start] and not self._is_allowed(start, rows, sources, batches[start]):
                 empty = f"Its files hold no record, so that all {rows:,} rows would be deleted."
                 waits[start] = Wait(f"{empty}\n{ways_to_allow(self.spec.table, start, upto)}", rows, upto)
         return waits
@@ -193,16 +193,15 @@ class FullSnapshots:
         left = self._left(read[-1].intent, failures) if read == batches else ["files of later batches"]
         return Wait(_named(f"Run {source} for that interval: it has not loaded", left)) if left else None
 
-    def _is_allowed(self, start: datetime, sources: BatchSources, batches: Sequence[Winner]) -> bool:
-        """Whether a person has allowed what the snapshot deletes, and no file of it came since."""
+    def _is_allowed(self, start: datetime, rows: int, sources: BatchSources, batches: Sequence[Winner]) -> bool:
+        """Whether a person has allowed that the snapshot deletes all rows, and no file of it came since."""
         table, source_id = self.spec.table, sources.source_ids[self.spec.source]
         if start == self.allowed:
             return True
         known = self.records.deletes.allowed(table, table_id(self.records.paths.table(table)), source_id)
-        last = max(
-            (batch.version for batch in batches if batch.version <= sources.ranges[self.spec.source][1]), default=0
-        )
-        return any(one.interval_start == start and one.source_version >= last for one in known)
+        upto = sources.ranges[self.spec.source][1]
+        since = max((batch.version for batch in batches if batch.version <= upto), default=0)
+        return are_allowed(known, rows, since, upto, start)
 
     def _left(self, intent: Intent, failures: Mapping[str, Failure]) -> list[str]:
         """The files of the interval that lie there and are not loaded."""

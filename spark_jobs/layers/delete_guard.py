@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from include.contracts.findings import AbsentKeys
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import Intent
-from include.control.deletes import Deletes, are_too_many, ways_to_allow
+from include.control.deletes import Deletes, are_allowed, are_too_many, ways_to_allow
 from include.errors import DeletesRefusedError
 from spark_jobs.runtime.context import JobContext
 
@@ -23,12 +23,12 @@ def require_allowed(context: JobContext, spec: SilverSpec, intent: Intent, absen
     known = records.allowed(spec.table, intent.table_id, intent.sources.source_ids[spec.source])
     for one, keys in zip(told, absent, strict=True):
         allowed_now = context.args.allow_deletes and (not spec.snapshot or keys.interval_start == intent.interval_start)
-        if allowed_now and not any(_covers(before, one, spec) for before in known):
+        if allowed_now and not _is_allowed(one, known, context, spec):
             said = {"said_by": context.args.allow_deletes, "reason": "--allow-deletes", "run_id": intent.run_id}
             records.record_allowed(one, **said)
             known.append(one)
     too_many = [one for one in told if are_too_many(one.keys, one.of_keys, spec.max_deleted_percent)]
-    refused = [one for one in too_many if not any(_covers(before, one, spec) for before in known)]
+    refused = [one for one in too_many if not _is_allowed(one, known, context, spec)]
     if refused:
         records.record_asked(refused[0], intent.run_id)
         raise DeletesRefusedError(refusal(spec, refused[0]))
@@ -57,7 +57,11 @@ def _deletes(spec: SilverSpec, intent: Intent, absent: AbsentKeys) -> Deletes:
     )
 
 
-def _covers(allowed: Deletes, wanted: Deletes, spec: SilverSpec) -> bool:
-    """Whether what a person has allowed is this, and no more; below a source of events, any run may make the batch."""
-    is_interval = not spec.snapshot or allowed.interval_start == wanted.interval_start
-    return is_interval and allowed.source_version == wanted.source_version and wanted.keys <= allowed.keys
+def _is_allowed(wanted: Deletes, known: Sequence[Deletes], context: JobContext, spec: SilverSpec) -> bool:
+    upto = wanted.source_version
+    if not known or not spec.snapshot:
+        return are_allowed(known, wanted.keys, upto, upto)
+    batches = context.records.ledger.batches(wanted.source, wanted.source_id, -1, upto)
+    of_snapshot = [one for one in batches if one.intent.interval_start == wanted.interval_start]
+    since = max((one.version for one in of_snapshot if not one.intent.sources.replay), default=upto)
+    return are_allowed(known, wanted.keys, since, upto, wanted.interval_start)

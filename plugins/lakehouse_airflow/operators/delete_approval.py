@@ -34,7 +34,7 @@ class AskedDeletesOperator(BaseOperator):
                 (
                     asked.summary,
                     f"They are deleted by the batch that reads {asked.source} up to version {asked.source_version}, "
-                    f"for the interval from {asked.interval_start:%Y-%m-%d %H:%M}, and by no other.",
+                    f"for the interval from {asked.interval_start:%Y-%m-%d %H:%M}; more keys would be asked for again.",
                     f"Why they may go, says {by}: **{form['reason']}**",
                     "**Approve**: then clear the task that stopped, with what follows it. **Reject**: everything stays "
                     "as it is; have the source deliver again.",

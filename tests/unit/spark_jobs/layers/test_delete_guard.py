@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from include.contracts.findings import AbsentKeys
-from include.control.batch import BatchSources, Stream
+from include.control.batch import BatchSources, Stream, Winner
 from include.control.records import Records
 from include.errors import DeletesRefusedError
 from include.paths import LakehousePaths
@@ -35,6 +35,32 @@ def test_an_approval_is_for_so_many_keys_of_one_interval_and_source_version(tmp_
     (asked,) = context.records.deletes.asked(SPEC.table)
     context.records.deletes.record_allowed(asked, said_by="ann", reason="they left", run_id="r")
     deletes(25)
-    for other in ({"keys": 95}, {"keys": 25, "version": 8}, {"keys": 25, "number": 2}):
+    for other in ({"keys": 95}, {"keys": 25, "version": 6}, {"keys": 25, "number": 2}):
         with pytest.raises(DeletesRefusedError):
             deletes(**other)
+    ledger = context.records.ledger
+    ledger.record_committed([Winner(intent_of("id", 1, stream=Stream(SPEC.source)), 7)])
+    ledger.record_committed([Winner(intent_of("id", 2, stream=Stream(SPEC.source)), 8)])
+    deletes(25, version=8)
+    ledger.record_committed([Winner(intent_of("id", 1, stream=Stream(SPEC.source), token="more"), 9)])
+    with pytest.raises(DeletesRefusedError):
+        deletes(25, version=9)
+
+
+def test_below_a_source_of_events_an_approval_is_for_one_version_of_it(tmp_path: Path) -> None:
+    context: Any = SimpleNamespace(records=Records(LakehousePaths(tmp_path)), args=SimpleNamespace(allow_deletes=""))
+    spec = silver_spec(max_deleted_percent=20)
+
+    def deletes(version: int, number: int = 1) -> None:
+        sources = BatchSources(ranges={spec.source: (None, version)}, source_ids={spec.source: "id"})
+        intent = intent_of("id", number, stream=Stream(spec.table), sources=sources)
+        require_allowed(context, spec, intent, [AbsentKeys(keys=25, of_keys=100, why="a truncate takes them away")])
+
+    with pytest.raises(DeletesRefusedError):
+        deletes(7)
+    (asked,) = context.records.deletes.asked(spec.table)
+    context.records.deletes.record_allowed(asked, said_by="ann", reason="they left", run_id="r")
+    deletes(7, number=2)
+    for version in (6, 8):
+        with pytest.raises(DeletesRefusedError):
+            deletes(version)
