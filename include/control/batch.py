@@ -42,8 +42,8 @@ class FileFact:
         checksum: SHA-256 of the content, or `etag:` and the entity tag of an object in a bucket.
         defect: why the file cannot be loaded; empty for a sound one.
         columns: the file's own columns in order, where its format says them (CSV, Parquet, Avro).
-        layout: how its content lies where files of one format differ: `JSON_ARRAY`, what ends the lines of a
-            CSV file other than a line feed, or a digest of its columns' types.
+        layout: how its content lies where files of one format differ: `JSON_ARRAY`, what ends the records of a
+            CSV file other than a line feed, `MIXED_LINE_ENDS`, or a digest of its columns' types.
     """
 
     path: str
@@ -57,6 +57,9 @@ class FileFact:
 
 JSON_ARRAY = "array"
 """The layout of a JSON file that is one array; JSON lines have none to name."""
+
+MIXED_LINE_ENDS = "mixed"
+"""The layout of a CSV file whose records end in more than one way."""
 
 
 OffsetRanges = dict[str, dict[int, tuple[int, int]]]

@@ -7,24 +7,29 @@ import csv
 import hashlib
 import io
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from include.contracts.bronze_sources import LandingSource
 from include.contracts.table_spec import BronzeSpec
 from include.control.avro_files import MAGIC, read_avro
-from include.control.batch import JSON_ARRAY, FileFact
+from include.control.batch import JSON_ARRAY, MIXED_LINE_ENDS, FileFact
 from include.control.compression import PackingCheck, packing_of, unpacked
 from include.control.json_arrays import is_array, require_array
 from include.control.landing import LandedFile, Landing
 from include.errors import first_line
 
 _CHUNK = 1 << 20
+
+# Values may have any length; Python's reader stops at 128 KiB by itself.
+csv.field_size_limit(2**31 - 1)
 _LINES_LOOKED_AT = 20
 _PARQUET_MAGIC = b"PAR1"
 
@@ -115,23 +120,51 @@ def _csv_content(path: LandedFile, source: LandingSource) -> Content:
     if _head(path).startswith(_PARQUET_MAGIC):
         msg = f"Parquet data under the name {path.name}; the spec's source.format is {source.format}"
         raise ValueError(msg)
-    _require_encoding(path, source)
+    kinds, last = _line_ends(path, source), [""]
     with _opened(path) as stream:
-        lines = io.TextIOWrapper(stream, encoding=source.encoding.replace("UTF-8", "UTF-8-sig"), newline="")
-        of_header: list[str] = []
+        lines = _noted(_text(stream, source, newline=""), last)
         try:
-            header = next(csv.reader(_kept(lines, of_header), **_csv_dialect(source)), [])
+            header = next(csv.reader(lines, **_csv_dialect(source)), [])
         except csv.Error as error:
             msg = f"{path.name} does not begin with a CSV header ({error}); the spec's source.format is {source.format}"
             raise ValueError(msg) from error
-    line_end = next((end for end in ("\r\n", "\r") if of_header and of_header[-1].endswith(end)), "")
-    return Content(_distinct(header), line_end)
+    return Content(_distinct(header), _record_end(path, source, kinds, _end_of(last[0])))
 
 
-def _kept(lines: Iterable[str], seen: list[str]) -> Iterator[str]:
-    for line in lines:
-        seen.append(line)
-        yield line
+def _record_end(path: LandedFile, source: LandingSource, kinds: set[str], of_header: str) -> str:
+    """What ends the records of a CSV file: a layout. A lone carriage return is text, unless it ends the header too.
+
+    Raises:
+        ValueError: records end in several ways, and values hold line ends: Spark cannot tell them apart.
+    """
+    ends = kinds if of_header == "\r" else kinds - {"\r"}
+    if len(ends) > 1:
+        last, of_records = [""], Counter[str]()
+        with _opened(path) as stream:
+            lines = _text(stream, source, newline="" if of_header == "\r" else "\n")
+            records = csv.reader(_noted(lines, last), **_csv_dialect(source))
+            of_records.update(_end_of(last[0]) for _ in records)
+        ends = of_records.keys() - {""}
+        holds_ends = records.line_num > of_records.total() or kinds - ends
+        if len(ends) > 1 and (holds_ends or source.encoding.startswith("UTF-16")):
+            msg = "its records end in several ways, and values hold line ends too; have it delivered with one kind"
+            raise ValueError(msg)
+    return MIXED_LINE_ENDS if len(ends) > 1 else "".join(ends - {"\n"})
+
+
+def _text(stream: BinaryIO, source: LandingSource, newline: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(stream, encoding=source.encoding.replace("UTF-8", "UTF-8-sig"), newline=newline)
+
+
+def _noted(lines: Iterable[str], last: list[str]) -> Iterator[str]:
+    """The lines, where a carriage return within them, which Python's reader refuses, is a blank; `last` is the last."""
+    for last[0] in lines:
+        end = _end_of(last[0])
+        yield last[0].removesuffix(end).replace("\r", " ") + end
+
+
+def _end_of(line: str) -> str:
+    return next((end for end in ("\r\n", "\n", "\r") if line.endswith(end)), "")
 
 
 def _distinct(header: list[str]) -> tuple[str, ...]:
@@ -147,13 +180,13 @@ def _csv_dialect(source: LandingSource) -> dict[str, Any]:
     return {"delimiter": source.delimiter, "quotechar": source.quote, "doublequote": doubled, "escapechar": escape}
 
 
-def _require_encoding(path: LandedFile, source: LandingSource) -> None:
-    """Whether the file is text of the source's encoding to its end: Spark would put a mark for what is not.
+def _line_ends(path: LandedFile, source: LandingSource) -> set[str]:
+    """Which line ends a file holds, within quotes or not; it is read to its end.
 
     Raises:
-        ValueError: it is not.
+        ValueError: it is no text of the source's encoding: Spark would put a mark for what is not.
     """
-    decoder = codecs.getincrementaldecoder(source.encoding)()
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(source.encoding)(), translate=False)
     with _opened(path) as stream:
         try:
             while chunk := stream.read(_CHUNK):
@@ -162,6 +195,8 @@ def _require_encoding(path: LandedFile, source: LandingSource) -> None:
         except UnicodeDecodeError as error:
             msg = f"not {source.encoding} text ({error.reason}); correct source.encoding of the spec, or the file"
             raise ValueError(msg) from error
+    found = decoder.newlines or ()
+    return {found} if isinstance(found, str) else set(found)
 
 
 def _parquet_content(path: LandedFile, source: LandingSource) -> Content:
@@ -181,6 +216,21 @@ def parquet_rows(path: LandedFile) -> int:
     """How many rows a Parquet file says that it holds."""
     with path.open() as content:
         return int(pq.read_metadata(content).num_rows)
+
+
+def is_whole_parquet(path: LandedFile) -> bool:
+    """Whether each page of a Parquet file can be read; only what Spark has not read to its end is worth this.
+
+    Raises:
+        NotReadyError, StorageError: the storage does not hand it over.
+    """
+    try:
+        with path.open() as content:
+            for _ in pq.ParquetFile(content).iter_batches():
+                pass
+    except (pa.ArrowException, OSError):
+        return False
+    return True
 
 
 def _avro_content(path: LandedFile, source: LandingSource) -> Content:

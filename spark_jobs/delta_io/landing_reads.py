@@ -13,7 +13,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from include.contracts.bronze_sources import LandingSource
 from include.contracts.table_spec import BronzeSpec
-from include.control.batch import JSON_ARRAY, FileFact
+from include.control.batch import JSON_ARRAY, MIXED_LINE_ENDS, FileFact
 from include.control.landing import Landing
 from spark_jobs.delta_io.json_arrays import json_elements
 from spark_jobs.transforms.records import CORRUPT, RECORD, nested_as_json, parse_columns, parse_json
@@ -23,6 +23,12 @@ SOURCE_FILE = "_source_file"
 
 BLOCK_START = "_block_start"
 """Where the split that held the record starts in its file, in bytes."""
+
+_OF_STORAGE = re.compile(
+    r"^Caused by: ((?:software\.amazon\.awssdk|org\.apache\.http|java\.net|javax\.net\.ssl)\.\S+: .*"
+    r"|java\.io\.IOException: (?:Input/output error|Stale file handle|Connection).*)",
+    re.MULTILINE,
+)
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./=:-]+")
 """A path that is written the same in a URI, so that no row has to be decoded."""
@@ -53,6 +59,16 @@ def source_path(landing: Landing, found: str) -> str:
     return landing.path_root + unquote(found).removeprefix(landing.spark_root)
 
 
+def storage_trouble(error: Exception) -> str:
+    """What Spark's error says of a store or a disk that failed while it read; empty where it says nothing of one.
+
+    >>> storage_trouble(RuntimeError("no luck\\nCaused by: java.net.SocketTimeoutException: Read timed out\\n"))
+    'java.net.SocketTimeoutException: Read timed out'
+    """
+    found = _OF_STORAGE.search(str(error))
+    return found[1][:300] if found else ""
+
+
 def _read_group(
     session: SparkSession, spec: BronzeSpec, landing: Landing, columns: tuple[str, ...], layout: str, paths: list[str]
 ) -> DataFrame:
@@ -76,9 +92,10 @@ def _read_group(
     return parse_columns(received.select("*", *origin), kinds, (SOURCE_FILE, BLOCK_START))
 
 
-def _csv_options(source: LandingSource, line_end: str) -> dict[str, str]:
-    # Where Spark is left to find the end of lines out, it makes every one within quotes a line feed.
-    stated = {"lineSep": line_end or "\n"} if source.multi_line else {}
+def _csv_options(source: LandingSource, layout: str) -> dict[str, str]:
+    # Left to find it out, Spark makes each line end within quotes a line feed; line by line it knows every kind.
+    is_by_line = not source.multi_line or layout == MIXED_LINE_ENDS
+    stated = {} if is_by_line else {"lineSep": layout or "\n"}
     return {
         **stated,
         "columnNameOfCorruptRecord": CORRUPT,
@@ -87,7 +104,7 @@ def _csv_options(source: LandingSource, line_end: str) -> dict[str, str]:
         "sep": source.delimiter,
         "quote": source.quote,
         "escape": source.escape,
-        "multiLine": str(source.multi_line),
+        "multiLine": str(not is_by_line),
         "encoding": source.encoding,
     }
 

@@ -15,14 +15,14 @@ from include.contracts.table_spec import BronzeSpec
 from include.control.batch import BatchSources, FileFact, StreamPosition, Winner, files_digest
 from include.control.delta_log import read_commit
 from include.control.ingest import FilePlan, plan_files, require_as_loaded
-from include.control.inspection import inspect, parquet_rows
+from include.control.inspection import inspect, is_whole_parquet, parquet_rows
 from include.control.landing import LandedFile, each_file, landing_of
 from include.control.matching import given_up_notes
 from include.errors import BadInputError, MillraceError, NotReadyError, StorageError, first_line
 from include.specs.needed_columns import needed_columns
 from spark_jobs.delta_io.batches import BatchPlan
 from spark_jobs.delta_io.json_arrays import no_array_in
-from spark_jobs.delta_io.landing_reads import SOURCE_FILE, read_landing, source_path
+from spark_jobs.delta_io.landing_reads import SOURCE_FILE, read_landing, source_path, storage_trouble
 from spark_jobs.layers.file_rows import quarantined_of_files, rows_of_files
 from spark_jobs.layers.refused import Dropped, dropped_of_sources
 from spark_jobs.runtime.context import JobContext
@@ -130,8 +130,25 @@ class LandingRecords:
         """
         path, defect = self._blamed(error)
         if path in {file.path for file in plan.files}:
-            self._unreadable[path] = defect
+            if trouble := self._trouble(path, error):
+                self._out_of_reach[path] = NotReadyError(f"{self._landing.place(path)}: {trouble}")
+            else:
+                self._unreadable[path] = defect
             raise UnreadableFileError(path) from error
+
+    def _trouble(self, path: str, error: Exception) -> str:
+        """What the storage did while Spark read a file; empty where the content is to blame, which is read again."""
+        if not _UNREADABLE.search(f"{error} "):
+            return ""
+        if said := storage_trouble(error):
+            return f"Spark could not read it to its end ({said})"
+        if self._spec.landing_source.format != "parquet":
+            return ""
+        try:
+            is_whole = is_whole_parquet(LandedFile(self._landing, path))
+        except (NotReadyError, StorageError) as trouble:
+            return first_line(trouble)
+        return f"Spark could not read it to its end, though it is sound ({first_line(error)})" if is_whole else ""
 
     def _blamed(self, error: Exception) -> tuple[str, str]:
         """(the file that made a write fail, what is wrong with it); empty where the error names none."""

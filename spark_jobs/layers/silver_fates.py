@@ -192,7 +192,7 @@ class SilverFates:
         facts: Mapping[str, Any],
     ) -> Classified:
         spec, sources = self._spec, intent.sources
-        keys = snapshot_keys(session, spec, self._source, rows.judged, intent)
+        keys = snapshot_keys(session, spec, self._source, rows.judged, facts["quarantined"], intent)
         due: DataFrame | None = None
         if spec.keeps_history:
             current = target.where(F.col(END_AT).isNull())

@@ -39,7 +39,12 @@ class SnapshotKeys:
 
 
 def snapshot_keys(
-    session: SparkSession, spec: SilverSpec, source: SilverSource, judged: DataFrame, intent: Intent
+    session: SparkSession,
+    spec: SilverSpec,
+    source: SilverSource,
+    judged: DataFrame,
+    quarantined_rows: int,
+    intent: Intent,
 ) -> SnapshotKeys:
     """The keys in the snapshots of a batch.
 
@@ -48,6 +53,7 @@ def snapshot_keys(
         spec: the silver table.
         source: its bronze table.
         judged: the judged rows of the batch.
+        quarantined_rows: how many of them were refused.
         intent: the batch.
     """
     newest = intent.sources.snapshot_at
@@ -58,6 +64,7 @@ def snapshot_keys(
         delivered, refused = delivered.union(below), refused.union(below)
     if not spec.keeps_history and (replayed := source.delivered_by_replays(session, intent)) is not None:
         delivered = delivered.union(replayed.withColumn(_AT, F.lit(newest).cast("timestamp")))
-    lacking = refused.where(~has_key(spec.keys)).groupBy(place_of(starts).alias("place")).count().collect()
+    without_key = refused.where(~has_key(spec.keys)).groupBy(place_of(starts).alias("place")).count()
+    lacking = without_key.collect() if quarantined_rows or below is not None else []
     unreadable = (UnreadableKeys(interval_start=starts[row["place"]], records=row["count"]) for row in lacking)
     return SnapshotKeys(starts, delivered, tuple(sorted(unreadable, key=lambda one: one.interval_start)))

@@ -93,9 +93,13 @@ class FaultyS3:
 
     endpoint: str
 
-    def on(self, method: str, part: str, fault: Fault, times: int = 1) -> None:
-        """Let the next requests of the method whose path holds `part` meet a fault."""
-        self._tell({"method": method, "part": part, "fault": fault.__name__, "times": times})
+    def on(self, method: str, part: str, fault: Fault, times: int = 1, agent: str = "") -> None:
+        """Let the next requests of the method, whose path holds `part` and whose client names `agent`, meet a fault."""
+        self._tell({"method": method, "part": part, "fault": fault.__name__, "times": times, "agent": agent})
+
+    def calm(self) -> None:
+        """Let no further request meet a fault."""
+        self._tell({"calm": True})
 
     def ignore(self, header: str) -> None:
         """Seem not to know a header."""
@@ -152,12 +156,16 @@ class Request(BaseHTTPRequestHandler):
             told = json.loads(self.body)
             self.ignored.update([told["ignored"]] if "ignored" in told else [])
             self.plans += [told] if "fault" in told else []
+            if "calm" in told:
+                self.plans.clear()
         return 200, {}, json.dumps({"plans": self.plans, "met": len(self.met)}).encode()
 
     def _fault(self) -> Fault | None:
         with self.lock:
             for plan in self.plans:
-                if plan["times"] and plan["method"] == self.command and plan["part"] in self.path:
+                agent = self.headers.get("User-Agent", "")
+                is_meant = plan["method"] == self.command and plan["part"] in self.path and plan["agent"] in agent
+                if plan["times"] and is_meant:
                     plan["times"] -= 1
                     self.met.append(plan["fault"])
                     return FAULTS[plan["fault"]]

@@ -19,6 +19,7 @@ from embedded.s3 import Bucket, s3_bucket
 from include.control.file_states import file_states
 from include.control.ledger import Ledger
 from include.errors import Outcome
+from tests.support.faulty_s3 import Fault, cut, fail_inside, faulty_s3
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.specs import bronze_document
 
@@ -128,6 +129,26 @@ def test_an_object_that_only_spark_finds_broken_is_named_and_the_others_are_load
     assert report.outcome is Outcome.BAD_INPUT
     assert "b c.parquet: Spark cannot read it to its end" in report.message
     assert len(lakehouse.rows(ORDERS, "order_id")) == 20_000
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("fault", [cut, fail_inside], ids=lambda fault: fault.__name__)
+def test_a_store_that_fails_while_spark_reads_is_no_defect_of_the_object(
+    lakehouse: Lakehouse, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, fault: Fault
+) -> None:
+    bucket.put(f"{DAY}/a.json", lines(order(1, 5)))
+    bucket.put(f"{DAY}/b.json", lines(*(order(number, 6) for number in range(2, 200))))
+    with faulty_s3(bucket.endpoint) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", proxy.endpoint)
+        proxy.on("GET", "/b.json", fault, times=10_000, agent="Hadoop")
+        report = lakehouse.run(ORDERS)
+        assert proxy.met()
+        assert report.outcome is Outcome.NOT_READY
+        assert report.files["orders/date=2013-01-01/b.json"].startswith("unreachable: ")
+        assert lakehouse.rows(ORDERS, "order_id") == [("o1",)]
+        proxy.calm()
+        assert lakehouse.run(ORDERS).outcome is Outcome.COMMITTED
+    assert len(lakehouse.rows(ORDERS, "order_id")) == 199
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "avro"])

@@ -86,6 +86,17 @@ def test_csv_values_are_read_as_their_writer_wrote_them(
     assert report.rows.quarantined == 0
 
 
+@pytest.mark.parametrize("ends", ["\r\n \n \n", "\n \r\n \n", "\r \n \r\n"], ids=repr)
+def test_a_csv_file_whose_records_end_in_several_ways_is_read_record_by_record(lakehouse: Lakehouse, ends: str) -> None:
+    stated = {"landing": "orders", "files": "*.csv", "format": "csv"}
+    lakehouse.specs(bronze_document(source=stated, columns=OF_CSV))
+    records = zip(("order_id,name,amount", "1,a,5", "2,b,6"), ends.split(" "), strict=True)
+    lakehouse.deliver(1, "a.csv", "".join(record + end for record, end in records).encode())
+    report = lakehouse.run(ORDERS)
+    assert report.rows.quarantined == 0
+    assert lakehouse.rows(ORDERS, "order_id", "amount", "name") == [("1", 5, "a"), ("2", 6, "b")]
+
+
 def test_text_of_another_encoding_is_not_loaded_with_marks_in_its_place(tmp_path: Path, server: SparkServer) -> None:
     lakehouse = Lakehouse(tmp_path)
     lakehouse.specs(bronze_document(source={"landing": "orders", "format": "csv"}, columns=OF_CSV))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from pathlib import Path
@@ -12,18 +12,22 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
 
 from embedded.airflow import clean_environment
 from embedded.spark_server import SparkServer
 from include.cli_driver import run_job
 from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
+from include.contracts.lake_path import LakePath
 from include.control.commit_history import CommitHistory
 from include.control.delta_log import commits_after, latest_version
 from include.control.leases import Leases
 from include.control.objects import LocalObjectStore
 from include.errors import Outcome
 from include.settings import Settings
+from spark_jobs.delta_io.maintenance import optimize
+from spark_jobs.delta_io.tables import sql_path
 from spark_jobs.jobs import table_optimize
 from spark_jobs.layers.giving_way import GIVES_WAY
 from tests.support.killed_drivers.drivers import Drivers
@@ -34,7 +38,7 @@ from tests.support.waiting import wait_for
 TABLE, OPTIMIZE_DAY, BATCH_DAY = "bronze.orders", 1, 3
 DAYS = 40
 IN_SMALL_COMMITS = {
-    # A commit a day, one after the other: a batch's driver has the time to start meanwhile, on any machine.
+    # A commit a day, one after the other: there is always one to stop between.
     "spark.databricks.delta.optimize.batchSize": "1k",
     "spark.databricks.delta.optimize.maxThreads": "1",
 }
@@ -74,7 +78,22 @@ def small_commits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_optimize, "optimize_conf", lambda size: {**real(size), **IN_SMALL_COMMITS})
 
 
-@pytest.mark.usefixtures("small_commits")
+@pytest.fixture
+def until_a_batch_waits(shop: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OPTIMIZE does five days, and the rest once a batch waits: however long its driver takes to start."""
+    leases = Leases(LocalObjectStore(shop.paths.leases), "the test")
+    at_first = latest_version(shop.paths.table(TABLE))
+
+    def a_part_first(session: SparkSession, path: LakePath, columns: Sequence[str]) -> None:
+        if latest_version(path) == at_first:
+            session.sql(f"OPTIMIZE {sql_path(path)} WHERE day < DATE '2012-01-06'").collect()
+            wait_for(lambda: leases.batches_waiting(TABLE))
+        optimize(session, path, columns)
+
+    monkeypatch.setattr(table_optimize, "optimize", a_part_first)
+
+
+@pytest.mark.usefixtures("small_commits", "until_a_batch_waits")
 def test_a_batch_that_comes_meanwhile_goes_first_and_no_file_is_put_together_twice(
     shop: Lakehouse, drivers: Drivers
 ) -> None:

@@ -7,14 +7,17 @@ import hashlib
 import io
 import json
 from collections.abc import Collection
+from operator import add
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from include.contracts.table_spec import BronzeSpec
-from include.control.batch import FileFact
+from include.control.batch import MIXED_LINE_ENDS, FileFact
 from include.control.inspection import inspect
 from include.control.local_landing import LocalLanding
 from include.specs.needed_columns import needed_columns
@@ -57,12 +60,41 @@ def test_an_empty_file_is_sound(landing: Path, deliver: Deliver, file_format: st
     assert found.checksum == hashlib.sha256(b"").hexdigest()
 
 
-@pytest.mark.parametrize(("line_end", "layout"), [("\n", ""), ("\r\n", "\r\n"), ("\r", "\r")])
-def test_what_ends_the_lines_of_a_csv_file_is_seen_in_its_header(
-    landing: Path, deliver: Deliver, line_end: str, layout: str
+LINE_ENDS = ("\n", "\r\n", "\r")
+
+
+@given(
+    # A carriage return alone ends records where it ends the header; else it is text.
+    ends=st.sampled_from(LINE_ENDS).flatmap(
+        lambda first: st.lists(st.sampled_from(LINE_ENDS if first == "\r" else LINE_ENDS[:2]), max_size=3).map(
+            lambda others: [first, *others]
+        )
+    ),
+    within=st.lists(st.sampled_from(LINE_ENDS), max_size=3),
+    is_ended=st.booleans(),
+)
+def test_what_ends_the_records_of_a_csv_file_is_told_from_what_ends_lines_within_them(
+    tmp_path_factory: pytest.TempPathFactory, ends: list[str], within: list[str], is_ended: bool
 ) -> None:
-    deliver("a.csv", line_end.join([",".join(COLUMNS), '"a\r\nb",1,,,']).replace("amount", '"amount"').encode())
-    assert looked_at(deliveries_as("csv"), landing).layout == layout
+    landing = tmp_path_factory.mktemp("landing")
+    header = ",".join([*COLUMNS[:-1], f'"{COLUMNS[-1]}"'])
+    records = [header, *(f'"a{"b".join(within)}c",1,,,' for _ in ends)]
+    between = [ends[0], *ends] if is_ended else [*ends, ""]
+    Deliver(landing)("a.csv", "".join(map(add, records, between)).encode())
+    found = looked_at(deliveries_as("csv"), landing)
+    if len(set(ends)) > 1:
+        assert found.defect.startswith("its records end in several ways") if within else found.layout == MIXED_LINE_ENDS
+    else:
+        assert (found.layout, found.defect) == ("" if ends[0] == "\n" else ends[0], "")
+
+
+@pytest.mark.parametrize(("ends", "layout"), [("\n", ""), ("\r\n", "\r\n")])
+def test_a_carriage_return_within_a_value_is_text_quoted_or_not(
+    landing: Path, deliver: Deliver, ends: str, layout: str
+) -> None:
+    deliver("a.csv", ends.join([",".join(COLUMNS), "a\rb,1,,,", '"\r",2,,,', ""]).encode())
+    found = looked_at(deliveries_as("csv"), landing)
+    assert (found.layout, found.defect) == (layout, "")
 
 
 def test_columns_without_a_name_of_their_own_are_called_by_their_place(landing: Path, deliver: Deliver) -> None:
