@@ -74,8 +74,8 @@ class Answer:
             return Kind.SKIPPED
         if self.exit_code is ExitCode.OK:
             return Kind.WRITES if self.brings else Kind.NOTHING
-        kinds = {ExitCode.NOT_READY: Kind.NOT_READY, ExitCode.GATE_FAILED: Kind.REFUSED}
-        return kinds.get(self.exit_code, Kind.FAILS)
+        refused = dict.fromkeys((ExitCode.GATE_FAILED, ExitCode.DELETES_REFUSED), Kind.REFUSED)
+        return {ExitCode.NOT_READY: Kind.NOT_READY, **refused}.get(self.exit_code, Kind.FAILS)
 
     @property
     def message(self) -> str:
@@ -197,6 +197,8 @@ def _ending(advice: Advice, after: tuple[str, ...]) -> tuple[str, ExitCode]:
         return f"{advice.table}: files cannot be loaded: {'; '.join(advice.failing)}", ExitCode.BAD_INPUT
     if advice.young:
         return f"{advice.table}: files are younger than min_age and wait", ExitCode.NOT_READY
+    if advice.asks and not after:
+        return advice.asks, ExitCode.DELETES_REFUSED
     # What comes is judged anew, and with it all that stands refused.
     stands = advice.refused and not (advice.brings or after)
     return (advice.refused, ExitCode.GATE_FAILED) if stands else ("", ExitCode.OK)

@@ -87,7 +87,9 @@ def window_table(reports: Sequence[JobReport], tables: Iterable[str]) -> Table:
         outcomes = Counter(_outcome(report).plain for report in of_table)
         said = ", ".join(f"{number} {words}" for words, number in outcomes.most_common())
         rows = total(report.rows for report in of_table if _has_rows(report))
-        versions = _versions(of_table[-1]) if of_table else (MISSING, MISSING)
+        # A run that waited, or was refused, made no version.
+        knowing = [report for report in of_table if report.version is not None]
+        versions = _versions(knowing[-1]) if knowing else (MISSING, MISSING)
         fates = [count(getattr(rows, fate)) for fate in _FATES]
         seconds = sum(map(_seconds, of_table))
         shown.add_row(table, said or "not run", str(len(of_table)), *fates, *versions, f"{seconds:.1f}")

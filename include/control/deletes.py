@@ -90,6 +90,14 @@ class Deletes:
         return f"{self.table}: {number} would be deleted: {self.why}{such}."
 
 
+def refusal(deletes: Deletes, max_percent: int) -> str:
+    """What happened, and the ways out."""
+    return (
+        f"{deletes.summary}\nThat is more than max_deleted_percent ({max_percent}): nothing was written.\n"
+        + ways_to_allow(deletes.table, deletes.interval_start, deletes.source_version)
+    )
+
+
 def ways_to_allow(table: str, interval_start: datetime, source_version: int) -> str:
     """What a person can do about deletes that were refused."""
     return (
@@ -137,6 +145,12 @@ class DeleteRecords:
             if row["event"] == DeleteEvent.ASKED:
                 stand[_identity(deletes)] = deletes
         return list(stand.values())
+
+    def question(self, table: str, table_id: str, source_id: str, source_version: int) -> Deletes | None:
+        """The deletes that a run asked for last, when the source stood at that version; None once they are allowed."""
+        wanted = (table_id, source_id, source_version)
+        of_version = (one for one in self.asked(table) if (one.table_id, one.source_id, one.source_version) == wanted)
+        return max(of_version, key=lambda one: one.interval_start, default=None)
 
     def allowed(self, table: str, table_id: str, source_id: str) -> list[Deletes]:
         """The deletes that a person has allowed, of this very table from this very source."""

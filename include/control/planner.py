@@ -17,8 +17,9 @@ from include.contracts.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSp
 from include.control.advice import Advice, with_files, with_messages
 from include.control.ageing import ageing_note
 from include.control.batch import BatchSources, Stream, StreamPosition, Winner
+from include.control.deletes import are_too_many, refusal
 from include.control.deliveries import Folders, delivered
-from include.control.full_snapshots import full_snapshots, require_whole
+from include.control.full_snapshots import full_snapshots, require_whole, waiting_line
 from include.control.landing import files_by_the_thousand, landing_of
 from include.control.ledger import Ledger
 from include.control.matching import given_up, known_by_content, match, read_through, split_by_age
@@ -127,18 +128,23 @@ class Planner:
         sources = pin_sources(spec, records.paths, records.gates, position)
         ranges = changed_ranges(spec, sources, records.paths)
         last = position.last_sources if position else BatchSources()
-        is_new = bool(ranges or reprocess or last.waiting)
+        is_new, asks = bool(ranges or reprocess or last.waiting), ""
         if is_new and isinstance(spec, SilverSpec) and spec.snapshot:
             again = sources.model_copy(update={"reprocess": reprocess})
             found = full_snapshots(self._catalog, spec, self._settings.landing, records).plan(again, last)
-            if found.sources is None and not found.asks_for(interval):  # a run asks before the last row goes
+            if found.sources is None and found.asks_for(interval):
+                asks = waiting_line(spec.table, interval.start, found.waits[interval.start])
+            elif found.sources is None:
                 require_whole(spec.table, found, interval)
                 is_new, ranges = False, {}
             base = replace(base, notes=(*base.notes, *found.notes(spec.table)))
+        if is_new and isinstance(spec, SilverSpec) and position and not asks:
+            asks = _question(spec, position.table_id, sources, records)
         return replace(
             base,
             nothing_new=base.nothing_new and not is_new,
-            brings=base.brings or is_new,
+            brings=base.brings or (is_new and not asks),
+            asks=asks,
             message=_ranges_message(spec, ranges, reprocess=reprocess) + base.message,
             text_bytes=bytes_of_batch(spec.table, base.version, ranges, records.paths) if ranges else 0,
             sources=ranges,
@@ -211,6 +217,14 @@ def _standing_refusal(spec: AnySpec, last: Winner, records: Records) -> str:
     """Why the rules as they are have refused the last batch."""
     result = records.gates.result(spec.table, last.version, spec.suite_hash)
     return result.refused if result and not result.passed else ""
+
+
+def _question(spec: SilverSpec, table_id: str, sources: BatchSources, records: Records) -> str:
+    """The deletes that nobody has allowed since a run stopped before them; empty where a run would not stop again."""
+    upto, source_id = sources.ranges[spec.source][1], sources.source_ids[spec.source]
+    asked = records.deletes.question(spec.table, table_id, source_id, upto)
+    is_open = asked and are_too_many(asked.keys, asked.of_keys, spec.max_deleted_percent)
+    return refusal(asked, spec.max_deleted_percent) if asked and is_open else ""
 
 
 def _ranges_message(spec: SilverSpec | GoldSpec, ranges: dict[str, tuple[int | None, int]], *, reprocess: bool) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from include.contracts.findings import AbsentKeys
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import Intent
-from include.control.deletes import Deletes, are_allowed, are_too_many, ways_to_allow
+from include.control.deletes import Deletes, are_allowed, are_too_many, refusal
 from include.errors import DeletesRefusedError
 from spark_jobs.runtime.context import JobContext
 
@@ -31,15 +31,7 @@ def require_allowed(context: JobContext, spec: SilverSpec, intent: Intent, absen
     refused = [one for one in too_many if not _is_allowed(one, known, context, spec)]
     if refused:
         records.record_asked(refused[0], intent.run_id)
-        raise DeletesRefusedError(refusal(spec, refused[0]))
-
-
-def refusal(spec: SilverSpec, deletes: Deletes) -> str:
-    """What happened, and the ways out."""
-    return (
-        f"{deletes.summary}\nThat is more than max_deleted_percent ({spec.max_deleted_percent}): nothing was written.\n"
-        + ways_to_allow(spec.table, deletes.interval_start, deletes.source_version)
-    )
+        raise DeletesRefusedError(refusal(refused[0], spec.max_deleted_percent))
 
 
 def _deletes(spec: SilverSpec, intent: Intent, absent: AbsentKeys) -> Deletes:

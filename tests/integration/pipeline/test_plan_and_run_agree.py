@@ -37,6 +37,16 @@ CHAIN = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 AT_MOST_TWO = {"expect_table_row_count_to_be_between": {"max_value": 2}, "action": "fail", "reason": "two at most"}
 SOURCE = {"landing": "orders", "files": "*.json", "format": "json", "min_age": "60 minutes"}
 LONG_AGO = 1_000_000_000
+STATES = (
+    "never built",
+    "sound",
+    "bronze refused",
+    "silver refused",
+    "bronze open",
+    "silver open",
+    "deletes refused",
+    "deletes to come",
+)
 
 
 @dataclass(frozen=True)
@@ -94,8 +104,8 @@ def catalog(lakehouse: Lakehouse):
     return load_catalog(lakehouse.folder / "tables")
 
 
-def documents(refuse: str = ""):
-    made = (bronze_document(source=SOURCE), silver_document(), gold_document())
+def documents(refuse: str = "", **silver: object):
+    made = (bronze_document(source=SOURCE), silver_document(**silver), gold_document())
     return [
         {**document, "expectations": [AT_MOST_TWO]} if document["table"] == refuse else document for document in made
     ]
@@ -113,19 +123,22 @@ def states(shared: Lakehouse) -> dict[str, Lakehouse]:
     """Lakehouses to begin with, by what is the matter with each."""
     root, made = shared.folder.parent, dict[str, Lakehouse]()
     with pytest.MonkeyPatch.context() as monkeypatch:
-        for state in ("never built", "sound", "bronze refused", "silver refused", "bronze open", "silver open"):
+        for state in STATES:
             lakehouse = made[state] = Lakehouse(root / state.replace(" ", "-"))
             table, _, matter = state.partition(" ")
-            lakehouse.specs(*documents(f"{table}.orders" if matter == "refused" else ""))
+            is_full = {"snapshot": "full", "sequence_by": [], "max_deleted_percent": 20} if table == "deletes" else {}
+            lakehouse.specs(*documents(f"{table}.orders" if matter == "refused" else "", **is_full))
             deliver(lakehouse, 1, "a.json")
             deliver(lakehouse, 1, "b.json")
             if state != "never built":
                 first = lakehouse.run_all(1, *CHAIN)
                 assert not [report.message for report in first if ending(report) is not ExitCode.OK]
             deliver(lakehouse, 2, "a.json")
-            if state in ("sound", "silver refused", "silver open"):
+            if state in ("sound", "silver refused", "silver open", "deletes refused", "deletes to come"):
                 assert lakehouse.run(CHAIN[0], 2).outcome is Outcome.COMMITTED
-            if matter == "refused":
+            if state == "deletes refused":
+                assert ending(lakehouse.run("silver.orders", 2)) is ExitCode.DELETES_REFUSED
+            elif matter == "refused":
                 assert ending(lakehouse.run(f"{table}.orders", 2)) is ExitCode.GATE_FAILED
             if matter == "open":
                 open_last_batch(lakehouse, f"{table}.orders", monkeypatch)
@@ -136,7 +149,7 @@ def states(shared: Lakehouse) -> dict[str, Lakehouse]:
 
 QUESTIONS = st.builds(
     Question,
-    state=st.sampled_from(["never built", "sound", "bronze refused", "silver refused", "bronze open", "silver open"]),
+    state=st.sampled_from(STATES),
     befell=st.lists(st.sampled_from(sorted(BEFALLS)), unique=True, max_size=2).map(tuple),
     days=st.sampled_from([(1,), (2,), (3,), (4,), (1, 2, 3), (2, 3, 4), (3, 4)]),
     tables=st.sampled_from([CHAIN, CHAIN, CHAIN[1:], CHAIN[:1]]),
@@ -150,6 +163,7 @@ QUESTIONS = st.builds(
     max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
 )
 @example(question=Question("sound", (), (1, 2), CHAIN, reprocess=True, skip_missing=False))
+@example(question=Question("deletes refused", (), (2,), CHAIN, reprocess=False, skip_missing=False))
 @example(question=Question("silver refused", ("OPTIMIZE of bronze",), (2,), CHAIN, reprocess=False, skip_missing=False))
 @given(question=QUESTIONS)
 def test_what_plan_says_is_what_run_does(states: dict[str, Lakehouse], question: Question) -> None:
@@ -188,8 +202,8 @@ def require_agreement(lakehouse: Lakehouse, question: Question) -> None:
             continue
         after = standing(lakehouse, question.tables)
         event(f"{answer.kind}")
-        if answer.brings and ending(report) is ExitCode.GATE_FAILED:
-            return  # what is written is judged by nobody before it is there
+        if answer.brings and ending(report) in (ExitCode.GATE_FAILED, ExitCode.DELETES_REFUSED):
+            return  # what is written is judged, and what goes is counted, by nobody before it is there
         assert ending(report) is answer.exit_code, f"{answer.message}\n{report.message}"
         assert answer.brings or report.outcome is not Outcome.COMMITTED, f"{answer.message}\n{report.message}"
         assert not answer.brings or after[answer.table] != before[answer.table], f"{answer.message}\n{report.message}"

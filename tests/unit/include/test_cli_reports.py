@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from include.cli_reports import ending, failure_lines, note_lines, report_table, worst
+from include.cli_reports import ending, failure_lines, note_lines, report_table, window_table, worst
 from include.contracts.findings import Findings, RefusedRows
 from include.contracts.interval import Interval
 from include.contracts.job_report import CheckResult, JobReport, RowFates
@@ -54,6 +54,13 @@ class TestReports:
             report_of("bronze.b", Outcome.NOT_READY, message="no folder", error_class="NotReadyError"),
         ]
         assert list(failure_lines(reports)) == ["bronze.a: broken file", "bronze.b: no folder"]
+
+    def test_several_intervals_show_the_version_that_the_last_one_knew(self) -> None:
+        made = report_of("silver.a", rows=RowFates(read=3, applied=3), version=2, certified_version=1)
+        out = Console(file=StringIO(), width=200)
+        out.print(window_table([made, report_of("silver.a", Outcome.NOT_READY)], ["silver.a"]))
+        assert "1 committed, 1 not ready" in " ".join(out.file.getvalue().split())  # type: ignore[attr-defined]
+        assert out.file.getvalue().split()[-3:-1] == ["2", "1"]  # type: ignore[attr-defined]
 
     def test_what_was_loaded_beside_broken_files_is_counted(self) -> None:
         report = report_of("bronze.a", Outcome.BAD_INPUT, rows=RowFates(read=19, applied=11, quarantined=8), version=2)
