@@ -29,7 +29,7 @@ class RowFates(BaseModel):
         dropped: rows left out by a named rule with `action: drop`.
         inserted: target rows that came to be.
         updated: target rows that changed.
-        deleted: target rows that went, absences of a full snapshot included.
+        deleted: target rows that went, absences of a full snapshot included; of gold, by how many its groups are fewer.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

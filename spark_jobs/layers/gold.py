@@ -76,7 +76,10 @@ class GoldAggregate:
         observation = self._observed.get(winner.token)
         seen = observed(observation) if observation else None
         computed = seen["groups"] if seen else self._count_again(winner)
-        return Closing(RowFates(read=computed, applied=written, inserted=written, deleted=removed))
+        # Delta removes the row of each group that is written anew; what was deleted is by how many they are fewer.
+        updated = min(written, removed)
+        changes = {"inserted": written - updated, "updated": updated, "deleted": removed - updated}
+        return Closing(RowFates(read=computed, applied=written, **changes))
 
     def _count_again(self, winner: Winner) -> int:
         sources = winner.intent.sources
