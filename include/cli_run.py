@@ -99,17 +99,23 @@ def follow_selection(selection: Selection, settings: Settings) -> ExitCode:
 def maintain_selection(selection: Selection, settings: Settings, *, dry_run: bool) -> ExitCode:
     """Maintain the tables that exist, in one driver, and show what was done to each.
 
+    A wrong spec fails its own table, and keeps no other one from being maintained.
+
     Raises:
         SparkUnavailableError: there is no Spark to start.
     """
     paths, out = LakehousePaths(settings.root), console()
+    refused = [spec for spec in selection.specs if isinstance(spec, RefusedSpec)]
+    for spec in refused:
+        console(stderr=True).print(f"{spec.table}: its spec is wrong\n{spec.cause}", markup=False, soft_wrap=True)
+    of_specs = ExitCode.BAD_SPEC if refused else ExitCode.OK
     sound = [spec.table for spec in selection.specs if not isinstance(spec, RefusedSpec)]
     tables = [table for table in sound if is_table(paths.table(table))]
-    for spec in selection.specs:
-        if spec.table not in tables:
-            out.print(f"{spec.table}: {'not built yet' if spec.table in sound else 'its spec is wrong'}", markup=False)
+    for table in sound:
+        if table not in tables:
+            out.print(f"{table}: not built yet", markup=False)
     if not tables:
-        return ExitCode.OK
+        return of_specs
     common = _arguments(selection, settings, new_run_id(datetime.now(UTC)), "maintenance")
     day = selection.intervals[0]
     given = {**common.model_dump(), "table": tuple(tables), "start": day.start, "end": day.end, "dry_run": dry_run}
@@ -121,7 +127,7 @@ def maintain_selection(selection: Selection, settings: Settings, *, dry_run: boo
             reports.append(report)
             if ending(report) is ExitCode.OK:
                 out.print(report.message, *note_lines([report]), sep="\n", markup=False, soft_wrap=True)
-    return _conclude(driver.end(), reports, is_whole=len(reports) == len(expected))
+    return worst([of_specs, _conclude(driver.end(), reports, is_whole=len(reports) == len(expected))])
 
 
 def _arguments(selection: Selection, settings: Settings, run_id: str, folder: str) -> DomainArgs:

@@ -66,6 +66,18 @@ class TestCheck:
         answer = lakehouse("maintain")
         assert (answer.exit_code, answer.stdout.count("not built yet")) == (0, 3)
 
+    def test_a_table_whose_spec_is_wrong_is_not_maintained_and_that_is_an_error(
+        self, lakehouse: Lakehouse, place: Mapping[str, str]
+    ) -> None:
+        folder = write_specs(Path(place["LAKEHOUSE_TABLES"]), silver_document(kees=1))
+        answer = lakehouse("maintain", "--table", "silver.orders")
+        assert (answer.exit_code, answer.stdout) == (ExitCode.BAD_SPEC, "")
+        cause, where = answer.stderr.strip().split("\n")
+        assert cause == "silver.orders: its spec is wrong"
+        assert f"{folder / 'silver/shop/orders.yaml'}:{_line_of('kees', folder / 'silver/shop/orders.yaml')}" in where
+        whole = lakehouse("maintain")
+        assert (whole.exit_code, whole.stdout.count("not built yet")) == (ExitCode.BAD_SPEC, 2)
+
     @pytest.mark.parametrize("command", [["tables"], ["conflicts"], ["quarantine", "list"], ["files", "bronze.orders"]])
     def test_a_root_that_is_not_there_is_named(
         self, lakehouse: Lakehouse, place: Mapping[str, str], command: list[str]
