@@ -22,7 +22,7 @@ from include.paths import LakehousePaths
 from include.settings import Settings
 
 _NUMBERS = ("size", "tries", "batch", "version", "read", "written", "rescued", "quarantined")
-_COLOUR = {FileStatus.LOADED: "green", FileStatus.PLANNED: "yellow"}
+_COLOUR = {FileStatus.LOADED: "green", FileStatus.PLANNED: "yellow", FileStatus.UNREACHABLE: "yellow"}
 
 
 def select_files(

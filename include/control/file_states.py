@@ -14,7 +14,12 @@ from include.contracts.job_report import FileRows
 from include.control.ledger import Ledger
 from include.control.ledger_events import FileEvent
 
-_WITHOUT_BATCH = {FileEvent.FAILED.value: FileStatus.FAILED, FileEvent.GIVEN_UP.value: FileStatus.GIVEN_UP}
+_WITHOUT_BATCH = {
+    FileEvent.FAILED.value: FileStatus.FAILED,
+    FileEvent.GIVEN_UP.value: FileStatus.GIVEN_UP,
+    FileEvent.UNREACHABLE.value: FileStatus.UNREACHABLE,
+    FileEvent.SEEN.value: FileStatus.LOADED,
+}
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ class FileState:
         batch_seq: the batch that loaded it; of a file that changed and then failed, the one that loaded it before.
         version: the table version which that batch made.
         rows: what became of its records; None while the batch is not closed.
-        reason: why it could not be loaded.
+        reason: why it could not be loaded, or what the storage said.
     """
 
     path: str

@@ -33,6 +33,7 @@ class FilePlan:
         unfinished: files that are still being written: too young, or changed while they were read.
         unreachable: files that the storage did not hand over, each with the reason; nothing is held against them.
         loaded: how many files were loaded before.
+        seen: loaded files whose time is another one since; their content was read to know them.
         later: how many files are left for the batches after the next one; they were not read yet.
     """
 
@@ -44,6 +45,7 @@ class FilePlan:
     unfinished: tuple[FileFact, ...] = ()
     unreachable: tuple[FileFact, ...] = ()
     loaded: int = 0
+    seen: tuple[FileFact, ...] = ()
     later: int = 0
 
 
@@ -95,6 +97,7 @@ def plan_files(
         unfinished=(*young, *growing),
         unreachable=tuple(reader.unreachable),
         loaded=found.loaded,
+        seen=tuple(file for file in found.seen if is_as_listed(file, landing)),
         later=len(fresh) - looked_at + (len(sound) - len(replacing) if replacing else 0),
     )
 

@@ -22,6 +22,7 @@ from include.control.ledger_events import (
     BATCHES,
     FACTS,
     FILES,
+    NO_TOKEN,
     BatchEvent,
     FileEvent,
     batch_event,
@@ -34,7 +35,7 @@ from include.control.ledger_events import (
 from include.control.loaded_files import LoadedFiles, Planned, loaded_files
 from include.control.measures import Measures, measured, newest_of
 from include.control.ops_table import OpsTable
-from include.control.table_state import StatePart, TableStates
+from include.control.table_state import StatePart, TableStates, failing_without_harm
 from include.paths import LakehousePaths
 
 
@@ -114,9 +115,10 @@ class Ledger:
         self._files.append([loaded_event(winner, file, rows_of_file[file.path]) for file in files])
         event = batch_event(BatchEvent.CLOSED, winner.intent, winner.version)
         self._batches.append([{**event, "rows": rows.model_dump_json()}])
-        self._keep(winner, rows)
-        now = measured(self._paths.table(winner.intent.table))
-        self._states.change(winner.intent.table, Measures, lambda kept: newest_of(kept, now))
+        with failing_without_harm(winner.intent.table):
+            self._keep(winner, rows)
+            now = measured(self._paths.table(winner.intent.table))
+            self._states.change(winner.intent.table, Measures, lambda kept: newest_of(kept, now))
 
     def _keep(self, winner: Winner, rows: RowFates | None = None) -> None:
         """Let the state say where the stream ends now, unless it has come further."""
@@ -135,6 +137,14 @@ class Ledger:
     def record_failed(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
         """Write down files of an interval that cannot be loaded, each with its defect: one more failed attempt."""
         self._files.append([batchless_event(FileEvent.FAILED, table, table_id, interval, file) for file in files])
+
+    def record_unreachable(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
+        """Write down files that the storage did not hand over, each with what it said; no attempt is counted."""
+        self._files.append([batchless_event(FileEvent.UNREACHABLE, table, table_id, interval, file) for file in files])
+
+    def record_seen(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
+        """Write down files whose content is loaded, and whose time is another one now."""
+        self._files.append([batchless_event(FileEvent.SEEN, table, table_id, interval, file) for file in files])
 
     def record_replayed(self, table: str, table_id: str, interval: Interval, file: FileFact) -> None:
         """Write down that a person wants a failed file to be tried again."""
@@ -204,7 +214,7 @@ class Ledger:
         """Every file that a winning attempt loaded into the table; a path once for each content."""
         tokens = self.versions(table, table_id)
         planned = self._files.answers(table, Planned(table_id)).values()
-        return loaded_files((one.of(tokens) for one in planned), partial(self._loaded, table, tokens))
+        return loaded_files((one.of({*tokens, NO_TOKEN}) for one in planned), partial(self._loaded, table, tokens))
 
     def file_events(self, table: str, table_id: str) -> list[dict[str, Any]]:
         """All that `ops.files` says of a table's files, oldest first."""

@@ -56,6 +56,9 @@ FILES = pa.schema(
 )
 
 
+NO_TOKEN = ""
+"""The token of what is said of a file beside any batch."""
+
 FACTS = ("path", "size", "mtime_ns", "checksum", "reason", "columns", "layout")
 """The columns of `ops.files` that say which file it is."""
 
@@ -71,7 +74,9 @@ class BatchEvent(StrEnum):
 class FileEvent(StrEnum):
     """What the ledger says of a source file; a planned file is loaded once its token won.
 
-    A replayed one is to be tried again, however often it failed; one that a person has given up is not.
+    A replayed one is to be tried again, however often it failed; one that a person has given up is not. An unreachable
+    one the storage did not hand over. A seen one is loaded, and has another time since: its content need not be read
+    again to know it.
     """
 
     PLANNED = "planned"
@@ -79,6 +84,8 @@ class FileEvent(StrEnum):
     FAILED = "failed"
     REPLAYED = "replayed"
     GIVEN_UP = "given_up"
+    UNREACHABLE = "unreachable"
+    SEEN = "seen"
 
 
 def batch_event(event: BatchEvent, intent: Intent, version: int | None = None) -> dict[str, Any]:
@@ -106,7 +113,7 @@ def file_event(event: FileEvent, intent: Intent, file: FileFact) -> dict[str, An
 
 def batchless_event(event: FileEvent, table: str, table_id: str, interval: Interval, file: FileFact) -> dict[str, Any]:
     """What is said of a file beside any batch."""
-    blank = {"table": table, "table_id": table_id, "stream": "", "batch_seq": None, "token": ""}
+    blank = {"table": table, "table_id": table_id, "stream": "", "batch_seq": None, "token": NO_TOKEN}
     said = {**blank, "interval_start": interval.start, "interval_end": interval.end}
     return {**said, **_fact(event, file), "reason": file.defect}
 

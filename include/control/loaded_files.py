@@ -30,10 +30,10 @@ _Digests = npt.NDArray[np.bytes_]
 
 @dataclass(frozen=True)
 class PlannedFiles:
-    """The files that the attempts of one data file were planned to load.
+    """The files that the attempts of one data file were planned to load, and those that were seen with another time.
 
     Attributes:
-        tokens: the attempts.
+        tokens: the attempts; `NO_TOKEN` of those that were seen.
         files: a record a file, as `_PLANNED` says; `token` is the place in `tokens`.
     """
 
@@ -48,7 +48,7 @@ class PlannedFiles:
 
 @dataclass(frozen=True)
 class Planned:
-    """Which files were planned to be loaded into a table of this id? A question to `ops.files`."""
+    """Which files were planned to be loaded into a table of this id, or seen to be? A question to `ops.files`."""
 
     table_id: str
     columns: Collection[str] = ("recorded_at", "event", "table_id", "token", "path", "size", "mtime_ns", "checksum")
@@ -62,7 +62,7 @@ class Planned:
         return PlannedFiles(tuple(tokens), np.frombuffer(files, _PLANNED))
 
     def _files(self, piece: pa.RecordBatch, tokens: dict[str, int]) -> _Files:
-        is_planned = pc.equal(piece["event"], FileEvent.PLANNED.value)
+        is_planned = pc.is_in(piece["event"], pa.array([FileEvent.PLANNED.value, FileEvent.SEEN.value]))
         planned = piece.filter(pc.and_(is_planned, pc.equal(piece["table_id"], self.table_id)))
         files = np.empty(len(planned), _PLANNED)
         files["recorded_at"] = planned["recorded_at"].cast(pa.int64())
@@ -121,7 +121,7 @@ def loaded_files(planned: Iterable[_Files], facts: Callable[[Collection[str]], l
     """Put together what the data files of `ops.files` say.
 
     Args:
-        planned: the files of winning attempts, and no others.
+        planned: the files of winning attempts and those that were seen, and no others.
         facts: reads the ledger: every content that was loaded under these paths, oldest first.
     """
     pieces = [np.empty(0, _PLANNED), *planned]

@@ -31,12 +31,14 @@ class Matched:
         renewed: the paths of unread files that were loaded before.
         given_up: files that have failed too often, by path.
         loaded: how many files are listed as they were loaded.
+        seen: those of them of which only the time is another one, read through.
     """
 
     unread: tuple[FileFact, ...]
     renewed: frozenset[str]
     given_up: tuple[FileFact, ...]
     loaded: int
+    seen: tuple[FileFact, ...] = ()
 
     @property
     def listed(self) -> int:
@@ -80,7 +82,7 @@ def known_by_content(
         source: where they come from.
         look: reads a file through.
     """
-    same: set[str] = set()
+    same: list[FileFact] = []
     given: list[FileFact] = []
     for file in split_by_age(found.unread, source)[1]:
         if file.path not in found.renewed and file.path not in hopeless:
@@ -90,10 +92,11 @@ def known_by_content(
             if file.path in hopeless and hopeless[file.path].checksum == content.checksum:
                 given.append(hopeless[file.path])
             elif file.path in found.renewed and loaded.holds(content, only_last=source.replaces):
-                same.add(file.path)
-    known = same | {file.path for file in given}
+                same.append(replace(content, defect=""))
+    known = {file.path for file in (*same, *given)}
     unread = tuple(file for file in found.unread if file.path not in known)
-    return Matched(unread, found.renewed - known, _by_path((*found.given_up, *given)), found.loaded + len(same))
+    given_up = _by_path((*found.given_up, *given))
+    return Matched(unread, found.renewed - known, given_up, found.loaded + len(same), _by_path(same))
 
 
 def read_through(landing: Landing, spec: BronzeSpec, file: FileFact) -> FileFact:

@@ -20,7 +20,7 @@ from include.control.batch import BatchSources, Stream, StreamPosition, Winner
 from include.control.deletes import are_too_many, refusal
 from include.control.deliveries import Folders, delivered
 from include.control.full_snapshots import full_snapshots, require_whole, waiting_line
-from include.control.landing import files_by_the_thousand, landing_of
+from include.control.landing import files_by_the_thousand, is_as_listed, landing_of
 from include.control.ledger import Ledger
 from include.control.matching import given_up, known_by_content, match, read_through, split_by_age
 from include.control.merge_size import bytes_of_batch
@@ -64,6 +64,9 @@ class Planner:
     def due(self, spec: BronzeSpec, folders: Folders) -> tuple[tuple[Interval, ...], int]:
         """(the intervals of which a run would load a file, or finish a batch, oldest first; how many files are young).
 
+        Who follows a source asks again and again: a file of which only the time has changed is written down, and is not
+        read the next time.
+
         Raises:
             NotDeliveredError: the feed has no folder at all.
             TornLogError: a log does not continue where it was last resolved.
@@ -81,6 +84,8 @@ class Planner:
             young, settled = split_by_age(found.unread, source)
             waiting += len(young)
             due |= {interval} if settled else set()
+            seen = [file for file in found.seen if is_as_listed(file, landing)]
+            records.ledger.record_seen(*of_table, interval, seen)
         if last is not None and not is_complete(spec, last, records):
             due.add(Interval(start=last.intent.interval_start, end=last.intent.interval_end))
         return tuple(sorted(due, key=lambda interval: interval.start)), waiting

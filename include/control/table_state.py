@@ -9,7 +9,9 @@ first, so that a crash between history and state leaves no state rather than a w
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -17,8 +19,10 @@ from tenacity import RetryCallState, retry, retry_if_result, stop_after_attempt,
 
 from include.control.lease_store import ledger_lease
 from include.control.objects_on_s3 import object_store
-from include.errors import ConflictError
+from include.errors import ConflictError, first_line
 from include.paths import LakehousePaths
+
+log = logging.getLogger(__name__)
 
 
 class StatePart(BaseModel):
@@ -85,6 +89,15 @@ class TableStates:
         if found is None:
             return self._objects.put_if_absent(table, body)
         return self._objects.put_if_match(table, body, found.etag)
+
+
+@contextmanager
+def failing_without_harm(table: str) -> Iterator[None]:
+    """Around puts of parts that may be missing or behind: a batch that is closed does not fail for one of them."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  whatever is in the way: history and log say the same
+        log.warning("%s: its state is worked out again by its next reader: %s", table, first_line(error))
 
 
 def _parts(body: bytes) -> dict[str, Any]:

@@ -54,7 +54,7 @@ class LandingRecords:
         needed = needed_columns(spec, context.catalog.specs.values())
         self._inspected = cache(partial(inspect, landing=self._landing, spec=spec, needed=needed))
         self._unreadable: dict[str, str] = {}
-        self._out_of_reach: dict[str, NotReadyError | StorageError] = {}
+        self._out_of_reach: dict[str, tuple[FileFact, NotReadyError | StorageError]] = {}
         self._recorded: set[FileFact] = set()
         # As they were before the run: what fails in it counts once, however often it plans.
         self._failures = cache(partial(context.records.ledger.failures, spec.table))
@@ -73,16 +73,18 @@ class LandingRecords:
         each_file(self._spec, self._landing, self._context.args.interval)
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
-        """The next files of the interval that no batch has loaded yet; broken ones are recorded and left out."""
-        self.files = plan_files(
-            self._spec,
-            self._landing,
-            self._context.args.interval,
-            self._context.records.ledger.loaded_files(self._spec.table, position.table_id),
-            self._failures(position.table_id),
-            self._look,
-        )
-        self._record_broken(position.table_id)
+        """The next files of the interval that no batch has loaded yet; others are recorded, and left out."""
+        try:
+            self.files = plan_files(
+                self._spec,
+                self._landing,
+                self._context.args.interval,
+                self._context.records.ledger.loaded_files(self._spec.table, position.table_id),
+                self._failures(position.table_id),
+                self._look,
+            )
+        finally:
+            self._record(position.table_id)
         new, replaces = self.files.new, self.files.replaces
         left = bool(self.files.later or self.files.unfinished or self.files.unreachable)
         digest = files_digest(new)
@@ -129,9 +131,9 @@ class LandingRecords:
             UnreadableFileError: it is one of the plan's.
         """
         path, defect = self._blamed(error)
-        if path in {file.path for file in plan.files}:
+        for file in (one for one in plan.files if one.path == path):
             if trouble := self._trouble(path, error):
-                self._out_of_reach[path] = NotReadyError(f"{self._landing.place(path)}: {trouble}")
+                self._out_of_reach[path] = file, NotReadyError(f"{self._landing.place(path)}: {trouble}")
             else:
                 self._unreadable[path] = defect
             raise UnreadableFileError(path) from error
@@ -222,18 +224,28 @@ class LandingRecords:
         Raises:
             NotReadyError, StorageError: the storage does not hand it over, now or when this run last asked.
         """
-        if trouble := self._out_of_reach.get(file.path):
-            raise trouble
+        if file.path in self._out_of_reach:
+            raise self._out_of_reach[file.path][1]
         defect = self._unreadable.get(file.path)
         try:
             inspected = self._inspected(file)
         except (NotReadyError, StorageError) as error:
-            self._out_of_reach[file.path] = error
+            self._out_of_reach[file.path] = file, error
             raise
         return replace(inspected, defect=defect) if defect else inspected
 
-    def _record_broken(self, table_id: str) -> None:
-        """Each attempt is recorded once, though a run plans several times; `_recorded` holds what this one has said."""
-        new = [file for file in self.files.broken if file not in self._recorded]
+    def _record(self, table_id: str) -> None:
+        """Write down what was found of files that are not loaded now.
+
+        Each is recorded once, though a run plans several times; `_recorded` holds what this one has said.
+        """
+        ledger, of_run = self._context.records.ledger, (self._spec.table, table_id, self._context.args.interval)
+        unreached = [replace(file, defect=first_line(error)) for file, error in self._out_of_reach.values()]
+        ledger.record_failed(*of_run, self._not_yet_recorded(self.files.broken))
+        ledger.record_unreachable(*of_run, self._not_yet_recorded(unreached))
+        ledger.record_seen(*of_run, self._not_yet_recorded(self.files.seen))
+
+    def _not_yet_recorded(self, files: Sequence[FileFact]) -> list[FileFact]:
+        new = [file for file in files if file not in self._recorded]
         self._recorded.update(new)
-        self._context.records.ledger.record_failed(self._spec.table, table_id, self._context.args.interval, new)
+        return new

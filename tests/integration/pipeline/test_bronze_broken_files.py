@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from datetime import date
 
 import pyarrow as pa
@@ -50,6 +51,24 @@ def test_a_broken_file_fails_as_many_runs_as_the_spec_allows_and_then_no_more(la
     assert (state.status, state.tries) == ("failed", 2)
     lakehouse.deliver(1, "b.json", [order(2, 5)])
     assert lakehouse.run(ORDERS).table_rows == 3
+
+
+def test_a_file_that_the_disk_does_not_hand_over_is_listed_so_until_it_is_loaded(lakehouse: Lakehouse) -> None:
+    touched, stuck = lakehouse.deliver(1, "a.json", [order(1, 5)]), lakehouse.deliver(1, "b.json", "")
+    stuck.unlink()
+    stuck.symlink_to("/proc/self/mem")  # whose first page cannot be read: EIO
+    failed = lakehouse.run(ORDERS)
+    ledger, table_id = Ledger(lakehouse.paths), failed.table_id
+    assert failed.outcome is Outcome.NOT_READY
+    assert [state.status for state in file_states(ledger, ORDERS, table_id)] == ["loaded", "unreachable"]
+    assert "Input/output error" in file_states(ledger, ORDERS, table_id)[1].reason
+    stuck.unlink()
+    lakehouse.deliver(1, "b.json", [order(2, 5)])
+    os.utime(touched, ns=(1, 1))
+    assert lakehouse.run(ORDERS).rows.read == 1
+    assert [(state.status, state.reason) for state in file_states(ledger, ORDERS, table_id)] == [("loaded", "")] * 2
+    (seen,) = ledger._files.events(ORDERS, event="seen")
+    assert (seen["path"], seen["mtime_ns"]) == ("orders/date=2013-01-01/a.json", 1), "it is not read a second time"
 
 
 def test_a_parquet_file_that_breaks_only_when_read_is_blamed_and_the_others_load(lakehouse: Lakehouse) -> None:

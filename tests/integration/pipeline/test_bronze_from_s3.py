@@ -16,6 +16,7 @@ import pytest
 import zstandard
 
 from embedded.s3 import Bucket, s3_bucket
+from include.contracts.file_status import FileStatus
 from include.control.file_states import file_states
 from include.control.ledger import Ledger
 from include.errors import Outcome
@@ -145,6 +146,8 @@ def test_a_store_that_fails_while_spark_reads_is_no_defect_of_the_object(
         assert proxy.met()
         assert report.outcome is Outcome.NOT_READY
         assert report.files["orders/date=2013-01-01/b.json"].startswith("unreachable: ")
+        stuck = file_states(Ledger(lakehouse.paths), ORDERS, report.table_id)[1]
+        assert (stuck.status, stuck.reason[:3]) == (FileStatus.UNREACHABLE, "s3:")
         assert lakehouse.rows(ORDERS, "order_id") == [("o1",)]
         proxy.calm()
         assert lakehouse.run(ORDERS).outcome is Outcome.COMMITTED

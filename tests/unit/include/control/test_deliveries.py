@@ -20,7 +20,7 @@ from include.control.local_landing import LocalLanding
 from include.control.planner import Planner
 from include.errors import NotDeliveredError
 from include.settings import Settings
-from tests.support.deliveries import Deliver
+from tests.support.deliveries import AN_ORDER, Deliver
 from tests.support.delta_tables import day, judge, load_batch
 from tests.support.listing import list_files
 from tests.support.specs import bronze_spec, catalog_of
@@ -85,6 +85,10 @@ def test_every_unloaded_file_of_every_day_is_due(root: Path, landing: Path, deli
     assert planner.due(spec, folders) == ((day(3),), 1)
     os.utime(deliver("late.json", number=1), (time.time() - 7200, time.time() - 7200))
     assert planner.due(spec, folders) == ((day(1), day(3)), 1)
+    os.utime(deliver("a.json", number=2), ns=(7, 7))
+    assert planner.due(spec, folders) == ((day(1), day(3)), 1)
+    os.utime(deliver("a.json", AN_ORDER.replace("1", "2"), number=2), ns=(7, 7))
+    assert planner.due(spec, folders) == ((day(1), day(3)), 1), "a touched file is read once"
 
 
 def test_a_batch_that_was_left_open_is_due_for_its_own_interval(root: Path, landing: Path, deliver: Deliver) -> None:

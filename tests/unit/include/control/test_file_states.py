@@ -87,6 +87,21 @@ def test_a_loaded_file_whose_new_content_is_broken_is_failed_and_keeps_its_batch
     assert (found.batch_seq, found.version, found.rows) == (1, 2, ROWS)
 
 
+def test_an_unreachable_file_is_told_apart_from_a_broken_one_until_it_was_read(ledger: Ledger) -> None:
+    ledger.record_unreachable("bronze.orders", "id", day(1), [replace(FILE, checksum="", defect="HTTP 503: slow down")])
+    found = state(ledger)
+    assert (found.status, found.reason, found.tries) == (FileStatus.UNREACHABLE, "HTTP 503: slow down", 0)
+    assert ledger.failures("bronze.orders", "id") == {}
+
+    ledger.record_committed([Winner(attempt(ledger), 2)])
+    assert (state(ledger).status, state(ledger).reason, state(ledger).tries) == (FileStatus.LOADED, "", 1)
+
+    ledger.record_unreachable("bronze.orders", "id", day(1), [replace(FILE, mtime_ns=2, defect="HTTP 503")])
+    assert (state(ledger).status, state(ledger).batch_seq) == (FileStatus.UNREACHABLE, 1)
+    ledger.record_seen("bronze.orders", "id", day(1), [replace(FILE, mtime_ns=2)])
+    assert (state(ledger).status, state(ledger).batch_seq, state(ledger).reason) == (FileStatus.LOADED, 1, "")
+
+
 def test_files_come_by_name_and_those_of_another_table_are_left_out(ledger: Ledger) -> None:
     files = [replace(FILE, path=name) for name in ("b.json", "a.json")]
     attempt(ledger, 1, *files)

@@ -17,7 +17,7 @@ from include.control.local_landing import LocalLanding
 from include.errors import BadInputError, ExitCode, NotReadyError
 from include.paths import LakehousePaths
 from tests.support.deliveries import Deliver
-from tests.support.delta_tables import contents, intent_of
+from tests.support.delta_tables import contents, day, intent_of
 from tests.support.ingests import ORDERS, SPEC, load, named, plan
 from tests.support.ledger_reading import loaded_contents
 
@@ -68,7 +68,26 @@ def test_a_touched_file_was_loaded_before_all_the_same(landing: Path, deliver: D
     loaded = load(landing, ledger)
     os.utime(path, ns=(1, 1))
     found = plan(landing, ledger)
-    assert (named(found.new), found.loaded) == ([], len(loaded))
+    assert (named(found.new), found.loaded, named(found.seen)) == ([], len(loaded), ["a.json"])
+
+
+def test_a_touched_file_is_read_once_and_what_it_held_before_stays_known(
+    landing: Path, deliver: Deliver, ledger: Ledger
+) -> None:
+    path = deliver("a.json", "{}\n")
+    load(landing, ledger)
+    deliver("a.json", '{"order_id": "2"}\n')
+    load(landing, ledger, 2, on_changed_file="append_new_version")
+    deliver("a.json", "{}\n")
+    for at in (1, 2):
+        os.utime(path, ns=(at, at))
+        found = plan(landing, ledger, on_changed_file="append_new_version")
+        ledger.record_seen("bronze.orders", "id", day(1), found.seen)
+        assert (named(found.seen), found.new) == (["a.json"], ())
+        again = plan(landing, ledger, look=lambda file: pytest.fail(f"{file.path} was read"))
+        assert (again.loaded, again.seen, again.new) == (1, (), ())
+    deliver("a.json", '{"order_id": "2"}\n')
+    assert named(plan(landing, ledger, on_changed_file="replace").new) == ["a.json"], "the table holds the other one"
 
 
 def test_the_same_content_under_a_new_name_is_a_new_file(landing: Path, deliver: Deliver, ledger: Ledger) -> None:

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.contracts.job_report import FileRows, RowFates
 from include.control.batch import BatchSources, FileFact, Intent, Stream, Winner
 from include.control.ledger import Failure, Ledger
+from include.control.measures import measured
+from include.errors import TornLogError
 from include.paths import LakehousePaths
 from tests.support.delta_tables import contents, day, intent_of
 from tests.support.ledger_reading import loaded_by_path
@@ -109,6 +111,17 @@ def test_a_batch_is_closed_once_its_secondary_writes_are_done(ledger: Ledger) ->
     ledger.record_closed(winner, rows)
     assert ledger.closed(winner) == rows
     assert ledger.closed(other) is None
+
+
+def test_a_batch_is_closed_though_its_table_cannot_be_measured(ledger: Ledger, tmp_path: Path) -> None:
+    table = LakehousePaths(tmp_path).table("bronze.orders")
+    write_deltalake(table, pa.table({"n": [1]}))
+    winner, rows = win(ledger, order_intent(table_id=str(DeltaTable(table).metadata().id))), RowFates(read=1, applied=1)
+    (table / "_delta_log" / f"{0:020}.json").write_text("{")
+    with pytest.raises(TornLogError):
+        measured(table)
+    ledger.record_closed(winner, rows)
+    assert ledger.closed(winner) == rows
 
 
 def test_rows_applied_by_several_batches_are_known_once_all_of_them_are_closed(ledger: Ledger) -> None:

@@ -16,7 +16,7 @@ from include.contracts.job_report import FileRows, RowFates
 from include.control.batch import FileFact, Stream, Winner
 from include.control.landing import same_listing
 from include.control.ledger import Ledger
-from include.control.ledger_events import FILES, FileEvent
+from include.control.ledger_events import FILES, NO_TOKEN, FileEvent
 from include.control.loaded_files import LoadedFiles, Planned, loaded_files
 from include.control.ops_table import FILES_WORTH_COMPACTING
 from include.paths import LakehousePaths
@@ -50,8 +50,8 @@ FACTS = st.builds(
 EVENTS = st.builds(
     Event,
     file=FACTS,
-    token=st.sampled_from(["won", "won too", "lost"]),
-    event=st.sampled_from([FileEvent.PLANNED, FileEvent.PLANNED, FileEvent.LOADED, FileEvent.FAILED]),
+    token=st.sampled_from(["won", "won too", "lost", NO_TOKEN]),
+    event=st.sampled_from([FileEvent.PLANNED, FileEvent.PLANNED, FileEvent.SEEN, FileEvent.LOADED, FileEvent.FAILED]),
     table_id=st.sampled_from(["id", "id", "other"]),
     minute=st.integers(0, 3),
 )
@@ -84,13 +84,14 @@ def unread(_: Collection[str]) -> list[FileFact]:
 
 def loaded_of(ledger: list[list[Event]]) -> LoadedFiles:
     answers = [Planned("id").answer(pieces(events)) for events in ledger]
-    return loaded_files((answer.of(WINNERS) for answer in answers), unread)
+    return loaded_files((answer.of({*WINNERS, NO_TOKEN}) for answer in answers), unread)
 
 
 def contents_of(ledger: list[list[Event]]) -> list[FileFact]:
-    """The simple model: every content of a winner, oldest first."""
+    """The simple model: every content of a winner, and every one that was seen again, oldest first."""
     events = sorted((one for events in ledger for one in events), key=lambda one: one.minute)
-    is_loaded = [(one.event, one.table_id) == (FileEvent.PLANNED, "id") and one.token in WINNERS for one in events]
+    said = (FileEvent.PLANNED, FileEvent.SEEN)
+    is_loaded = [one.event in said and one.table_id == "id" and one.token != "lost" for one in events]
     return [one.file for one, is_one in zip(events, is_loaded, strict=True) if is_one]
 
 
