@@ -24,6 +24,7 @@ from spark_jobs.layers import gold, silver
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.specs import bronze_document, gold_document, silver_document
 
+CLASS_PATHS = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")
 BRONZE, SILVER, GOLD = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 
 
@@ -65,27 +66,30 @@ def without_frozen_rows(lakehouse: Lakehouse) -> JobReport:
 
 
 def lose_frozen_rows(session: SparkSession) -> None:
-    """Have the executors forget every block of frozen rows, or kill those executors that are processes of their own."""
-    executors = [process for process in psutil.Process().children(recursive=True) if _is_executor(process)]
+    """Have the only executor forget every block of frozen rows, or kill those executors that are processes."""
+    frozen = list(session.sparkContext._jsc.getPersistentRDDs())
+    assert frozen
+    executors = [one for one in psutil.process_iter() if _is_executor(one, session.sparkContext.applicationId)]
     for process in executors:
         process.kill()
-    if not executors:
-        frozen = list(session.sparkContext._jsc.getPersistentRDDs())
-        assert frozen
-        for number in frozen:
-            session.sparkContext._jsc.sc().env().blockManager().master().removeRdd(number, True)
+    if not session.sparkContext.master.startswith("local"):
+        assert executors
+        return
+    for number in frozen:
+        session.sparkContext._jsc.sc().env().blockManager().master().removeRdd(number, True)
 
 
-def _is_executor(process: psutil.Process) -> bool:
+def _is_executor(process: psutil.Process, application: str) -> bool:
     with suppress(psutil.Error):
-        return "CoarseGrainedExecutorBackend" in " ".join(process.cmdline())
+        words = process.cmdline()
+        return application in words and any("CoarseGrainedExecutorBackend" in word for word in words)
     return False
 
 
 def main(folder: Path, master: str) -> None:
     """Run everything, and print what came of it."""
     jars = Settings().jars
-    conf = {**launch_conf(jars, "local[2]"), "spark.executor.extraClassPath": f"{jars}/*"}
+    conf = {**launch_conf(jars, master), **dict.fromkeys(CLASS_PATHS, f"{jars}/*")}
     SparkSession.builder.master(master).config(map=conf).getOrCreate()
     lakehouse = Lakehouse(folder)
     state_tables(lakehouse)

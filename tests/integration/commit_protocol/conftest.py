@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 import pytest
 
 from embedded.airflow import clean_environment
 from embedded.spark_server import SparkServer
+from include.settings import Settings
+from include.spark_conf import launch_conf
 from tests.support.killed_drivers.batches import Undisturbed, run_well, undisturbed
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.specs import bronze_document, gold_document, silver_document
 
+CLASSIC_MASTER = "local[2]"
 BRONZE, SILVER, GOLD = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
 TABLE_RULE = {"expect_column_values_to_be_unique": {"column": "day"}, "action": "fail"}
@@ -36,6 +40,24 @@ def drivers(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> It
     log = tmp_path_factory.mktemp("drivers") / "driver.log"
     with Drivers({**clean_environment(), **server.client_env()}, log) as drivers:
         yield drivers
+
+
+@pytest.fixture(scope="session")
+def classic_drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
+    """Runs job drivers each of which starts a Spark of its own, as under spark-submit, that ends with it."""
+    conf = launch_conf(Settings().jars, CLASSIC_MASTER)
+    words = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+    submitted = shlex.join(["--master", CLASSIC_MASTER, "--driver-memory", "1g", *words, "pyspark-shell"])
+    log = tmp_path_factory.mktemp("classic") / "driver.log"
+    with Drivers({**clean_environment(), "PYSPARK_SUBMIT_ARGS": submitted}, log) as drivers:
+        yield drivers
+
+
+@pytest.fixture(params=["drivers", pytest.param("classic_drivers", marks=pytest.mark.faults)])
+def any_drivers(request: pytest.FixtureRequest) -> Drivers:
+    """Those on the server, and those with a Spark of their own."""
+    found: Drivers = request.getfixturevalue(request.param)
+    return found
 
 
 @pytest.fixture(scope="session")

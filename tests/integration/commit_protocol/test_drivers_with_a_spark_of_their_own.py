@@ -5,20 +5,35 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from embedded.airflow import clean_environment
 from include.settings import PROJECT
+from tests.support.homes import new_homes
+from tests.support.spark_cluster import SparkCluster, spark_cluster
 
 PATIENCE_S = 900
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a driver on two threads of its own says of its runs."""
-    command = [sys.executable, "-m", "tests.support.classic_driver", str(tmp_path_factory.mktemp("own")), "local[2]"]
+def cluster() -> Iterator[SparkCluster]:
+    """Executors that are processes of their own."""
+    with new_homes() as new_home:
+        home = new_home()
+        home.prepare()
+        with spark_cluster(home) as running:
+            yield running
+
+
+@pytest.fixture(scope="module", params=["threads", pytest.param("processes", marks=pytest.mark.faults)])
+def ended(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a driver says of its runs: on two threads of its own, and with executors that it kills in the middle."""
+    has_threads = request.param == "threads"
+    master = "local[2]" if has_threads else f"spark://127.0.0.1:{request.getfixturevalue('cluster').port}"
+    command = [sys.executable, "-m", "tests.support.classic_driver", str(tmp_path_factory.mktemp("own")), master]
     driver = subprocess.run(
         command, cwd=PROJECT, env=clean_environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )

@@ -1,4 +1,7 @@
-"""Real Spark drivers die at every step of the commit protocol and run again: nothing is lost, nothing is doubled."""
+"""Real Spark drivers die at every step of the commit protocol and run again: nothing is lost, nothing is doubled.
+
+They work on a Spark Connect server, which outlives them, or start a Spark of their own, which does not.
+"""
 
 from __future__ import annotations
 
@@ -46,16 +49,17 @@ def test_the_clean_run_has_every_kind_of_row_that_can_be_lost(clean: dict[str, U
     ]
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("table", TABLES)
 def test_drivers_that_are_killed_after_every_step_in_turn_leave_what_one_clean_driver_leaves(
-    drivers: Drivers, clean: dict[str, Undisturbed], tmp_path: Path, table: str
+    any_drivers: Drivers, clean: dict[str, Undisturbed], tmp_path: Path, table: str
 ) -> None:
     batch, shop = clean[table], copied(clean[table].before, tmp_path / "shop")
     for place in (BEFORE_INTENT, *steps_of(table)):
-        batch.kill(drivers, shop, place)
+        batch.kill(any_drivers, shop, place)
         assert steps_done(shop, table, batch.batch_seq) == steps_behind(place, table)
 
-    report = batch.run(drivers, shop)
+    report = batch.run(any_drivers, shop)
 
     assert report.outcome == Outcome.NO_OP
     assert losers(shop.paths, table) == ["intent"]
@@ -72,13 +76,13 @@ def test_drivers_that_are_killed_after_every_step_in_turn_leave_what_one_clean_d
     ],
 )
 def test_one_driver_finishes_all_that_a_killed_one_left_undone(
-    drivers: Drivers, clean: dict[str, Undisturbed], tmp_path: Path, table: str, place: Step
+    any_drivers: Drivers, clean: dict[str, Undisturbed], tmp_path: Path, table: str, place: Step
 ) -> None:
     batch, shop = clean[table], copied(clean[table].before, tmp_path / "shop")
-    batch.kill(drivers, shop, place)
+    batch.kill(any_drivers, shop, place)
     assert steps_done(shop, table, batch.batch_seq)[-1] == place
 
-    report = batch.run(drivers, shop)
+    report = batch.run(any_drivers, shop)
 
     assert report.outcome == Outcome.NO_OP
     assert losers(shop.paths, table) == []
@@ -107,6 +111,17 @@ def test_a_merge_that_goes_on_after_its_driver_has_died_is_one_batch_with_the_ne
     wait_for_the_server(shop, SILVER, report)
     assert report.outcome == Outcome.NO_OP or not patient
     batch.assert_same(shop, report)
+
+
+@pytest.mark.parametrize("table", [SILVER, pytest.param(BRONZE, marks=pytest.mark.faults)])
+def test_a_write_whose_spark_ends_with_its_driver_is_one_batch_with_the_next_driver(
+    classic_drivers: Drivers, clean: dict[str, Undisturbed], tmp_path: Path, table: str
+) -> None:
+    batch, shop = clean[table], copied(clean[table].before, tmp_path / "shop")
+    batch.kill(classic_drivers, shop, IN_THE_WRITE)
+    assert steps_done(shop, table, batch.batch_seq) == [Step.INTENT], "Spark was done before the driver died"
+
+    batch.assert_same(shop, batch.run(classic_drivers, shop))
 
 
 def test_a_driver_told_to_end_interrupts_what_the_server_runs_for_it(

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
 from include.errors import Outcome
 from tests.support.kafka_topic import KafkaTopic, fed_by
 from tests.support.lakehouse import Lakehouse, order
+from tests.support.texts import ODD_TEXTS, texts
 
 ORDERS = "bronze.orders"
 
@@ -37,6 +41,29 @@ def test_raw_values_stay_bytes(shop: Lakehouse, topic: KafkaTopic) -> None:
     topic.send(b"\xff\x00", None)
     shop.run(ORDERS)
     assert shop.rows(ORDERS, "value", "size") == [(None, None), (b"\xff\x00", 2)]
+
+
+def test_keys_headers_and_values_of_any_text_come_out_as_they_went_in(shop: Lakehouse, topic: KafkaTopic) -> None:
+    columns = {"note": {"type": "string"}, "customer": {"type": "string"}}
+    shop.specs(fed_by(topic, columns, transforms={"customer": "cast(key as string)"}, headers=True))
+
+    # One example is enough of Spark's time: it holds dozens of texts. Nothing is shrunk.
+    @settings(max_examples=1, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.lists(texts(), min_size=20, max_size=20))
+    def goes_through(drawn: list[str]) -> None:
+        sent = [*ODD_TEXTS, *drawn]
+        for text in sent:
+            topic.send({"note": text, f"?{text}": text}, key=text, headers=[(text, text.encode()), (text, None)])
+        assert shop.run(ORDERS).rows.applied == len(sent)
+        rows = shop.rows(ORDERS, "_offset", "note", "customer", "_key", "_headers", "_rescued")
+        for text, (_, *row, headers, rescued) in zip(sent, sorted(rows), strict=True):
+            assert row == [text, text, text.encode()]
+            assert json.loads(rescued) == {f"?{text}": text}
+            # The C library under most producers but Java's ends a header's name at NUL; its value it does not.
+            name = text.partition("\0")[0]
+            assert headers == [{"key": name, "value": text.encode()}, {"key": name, "value": None}]
+
+    goes_through()
 
 
 def test_a_strict_spec_fails_on_a_message_that_does_not_fit_and_loads_it_once_it_may_be_rescued(
