@@ -93,7 +93,7 @@ class TableStates:
 
 @contextmanager
 def failing_without_harm(table: str) -> Iterator[None]:
-    """Around puts of parts that may be missing or behind: a batch that is closed does not fail for one of them."""
+    """Around puts of parts that may be missing or behind: a batch does not fail for one of them."""
     try:
         yield
     except Exception as error:  # noqa: BLE001  whatever is in the way: history and log say the same

@@ -113,7 +113,9 @@ def test_a_merge_that_goes_on_after_its_driver_has_died_is_one_batch_with_the_ne
     batch.assert_same(shop, report)
 
 
-@pytest.mark.parametrize("table", [SILVER, pytest.param(BRONZE, marks=pytest.mark.faults)])
+@pytest.mark.parametrize(
+    "table", [SILVER, pytest.param(BRONZE, marks=pytest.mark.faults), pytest.param(GOLD, marks=pytest.mark.faults)]
+)
 def test_a_write_whose_spark_ends_with_its_driver_is_one_batch_with_the_next_driver(
     classic_drivers: Drivers, clean: dict[str, Undisturbed], tmp_path: Path, table: str
 ) -> None:

@@ -38,8 +38,8 @@ REPLAY_OF_ONE = "after the record of the first replay"
 REPLAYS_RECORDED = "after the record of all replays"
 SLOW_WRITE_S = 4
 """How long the server works on a write during which the driver dies, beyond what it takes anyway."""
-SLOW_ORDER = "o1"
-"""The order whose row takes so long."""
+SLOW = {"order_id": "o1", "day": "2013-01-01"}
+"""The row that takes so long: an order, or a day of gold."""
 
 BEFORE_PINNING = "before the rows of a replay are pinned"
 PINNED = "after the rows of a replay are pinned"
@@ -146,10 +146,12 @@ def _slow_down_the_write(die: Die) -> None:
     def slowed(frame: DataFrame) -> DataFrame:
         threading.Timer(SLOW_WRITE_S / 2, die).start()
         wait = f"reflect('java.lang.Thread', 'sleep', {SLOW_WRITE_S * 1000}L) = 'null'"
-        return frame.where(f"CASE WHEN order_id = '{SLOW_ORDER}' THEN {wait} ELSE true END")
+        key = next(name for name in SLOW if name in frame.columns)
+        return frame.where(f"CASE WHEN {key} = '{SLOW[key]}' THEN {wait} ELSE true END")
 
     bronze.append = lambda rows, path: append(slowed(rows), path)
-    bronze.replace_where = lambda rows, path, predicate: replace(slowed(rows), path, predicate)
+    for layer in (bronze, gold):
+        layer.replace_where = lambda rows, path, predicate: replace(slowed(rows), path, predicate)
     silver.merge_changes = lambda session, path, changes, *more: merge(session, path, slowed(changes), *more)
 
 

@@ -15,7 +15,8 @@ from include.contracts.job_report import FileRows, RowFates
 from include.control.batch import BatchSources, FileFact, Intent, Stream, Winner
 from include.control.ledger import Failure, Ledger
 from include.control.measures import measured
-from include.errors import TornLogError
+from include.control.table_state import TableStates
+from include.errors import ConflictError, TornLogError
 from include.paths import LakehousePaths
 from tests.support.delta_tables import contents, day, intent_of
 from tests.support.ledger_reading import loaded_by_path
@@ -121,6 +122,19 @@ def test_a_batch_is_closed_though_its_table_cannot_be_measured(ledger: Ledger, t
     with pytest.raises(TornLogError):
         measured(table)
     ledger.record_closed(winner, rows)
+    assert ledger.closed(winner) == rows
+
+
+def test_a_batch_is_recorded_and_closed_though_its_state_cannot_be_put(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise ConflictError("others changed its state 100 times meanwhile", "Run this again.")
+
+    monkeypatch.setattr(TableStates, "change", refused)
+    winner, rows = win(ledger, order_intent()), RowFates(read=1, applied=1)
+    ledger.record_closed(winner, rows)
+    assert ledger.last_committed("bronze.orders", "id", "main") == winner
     assert ledger.closed(winner) == rows
 
 
