@@ -13,6 +13,7 @@ import typer
 from include.cli_gate_commands import gate
 from include.cli_output import ErrorsToExitCodes
 from include.cli_quarantine_commands import quarantine
+from include.cli_spec_commands import diff, rebuild
 from include.contracts.file_status import FileStatus
 
 app = typer.Typer(
@@ -88,6 +89,9 @@ def plan(
     raise typer.Exit(reached(answers)[1])
 
 
+app.command()(diff)
+
+
 @app.command()
 def run(
     interval: Day | None = None,
@@ -137,6 +141,9 @@ def maintain(
     settings = Settings()
     selection = select(settings.tables, domain, table, today(), None)
     raise typer.Exit(maintain_selection(selection, settings, dry_run=dry_run))
+
+
+app.command()(rebuild)
 
 
 @app.command()

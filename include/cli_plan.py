@@ -154,7 +154,8 @@ class _Asked:
         try:
             advice = self._advice(spec, interval)
         except NotReadyError as error:
-            if after:
+            # What an earlier interval of the run builds is there by then, and is read again.
+            if after or (self._reprocess and (after := tuple(self._done.intersection(spec.source_tables)))):
                 return replace(nothing, after=after)
             was_skipped = any(one.skipped for one in sources) or isinstance(error, NotDeliveredError)
             if was_skipped and self._skip_missing:
@@ -162,6 +163,8 @@ class _Asked:
             return replace(nothing, obstacle=str(error), exit_code=error.exit_code)
         except MillraceError as error:
             return replace(nothing, obstacle=str(error), exit_code=error.exit_code)
+        if advice.misfit:
+            return replace(nothing, obstacle=advice.misfit, exit_code=ExitCode.BAD_INPUT)
         obstacle, code = _ending(advice, after)
         return Answer(spec.table, interval, advice, after, obstacle, exit_code=code)
 

@@ -12,16 +12,15 @@ from rich.table import Table
 from rich.text import Text
 
 from include.cli_catalog import command_catalog
-from include.cli_driver import run_job
-from include.cli_output import console, show
+from include.cli_job import requested, run_shown
+from include.cli_output import show
 from include.cli_quarantine import Days, require_selection, require_standing, rows_of, whole_ids
-from include.cli_reports import ending, failure_lines, note_lines, report_table
+from include.cli_reports import note_lines, report_table
 from include.cli_run import run_selection
 from include.cli_run_id import new_run_id
 from include.cli_selection import Selection, parse_intervals, selection_below, today
 from include.cli_views import new_table
-from include.contracts.interval import Interval
-from include.contracts.job_args import Job, JobArgs
+from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
 from include.contracts.quarantine_request import QuarantineRequest, RowFilter
 from include.contracts.row_status import PENDING, RowStatus
@@ -103,26 +102,12 @@ def ask(table: str, request: QuarantineRequest, settings: Settings, job: Job, *,
         SparkUnavailableError: there is no Spark to start.
     """
     run_id = new_run_id(datetime.now(UTC))
-    folder = settings.run_paths.reports / run_id
     paths, spec = LakehousePaths(settings.root), command_catalog(settings.tables).spec(table)
     interval = replay_interval(spec, quarantined_rows(table, paths, request.rows, SUMMARY), paths)
     if interval is None:
         show(f"No row of {table} that waits in quarantine is meant: no Spark was started.")
         return ExitCode.OK
-    arguments = _arguments(table, settings, interval, run_id, folder, dry_run=dry_run)
-    asked = arguments.model_copy(update={"request": request.save(folder / f"{table}.request.json")})
-    with console().status(f"{table}: starting Spark"):
-        report, end = run_job(settings, asked, job)
-    if report is None:
-        said = f"The Spark driver ended with exit code {end.exit_code}:\n{end.last_words}\ndriver log: {end.log}"
-        console(stderr=True).print(said, markup=False)
-        return ExitCode.FAILED
-    _show(report)
-    code = ending(report)
-    if code is not ExitCode.OK:
-        lines = "\n".join((*failure_lines([report]), f"driver log: {end.log}"))
-        console(stderr=True).print(lines, markup=False, soft_wrap=True)
-    return code
+    return run_shown(settings, requested(table, settings, interval, run_id, request, dry_run=dry_run), job, _show)
 
 
 def run_below(table: str, settings: Settings) -> ExitCode:
@@ -149,22 +134,6 @@ def require_refusing(table: str, settings: Settings) -> None:
     """
     if isinstance(command_catalog(settings.tables).spec(table), GoldSpec):
         raise BadInputError(f"{table} refuses no row: gold is worked out of silver, mend the rows there")
-
-
-def _arguments(
-    table: str, settings: Settings, interval: Interval, run_id: str, folder: Path, *, dry_run: bool
-) -> JobArgs:
-    return JobArgs(
-        table=table,
-        interval_start=interval.start,
-        interval_end=interval.end,
-        run_id=run_id,
-        root=settings.root,
-        landing=settings.landing,
-        tables=settings.tables,
-        report=folder / f"{table}.json",
-        dry_run=dry_run,
-    )
 
 
 def _show(report: JobReport) -> None:

@@ -43,7 +43,7 @@ class LakehousePaths:
         return self.root / "silver_tombstones" / name / table_id
 
     def ops(self, name: str) -> LakePath:
-        """One ledger table: `batches`, `files`, `gates`, `columns`, `commits`, `deletes` or `quarantine`."""
+        """A table of the ledger, such as `batches`."""
         return self.root / "ops" / name
 
     @property
@@ -55,6 +55,11 @@ class LakehousePaths:
     def state(self) -> LakePath:
         """The folder of the tables' current states."""
         return self.root / OWN / "state"
+
+    @property
+    def rebuilds(self) -> LakePath:
+        """The folder in which tables are built anew, beside those in use; a folder for each rebuild."""
+        return self.root / OWN / "rebuilds"
 
 
 @dataclass(frozen=True)

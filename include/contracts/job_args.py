@@ -22,6 +22,7 @@ class Job(StrEnum):
     TABLE_VACUUM = "table_vacuum"
     QUARANTINE_FIX = "quarantine_fix"
     QUARANTINE_REPLAY = "quarantine_replay"
+    TABLE_REBUILD = "table_rebuild"
 
     @property
     def application(self) -> str:
@@ -47,8 +48,8 @@ class JobArgs(CommandLine):
         report: the file that the job writes its report to.
         reprocess: read the interval's bronze rows again, whatever was consumed.
         allow_deletes: the person who lets more keys go than `max_deleted_percent`; nobody for none.
-        dry_run: maintenance and quarantine only: say what would be done, and do nothing.
-        request: quarantine only: the file that says which rows are meant, and what is mended in them.
+        dry_run: maintenance, quarantine and rebuilds only: say what would be done, and do nothing.
+        request: quarantine and rebuilds only: the file that says what exactly is asked for.
     """
 
     table: str

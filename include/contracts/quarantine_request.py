@@ -6,13 +6,11 @@ command line alone, and is checked before Spark reads it (`include.sql.closed_ex
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Self
-
 from pydantic import BaseModel, ConfigDict, Field
 
 from include.contracts.column_fix import ColumnFix
 from include.contracts.interval import Instant
+from include.contracts.request_file import RequestFile
 from include.contracts.row_status import PENDING, RowStatus
 
 
@@ -34,7 +32,7 @@ class RowFilter(BaseModel):
     statuses: tuple[RowStatus, ...] = PENDING
 
 
-class QuarantineRequest(BaseModel):
+class QuarantineRequest(RequestFile):
     """What is to become of quarantined rows.
 
     Attributes:
@@ -46,8 +44,6 @@ class QuarantineRequest(BaseModel):
         said_by: who asks.
         why: the reason, for those who look at the row's history.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rows: RowFilter = RowFilter()
     assign: dict[str, str] = Field(default_factory=dict)
@@ -71,14 +67,3 @@ class QuarantineRequest(BaseModel):
         assigned = [f"{column} = {sql}" for column, sql in self.assign.items()]
         fixed = [f"{column} {fix}" for column, fix in self.fixes.items()]
         return "; ".join([*assigned, *fixed]) or ("edited" if self.edited else "")
-
-    def save(self, path: Path) -> Path:
-        """Write it to `path`, which is returned."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.model_dump_json(), encoding="utf-8")
-        return path
-
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """The request at `path`."""
-        return cls.model_validate_json(path.read_text(encoding="utf-8"))

@@ -36,6 +36,7 @@ class Advice:
         brings: whether readers may find something new afterwards: a batch is committed, or an open one is finished.
         refused: why the gate refused the last batch, as far as that still stands.
         asks: what a person has to allow first, since a run has stopped before these deletes; or since it will.
+        misfit: why a run would refuse to write, since the table does not fit its spec.
         young: how many landing files are younger than `min_age`, and wait.
         failing: landing files that have failed before as they are, each with its defect.
         files: landing files to load, relative to the landing root; bronze only.
@@ -56,6 +57,7 @@ class Advice:
     brings: bool = False
     refused: str = ""
     asks: str = ""
+    misfit: str = ""
     young: int = 0
     failing: tuple[str, ...] = ()
     files: tuple[str, ...] = ()

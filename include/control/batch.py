@@ -90,6 +90,8 @@ class BatchSources(BaseModel):
         restores: the version whose rows it puts back, since the gate refused what came after (ADR 0018); it reads
             nothing, and what the batches above that version had consumed is to be read again.
         undoes: the tokens of those batches.
+        rebuild: the id of the rebuild that has put other rows in the place of all that were there; the ranges say what
+            they were built from.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -111,6 +113,7 @@ class BatchSources(BaseModel):
     replayed_rows: int = 0
     restores: int | None = None
     undoes: tuple[str, ...] = ()
+    rebuild: str = ""
 
     def replaying(self, replay: str, rows: int) -> BatchSources:
         """The sources of a replay that follows a batch with these."""
@@ -119,6 +122,10 @@ class BatchSources(BaseModel):
     def restoring(self, version: int, undoes: Iterable[str]) -> BatchSources:
         """The sources of a batch that puts back the rows of `version`, whose batch had these."""
         return self._nothing_new().model_copy(update={"restores": version, "undoes": tuple(undoes)})
+
+    def rebuilt(self, rebuild: str) -> BatchSources:
+        """The sources of a batch that puts rows in their place that were built from these."""
+        return self._nothing_new().model_copy(update={"rebuild": rebuild})
 
     def _nothing_new(self) -> BatchSources:
         """The sources of a batch that reads nothing after one with these, and loses no position."""
@@ -198,13 +205,11 @@ class StreamPosition:
     Attributes:
         table_id: Delta's id of the table.
         version: the newest version that was read.
-        epoch: the table's epoch at that reading.
         last: the last committed batch of the stream.
     """
 
     table_id: str
     version: int
-    epoch: str = "0"
     last: Winner | None = None
 
     @property

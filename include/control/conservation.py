@@ -20,6 +20,13 @@ def table_rows(table: LakePath, version: int) -> int:
     return int(pc.sum(actions["num_records"]).as_py() or 0) if actions.num_rows else 0
 
 
+def rows_of_rebuild(table: LakePath, winner: Winner) -> RowFates:
+    """The row fates of the commit that put other rows in the place of all that were there."""
+    before, after = table_rows(table, winner.version - 1), table_rows(table, winner.version)
+    updated = min(before, after)
+    return RowFates(read=after, applied=after, inserted=after - updated, updated=updated, deleted=before - updated)
+
+
 def require_conserved(winner: Winner, rows: RowFates) -> None:
     """Hold a batch's counts against each other.
 

@@ -157,6 +157,10 @@ class DeleteRecords:
         rows = self._events.events(table, table_id=table_id, source_id=source_id, event=DeleteEvent.ALLOWED)
         return [_deletes(row) for row in rows]
 
+    def ever_allowed(self, table: str) -> list[Deletes]:
+        """The deletes that a person has allowed of whatever table had this name."""
+        return [_deletes(row) for row in self._events.events(table, event=DeleteEvent.ALLOWED)]
+
 
 def are_allowed(
     allowed: Collection[Deletes], keys: int, since: int, upto: int, interval_start: datetime | None = None

@@ -128,6 +128,15 @@ class Gates:
         standing = self.standing(table)
         return standing.certified if standing else None
 
+    def certificate_of(self, table: str, table_id: str, version: int) -> GateResult | None:
+        """The newest certificate of a table of another id, if a version still has the rows that it was given for."""
+        passed = [row for row in self._events.events(table, table_id=table_id) if row["passed"]]
+        newest = max(passed, key=lambda row: row["version"], default=None)
+        if newest is None:
+            return None
+        alike = rows_alike(self._paths.table(table), (newest["version"],), newest["version"])
+        return GateResult.model_validate_json(newest["result"]) if version in alike.same else None
+
     def with_the_same_rows(self, table: str, version: int) -> int:
         """The newest version that has the very rows of `version`, as far as the log still says so."""
         return max(rows_alike(self._paths.table(table), (version,), version).same)
@@ -155,10 +164,10 @@ class Gates:
     def _followed(self, table: str, kept: Verdicts | None) -> Verdicts | None:
         """What was kept, and what log and events say since; all that they say where nothing of this table was kept."""
         path = self._paths.table(table)
-        if kept is None or not kept.is_of(path):
+        walked = walk(kept, path) if kept and kept.is_of(path) else None
+        if kept is None or walked is None:
             found = [GateResult.model_validate_json(row["result"]) for row in self._of_this_table(table)]
             return walk(fold(found), path) if found else None
-        walked = walk(kept, path)
         if walked.walked <= kept.upto:
             return walked
         later = [one for one in self._since(table, kept.upto + 1) if one.table_id == kept.table_id]

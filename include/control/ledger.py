@@ -243,7 +243,8 @@ class Ledger:
         """The batches that made versions (after, upto] of the table, up to the newest one for None, oldest first."""
         rows = self._batches.events(table, ("version", "intent"), table_id=table_id, event=BatchEvent.COMMITTED)
         of_range = [row for row in rows if after < row["version"] and (upto is None or row["version"] <= upto)]
-        return sorted(map(recorded_winner, of_range), key=lambda winner: winner.version)
+        winners = {winner.token: winner for winner in map(recorded_winner, of_range)}
+        return sorted(winners.values(), key=lambda winner: winner.version)
 
     def records_in(self, table: str, tokens: Collection[str]) -> Counter[datetime]:
         """Start of an interval -> how many records its files hold, of those that batches loaded.

@@ -8,7 +8,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from include.contracts.lake_path import LakePath
 from include.control.commit_mark import commit_mark
-from include.control.stored_tables import open_table
+from include.control.stored_tables import identity, open_table
 from include.control.table_state import StatePart
 
 
@@ -44,7 +44,7 @@ def measured(table: LakePath) -> Measures | None:
     rows = _sum(files, "num_records")
     unset = _sum(files, "null_count._rescued")
     return Measures(
-        table_id=str(delta.metadata().id),
+        table_id=identity(delta),
         version=delta.version(),
         mark=commit_mark(table, delta.version()),
         rows=rows,

@@ -86,8 +86,11 @@ class OpsTable:
     def append_once(self, events: Sequence[dict[str, Any]], key: str) -> bool:
         """Append `events` in one commit, unless something was appended under `key` before; says whether they were.
 
-        Of several writers at the same time one wins: the commit carries `key` as Delta's application id.
+        Of several writers at the same time one wins: the commit carries `key` as Delta's application id. Nothing is
+        written for none.
         """
+        if not events:
+            return False
         is_first = self._append_first(events, key)
         self._tidy(events[0]["table"])
         return is_first

@@ -29,6 +29,7 @@ from include.control.records import Records
 from include.control.resolution import look
 from include.control.restore import why_not
 from include.control.source_ranges import changed_ranges, pin_sources
+from include.control.table_diff import TableDiff, table_diff
 from include.paths import LakehousePaths
 from include.settings import Settings
 from include.specs.problem import SpecsRefusedError
@@ -50,6 +51,7 @@ class Planner:
         self._catalog = catalog
         self._settings = settings
         self.records = Records(LakehousePaths(settings.root))
+        self._diffs: dict[str, TableDiff] = {}
 
     def standing(self, spec: StatedSpec) -> Advice:
         """How the table of `spec` stands, whatever its sources hold.
@@ -59,7 +61,7 @@ class Planner:
             TornLogError: a log does not continue where it was last resolved.
         """
         sound = _sound(spec)
-        return _base(sound, stream_position(sound, self.records.paths, self.records.ledger), self.records)
+        return self._base(sound, stream_position(sound, self.records.paths, self.records.ledger))
 
     def due(self, spec: BronzeSpec, folders: Folders) -> tuple[tuple[Interval, ...], int]:
         """(the intervals of which a run would load a file, or finish a batch, oldest first; how many files are young).
@@ -107,7 +109,7 @@ class Planner:
     def _advise(self, spec: AnySpec, interval: Interval, *, reprocess: bool) -> Advice:
         records = self.records
         position = stream_position(spec, records.paths, records.ledger)
-        base = _base(spec, position, records)
+        base = self._base(spec, position)
         if isinstance(spec, BronzeSpec) and spec.reads_kafka:
             return with_messages(base, spec, position, self._settings)
         if isinstance(spec, BronzeSpec):
@@ -155,36 +157,45 @@ class Planner:
             sources=ranges,
         )
 
+    def _base(self, spec: AnySpec, position: StreamPosition | None) -> Advice:
+        """What can be said before the sources were looked at."""
+        last, records = position.last if position else None, self.records
+        unfinished, certified = (
+            last is not None and not is_complete(spec, last, records),
+            records.gates.certified(spec.table),
+        )
+        diff = self._diff(spec, last)
+        changed = "; the table is changed as its spec says" if diff.wants_a_run else ""
+        return Advice(
+            table=spec.table,
+            nothing_new=last is not None and not (unfinished or diff.wants_a_run or diff.misfit),
+            message=changed + ("; the last batch is still to be finished or judged" if unfinished else ""),
+            batch_seq=last.batch_seq if last else None,
+            version=last.version if last else None,
+            newest_version=position.version if position else None,
+            certified_version=certified,
+            brings=last is not None and unfinished and (certified is None or certified < last.version),
+            refused=_standing_refusal(spec, last, records) if last else "",
+            misfit=diff.misfit,
+            notes=(
+                *diff.lines(),
+                *override_note(spec.table, records.gates),
+                *ageing_note(spec, records.paths, datetime.now(UTC)),
+            ),
+        )
+
+    def _diff(self, spec: AnySpec, last: Winner | None) -> TableDiff:
+        """The same for every interval, until the table has another batch."""
+        key = f"{spec.table}/{last.token if last else ''}"
+        if key not in self._diffs:
+            self._diffs[key] = table_diff(spec, last, self.records)
+        return self._diffs[key]
+
 
 def _sound(spec: StatedSpec) -> AnySpec:
     if isinstance(spec, RefusedSpec):
         raise SpecsRefusedError(spec.problems)
     return spec
-
-
-def _base(spec: AnySpec, position: StreamPosition | None, records: Records) -> Advice:
-    """What can be said before the sources were looked at."""
-    last = position.last if position else None
-    unfinished, certified = (
-        last is not None and not is_complete(spec, last, records),
-        records.gates.certified(spec.table),
-    )
-    return Advice(
-        table=spec.table,
-        nothing_new=last is not None and not unfinished,
-        message="; the last batch is still to be finished or judged" if unfinished else "",
-        batch_seq=last.batch_seq if last else None,
-        version=last.version if last else None,
-        newest_version=position.version if position else None,
-        certified_version=certified,
-        brings=last is not None and unfinished and (certified is None or certified < last.version),
-        refused=_standing_refusal(spec, last, records) if last else "",
-        notes=(
-            *spec_change_note(spec, last),
-            *override_note(spec.table, records.gates),
-            *ageing_note(spec, records.paths, datetime.now(UTC)),
-        ),
-    )
 
 
 def stream_position(spec: StatedSpec, paths: LakehousePaths, ledger: Ledger) -> StreamPosition | None:
@@ -194,16 +205,6 @@ def stream_position(spec: StatedSpec, paths: LakehousePaths, ledger: Ledger) -> 
     except TableNotFoundError:
         return None
     return position
-
-
-def spec_change_note(spec: AnySpec, last: Winner | None) -> tuple[str, ...]:
-    """A remark when the table's last batch was made by another spec."""
-    if last is None or last.intent.spec_hash == spec.spec_hash:
-        return ()
-    return (
-        f"the spec of {spec.table} changed since batch {last.batch_seq}: rows written before keep the old rules "
-        "until their intervals run with reprocess",
-    )
 
 
 def is_complete(spec: AnySpec, last: Winner, records: Records) -> bool:

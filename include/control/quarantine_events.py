@@ -145,6 +145,19 @@ class QuarantineEvents:
         """All events about rows of the table, oldest first."""
         return self._events.events(table, columns, table_id=table_id)
 
+    def carry_over(self, table: str, earlier: str, table_id: str, key: str) -> None:
+        """Write down for a table that is built anew what people decided about rows of the earlier one, once for a key.
+
+        A row that it refuses again, under the same id, stands as they left it: mended, or given up.
+        """
+        decided = (RowEvent.FIXED, RowEvent.DISCARDED, RowEvent.REOPENED)
+        rows = [row for row in self.of(table, earlier) if row["event"] in decided]
+        self._events.append_once([{**row, "table_id": table_id} for row in rows], f"{key}/{table}/decided")
+
+    def take_over(self, staged: QuarantineEvents, table: str, table_id: str, key: str) -> None:
+        """Write down what became of rows that a rebuild refused, once for a key."""
+        self._events.append_once(staged.of(table, table_id), f"{key}/{table}")
+
     def _append(self, event: RowEvent, table: str, table_id: str, rows: Sequence[dict[str, Any]]) -> None:
         common = {"recorded_at": datetime.now(UTC), "event": event.value, "table": table, "table_id": table_id}
         self._events.append([{**common, **row} for row in rows])

@@ -11,6 +11,8 @@ from include.control.gates import Gates
 from include.control.ledger import Ledger
 from include.control.new_columns import NewColumns
 from include.control.quarantine_events import QuarantineEvents
+from include.control.rebuilds import Rebuilds
+from include.control.spec_history import SpecHistory
 from include.control.table_state import TableStates
 from include.paths import LakehousePaths
 
@@ -59,3 +61,13 @@ class Records:
     def quarantine(self) -> QuarantineEvents:
         """What became of quarantined rows."""
         return QuarantineEvents(self.paths)
+
+    @cached_property
+    def specs(self) -> SpecHistory:
+        """The specs that batches followed."""
+        return SpecHistory(self.paths)
+
+    @cached_property
+    def rebuilds(self) -> Rebuilds:
+        """The tables that are being built anew."""
+        return Rebuilds(self.paths)

@@ -14,10 +14,8 @@ from include.contracts.lake_path import LakePath
 from include.control.batch import Stream, StreamPosition, Winner, winner_of
 from include.control.delta_log import Commit, commits_after, commits_still_known, latest_version, read_commit
 from include.control.ledger import Ledger
-from include.control.stored_tables import open_table
+from include.control.stored_tables import identity, open_table
 from include.errors import TornLogError
-
-EPOCH = "millrace.epoch"
 
 
 def resolve(table: LakePath, stream: Stream, ledger: Ledger) -> StreamPosition:
@@ -35,8 +33,8 @@ def resolve(table: LakePath, stream: Stream, ledger: Ledger) -> StreamPosition:
 def look(table: LakePath, stream: Stream, ledger: Ledger) -> tuple[StreamPosition, tuple[Winner, ...]]:
     """The same reading without writing anything: the position, and the winners unknown to the ledger."""
     delta = open_table(table)
-    named = (stream.table, str(delta.metadata().id), stream.name)
-    known = ledger.last_committed(*named)
+    named = (stream.table, identity(delta), stream.name)
+    known = _where_it_is(table, ledger.last_committed(*named))
     try:
         return _look(table, delta, stream, known)
     except TornLogError:
@@ -49,7 +47,6 @@ def look(table: LakePath, stream: Stream, ledger: Ledger) -> tuple[StreamPositio
 def _look(
     table: LakePath, delta: DeltaTable, stream: Stream, known: Winner | None
 ) -> tuple[StreamPosition, tuple[Winner, ...]]:
-    metadata = delta.metadata()
     if known:
         _check_still_there(table, known)
     recorded = None if known else delta.transaction_version(stream.app_id)
@@ -58,28 +55,34 @@ def _look(
     new = tuple(winner for commit in commits if (winner := winner_of(commit, stream.app_id)))
     _check_numbers(stream, known, new, recorded)
     newest = commits[-1].version if commits else start
-    epoch = metadata.configuration.get(EPOCH, "0")
-    return StreamPosition(str(metadata.id), newest, epoch, new[-1] if new else known), new
+    return StreamPosition(identity(delta), newest, new[-1] if new else known), new
 
 
 def table_id(table: LakePath) -> str:
-    """Delta's id of the table: another one after it was dropped and built anew.
+    """The id of the table: another one after it was built anew, in its place or in a folder of its own.
 
     Raises:
         TableNotFoundError: there is none.
     """
-    return str(open_table(table, without_files=True).metadata().id)
-
-
-def table_epoch(table: LakePath) -> str:
-    """The table property `millrace.epoch`, raised by restore and full refresh; "0" before the first."""
-    return open_table(table).metadata().configuration.get(EPOCH, "0")
+    return identity(open_table(table, without_files=True))
 
 
 def winner_at(table: LakePath, app_id: str, batch_seq: int, after: int) -> Winner | None:
     """The attempt that won `batch_seq`, looked for in the commits above version `after`."""
     winners = (winner_of(commit, app_id) for commit in commits_after(table, after))
     return next((winner for winner in winners if winner and winner.batch_seq == batch_seq), None)
+
+
+def _where_it_is(table: LakePath, known: Winner | None) -> Winner | None:
+    """The last known batch, at the version that it has in the log.
+
+    A rebuild writes its version down before it commits; whoever commits in between without a number, an ALTER by hand
+    say, makes it a later one (ADR 26).
+    """
+    if known is None or not known.intent.sources.rebuild:
+        return known
+    found = (winner_of(commit, known.intent.app_id) for commit in commits_still_known(table, known.version - 1))
+    return next((winner for winner in found if winner and winner.token == known.token), known)
 
 
 def _start_of_unknown_stream(delta: DeltaTable, recorded: int | None) -> int:

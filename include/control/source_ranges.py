@@ -11,7 +11,7 @@ from include.control.delta_log import commits_after
 from include.control.gates import Gates
 from include.control.resolution import table_id
 from include.control.stored_files import is_file
-from include.control.stored_tables import open_table
+from include.control.stored_tables import identity, open_table
 from include.control.uncertified import why_uncertified
 from include.errors import BadInputError, NotReadyError, TornLogError
 from include.paths import LakehousePaths
@@ -63,7 +63,7 @@ def require_same_sources(sources: BatchSources, paths: LakehousePaths) -> None:
         BadInputError: a source was built anew, or is gone.
     """
     for table, pinned in sources.source_ids.items():
-        found = _id_of(paths.table(table))
+        found = _id_at(paths.table(table), sources.ranges[table][1] if table in sources.ranges else None)
         if found != pinned:
             msg = (
                 f"{table} at {paths.table(table)} is not the table that this batch has read: its id was {pinned} and "
@@ -74,11 +74,14 @@ def require_same_sources(sources: BatchSources, paths: LakehousePaths) -> None:
             raise BadInputError(msg)
 
 
-def _id_of(table: LakePath) -> str:
+def _id_at(table: LakePath, version: int | None) -> str:
+    """The id of the table as it was at a version: a rebuild puts another one in its place, and keeps what was there."""
     try:
-        return table_id(table)
+        return identity(open_table(table, version=version, without_files=True))
     except TableNotFoundError:
         return ""
+    except (DeltaError, TornLogError):  # not a version of this table, or one that its log has forgotten
+        return table_id(table)
 
 
 def _require_readable(reader: str, table: str, path: LakePath, version: int) -> None:

@@ -11,6 +11,9 @@ from include.contracts.lake_path import LakePath, S3Path
 from include.control.s3_access import delta_rs_options, said_plainly
 from include.errors import TornLogError, first_line
 
+TABLE_ID = "millrace.table_id"
+"""The table property by which a rebuild says which table it has put in the place of the earlier one."""
+
 
 def open_table(path: LakePath, version: int | None = None, *, without_files: bool = False) -> DeltaTable:
     """The table at `path`, at its newest version or at one.
@@ -39,6 +42,16 @@ def open_table(path: LakePath, version: int | None = None, *, without_files: boo
             "files of _delta_log from a backup."
         )
         raise TornLogError(msg) from error
+
+
+def identity(delta: DeltaTable) -> str:
+    """The id of an open table: Delta's own, or the one that a rebuild has given to its rows.
+
+    Delta makes up an id when a table is replaced. What a rebuild writes down of the new rows before the switch has to
+    know it, so the replacing commit states one.
+    """
+    metadata = delta.metadata()
+    return str(metadata.configuration.get(TABLE_ID, metadata.id))
 
 
 def is_table(path: LakePath) -> bool:

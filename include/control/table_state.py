@@ -76,6 +76,20 @@ class TableStates:
         with ledger_lease(self._folder):
             self._changed(table, kind, change)
 
+    def forget(self, table: str) -> None:
+        """Take out all parts of the table's state: its events are about to be others.
+
+        Raises:
+            ConflictError: other writers were first a hundred times.
+        """
+        with ledger_lease(self._folder):
+            self._taken_out(table)
+
+    @_when_another_writer_won
+    def _taken_out(self, table: str) -> bool:
+        found = self._objects.get(table)
+        return found is None or self._objects.delete_if_match(table, found.etag)
+
     @_when_another_writer_won
     def _changed(self, table: str, kind: type[Part], change: Callable[[Part | None], Part | None]) -> bool:
         found = self._objects.get(table)

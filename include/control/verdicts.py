@@ -65,10 +65,12 @@ class Alike:
     Attributes:
         same: these versions, upward.
         walked: the newest version that was looked at.
+        replaced: whether one of them put a table that was built anew in the place of this one (ADR 26).
     """
 
     same: tuple[int, ...]
     walked: int
+    replaced: bool = False
 
 
 def fold(results: Sequence[GateResult], before: Verdicts | None = None) -> Verdicts:
@@ -97,9 +99,14 @@ def fold(results: Sequence[GateResult], before: Verdicts | None = None) -> Verdi
     )
 
 
-def walk(verdicts: Verdicts, table: LakePath) -> Verdicts:
-    """The same with what the log says above the version up to which it was read."""
+def walk(verdicts: Verdicts, table: LakePath) -> Verdicts | None:
+    """The same with what the log says above the version up to which it was read; None where they are of no use now.
+
+    That is where a table that was built anew has taken the place of theirs since.
+    """
     found = rows_alike(table, verdicts.same, verdicts.walked)
+    if found.replaced:
+        return None
     if found.walked == verdicts.walked and verdicts.mark:
         return verdicts
     mark = commit_mark(table, found.walked)
@@ -112,11 +119,12 @@ def rows_alike(table: LakePath, same: Sequence[int], walked: int) -> Alike:
     Nothing but OPTIMIZE and the like came since, or what else came was taken back (ADR 0018). What the log has
     forgotten may have changed rows: nothing above it inherits, and what is known stays what it is.
     """
-    found = list(same)
+    found, replaced = list(same), False
     for commit in commits_still_known(table, walked):
-        restored = commit.metadata.get("sources", {}).get("restores")
+        sources = commit.metadata.get("sources", {})
+        restored, replaced = sources.get("restores"), replaced or bool(sources.get("rebuild"))
         inherits = bool(found) and found[-1] == walked and commit.version == walked + 1
         if restored in found if commit.changes_data else inherits:
             found.append(commit.version)
         walked = commit.version
-    return Alike(tuple(found), walked)
+    return Alike(tuple(found), walked, replaced)

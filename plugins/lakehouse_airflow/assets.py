@@ -21,6 +21,9 @@ MAY_PROPOSE_COLUMNS = AssetAlias(name="proposed_columns", group="ops")
 REPLAYED_TABLE = AssetAlias(name="replayed_table", group="ops")
 """What the task of a replay has as outlet: which table it is, the form says."""
 
+REBUILT_TABLE = AssetAlias(name="rebuilt_table", group="ops")
+"""What the task of a rebuild has as outlet: which tables they are, the form says."""
+
 OVERRIDDEN_TABLE = AssetAlias(name="overridden_table", group="ops")
 """What the task of a gate override has as outlet: which table it is, the form says."""
 

@@ -25,7 +25,7 @@ from include.control.conservation import check_conservation
 from include.control.delta_log import read_commit
 from include.control.leases import Leases
 from include.control.ledger import Ledger
-from include.control.resolution import resolve, table_epoch, winner_at
+from include.control.resolution import resolve, winner_at
 from include.control.rivals import race_lost, race_lost_to
 from include.errors import LeaseLostError, MillraceError, first_line
 from spark_jobs.delta_io.conflict_policy import Remedy, WriteKind, remedy_of
@@ -203,7 +203,6 @@ class BatchWriter:
         self.result.attempts += 1
         intent = self._intent(position, plan)
         self._ledger.record_intent(intent, plan.files)
-        self._check_epoch(position)
         winner = self._commit(intent, plan, position)
         self._ledger.record_committed([winner])
         self.result.winner, self.result.committed = winner, True
@@ -240,11 +239,6 @@ class BatchWriter:
             spec_hash=self._request.spec_hash,
             sources=plan.sources,
         )
-
-    def _check_epoch(self, position: StreamPosition) -> None:
-        """A restore or full refresh since the plan makes the plan void."""
-        if table_epoch(self._request.path) != position.epoch:
-            raise _PlanAgainError
 
     def _commit(self, intent: Intent, plan: BatchPlan, position: StreamPosition) -> Winner:
         return self._contest.retrying(_SamePlanAgainError)(self._commit_once, intent, plan, position)

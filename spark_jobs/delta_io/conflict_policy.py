@@ -51,7 +51,7 @@ _OF_FILES = (
 """Somebody changed files that were read. The sources of a batch are pinned, so that its rows stay the same."""
 
 _OF_THE_TABLE = (Conflict.METADATA_CHANGED, Conflict.PROTOCOL_CHANGED)
-"""The table may have other columns now, or an epoch which says that batches were undone."""
+"""The table may have other columns now."""
 
 _AGAIN_IN_ANY_CASE = dict.fromkeys((*_OF_FILES, *_OF_THE_TABLE), Remedy.COMMIT_AGAIN)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -19,6 +18,7 @@ from include.contracts.lake_path import LakePath, S3Path
 from include.contracts.table_spec import TableSpec
 from include.control.retention import retention_of
 from include.control.stored_tables import open_table
+from include.control.table_columns import columns_of, delta_type
 from include.errors import BadInputError
 from spark_jobs.delta_io.conflict_policy import WriteKind
 from spark_jobs.delta_io.contest import Contest, commit_anyway
@@ -38,8 +38,6 @@ READER_SAFE = {
 
 OpenSession = Callable[[dict[str, str]], AbstractContextManager[SparkSession]]
 """Opens a session of its own under the given settings."""
-
-_DELTA_TYPES = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
 
 
 @dataclass(frozen=True)
@@ -69,26 +67,77 @@ def shape_properties(spec: TableSpec) -> dict[str, str]:
     return {"delta.deletedFileRetentionDuration": retain, "delta.enableChangeDataFeed": feed, **log, **spec.delta}
 
 
-def ensure_table(open_session: OpenSession, path: LakePath, shape: TableShape, addable: Set[str] = frozenset()) -> None:
-    """Create the table if there is none, else check that it is the one the spec describes, and set its properties.
+def ensure_table(open_session: OpenSession, path: LakePath, shape: TableShape) -> list[str]:
+    """Create the table if there is none, else see to it that it is as the spec says, as far as that touches no row.
 
-    Spark is started only where something differs. Columns that are `addable` are added to a table without them.
+    Columns that it lacks are added, null in the rows that are there; properties and comments are set. Each is a commit
+    of its own, and Spark is started only where something differs.
+
+    Returns:
+        What was changed of a table that was there, a line each.
 
     Raises:
         BadInputError: the table on disk has other columns or partitions, or needs a newer reader.
-        ConflictError: its properties could not be set, so often did others change it.
+        ConflictError: it could not be changed, so often did others change it.
     """
     delta = _opened_or_created(open_session, path, shape)
-    if addable - _columns_of(delta).keys():
-        with open_session({}) as session:
-            _add_columns(session, path, {name: kind for name, kind in shape.columns.items() if name in addable})
-        delta = open_table(path, without_files=True)
     _check_columns(path, delta, shape)
     _check_reader_version(path, delta)
-    if changed := _changed_properties(delta, shape):
-        statement = f"ALTER TABLE {sql_path(path)} SET TBLPROPERTIES ({_listed(changed)})"
+    changes = _changes(delta, shape)
+    if changes:
         with open_session({}) as session:
-            commit_anyway(Contest(str(path)), WriteKind.SCHEMA, path, lambda: session.sql(statement).collect())
+            for change in changes:
+                change.make(session, path)
+    return [change.what for change in changes]
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change of a table that touches no row.
+
+    Attributes:
+        what: the change in words.
+        make: makes it.
+    """
+
+    what: str
+    make: Callable[[SparkSession, LakePath], None]
+
+
+def _changes(delta: DeltaTable, shape: TableShape) -> list[_Change]:
+    found = []
+    on_disk = columns_of(delta)
+    if missing := [name for name in shape.columns if name not in on_disk]:
+        what = f"added the columns {', '.join(missing)}, null in the rows that were there"
+        found.append(_Change(what, lambda session, path: _add_columns(session, path, shape, missing)))
+    if comments := _changed_comments(delta, shape):
+        what = f"set the comments of {', '.join(comments)}"
+        found.append(_Change(what, lambda session, path: _alter(session, path, _commented(comments))))
+    properties = _changed_properties(delta, shape)
+    if shape.comment != (delta.metadata().description or ""):
+        properties = {**properties, "comment": shape.comment}
+    if properties:
+        what = f"set {', '.join(f'{key} = {value}' for key, value in sorted(properties.items()))}"
+        statement = f"SET TBLPROPERTIES ({_listed(properties)})"
+        found.append(_Change(what, lambda session, path: _alter(session, path, statement)))
+    return found
+
+
+def _alter(session: SparkSession, path: LakePath, change: str) -> None:
+    statement = f"ALTER TABLE {sql_path(path)} {change}"
+    commit_anyway(Contest(str(path)), WriteKind.SCHEMA, path, lambda: session.sql(statement).collect())
+
+
+def _commented(comments: Mapping[str, str]) -> str:
+    return "ALTER COLUMN " + ", ".join(f"`{name}` COMMENT {sql_text(text)}" for name, text in comments.items())
+
+
+def _changed_comments(delta: DeltaTable, shape: TableShape) -> dict[str, str]:
+    """The comments that the spec states and the table does not have so, of columns that it has."""
+    fields = json.loads(delta.schema().to_json())["fields"]
+    stated = {field["name"]: field["metadata"].get("comment", "") for field in fields}
+    wanted = shape.comments.items()
+    return {name: text for name, text in wanted if name in stated and text and stated[name] != text}
 
 
 def committed_txn(path: LakePath, app_id: str) -> int:
@@ -137,16 +186,30 @@ def _opened_or_created(open_session: OpenSession, path: LakePath, shape: TableSh
 
 
 def _create_statement(path: LakePath, shape: TableShape) -> str:
-    columns = ", ".join(
-        f"`{name}` {kind}" + (f" COMMENT {sql_text(shape.comments[name])}" if shape.comments.get(name) else "")
-        for name, kind in shape.columns.items()
-    )
+    columns = ", ".join(_column(name, shape) for name in shape.columns)
     partitions = f" PARTITIONED BY ({', '.join(shape.partitioned_by)})" if shape.partitioned_by else ""
     comment = f" COMMENT {sql_text(shape.comment)}" if shape.comment else ""
     return (
         f"CREATE TABLE IF NOT EXISTS {sql_path(path)} ({columns}) USING delta{partitions}{comment} "
         f"TBLPROPERTIES ({_listed({**READER_SAFE, **shape.properties})})"
     )
+
+
+def replace_statement(
+    path: LakePath, view: str, partitioned_by: Sequence[str], properties: Mapping[str, str], comment: str
+) -> str:
+    """SQL that puts the rows of a view in the place of a table: its rows, columns, partitions and properties."""
+    partitions = f" PARTITIONED BY ({', '.join(partitioned_by)})" if partitioned_by else ""
+    said = f" COMMENT {sql_text(comment)}" if comment else ""
+    return (
+        f"CREATE OR REPLACE TABLE {sql_path(path)} USING delta{partitions}{said} TBLPROPERTIES ({_listed(properties)}) "
+        f"AS SELECT * FROM {view}"
+    )
+
+
+def _column(name: str, shape: TableShape) -> str:
+    comment = f" COMMENT {sql_text(shape.comments[name])}" if shape.comments.get(name) else ""
+    return f"`{name}` {shape.columns[name]}{comment}"
 
 
 def _listed(properties: Mapping[str, str]) -> str:
@@ -160,26 +223,30 @@ def _changed_properties(delta: DeltaTable, shape: TableShape) -> dict[str, str]:
 
 
 def _check_columns(path: LakePath, delta: DeltaTable, shape: TableShape) -> None:
-    on_disk = _columns_of(delta)
-    wanted = {name: _wanted_type(kind) for name, kind in shape.columns.items()}
-    problems = [_column_problem(name, kind, on_disk.get(name)) for name, kind in wanted.items()]
+    on_disk = columns_of(delta)
+    wanted = {name: delta_type(kind) for name, kind in shape.columns.items()}
+    problems = [
+        f"{name} is {on_disk[name]} in the table and {kind} in the spec"
+        for name, kind in wanted.items()
+        if on_disk.get(name, kind) != kind
+    ]
     problems += [f"the table has {name} ({on_disk[name]}), the spec does not" for name in on_disk if name not in wanted]
     if delta.metadata().partition_columns != list(shape.partitioned_by):
         stated = ", ".join(delta.metadata().partition_columns) or "nothing"
         problems.append(
             f"the table is partitioned by {stated}, the spec says {', '.join(shape.partitioned_by) or 'nothing'}"
         )
-    if found := [problem for problem in problems if problem]:
+    if problems:
         msg = (
-            f"The table at {path} does not fit its spec: {'; '.join(found)}\nNothing was written. Put the spec back, "
-            "change the table with ALTER TABLE, or move the folder away to build the table anew."
+            f"The table at {path} does not fit its spec: {'; '.join(problems)}\n"
+            "Nothing was written. Put the spec back, or build the table anew: lakehouse rebuild."
         )
         raise BadInputError(msg)
 
 
-def _add_columns(session: SparkSession, path: LakePath, columns: Mapping[str, str]) -> None:
+def _add_columns(session: SparkSession, path: LakePath, shape: TableShape, names: Sequence[str]) -> None:
     """Add those of the columns that the table lacks."""
-    commit_anyway(Contest(str(path)), WriteKind.SCHEMA, path, lambda: _add_missing(session, path, columns))
+    commit_anyway(Contest(str(path)), WriteKind.SCHEMA, path, lambda: _add_missing(session, path, shape, names))
 
 
 def _was_added_meanwhile(error: BaseException) -> bool:
@@ -190,51 +257,10 @@ def _was_added_meanwhile(error: BaseException) -> bool:
 
 # Another driver may add some of them between the look and the statement: then the next look tells.
 @retry(retry=retry_if_exception(_was_added_meanwhile), stop=stop_after_attempt(8), reraise=True)
-def _add_missing(session: SparkSession, path: LakePath, columns: Mapping[str, str]) -> None:
-    on_disk = _columns_on_disk(path)
-    if missing := [f"`{name}` {kind}" for name, kind in columns.items() if name not in on_disk]:
+def _add_missing(session: SparkSession, path: LakePath, shape: TableShape, names: Sequence[str]) -> None:
+    on_disk = columns_of(open_table(path, without_files=True))
+    if missing := [_column(name, shape) for name in names if name not in on_disk]:
         session.sql(f"ALTER TABLE {sql_path(path)} ADD COLUMNS ({', '.join(missing)})").collect()
-
-
-def _columns_on_disk(path: LakePath) -> dict[str, str]:
-    return _columns_of(open_table(path, without_files=True))
-
-
-def _columns_of(delta: DeltaTable) -> dict[str, str]:
-    """Column -> type in Delta's words."""
-    fields = json.loads(delta.schema().to_json())["fields"]
-    return {field["name"]: _type_name(field["type"]) for field in fields}
-
-
-def _column_problem(name: str, wanted: str, on_disk: str | None) -> str:
-    if on_disk is None:
-        return f"the spec has {name} ({wanted}), the table does not"
-    return "" if on_disk == wanted else f"{name} is {on_disk} in the table and {wanted} in the spec"
-
-
-def _type_name(kind: object) -> str:
-    """A Delta schema type as short text; structs by their fields.
-
-    >>> _type_name({"type": "map", "keyType": "string", "valueType": {"type": "array", "elementType": "long"}})
-    'map<string,array<long>>'
-    """
-    if not isinstance(kind, dict):
-        return str(kind)
-    if kind["type"] == "struct":
-        parts = (f"{part['name']}:{_type_name(part['type'])}" for part in kind["fields"])
-        return f"struct<{','.join(parts)}>"
-    if kind["type"] == "map":
-        return f"map<{_type_name(kind['keyType'])},{_type_name(kind['valueType'])}>"
-    return f"array<{_type_name(kind['elementType'])}>"
-
-
-def _wanted_type(kind: str) -> str:
-    """A Spark SQL type in Delta's words, so that both sides compare; names of fields stay as they are.
-
-    >>> _wanted_type("map<string,struct<int:bigint>>")
-    'map<string,struct<int:long>>'
-    """
-    return re.sub(r"\b(tinyint|smallint|int|bigint)\b(?!:)", lambda word: _DELTA_TYPES[word[0]], kind)
 
 
 def _check_reader_version(path: LakePath, delta: DeltaTable) -> None:

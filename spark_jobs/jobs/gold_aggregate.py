@@ -19,7 +19,7 @@ def run(context: JobContext) -> JobReport:
     """
     context.catalog.require_sound_sources(context.spec)
     aggregate = GoldAggregate(context)
-    aggregate.create_table()
+    aggregate.ensure_table()
     return write_batch(context, aggregate)
 
 

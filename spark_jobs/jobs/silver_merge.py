@@ -9,7 +9,7 @@ from include.contracts.job_report import JobReport
 from include.control.full_snapshots import SnapshotPlan
 from include.control.source_ranges import certified_sources
 from spark_jobs.delta_io.batches import BatchResult
-from spark_jobs.layers.own_table import ensure_own_table
+from spark_jobs.layers.own_table import ensure_own_table, require_fitting_table
 from spark_jobs.layers.silver import SilverMerge
 from spark_jobs.layers.silver_tables import silver_shape
 from spark_jobs.layers.writing import commit_batch, judge_and_report
@@ -29,6 +29,7 @@ def run(context: JobContext) -> JobReport:
     context.catalog.require_sound_sources(context.spec)
     merge = SilverMerge(context)
     certified_sources(merge.spec, context.records.gates, context.paths)
+    require_fitting_table(context, merge.spec)
     ensure_own_table(context, silver_shape(merge.spec))
     report = judge_and_report(context, _batches(context, merge))
     waiting = SnapshotPlan(None, merge.waits).notes(merge.spec.table)

@@ -13,6 +13,7 @@ from include.contracts.job_report import RowFates
 from include.contracts.lake_path import LakePath
 from include.contracts.table_spec import BronzeSpec
 from include.control.batch import Intent, StreamPosition, Winner
+from include.control.conservation import rows_of_rebuild
 from include.control.delta_log import committed_at, read_commit
 from include.control.quarantine_events import ReceivedRow
 from spark_jobs.delta_io.batches import BatchPlan, Closing
@@ -25,7 +26,7 @@ from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.bronze_records import BronzeRecords
 from spark_jobs.layers.column_drift import ColumnDrift
 from spark_jobs.layers.file_rows import lacking_files
-from spark_jobs.layers.own_table import ensure_own_table
+from spark_jobs.layers.own_table import ensure_own_table, require_fitting_table
 from spark_jobs.layers.received_rows import received_frame, record_outcome, refused_again
 from spark_jobs.layers.refused import Dropped, dropped_by_reason, dropped_rows, quarantined_by_reason
 from spark_jobs.layers.rescued_fields import rescued_fields
@@ -89,9 +90,8 @@ class BronzeIngest:
             BadInputError: the table on disk does not fit the spec.
         """
         self.spec = self.drift.effective_spec()
-        shape = bronze_shape(self.spec, self.records.origin)
-        brought = self.spec.columns.keys() - self._declared.columns.keys()
-        ensure_own_table(self._context, shape, brought)
+        require_fitting_table(self._context, self._declared)
+        ensure_own_table(self._context, bronze_shape(self.spec, self.records.origin))
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """What of the source no batch has loaded yet."""
@@ -127,6 +127,8 @@ class BronzeIngest:
 
     def close(self, winner: Winner) -> Closing:
         """Quarantine what was refused, and count each record's fate."""
+        if winner.intent.sources.rebuild:
+            return Closing(rows_of_rebuild(self._context.paths.table(self.spec.table), winner))
         plan = BatchPlan(winner.intent.sources, self._context.records.ledger.files_of(winner.intent))
         counts = self._counts(winner, plan)
         replaced = [file.path for file in plan.files] if plan.sources.replaces_files else []

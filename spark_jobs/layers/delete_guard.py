@@ -22,7 +22,7 @@ def require_allowed(context: JobContext, spec: SilverSpec, intent: Intent, absen
     told = [_deletes(spec, intent, one) for one in absent]
     known = records.allowed(spec.table, intent.table_id, intent.sources.source_ids[spec.source])
     for one, keys in zip(told, absent, strict=True):
-        allowed_now = context.args.allow_deletes and (not spec.snapshot or keys.interval_start == intent.interval_start)
+        allowed_now = context.lets_deletes_go(keys.interval_start if spec.snapshot else None)
         if allowed_now and not _is_allowed(one, known, context, spec):
             said = {"said_by": context.args.allow_deletes, "reason": "--allow-deletes", "run_id": intent.run_id}
             records.record_allowed(one, **said)

@@ -11,15 +11,17 @@ from include.contracts.job_report import RowFates
 from include.contracts.lake_path import LakePath
 from include.contracts.table_spec import GoldSpec
 from include.control.batch import BatchSources, Intent, StreamPosition, Winner
+from include.control.conservation import rows_of_rebuild
 from include.control.restore import close_restore
 from include.control.source_ranges import certified_sources, changed_ranges, pin_sources, require_same_sources
 from include.control.stored_tables import is_table
+from include.control.table_diff import changes_since
 from spark_jobs.delta_io.batches import BatchPlan, Closing
 from spark_jobs.delta_io.observed import observed
 from spark_jobs.delta_io.reads import read_version, touched_values
 from spark_jobs.delta_io.row_writes import one_of, replace_where, replaced_rows
-from spark_jobs.delta_io.tables import TableShape, ensure_table, shape_properties
-from spark_jobs.layers.own_table import ensure_own_table
+from spark_jobs.delta_io.tables import TableShape, shape_properties
+from spark_jobs.layers.own_table import ensure_own_table, require_fitting_table
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.groups import aggregate
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
@@ -37,13 +39,15 @@ class GoldAggregate:
         self._path = context.paths.table(self._spec.table)
         self._observed: dict[str, Observation] = {}
 
-    def create_table(self) -> None:
-        """Create the table, with the types that its expressions have over the certified sources.
+    def ensure_table(self) -> None:
+        """Create the table, with the types that its expressions have over the certified sources, or change it.
 
         Raises:
             NotReadyError: a source has no certified version yet.
+            BadInputError: the table does not fit the spec.
         """
-        if is_table(self._path):
+        changed = require_fitting_table(self._context, self._spec)
+        if is_table(self._path) and not changed.wants_a_run:
             return
         certified = certified_sources(self._spec, self._context.records.gates, self._context.paths)
         with self._context.open_session({}) as session:
@@ -51,18 +55,22 @@ class GoldAggregate:
         ensure_own_table(self._context, shape)
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
-        """Each source's versions since the last batch; all of them with `reprocess`."""
-        paths, reprocess = self._context.paths, self._context.args.reprocess
+        """Each source's versions since the last batch; all of them with `reprocess`, and for a new measure."""
+        paths, reprocess = self._context.paths, self._context.args.reprocess or self._has_new_measures(position)
         sources = pin_sources(self._spec, paths, self._context.records.gates, position)
         if not changed_ranges(self._spec, sources, paths) and not reprocess:
             return None
         return BatchPlan(sources.model_copy(update={"reprocess": reprocess}))
 
+    def _has_new_measures(self, position: StreamPosition) -> bool:
+        """Whether the last batch has computed fewer measures: then those of all groups are missing."""
+        return changes_since(self._spec, position.last, self._context.records).has_new_measures
+
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
         """Replace the touched groups in one commit."""
         touched = self._touched(session, intent.sources)
         groups = self._groups_of(session, intent.sources, touched)
-        ensure_table(self._context.open_session, self._path, self._shape(groups))
+        ensure_own_table(self._context, self._shape(groups))
         observation = Observation()
         rows = with_stamp(groups, intent).observe(observation, F.count(F.lit(1)).alias("groups"))
         replace_where(rows, self._path, _predicate(self._spec.refresh_by, touched))
@@ -72,6 +80,8 @@ class GoldAggregate:
         """Count the groups: those computed from the pinned sources are those that were written."""
         if winner.intent.sources.restores is not None:
             return Closing(close_restore(winner, self._context.paths))
+        if winner.intent.sources.rebuild:
+            return Closing(rows_of_rebuild(self._path, winner))
         written, removed = replaced_rows(self._path, winner.version)
         observation = self._observed.get(winner.token)
         seen = observed(observation) if observation else None

@@ -13,6 +13,7 @@ from include.contracts.job_report import RowFates
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import BatchSources, Intent, StreamPosition, Winner
 from include.control.bounded_ranges import bounded
+from include.control.conservation import rows_of_rebuild
 from include.control.deletes import Deletes, next_allowed_version
 from include.control.delta_log import committed_at, read_commit
 from include.control.full_snapshots import SnapshotPlan, Wait, full_snapshots, require_whole
@@ -116,6 +117,8 @@ class SilverMerge:
         """
         if winner.intent.sources.restores is not None:
             return Closing(close_restore(winner, self._context.paths))
+        if winner.intent.sources.rebuild:
+            return Closing(rows_of_rebuild(self._path, winner))
         counts = self._counted.get(winner.token) or self._count_again(winner)
         paths, open_session = self._context.paths, self._context.open_session
         replaced = self._source.replaced_files(winner.intent.sources)

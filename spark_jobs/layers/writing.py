@@ -13,10 +13,12 @@ from include.control.batch import Stream
 from include.control.commit_history import Written
 from include.control.conservation import table_rows
 from include.control.overrides import override_note
-from include.control.planner import spec_change_note
+from include.control.resolution import table_id
+from include.control.table_diff import table_diff
 from include.errors import Outcome
 from spark_jobs.delta_io.batches import BatchRequest, BatchResult, BatchWork, BatchWriter
 from spark_jobs.layers.gate import GateOutcome, run_gate
+from spark_jobs.layers.own_table import FittingWork
 from spark_jobs.runtime.context import JobContext
 
 
@@ -34,7 +36,9 @@ def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
         run_id=context.args.run_id,
         spec_hash=context.spec.spec_hash,
     )
-    writer = BatchWriter(request, work, context.records.ledger, context.open_session, context.spec.conflicts)
+    fitting = FittingWork(context, work)
+    writer = BatchWriter(request, fitting, context.records.ledger, context.open_session, context.spec.conflicts)
+    context.records.specs.record(context.spec, table_id(request.path))
     try:
         return writer.run(context.leases)
     finally:
@@ -74,13 +78,13 @@ def _report(
     context: JobContext, results: Sequence[BatchResult], gate: GateOutcome | None, timings: dict[str, float]
 ) -> JobReport:
     spec, winner = context.spec, results[-1].winner
-    changed = spec_change_note(spec, results[0].previous)
+    changed = table_diff(spec, results[0].previous, context.records).lines(after_a_run=True)
     waiting = ageing_note(spec, context.paths, context.now())
     overridden = override_note(spec.table, context.records.gates)
     did_something = [result for result in results if result.committed or result.finished]
     findings = together(result.findings for result in did_something)
     warnings = gate.warnings if gate else ()
-    notes = (*changed, *findings.lines(spec.table), *warnings, *overridden, *waiting)
+    notes = (*context.notes, *changed, *findings.lines(spec.table), *warnings, *overridden, *waiting)
     rows = total(result.rows for result in did_something)
     return JobReport(
         job=WRITER_OF_LAYER[spec.layer].value,

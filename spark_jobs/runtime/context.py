@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 
@@ -32,11 +32,13 @@ class JobContext:
         args: the arguments.
         is_to_stop: whether the job is asked to end after the current commit, though there is more to do.
         opened: the lakehouse's records, where the driver has opened them for an earlier job.
+        notes: remarks for the report that come up on the way.
     """
 
     args: JobArgs
     is_to_stop: Callable[[], bool] = lambda: False
     opened: Records | None = None
+    notes: list[str] = field(default_factory=list)
 
     @cached_property
     def kafka(self) -> dict[str, dict[str, str]]:
@@ -67,6 +69,10 @@ class JobContext:
     def leases(self) -> Leases:
         """Leases in the name of this run, for as long as the spec of its table says."""
         return lakehouse_leases(self.paths, self.args.run_id, self.spec.conflicts.wait_for_lease)
+
+    def lets_deletes_go(self, interval_start: datetime | None) -> bool:
+        """Whether who has asked for the job lets the deletes by absence of an interval go, however many they are."""
+        return bool(self.args.allow_deletes) and interval_start in (None, self.args.interval_start)
 
     @contextmanager
     def only_writer(self) -> Iterator[None]:

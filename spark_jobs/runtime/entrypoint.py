@@ -19,7 +19,7 @@ from spark_jobs.runtime.parent import end_with_parent
 
 RunJob = Callable[[JobContext], JobReport]
 
-OPS = ("batches", "files", "gates", "columns", "quarantine")
+OPS = ("batches", "files", "gates", "columns", "quarantine", "specs", "rebuilds")
 """The tables of the ledger that jobs write to."""
 
 log = logging.getLogger("millrace")

@@ -11,7 +11,15 @@ import pytest
 from include.settings import PROJECT
 from tests.support.dag_parse import parsed
 
-DAG_IDS = {"column_approvals", "delete_approval", "flights", "gate_override", "quarantine_replay", "table_maintenance"}
+DAG_IDS = {
+    "column_approvals",
+    "delete_approval",
+    "flights",
+    "gate_override",
+    "quarantine_replay",
+    "table_maintenance",
+    "table_rebuild",
+}
 LONGEST_DAG_FILE = 30
 
 

@@ -16,12 +16,23 @@ from include.contracts.column_fix import ColumnFix
 from include.contracts.job_args import WRITER_OF_LAYER, Job
 from include.settings import PROJECT
 from lakehouse_airflow.assets import PROPOSED_COLUMNS
+from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
+from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
+from lakehouse_airflow.operators.table_rebuild import TableRebuildOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 from lakehouse_airflow.retries import TypedRetryPolicy
 
-DAG_IDS = {"column_approvals", "delete_approval", "flights", "gate_override", "quarantine_replay", "table_maintenance"}
+DAG_IDS = {
+    "column_approvals",
+    "delete_approval",
+    "flights",
+    "gate_override",
+    "quarantine_replay",
+    "table_maintenance",
+    "table_rebuild",
+}
 TABLES = {
     "bronze": {"flight_events", "weather", "planes"},
     "silver": {"flights", "weather", "planes"},
@@ -49,6 +60,18 @@ def test_each_table_is_optimised_then_vacuumed(dags: dict[str, DAG]) -> None:
     for table in NAMES:
         assert maintenance.get_task(f"{table}_vacuum").upstream_task_ids == {f"{table}_optimize"}
     assert maintenance.params["vacuum_dry_run"] is True
+
+
+def test_a_rebuild_is_said_then_approved_then_done(dags: dict[str, DAG]) -> None:
+    dag = dags["table_rebuild"]
+    said, done = dag.get_task("dry_run"), dag.get_task("rebuild")
+    assert isinstance(said, TableRebuildOperator)
+    assert isinstance(done, TableRebuildOperator)
+    assert (said.approval_task_id, done.approval_task_id) == (None, "approve")
+    assert (dag.get_task("approve").execution_timeout, done.execution_timeout) == (None, EXECUTION_TIMEOUT)
+    assert isinstance(dag.get_task("approve"), SecondPersonApprovalOperator)
+    assert dag.get_task("approve").upstream_task_ids == {"dry_run"}
+    assert done.upstream_task_ids == {"approve"}
 
 
 def test_a_table_is_written_only_after_the_gates_of_its_sources(dags: dict[str, DAG]) -> None:

@@ -14,6 +14,7 @@ from include.contracts.job_args import WRITER_OF_LAYER, Job, JobArgs
 from include.contracts.job_report import JobReport
 from include.contracts.lake_path import LakePath, lake_path
 from include.contracts.quarantine_request import QuarantineRequest, RowFilter
+from include.contracts.rebuild_request import RebuildRequest
 from include.contracts.row_status import PENDING, RowStatus
 from include.control.quarantined import QuarantinedRow, quarantined_rows
 from include.control.resolution import table_id
@@ -27,6 +28,7 @@ from spark_jobs.jobs import (
     quarantine_replay,
     silver_merge,
     table_optimize,
+    table_rebuild,
     table_vacuum,
 )
 from spark_jobs.runtime.entrypoint import RunJob, run_and_report
@@ -43,6 +45,7 @@ RUN: dict[Job, RunJob] = {
     Job.TABLE_VACUUM: table_vacuum.run,
     Job.QUARANTINE_FIX: quarantine_fix.run,
     Job.QUARANTINE_REPLAY: quarantine_replay.run,
+    Job.TABLE_REBUILD: table_rebuild.run,
 }
 
 
@@ -120,6 +123,13 @@ class Lakehouse:
     def replay(self, table: str, *, dry_run: bool = False, **asked: Any) -> JobReport:
         """Replay quarantined rows of a table, mended first if that is asked for."""
         return self.ask(Job.QUARANTINE_REPLAY, table, QuarantineRequest(said_by="ann", **asked), dry_run=dry_run)
+
+    def rebuild(self, table: str, *, dry_run: bool = False, **asked: Any) -> JobReport:
+        """Build a table anew, or go on with that, or cancel it."""
+        file = RebuildRequest(said_by="ann", **asked).save(
+            self.folder / "reports" / f"rebuild.{len(self.reports)}.json"
+        )
+        return self.run(table, job=Job.TABLE_REBUILD, request=file, dry_run=dry_run)
 
     def waiting(self, table: str, *statuses: RowStatus) -> list[QuarantinedRow]:
         """The quarantined rows of a table that stand so; those that wait for somebody, for none."""

@@ -48,13 +48,11 @@ def puts_files_together(table: str) -> None:
     DeltaTable(table).optimize.compact(commit_properties=_said())
 
 
-def raises_the_epoch(table: str) -> None:
-    """A property of the table, as a restore does."""
+def sets_a_property(table: str) -> None:
+    """A property of the table, as a changed spec does."""
     from deltalake import DeltaTable
 
-    DeltaTable(table).alter.set_table_properties(
-        {"millrace.epoch": "2"}, raise_if_not_exists=False, commit_properties=_said()
-    )
+    DeltaTable(table).alter.set_table_properties({"owner": "ann"}, raise_if_not_exists=False, commit_properties=_said())
 
 
 def raises_the_protocol(table: str) -> None:

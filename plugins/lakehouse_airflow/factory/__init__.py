@@ -6,6 +6,7 @@ from lakehouse_airflow.factory.domain import build_domain_dag
 from lakehouse_airflow.factory.maintenance import build_maintenance_dag
 from lakehouse_airflow.factory.overrides import build_gate_override_dag
 from lakehouse_airflow.factory.quarantine import build_quarantine_replay_dag
+from lakehouse_airflow.factory.rebuild import build_table_rebuild_dag
 
 __all__ = [
     "build_column_approvals_dag",
@@ -14,4 +15,5 @@ __all__ = [
     "build_gate_override_dag",
     "build_maintenance_dag",
     "build_quarantine_replay_dag",
+    "build_table_rebuild_dag",
 ]

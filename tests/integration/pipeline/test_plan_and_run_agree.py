@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, Phase, event, example, given, settings
 from hypothesis import strategies as st
 
@@ -88,6 +89,12 @@ def optimized(lakehouse: Lakehouse, table: str) -> None:
         optimize(lakehouse.paths.table(table))
 
 
+def other_keys(lakehouse: Lakehouse) -> None:
+    """Keys on which the rows of silver that are there do not stand."""
+    (file,) = (lakehouse.folder / "tables" / "silver").rglob("orders.yaml")
+    file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "keys": ["order_id", "day"]}))
+
+
 BEFALLS: dict[str, Callable[[Lakehouse], object]] = {
     "a new file": lambda lakehouse: deliver(lakehouse, 2, "late.json"),
     "a new day": lambda lakehouse: deliver(lakehouse, 3, "a.json"),
@@ -96,6 +103,7 @@ BEFALLS: dict[str, Callable[[Lakehouse], object]] = {
     "a file that was given up": lambda lakehouse: fail(lakehouse, 3),
     "a folder is gone": lambda lakehouse: shutil.rmtree(lakehouse.folder / "landing" / "orders" / "date=2013-01-01"),
     "an empty folder": lambda lakehouse: (lakehouse.folder / "landing/orders/date=2013-01-04").mkdir(),
+    "other keys": other_keys,
     "OPTIMIZE of bronze": lambda lakehouse: optimized(lakehouse, CHAIN[0]),
 }
 
@@ -165,6 +173,9 @@ QUESTIONS = st.builds(
 @example(question=Question("sound", (), (1, 2), CHAIN, reprocess=True, skip_missing=False))
 @example(question=Question("deletes refused", (), (2,), CHAIN, reprocess=False, skip_missing=False))
 @example(question=Question("silver refused", ("OPTIMIZE of bronze",), (2,), CHAIN, reprocess=False, skip_missing=False))
+@example(question=Question("never built", ("a new file",), (2, 3), CHAIN, reprocess=True, skip_missing=True))
+@example(question=Question("sound", ("other keys",), (1, 2, 3), CHAIN, reprocess=False, skip_missing=True))
+@example(question=Question("sound", ("a new day", "other keys"), (3,), CHAIN, reprocess=False, skip_missing=False))
 @given(question=QUESTIONS)
 def test_what_plan_says_is_what_run_does(states: dict[str, Lakehouse], question: Question) -> None:
     with tempfile.TemporaryDirectory(dir=states["sound"].folder.parent) as folder:

@@ -17,6 +17,8 @@ from include.control import health
 from include.control.delta_log import latest_version
 from include.control.s3_access import s3_client
 from include.errors import Outcome
+from spark_jobs.layers.staged_builds import StagedBuild
+from tests.support import rebuilt_shop
 from tests.support.faulty_s3 import FaultyS3, conflict, faulty_s3, lose_answer, refuse_credentials, reset, slow_down
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.specs import silver_document
@@ -93,6 +95,31 @@ def test_days_go_from_files_to_gold_and_all_that_is_done_to_tables_works_there_t
     written = [file.read_bytes() for file in shop.folder.rglob("*") if file.is_file()]
     assert len(written) > 10
     assert not any(SECRET.encode() in content for content in written)
+
+
+def test_a_table_is_rebuilt_beside_the_one_in_use_which_readers_keep_until_the_switch(
+    shop: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rebuilt_shop.state(shop)
+    rebuilt_shop.load(shop, 1, 2)
+    before, while_built = rebuilt_shop.seen(shop), []
+    rebuilt_shop.state(shop, keys=["order_id", "day"])
+    build = StagedBuild.build
+
+    def watched(staged: StagedBuild) -> None:
+        build(staged)
+        while_built.append(rebuilt_shop.seen(shop))
+        assert any("/_millrace/rebuilds/" in key for key in keys_of(shop))
+
+    monkeypatch.setattr(StagedBuild, "build", watched)
+    report = shop.rebuild(SILVER, downstream=True)
+
+    assert report.exit_code == 0, report.message
+    assert while_built[:2] == [before] * 2, "silver, before it was switched"
+    there, here = rebuilt_shop.seen(shop), rebuilt_shop.anew(tmp_path / "here", 1, 2, keys=["order_id", "day"])
+    assert there == here
+    assert not any("/_millrace/rebuilds/" in key for key in keys_of(shop))
+    assert [shop.run(table, 2).outcome for table in (SILVER, GOLD)] == [Outcome.NO_OP] * 2
 
 
 def test_a_commit_whose_answer_was_lost_counts_once(far_shop: Lakehouse, faulty: FaultyS3) -> None:

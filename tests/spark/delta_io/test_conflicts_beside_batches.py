@@ -27,8 +27,8 @@ from tests.support.rivals import (
     Rival,
     deletes_another,
     once,
-    raises_the_epoch,
     raises_the_protocol,
+    sets_a_property,
     ship_by_value,
     takes_the_number,
 )
@@ -80,7 +80,7 @@ def lost(caplog: pytest.LogCaptureFixture) -> list[str]:
 @pytest.mark.parametrize(
     ("rival", "conflict", "left"),
     [
-        (raises_the_epoch, METADATA, [*START, (4, 4)]),
+        (sets_a_property, METADATA, [*START, (4, 4)]),
         pytest.param(raises_the_protocol, PROTOCOL, [*START, (4, 4)], marks=pytest.mark.faults),
         pytest.param(deletes_another, None, [(1, 1), (4, 4)], marks=pytest.mark.faults),
     ],

@@ -36,8 +36,8 @@ from tests.support.rivals import (
     deletes_another,
     once,
     puts_files_together,
-    raises_the_epoch,
     raises_the_protocol,
+    sets_a_property,
     ship_by_value,
     takes_the_number,
 )
@@ -130,11 +130,11 @@ METADATA, PROTOCOL = Conflict.METADATA_CHANGED, Conflict.PROTOCOL_CHANGED
 
 
 SHOWN_IN_EVERY_RUN = [
-    (appended, raises_the_epoch, METADATA, [(1, 1), (2, 2), (4, 4)]),
+    (appended, sets_a_property, METADATA, [(1, 1), (2, 2), (4, 4)]),
     (merged, appends_another, APPEND, [(1, 10), (2, 2), (3, 3)]),
     (merged, deletes, DELETE_READ, [(1, 10), (2, 2)]),
     (merged, puts_files_together, APPEND, [(1, 10), (2, 2)]),
-    (merged, raises_the_epoch, METADATA, [(1, 10), (2, 2)]),
+    (merged, sets_a_property, METADATA, [(1, 10), (2, 2)]),
     (merged, raises_the_protocol, PROTOCOL, [(1, 10), (2, 2)]),
     (replaced, appends_the_same, APPEND, [(1, 10), (2, 2)]),
 ]
@@ -147,7 +147,7 @@ THE_OTHERS = [
     (replaced, appends_another, APPEND, [(1, 10), (2, 2), (3, 3)]),
     (replaced, deletes, DELETE_READ, [(1, 10), (2, 2)]),
     (replaced, puts_files_together, APPEND, [(1, 10), (2, 2)]),
-    (replaced, raises_the_epoch, METADATA, [(1, 10), (2, 2)]),
+    (replaced, sets_a_property, METADATA, [(1, 10), (2, 2)]),
     (overwritten, appends_another, APPEND, [(1, 10)]),
     (overwritten, deletes, DELETE_READ, [(1, 10)]),
     (overwritten, puts_files_together, APPEND, [(1, 10)]),

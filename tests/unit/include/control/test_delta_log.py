@@ -32,7 +32,7 @@ from tests.support.delta_tables import (
     delete_all,
     intent_of,
     optimize,
-    raise_epoch,
+    set_property,
 )
 from tests.support.log_growth import grow
 from tests.support.texts import texts
@@ -97,7 +97,7 @@ def test_putting_files_together_changes_no_data_and_carries_no_number(table: Pat
 
 
 def test_a_change_of_properties_changes_no_data(table: Path) -> None:
-    found = read_commit(table, raise_epoch(table, "1"))
+    found = read_commit(table, set_property(table))
     assert found is not None
     assert not found.changes_data
 

@@ -188,6 +188,12 @@ def test_of_what_may_be_said_once_the_first_stays(events: OpsTable, path: Path) 
     assert words(events) == ["first", "other"]
 
 
+def test_none_are_appended_under_no_key(events: OpsTable, path: Path) -> None:
+    assert not events.append_once([], "key")
+    assert not path.exists()
+    assert events.append_once([event("silver.flights", "first")], "key")
+
+
 @pytest.mark.parametrize("is_first_said_once", [True, False])
 def test_who_opens_a_long_log_reads_its_end(path: Path, is_first_said_once: bool) -> None:
     first = OpsTable(path, EVENTS)

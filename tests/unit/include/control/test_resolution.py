@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from include.control.batch import BatchSources, Stream, Winner
 from include.control.ledger import Ledger
-from include.control.resolution import look, resolve, table_epoch, winner_at
+from include.control.resolution import look, resolve, winner_at
 from include.paths import LakehousePaths
 from tests.support.delta_tables import (
     FLIGHTS,
@@ -24,7 +24,7 @@ from tests.support.delta_tables import (
     create_table,
     intent_of,
     optimize,
-    raise_epoch,
+    set_property,
 )
 from tests.support.resolving import commit_next, forget, id_of
 
@@ -38,7 +38,7 @@ def test_a_path_without_a_table_has_no_position(tmp_path: Path, ledger: Ledger) 
 
 def test_a_new_table_stands_at_its_beginning(table: Path, ledger: Ledger) -> None:
     position = resolve(table, FLIGHTS, ledger)
-    assert (position.table_id, position.version, position.epoch, position.last) == (id_of(table), 0, "0", None)
+    assert (position.table_id, position.version, position.last) == (id_of(table), 0, None)
     assert position.next_seq == 1
 
 
@@ -94,9 +94,9 @@ def test_commits_of_others_are_passed_over(table: Path, ledger: Ledger) -> None:
     append(table, user_metadata="a note of someone else")
     append(table, txn=("someone else", 5), user_metadata='{"their": "words"}')
     commit_next(table, 1, OTHER)
-    newest = raise_epoch(table, "1")
+    newest = set_property(table)
     position = resolve(table, FLIGHTS, ledger)
-    assert (position.last, position.version, position.epoch) == (first, newest, "1")
+    assert (position.last, position.version) == (first, newest)
     assert newest == 6
 
 
@@ -139,10 +139,18 @@ def test_a_table_made_anew_at_the_same_path_starts_afresh(table: Path, ledger: L
     assert resolve(table, FLIGHTS, ledger).last == first
 
 
-def test_the_epoch_of_a_table_is_what_its_property_says(table: Path, ledger: Ledger) -> None:
-    assert table_epoch(table) == "0"
-    raise_epoch(table, "2")
-    assert table_epoch(table) == resolve(table, FLIGHTS, ledger).epoch == "2"
+def test_a_rebuild_whose_commit_came_later_than_it_was_written_down_is_found_where_it_is(
+    table: Path, ledger: Ledger
+) -> None:
+    first = commit_next(table, 1)
+    resolve(table, FLIGHTS, ledger)
+    intent = intent_of(id_of(table), 2, sources=BatchSources(rebuild="r1"))
+    ledger.record_committed([Winner(intent, first.version + 1)])
+    altered = set_property(table)
+    append(table, txn=(FLIGHTS.app_id, 2), user_metadata=intent.user_metadata())
+    assert resolve(table, FLIGHTS, ledger).last == Winner(intent, altered + 1)
+    following = commit_next(table, 3)
+    assert resolve(table, FLIGHTS, ledger).last == following
 
 
 def test_the_winner_of_a_number_is_looked_for_above_a_version(table: Path) -> None:

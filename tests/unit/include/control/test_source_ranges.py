@@ -6,15 +6,16 @@ import shutil
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable
 
 from include.contracts.table_spec import AnySpec, GoldSpec
-from include.control.batch import StreamPosition, Winner
+from include.control.batch import BatchSources, Stream, StreamPosition, Winner
 from include.control.gates import Gates
 from include.control.source_ranges import certified_sources, changed_ranges, pin_sources, require_same_sources
+from include.control.stored_tables import TABLE_ID
 from include.errors import BadInputError, NotReadyError
 from include.paths import LakehousePaths
-from tests.support.delta_tables import intent_of, judge, load_batch, optimize, raise_epoch, reading
+from tests.support.delta_tables import intent_of, judge, load_batch, optimize, reading, set_property
 from tests.support.specs import gold_spec, silver_spec
 
 ORDERS, PLANES = silver_spec(), silver_spec(table="silver.planes")
@@ -98,7 +99,7 @@ def test_versions_that_change_no_data_are_not_worth_a_batch(paths: LakehousePath
     orders, planes = certify(paths, ORDERS, PLANES)
     position = consumed(paths, orders=orders, planes=planes)
     optimize(paths.table("silver.orders"))
-    raise_epoch(paths.table("silver.planes"), "1")
+    set_property(paths.table("silver.planes"))
     assert gates.certified("silver.orders") == orders + 1
     assert new_ranges(GOLD, paths, gates, position) == {}
 
@@ -135,6 +136,25 @@ def test_a_batch_does_not_read_its_pinned_versions_from_another_table(paths: Lak
     certify(paths, ORDERS)
     with pytest.raises(BadInputError, match=r"^silver\.orders at .* is not the table that this batch has read"):
         require_same_sources(pinned, paths)
+
+
+def test_a_source_that_was_built_anew_in_its_place_still_has_the_pinned_version(
+    paths: LakehousePaths, gates: Gates
+) -> None:
+    certify(paths, ORDERS, PLANES)
+    pinned = pin_sources(GOLD, paths, gates, None)
+    orders = DeltaTable(str(paths.table("silver.orders")))
+    switch = intent_of("the id of the new one", stream=Stream("silver.orders"), sources=BatchSources(rebuild="r1"))
+    orders.alter.set_table_properties(
+        {TABLE_ID: switch.table_id},
+        raise_if_not_exists=False,
+        commit_properties=CommitProperties(custom_metadata={"userMetadata": switch.user_metadata()}),
+    )
+    require_same_sources(pinned, paths)
+    assert gates.certified("silver.orders") is None, "what was certified was the table of before"
+    later = pinned.model_copy(update={"ranges": {**pinned.ranges, "silver.orders": (None, orders.version() + 1)}})
+    with pytest.raises(BadInputError, match="is not the table that this batch has read"):
+        require_same_sources(later, paths)
 
 
 def test_a_source_whose_log_was_cleaned_up_since_is_read_again(paths: LakehousePaths, gates: Gates) -> None:

@@ -11,7 +11,7 @@ from include.control.delta_log import USER_METADATA_KEY
 from include.control.gates import Gates
 from include.control.stored_tables import open_table
 from include.paths import LakehousePaths
-from tests.support.delta_tables import append, clean_log, commit_file, delete_all, optimize, raise_epoch
+from tests.support.delta_tables import append, clean_log, commit_file, delete_all, optimize, set_property
 from tests.support.gate_results import TABLE, verdict
 
 
@@ -30,7 +30,7 @@ def test_commits_without_a_change_of_data_inherit_the_certificate(table: Path, t
     gates.record(verdict(table_id, append(table)))
     optimized = optimize(table)
     assert gates.certified(TABLE) == optimized
-    altered = raise_epoch(table, "1")
+    altered = set_property(table)
     assert gates.certified(TABLE) == altered
     assert gates.last_passed(TABLE) == optimized - 1
 

@@ -185,7 +185,7 @@ class TestKeysAndValues:
         [
             ({"delta.enableChangeDataFeed": "true"}, "write `maintenance: {change_data_feed"),
             ({"delta.deletedFileRetentionDuration": "interval 1 day"}, "write `maintenance: {vacuum"),
-            ({"millrace.epoch": 3}, "leave it out"),
+            ({"millrace.table_id": 3}, "leave it out"),
         ],
     )
     def test_a_property_that_is_set_elsewhere(self, tmp_path: Path, delta: dict[str, Any], fix: str) -> None:

@@ -19,7 +19,7 @@ from include.control.leases import Leases
 from include.control.objects import LocalObjectStore
 from include.errors import ConflictError, ConservationError, ExitCode, LeaseLostError, MillraceError, TornLogError
 from spark_jobs.delta_io.batches import commit_conf
-from tests.support.delta_tables import append, commit_file, day, raise_epoch
+from tests.support.delta_tables import append, commit_file, day
 from tests.support.ledger_reading import loaded_by_path
 from tests.support.three_rows import FILE, Lake
 
@@ -156,14 +156,6 @@ def test_a_write_without_error_and_without_commit_is_an_error(lake: Lake) -> Non
     assert "another session" in str(raised.value)
 
 
-def test_an_epoch_raised_after_the_plan_makes_it_void(lake: Lake) -> None:
-    lake.work.on_plan = [lambda: raise_epoch(lake.table, "1") and None]
-    result = lake.run()
-    assert (result.committed, result.attempts) == (True, 2)
-    assert [position.epoch for position in lake.work.positions] == ["0", "1"]
-    assert len(lake.work.intents) == 1, "a void plan was written"
-
-
 def test_what_a_writer_that_died_left_undone_is_finished_before_anything_new(lake: Lake) -> None:
     died = lake.someone_else_commits(1)
     result = lake.run()
@@ -219,7 +211,7 @@ def test_who_loses_until_the_budget_is_spent_gives_up_with_a_conflict(lake: Lake
 def test_tries_within_plans_share_one_budget(lake: Lake) -> None:
     lake.work.before = [
         failing(ConcurrentAppendException("files were added")),
-        failing(MetadataChangedException("the epoch was raised")),
+        failing(MetadataChangedException("a column was added")),
         failing(ConcurrentAppendException("files were added")),
     ]
     with pytest.raises(ConflictError, match="lost to other writers 3 times"):

@@ -20,8 +20,13 @@ from tests.support.specs import silver_spec
 SPEC = silver_spec(snapshot="full", sequence_by=[], max_deleted_percent=20)
 
 
+def nobody_allows(root: Path) -> Any:
+    """The context of a job without `--allow-deletes`."""
+    return SimpleNamespace(records=Records(LakehousePaths(root)), lets_deletes_go=lambda _: False)
+
+
 def test_an_approval_is_for_so_many_keys_of_one_interval_and_source_version(tmp_path: Path) -> None:
-    context: Any = SimpleNamespace(records=Records(LakehousePaths(tmp_path)), args=SimpleNamespace(allow_deletes=""))
+    context = nobody_allows(tmp_path)
 
     def deletes(keys: int, version: int = 7, number: int = 1) -> None:
         sources = BatchSources(ranges={SPEC.source: (None, version)}, source_ids={SPEC.source: "id"})
@@ -48,7 +53,7 @@ def test_an_approval_is_for_so_many_keys_of_one_interval_and_source_version(tmp_
 
 
 def test_below_a_source_of_events_an_approval_is_for_one_version_of_it(tmp_path: Path) -> None:
-    context: Any = SimpleNamespace(records=Records(LakehousePaths(tmp_path)), args=SimpleNamespace(allow_deletes=""))
+    context = nobody_allows(tmp_path)
     spec = silver_spec(max_deleted_percent=20)
 
     def deletes(version: int, number: int = 1) -> None:

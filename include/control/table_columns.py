@@ -1,0 +1,41 @@
+"""The columns that a Delta table has, and their types in Delta's words."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from deltalake import DeltaTable
+
+_DELTA_TYPES = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
+
+
+def columns_of(delta: DeltaTable) -> dict[str, str]:
+    """Column -> type in Delta's words."""
+    fields = json.loads(delta.schema().to_json())["fields"]
+    return {field["name"]: _type_name(field["type"]) for field in fields}
+
+
+def delta_type(kind: str) -> str:
+    """A Spark SQL type in Delta's words, so that both sides compare; names of fields stay as they are.
+
+    >>> delta_type("map<string,struct<int:bigint>>")
+    'map<string,struct<int:long>>'
+    """
+    return re.sub(r"\b(tinyint|smallint|int|bigint)\b(?!:)", lambda word: _DELTA_TYPES[word[0]], kind)
+
+
+def _type_name(kind: object) -> str:
+    """A Delta schema type as short text; structs by their fields.
+
+    >>> _type_name({"type": "map", "keyType": "string", "valueType": {"type": "array", "elementType": "long"}})
+    'map<string,array<long>>'
+    """
+    if not isinstance(kind, dict):
+        return str(kind)
+    if kind["type"] == "struct":
+        parts = (f"{part['name']}:{_type_name(part['type'])}" for part in kind["fields"])
+        return f"struct<{','.join(parts)}>"
+    if kind["type"] == "map":
+        return f"map<{_type_name(kind['keyType'])},{_type_name(kind['valueType'])}>"
+    return f"array<{_type_name(kind['elementType'])}>"

@@ -1,0 +1,122 @@
+"""A spec changes: the next run applies what touches no row, says what is to be recomputed, and refuses the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from include.catalog import load_catalog
+from include.control.delta_log import commits_after, latest_version
+from include.control.planner import stream_position
+from include.control.records import Records
+from include.control.spec_changes import Effect
+from include.control.table_diff import TableDiff, table_diff
+from include.errors import ExitCode, Outcome
+from tests.support.delta_tables import contents, day
+from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.specs import bronze_document, gold_document, silver_document
+
+BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
+
+
+@pytest.fixture(scope="module")
+def loaded(shared: Lakehouse) -> Lakehouse:
+    """Two days in all three layers."""
+    for number in (1, 2):
+        shared.deliver(number, "a.json", [order(number, number, of_day=number, colour="red"), order(9, 9, number)])
+        assert {report.outcome for report in shared.run_all(number, *TABLES)} == {Outcome.COMMITTED}
+    assert [found(shared, table).changes for table in TABLES] == [()] * 3
+    return shared
+
+
+@pytest.fixture
+def shop(loaded: Lakehouse, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
+    return copied(loaded, tmp_path_factory.mktemp("copy") / "shop")
+
+
+def found(shop: Lakehouse, table: str) -> TableDiff:
+    records, spec = Records(shop.paths), load_catalog(shop.folder / "tables").spec(table)
+    position = stream_position(spec, shop.paths, records.ledger)
+    return table_diff(spec, position.last if position else None, records)
+
+
+def with_column(document: dict[str, Any], name: str, **column: Any) -> dict[str, Any]:
+    return {**document, "columns": {**document["columns"], name: {**document["columns"].get(name, {}), **column}}}
+
+
+def test_columns_measures_and_comments_come_with_the_next_run_in_commits_that_say_whose_they_are(
+    shop: Lakehouse,
+) -> None:
+    before = {table: latest_version(shop.paths.table(table)) for table in TABLES}
+    colour = {"type": "string", "description": "as printed"}
+    silver = with_column(silver_document(description="Orders"), "colour", **colour)
+    shop.specs(
+        with_column(bronze_document(), "colour", **colour),
+        with_column(silver, "amount", description="in cents"),
+        gold_document(measures={**gold_document()["measures"], "most": "max(o.amount)"}),
+    )
+    assert [found(shop, table).of(Effect.APPLIED) != [] for table in TABLES] == [True] * 3
+    shop.deliver(3, "a.json", [order(3, 3, of_day=3, colour="blue")])
+
+    reports = shop.run_all(3, *TABLES)
+
+    assert [report.exit_code for report in reports] == [ExitCode.OK] * 3, [report.message for report in reports]
+    assert all(any("follows its spec: added the columns" in note for note in report.notes) for report in reports)
+    assert shop.rows(SILVER, "order_id", "colour") == [("o1", None), ("o2", None), ("o3", "blue"), ("o9", None)]
+    assert shop.rows(GOLD, "revenue", "most") == [(10, 9), (2, 2), (3, 3)], "also of groups that nothing has touched"
+    for table in TABLES:
+        changes = [one for one in commits_after(shop.paths.table(table), before[table]) if not one.txns]
+        assert changes, "changed in a commit of its own"
+        assert {one.run_id for one in changes} == {"test of day 3"}
+        assert not any(one.changes_data for one in changes)
+        assert found(shop, table).changes == ()
+    delta = DeltaTable(str(shop.paths.table(SILVER)))
+    comments = {field.name: field.metadata.get("comment") for field in delta.schema().fields}
+    assert (delta.metadata().description, comments["amount"], comments["colour"]) == (
+        "Orders",
+        "in cents",
+        "as printed",
+    )
+    again = contents(shop.paths.root)
+    assert [report.outcome for report in shop.run_all(3, *TABLES)] == [Outcome.NO_OP] * 3
+    assert contents(shop.paths.root) == again
+
+
+def test_another_meaning_names_the_intervals_and_rows_that_follow_the_old_one(shop: Lakehouse) -> None:
+    changed = with_column(silver_document(), "amount", **{"from": "amount * 10"})
+    shop.specs(changed)
+    diff = found(shop, SILVER)
+    assert (diff.outdated, diff.rows) == ((day(1).start, day(2).start), 4)
+    assert diff.lines() == (
+        "silver.orders: recompute: columns.amount.from: now amount * 10. 2 intervals with 4 rows follow "
+        "the old spec: lakehouse run --table silver.orders --interval 2013-01-01 --to 2013-01-02 --reprocess",
+    )
+    for number, left in ((1, (day(2).start,)), (2, ())):
+        assert shop.run(SILVER, number, reprocess=True).exit_code is ExitCode.OK
+        assert found(shop, SILVER).outdated == left
+    assert found(shop, SILVER).changes == ()
+    assert shop.rows(SILVER, "order_id", "amount") == [("o1", 10), ("o2", 20), ("o9", 90)]
+
+
+@pytest.mark.parametrize(
+    ("table", "document", "key"),
+    [
+        (SILVER, silver_document(keys=["order_id", "day"]), "keys"),
+        (SILVER, with_column(silver_document(), "amount", type="bigint"), "columns.amount.type"),
+        (BRONZE, with_column(bronze_document(), "amount", type="bigint"), "columns.amount.type"),
+        (GOLD, gold_document(group_by={"day": "date_add(o.day, 1)"}), "group_by"),
+    ],
+)
+def test_what_every_row_stands_on_is_refused_and_the_way_out_is_named(
+    shop: Lakehouse, table: str, document: dict[str, Any], key: str
+) -> None:
+    shop.specs(document)
+    lake = contents(shop.paths.table(table))
+    assert [change.key for change in found(shop, table).of(Effect.REBUILD)] == [key]
+    report = shop.run(table, 2)
+    assert report.outcome is Outcome.BAD_INPUT
+    assert f"{key}: " in report.message
+    assert report.message.endswith(f"lakehouse rebuild {table}")
+    assert contents(shop.paths.table(table)) == lake

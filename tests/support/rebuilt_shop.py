@@ -1,0 +1,67 @@
+"""A shop whose tables are built anew: three days of orders, and what people see of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from include.control.gates import Gates
+from include.control.stored_tables import open_table
+from include.errors import ExitCode
+from tests.support.lakehouse import Lakehouse, order, tombstones_path
+from tests.support.specs import bronze_document, gold_document, silver_document
+
+BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
+AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
+DAYS: dict[int, list[dict[str, Any]]] = {
+    1: [order(1, 5, 8), order(2, 7, 8), order(3, -1, 8), order(None, 4, 8)],
+    2: [order(1, None, 9, op="delete"), order(4, 2, 9, of_day=2)],
+    3: [order(1, 6, 8, seq=2), order(2, 9, 10), order(5, 1, 10, of_day=3)],
+}
+"""o1 is deleted, and an older event of it comes the day after."""
+
+
+def state(shop: Lakehouse, kind: str = "int", **silver: Any) -> None:
+    def typed(document: dict[str, Any]) -> dict[str, Any]:
+        return {**document["columns"], "amount": {"type": kind}}
+
+    bronze = {**typed(bronze_document()), "op": {"type": "string"}}
+    shop.specs(
+        bronze_document(columns=bronze),
+        silver_document(
+            columns=typed(silver_document()), apply_as_deletes="op = 'delete'", expectations=[AT_LEAST_0], **silver
+        ),
+        gold_document(),
+    )
+
+
+def load(shop: Lakehouse, *days: int) -> None:
+    for number in days:
+        shop.deliver(number, "a.json", DAYS[number])
+        for report in shop.run_all(number, *TABLES):
+            assert report.exit_code is ExitCode.OK, report.message
+            assert report.rows.are_conserved
+
+
+def seen(shop: Lakehouse) -> dict[str, Any]:
+    """What people see: rows of the certified versions, refused rows, deleted keys."""
+    columns = {
+        SILVER: ("order_id", "amount", "day"),
+        GOLD: ("day", "orders", "revenue"),
+        BRONZE: ("order_id", "amount"),
+    }
+    rows = {}
+    for table, names in columns.items():
+        at = Gates(shop.paths).certified(table)
+        found = open_table(shop.paths.table(table), version=at).to_pyarrow_table(columns=list(names)).to_pylist()
+        rows[table] = sorted((tuple(row.values()) for row in found), key=repr)
+    dead = open_table(tombstones_path(shop, SILVER)).to_pyarrow_table(columns=["order_id"]).to_pylist()
+    return {**rows, "refused": sorted(row.record for row in shop.waiting(SILVER)), "dead": dead}
+
+
+def anew(folder: Path, *days: int, **changes: Any) -> dict[str, Any]:
+    """What a lakehouse shows that never knew another spec."""
+    shop = Lakehouse(folder)
+    state(shop, **changes)
+    load(shop, *days)
+    return seen(shop)

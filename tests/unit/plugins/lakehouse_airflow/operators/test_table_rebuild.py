@@ -1,0 +1,65 @@
+"""A rebuild asks its job for what the form says, and tells whoever reads the tables of their new versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from include.contracts.job_args import Job, JobArgs
+from include.contracts.rebuild_request import RebuildRequest
+from lakehouse_airflow.assets import REBUILT_TABLE, table_asset
+from lakehouse_airflow.operators.table_rebuild import TableRebuildOperator
+from tests.unit.plugins.lakehouse_airflow.operators.conftest import House
+
+ORDERS, REVENUE = "silver.orders", "gold.revenue"
+FORM = {"table": ORDERS, "downstream": True, "allow_deletes": False, "allow_missing": False, "why": "other keys"}
+SAID = 'report(Outcome.NO_OP, "would build silver.orders anew")'
+DONE = f'report(Outcome.COMMITTED, "built anew", version=4, details={{"tables": {{"{ORDERS}": 4, "{REVENUE}": 7}}}})'
+
+
+@pytest.fixture
+def asked(house: House, run_of: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+    """The context of a run that ann has triggered with the form."""
+    told: list[tuple[Any, Any]] = []
+    events = {REBUILT_TABLE: SimpleNamespace(add=lambda asset, extra: told.append((asset, extra)))}
+    context = run_of(run_type="manual", logical_date=None, start=None, end=None, events=events)
+    context["dag_run"].triggering_user_name = "ann"
+    return {**context, "params": FORM, "told": told}
+
+
+def task_of(approval_task_id: str | None = None) -> TableRebuildOperator:
+    task = TableRebuildOperator(task_id="rebuild", approval_task_id=approval_task_id)
+    assert task.table == "{{ params.table }}"
+    task.table = ORDERS
+    return task
+
+
+@pytest.mark.usefixtures("warm_server")
+def test_a_dry_run_gives_what_a_person_is_asked(house: House, asked: dict[str, Any]) -> None:
+    house.job(SAID, Job.TABLE_REBUILD)
+    task = task_of()
+    question = task.execute(asked)
+    args = JobArgs.from_argv(task.application_args)
+    assert (args.dry_run, args.table, task.job) == (True, ORDERS, Job.TABLE_REBUILD)
+    assert args.request is not None
+    assert RebuildRequest.load(args.request) == RebuildRequest(downstream=True, said_by="ann", why="other keys")
+    assert question["subject"] == "Build silver.orders anew?"
+    assert "would build silver.orders anew" in question["body"]
+    assert "ann: **other keys**" in question["body"]
+    assert asked["told"] == []
+
+
+@pytest.mark.usefixtures("warm_server")
+def test_each_table_that_was_switched_is_told_of(house: House, asked: dict[str, Any]) -> None:
+    house.job(DONE, Job.TABLE_REBUILD)
+    asked["ti"].xcom_pull = lambda task_ids: {"approve": {"responded_by_user": {"name": "eve"}}}[task_ids]
+    task = task_of("approve")
+    task.execute(asked)
+    args = JobArgs.from_argv(task.application_args)
+    assert (args.dry_run, args.request is None) == (False, False)
+    assert RebuildRequest.load(args.request or Path()).said_by == "ann, approved by eve"
+    assert asked["told"] == [(table_asset(ORDERS), {"version": 4}), (table_asset(REVENUE), {"version": 7})]
