@@ -168,19 +168,12 @@ class Ledger:
         wanted = {"event": [BatchEvent.COMMITTED.value], "token": [intent.token]}
         return bool(self._batches.since(intent.table, "batch_seq", intent.batch_seq, ("token",), **wanted))
 
-    def last_recorded(self, table: str, table_id: str, stream: str) -> Winner | None:
-        """The same by all that was ever written down: for a table whose state is lost."""
+    def last_recorded(self, table: str, table_id: str, stream: str, upto: int | None = None) -> Winner | None:
+        """The last batch by all that was ever written down, at or below version `upto` of the table if one is given."""
         wanted = ("batch_seq", "version", "intent")
         rows = self._batches.events(table, wanted, table_id=table_id, stream=stream, event=BatchEvent.COMMITTED)
-        newest = max(rows, key=lambda row: (row["batch_seq"], row["version"]), default=None)
-        return recorded_winner(newest) if newest else None
-
-    def last_batch_at(self, table: str, table_id: str, stream: str, version: int) -> Winner | None:
-        """The stream's last batch at or below a version of the table."""
-        wanted = ("batch_seq", "version", "intent")
-        rows = self._batches.events(table, wanted, table_id=table_id, stream=stream, event=BatchEvent.COMMITTED)
-        below = (row for row in rows if row["version"] <= version)
-        newest = max(below, key=lambda row: row["version"], default=None)
+        below = (row for row in rows if upto is None or row["version"] <= upto)
+        newest = max(below, key=lambda row: (row["batch_seq"], row["version"]), default=None)
         return recorded_winner(newest) if newest else None
 
     def closed_before(self, table: str, table_id: str, stream: str, instant: datetime) -> int:

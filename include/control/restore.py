@@ -86,7 +86,7 @@ class Restore:
         """What takes back every batch above the certified version."""
         certified = int(self.gates.certified(stream.table) or 0)
         undone = _batches_above(self.paths.table(stream.table), certified)
-        kept = self.ledger.last_batch_at(stream.table, position.table_id, stream.name, certified)
+        kept = self.ledger.last_recorded(stream.table, position.table_id, stream.name, certified)
         sources = kept.intent.sources if kept else BatchSources()
         return Intent(
             table=stream.table,

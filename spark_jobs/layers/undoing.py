@@ -34,7 +34,7 @@ def undo_rebuild(context: JobContext) -> Winner:
     switch = switches[-1]
     before = switch.version - 1
     earlier = identity(open_table(path, version=before, without_files=True))
-    kept = records.ledger.last_batch_at(table, earlier, stream.name, before)
+    kept = records.ledger.last_recorded(table, earlier, stream.name, before)
     if kept is None:
         raise NotReadyError(f"{table}: the ledger does not know the batches of version {before} any more")
     intent = Intent(
