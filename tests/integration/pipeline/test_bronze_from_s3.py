@@ -19,8 +19,9 @@ from embedded.s3 import Bucket, s3_bucket
 from include.contracts.file_status import FileStatus
 from include.control.file_states import file_states
 from include.control.ledger import Ledger
+from include.control.resolution import table_id
 from include.errors import Outcome
-from tests.support.faulty_s3 import Fault, cut, fail_inside, faulty_s3
+from tests.support.faulty_s3 import Fault, cut, fail_inside, faulty_s3, slow_down
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.specs import bronze_document
 
@@ -152,6 +153,26 @@ def test_a_store_that_fails_while_spark_reads_is_no_defect_of_the_object(
         proxy.calm()
         assert lakehouse.run(ORDERS).outcome is Outcome.COMMITTED
     assert len(lakehouse.rows(ORDERS, "order_id")) == 199
+
+
+@pytest.mark.faults
+def test_a_store_that_hands_over_nothing_is_told_of_each_object_that_was_asked_for(
+    lakehouse: Lakehouse, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, name in enumerate("abcd"):
+        bucket.put(f"{DAY}/{name}.json", lines(order(number, 5)))
+    with faulty_s3(bucket.endpoint) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", proxy.endpoint)
+        proxy.on("GET", ".json", slow_down, times=10_000)
+        report, ledger = lakehouse.run(ORDERS), Ledger(lakehouse.paths)
+        assert report.outcome is Outcome.NOT_READY
+        of_table = ORDERS, table_id(lakehouse.paths.table(ORDERS))
+        asked = file_states(ledger, *of_table)
+        assert [state.status for state in asked] == [FileStatus.UNREACHABLE] * 3, "no more are waited for"
+        assert all("SlowDown" in state.reason for state in asked), asked
+        proxy.calm()
+        assert lakehouse.run(ORDERS).rows.read == 4
+    assert [(state.status, state.reason) for state in file_states(ledger, *of_table)] == [(FileStatus.LOADED, "")] * 4
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "avro"])
