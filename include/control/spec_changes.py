@@ -87,7 +87,8 @@ def column_changes(now: Document, on_disk: Mapping[str, str], partitions: Sequen
             yield _changed(f"columns.{name}.type", Effect.REBUILD, on_disk[name], kind)
     for name in on_disk:
         if name not in wanted and not name.startswith("_"):
-            yield SpecChange(f"columns.{name}", Effect.REBUILD, "gone from the spec; the table has it")
+            what = f"the table has it ({on_disk[name]}), the spec does not"
+            yield SpecChange(f"columns.{name}", Effect.REBUILD, what)
     if list(partitions) != now["partitioned_by"]:
         yield _changed("partitioned_by", Effect.REBUILD, list(partitions), now["partitioned_by"])
 

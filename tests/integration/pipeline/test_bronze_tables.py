@@ -25,8 +25,8 @@ def test_a_table_on_disk_that_the_spec_does_not_fit_is_left_alone(lakehouse: Lak
     lakehouse.deliver(1, "b.json", [order(2, 6)])
     report = lakehouse.run(ORDERS)
     assert report.outcome == Outcome.BAD_INPUT
-    assert "order_id is string in the table and long in the spec" in report.message
-    assert "the spec has colour (string), the table does not" in report.message
+    assert "columns.order_id.type: string becomes long" in report.message
+    assert "columns.amount: the table has it (integer), the spec does not" in report.message
     assert len(lakehouse.rows(ORDERS, "order_id")) == 1
 
 

@@ -21,7 +21,7 @@ from tests.support.lakehouse import Lakehouse, order
 from tests.support.specs import bronze_document, silver_document
 
 ORDERS = "bronze.orders"
-THE_LOOK_BEFORE_THE_STATEMENT = 1
+THE_LOOK_BEFORE_THE_STATEMENT = 3
 
 
 def columns(lakehouse: Lakehouse, table: str = ORDERS) -> list[str]:
@@ -112,17 +112,17 @@ def test_a_driver_that_adds_a_column_at_the_same_time_is_made_room_for(
     evolving.deliver(1, "a.json", [order(1, 5)])
     evolving.run(ORDERS)
     decide(evolving, ColumnState.APPROVED, "colour", "shop")
-    look = tables._columns_on_disk
+    look = tables.columns_of
     looks = list[int]()
 
-    def overtaken(path: Path) -> dict[str, str]:
-        found = look(path)
+    def overtaken(delta: DeltaTable) -> dict[str, str]:
+        found = look(delta)
         looks.append(len(found))
         if len(looks) == THE_LOOK_BEFORE_THE_STATEMENT:
-            DeltaTable(str(path)).alter.add_columns([Field("colour", PrimitiveType("string"))])
+            DeltaTable(delta.table_uri).alter.add_columns([Field("colour", PrimitiveType("string"))])
         return found
 
-    monkeypatch.setattr(tables, "_columns_on_disk", overtaken)
+    monkeypatch.setattr(tables, "columns_of", overtaken)
     evolving.deliver(1, "b.json", [order(2, 6, colour="red", shop=7)])
     report = evolving.run(ORDERS)
     assert report.outcome is Outcome.COMMITTED, report.message
@@ -160,7 +160,7 @@ def test_a_table_that_no_longer_evolves_names_the_columns_to_declare(evolving: L
     evolving.deliver(1, "b.json", [order(2, 6)])
     report = evolving.run(ORDERS)
     assert report.outcome is Outcome.BAD_INPUT
-    assert "the table has colour (string), the spec does not" in report.message
+    assert "columns.colour: the table has it (string), the spec does not" in report.message
 
 
 def test_who_asks_keeps_new_fields_aside_and_proposes_each_once(asking: Lakehouse) -> None:

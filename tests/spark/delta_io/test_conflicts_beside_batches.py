@@ -140,7 +140,7 @@ def test_drivers_that_add_columns_at_once_have_added_each_once(
     for attempt in range(1, ENOUGH + 1):
         new = {f"c{attempt}": "string", f"d{attempt}": "bigint"}
         columns.update(new)
-        at_once(drivers, table, AT_ONCE * [TableShape(columns=dict(columns))], frozenset(new))
+        at_once(drivers, table, AT_ONCE * [TableShape(columns=dict(columns))])
         assert [field.name for field in open_table(table).schema().fields] == list(columns)
         added = [commit for commit in commits_after(table, 0) if "ADD COLUMNS" in commit.operation]
         assert len(added) == attempt, "one statement was enough"
@@ -149,13 +149,9 @@ def test_drivers_that_add_columns_at_once_have_added_each_once(
     assert set(lost(caplog)) == {METADATA}
 
 
-def at_once(
-    drivers: list[OpenSession], table: Path, shapes: list[TableShape], addable: frozenset[str] = frozenset()
-) -> None:
+def at_once(drivers: list[OpenSession], table: Path, shapes: list[TableShape]) -> None:
     """Each driver makes the table as one of the shapes has it."""
     with ThreadPoolExecutor(len(drivers)) as threads:
-        asked = [
-            threads.submit(ensure_table, one, table, shape, addable) for one, shape in zip(drivers, shapes, strict=True)
-        ]
+        asked = [threads.submit(ensure_table, one, table, shape) for one, shape in zip(drivers, shapes, strict=True)]
         for one in asked:
             one.result()

@@ -88,7 +88,7 @@ def test_the_columns_are_held_against_those_of_the_table() -> None:
     assert (added.key, added.effect, added.is_work, rest) == ("columns.day", APPLIED, True, [])
     assert [str(change) for change in found({**ON_DISK, "amount": "long", "old": "string"}, "day")] == [
         "columns.amount.type: long becomes integer",
-        "columns.old: gone from the spec; the table has it",
+        "columns.old: the table has it (string), the spec does not",
         "partitioned_by: ['day'] is gone",
     ]
     assert found({name: kind for name, kind in ON_DISK.items() if name != "day"}, except_column_list=["day"]) == []
