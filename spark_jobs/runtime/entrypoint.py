@@ -15,6 +15,7 @@ from include.disk_space import disk_full_error
 from include.errors import MillraceError, Outcome
 from include.paths import LakehousePaths
 from spark_jobs.runtime.context import JobContext
+from spark_jobs.runtime.lacking_columns import lacking_column_error
 from spark_jobs.runtime.parent import end_with_parent
 
 RunJob = Callable[[JobContext], JobReport]
@@ -49,15 +50,15 @@ def start_process() -> None:
 
 def run_and_report(job: Job, run: RunJob, args: JobArgs, context: JobContext | None = None) -> JobReport:
     """Run a job, and save its report whatever happens; an error becomes a report that names it."""
-    started = time.monotonic()
+    started, context = time.monotonic(), context or JobContext(args)
     try:
-        report = run(context or JobContext(args))
+        report = run(context)
     except MillraceError as error:
         report = failure_report(job, args, error, error.outcome)
     except Exception as error:
         log.exception("%s failed", job.value)
-        full = disk_full_error(error, args.table, _written_to(args))
-        report = failure_report(job, args, full or error, full.outcome if full else Outcome.FAILED)
+        cause = disk_full_error(error, args.table, _written_to(args)) or lacking_column_error(error, context)
+        report = failure_report(job, args, cause or error, cause.outcome if cause else Outcome.FAILED)
     timed = {**report.timings_s, "total": round(time.monotonic() - started, 3)}
     return _saved(job, args, report.model_copy(update={"timings_s": timed}))
 

@@ -84,6 +84,25 @@ def test_columns_measures_and_comments_come_with_the_next_run_in_commits_that_sa
     assert contents(shop.paths.root) == again
 
 
+def test_a_column_that_the_source_does_not_have_yet_is_waited_for(shop: Lakehouse) -> None:
+    colour = {"type": "string"}
+    gold = gold_document(measures={**gold_document()["measures"], "colours": "count(distinct o.colour)"})
+    documents = [with_column(document, "colour", **colour) for document in (bronze_document(), silver_document())]
+    shop.specs(*documents, gold)
+    for table, source in ((GOLD, SILVER), (SILVER, BRONZE)):
+        report = shop.run(table, 2, reprocess=True)
+        assert (report.outcome, report.message.split("\n")) == (
+            Outcome.NOT_READY,
+            [
+                f"{table}: {source} has no column colour yet in the version that is read",
+                f"Run {source} first: its next run adds the column, and its gate must pass it.",
+            ],
+        )
+    shop.deliver(3, "a.json", [order(3, 3, of_day=3, colour="blue")])
+    assert {report.exit_code for report in shop.run_all(3, *TABLES)} == {ExitCode.OK}
+    assert shop.rows(GOLD, "colours") == [(0,), (0,), (1,)]
+
+
 def test_another_meaning_names_the_intervals_and_rows_that_follow_the_old_one(shop: Lakehouse) -> None:
     changed = with_column(silver_document(), "amount", **{"from": "amount * 10"})
     shop.specs(changed)
