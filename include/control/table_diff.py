@@ -9,6 +9,7 @@ from datetime import datetime
 from include.contracts.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.control.batch import Winner
 from include.control.conservation import table_rows
+from include.control.delta_log import latest_version
 from include.control.new_columns import ColumnState
 from include.control.records import Records
 from include.control.resolution import table_id as table_id_of
@@ -115,7 +116,10 @@ def table_diff(spec: AnySpec, last: Winner | None, records: Records) -> TableDif
     outdated = _outdated(spec, last.intent.table_id, followed, now, records) if isinstance(spec, SilverSpec) else {}
     if outdated and not any(change.effect is Effect.RECOMPUTE for change in changes):
         changes.append(SpecChange("rows", Effect.RECOMPUTE, "a spec of before has worked them out"))
-    rows = sum(outdated.values()) if outdated else table_rows(records.paths.table(spec.table), last.version)
+    rows = sum(outdated.values())
+    if not outdated and any(change.effect is Effect.RECOMPUTE for change in changes):
+        path = records.paths.table(spec.table)
+        rows = table_rows(path, latest_version(path))
     unknown = before is None and last.intent.spec_hash != spec.spec_hash
     return TableDiff(spec.table, tuple(by_weight(changes)), tuple(sorted(outdated)), rows, unknown)
 
