@@ -140,12 +140,12 @@ def changes_since(spec: AnySpec, last: Winner | None, records: Records) -> Table
 
 def _changes(spec: AnySpec, before: Document | None, last: Winner, now: Document, records: Records) -> list[SpecChange]:
     """What a batch would make otherwise than the last one, and what no run has applied yet."""
-    columns = () if isinstance(spec, GoldSpec) else _columns(spec, now, records)
     if before is None:
-        return by_weight(list(columns))
+        return []
     by_batch = [change for change in spec_changes(before, now) if not _is_applied_by_any_run(change)]
     latest = records.specs.latest(spec.table, last.intent.table_id) or before
     by_run = [change for change in spec_changes(latest, now) if _is_applied_by_any_run(change)]
+    columns = () if isinstance(spec, GoldSpec) else _columns(spec, now, records)
     return by_weight([*by_batch, *by_run, *columns])
 
 
