@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,9 +25,18 @@ def open_for_arrow(file: LakePath) -> Iterator[pa.NativeFile]:
 
 
 def _object(file: S3Path) -> pa.NativeFile:
+    whole = _small_object(file)
+    if whole is not None:
+        return pa.BufferReader(whole)
+    return S3FileSystem(**arrow_options()).open_input_file(f"{file.bucket}/{file.key}")
+
+
+@lru_cache(maxsize=64)
+def _small_object(file: S3Path) -> bytes | None:
+    """All of a small object, which is read once a process: data files of Delta never change."""
     with said_plainly(str(file)):
         begin = s3_client().get_object(Bucket=file.bucket, Key=file.key, Range=f"bytes=0-{_AT_ONCE - 1}")
         if begin["ContentLength"] < _AT_ONCE:
-            return pa.BufferReader(begin["Body"].read())
+            return bytes(begin["Body"].read())
         begin["Body"].close()
-    return S3FileSystem(**arrow_options()).open_input_file(f"{file.bucket}/{file.key}")
+    return None

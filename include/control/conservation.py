@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from include.contracts.job_report import RowFates
 from include.contracts.lake_path import LakePath
 from include.control.batch import Winner
-from include.control.stored_tables import open_table
+from include.control.measures import table_rows
 from include.errors import ConservationError
 
 _WHAT_NEXT = "The version is not certified; compare it with its sources before anything else."
-
-
-def table_rows(table: LakePath, version: int) -> int:
-    """The rows of one version, from the statistics of its data files; nothing is scanned."""
-    actions = pa.table(open_table(table, version=version).get_add_actions(flatten=True))
-    return int(pc.sum(actions["num_records"]).as_py() or 0) if actions.num_rows else 0
 
 
 def rows_of_rebuild(table: LakePath, winner: Winner) -> RowFates:

@@ -56,7 +56,7 @@ class Commit:
 
 def latest_version(table: LakePath) -> int:
     """The newest version of the table, -1 when there is none."""
-    return max(_commit_versions(table), default=-1)
+    return max(commit_versions(table), default=-1)
 
 
 def commits_still_known(table: LakePath, after: int | None) -> Iterator[Commit]:
@@ -64,10 +64,8 @@ def commits_still_known(table: LakePath, after: int | None) -> Iterator[Commit]:
 
     What was cleaned up or lost is passed over: a reader sees by the numbers whether anything is missing.
     """
-    at = 0 if after is None else after + 1
-    while (commit := read_commit(table, at) or _next_commit(table, at)) is not None:
-        yield commit
-        at = commit.version + 1
+    known = (read_commit(table, version) for version in commit_versions(table, after))
+    return (commit for commit in known if commit is not None)
 
 
 def commits_after(table: LakePath, version: int) -> Iterator[Commit]:
@@ -76,18 +74,16 @@ def commits_after(table: LakePath, version: int) -> Iterator[Commit]:
     Raises:
         TornLogError: a version between `version` and the newest one has no commit file any more.
     """
-    at = version + 1
-    while (commit := read_commit(table, at)) is not None:
+    newest = max(commit_versions(table, version), default=version)
+    for at in range(version + 1, newest + 1):
+        # Commits may have come while the log was listed: only one that is still missing below a newer one is gone.
+        if (commit := read_commit(table, at)) is None:
+            msg = (
+                f"The log of {table} has no commit {at}, but has {newest}: it was cleaned up or damaged since version "
+                f"{version} was last resolved\nDo not write; restore {table}/_delta_log/{at:020d}.json from a backup."
+            )
+            raise TornLogError(msg)
         yield commit
-        at += 1
-    newest = latest_version(table)
-    # Commits may have come while the log was listed: only one that is still missing below a newer one is gone.
-    if newest > at and read_commit(table, at) is None:
-        msg = (
-            f"The log of {table} has no commit {at}, but has {newest}: it was cleaned up or damaged since version "
-            f"{version} was last resolved\nDo not write; restore {table}/_delta_log/{at:020d}.json from a backup."
-        )
-        raise TornLogError(msg)
 
 
 def read_commit(table: LakePath, version: int) -> Commit | None:
@@ -130,12 +126,6 @@ def _commit(version: int, actions: list[dict[str, Any]]) -> Commit:
     )
 
 
-def _next_commit(table: LakePath, at: int) -> Commit | None:
-    """The first commit at `at` or above it, found by listing the log; None where it ends below."""
-    later = min((version for version in _commit_versions(table) if version >= at), default=None)
-    return None if later is None else read_commit(table, later)
-
-
 def _told(text: str | None) -> dict[str, dict[str, Any]]:
     """The parts of a commit's userMetadata that may be Millrace's; what others put there is not ours."""
     try:
@@ -145,6 +135,8 @@ def _told(text: str | None) -> dict[str, dict[str, Any]]:
     return {key: part for key, part in given.items() if isinstance(part, dict)} if isinstance(given, dict) else {}
 
 
-def _commit_versions(table: LakePath) -> Iterator[int]:
-    names = names_in(table / "_delta_log")
-    return (int(name[:20]) for name in names if len(name) == 25 and name[:20].isdigit() and name.endswith(".json"))
+def commit_versions(table: LakePath, after: int | None = None) -> list[int]:
+    """The versions above `after` whose commits the log has, upward."""
+    names = names_in(table / "_delta_log", after="" if after is None else f"{max(after, 0):020d}")
+    versions = (int(name[:20]) for name in names if len(name) == 25 and name[:20].isdigit() and name.endswith(".json"))
+    return sorted(version for version in versions if after is None or version > after)

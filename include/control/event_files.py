@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from errno import ENOENT
 from pathlib import Path
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from include.contracts.lake_path import lake_path
+from include.contracts.lake_path import LakePath
 from include.control.arrow_files import open_for_arrow
 from include.errors import TornLogError, first_line
 
@@ -20,22 +19,21 @@ _BUFFER = 64 * 1024
 """Bytes of a column that are read ahead: else each column of a compacted file is held whole."""
 
 
-def read_events(file: str, wanted: pa.Schema, table: str) -> Iterator[pa.RecordBatch]:
+def read_events(file: LakePath, wanted: pa.Schema, table: str) -> Iterator[pa.RecordBatch]:
     """The events of one data file, piece by piece.
 
     Args:
-        file: as delta-rs names it.
+        file: the file.
         wanted: the columns to read.
         table: the table that the events are about, which the file's folder says and the file does not.
 
     Raises:
         TornLogError: the file is gone, or none that can be read.
     """
-    # delta-rs names files by URL: a space in the lakehouse's path is %20 there.
     with (
         _damage_told(file),
         _memory_given_back(),
-        open_for_arrow(lake_path(unquote(file))) as content,
+        open_for_arrow(file) as content,
         pq.ParquetFile(content, buffer_size=_BUFFER, pre_buffer=False) as data,
     ):
         columns = [name for name in wanted.names if name != "table"]
@@ -44,15 +42,15 @@ def read_events(file: str, wanted: pa.Schema, table: str) -> Iterator[pa.RecordB
 
 
 @contextmanager
-def _damage_told(file: str) -> Iterator[None]:
+def _damage_told(file: LakePath) -> Iterator[None]:
     """Tell damage from trouble: of a disk it has a number, and of a store its own client tells it."""
     try:
         yield
     except (OSError, pa.ArrowInvalid) as error:
         is_trouble = isinstance(error, OSError) and error.errno not in (None, ENOENT)
-        if is_trouble or not isinstance(lake_path(file), Path):
+        if is_trouble or not isinstance(file, Path):
             raise
-        msg = f"{unquote(file)}, a file of the ledger, cannot be read: {first_line(error)}\nRestore it from a backup."
+        msg = f"{file}, a file of the ledger, cannot be read: {first_line(error)}\nRestore it from a backup."
         raise TornLogError(msg) from error
 
 

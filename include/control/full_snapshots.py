@@ -12,12 +12,12 @@ from include.catalog import Catalog
 from include.contracts.interval import Interval
 from include.contracts.table_spec import BronzeSpec, SilverSpec
 from include.control.batch import BatchSources, Intent, Winner
-from include.control.conservation import table_rows
 from include.control.deletes import are_allowed, ways_to_allow
 from include.control.delta_log import latest_version
 from include.control.landing import files_by_the_thousand, landing_of
 from include.control.ledger import Failure
 from include.control.matching import known_by_content, match, read_through
+from include.control.measures import table_rows
 from include.control.records import Records
 from include.control.resolution import table_id
 from include.errors import DeletesRefusedError, NotDeliveredError, NotReadyError

@@ -57,11 +57,11 @@ class Gates:
         self._events = OpsTable(paths.ops("gates"), GATES)
         self._states = TableStates(paths)
 
-    def record(self, result: GateResult) -> None:
-        """Write a verdict down."""
+    def record(self, result: GateResult) -> Verdicts | None:
+        """Write a verdict down; gives what all of them come to then."""
         self._make_room(result)
         self._events.append([gate_event(result)])
-        self._keep(result)
+        return self._keep(result)
 
     def record_override(self, result: GateResult) -> bool:
         """Write an override down; says whether it is the first of this version by these rules, else nothing is written.
@@ -82,7 +82,10 @@ class Gates:
 
         None also for a refusal that may be out of date, since a table that the rules look at has moved on.
         """
-        standing = self.standing(table)
+        return self.result_of(self.standing(table), table, version, suite_hash)
+
+    def result_of(self, standing: Verdicts | None, table: str, version: int, suite_hash: str) -> GateResult | None:
+        """The same, of what all verdicts on the table come to."""
         if standing is None or version > standing.upto:
             return None
         judged = standing.judged if version == standing.upto else self._on(table, version)
@@ -147,15 +150,18 @@ class Gates:
             result.table, Verdicts, lambda kept: None if kept is None or result.version <= kept.upto else kept
         )
 
-    def _keep(self, result: GateResult) -> None:
-        """Let the state follow what was written down."""
+    def _keep(self, result: GateResult) -> Verdicts | None:
+        """Let the state follow what was written down; gives what it says then."""
+        now: list[Verdicts | None] = []
 
         def followed(kept: Verdicts | None) -> Verdicts | None:
             # Whoever has put it since room was made may not have seen this verdict.
             is_late = kept is not None and result.version <= kept.upto
-            return self._followed(result.table, None if is_late else kept)
+            now.append(self._followed(result.table, None if is_late else kept))
+            return now[-1]
 
         self._states.change(result.table, Verdicts, followed)
+        return now[-1]
 
     def standing(self, table: str) -> Verdicts | None:
         """What the verdicts on the table come to now."""

@@ -194,11 +194,17 @@ class Ledger:
         rows = self._batches.since(intent.table, "batch_seq", intent.batch_seq, ("rows",), **of_batch)
         return RowFates.model_validate_json(rows[-1]["rows"]) if rows else None
 
-    def applied(self, table: str, tokens: Collection[str]) -> int | None:
-        """The rows that batches have applied together; None where one of them is not closed."""
-        events = self._batches.events(table, ("token", "rows"), event=BatchEvent.CLOSED)
+    def applied(self, table: str, batches: Mapping[str, int]) -> int | None:
+        """The rows that batches have applied together; None where one of them is not closed.
+
+        Args:
+            table: their table.
+            batches: token -> number.
+        """
+        wanted = {"token": batches.keys(), "event": [BatchEvent.CLOSED.value]}
+        events = self._batches.since(table, "batch_seq", min(batches.values(), default=0), ("token", "rows"), **wanted)
         rows = {row["token"]: RowFates.model_validate_json(row["rows"]).applied for row in events}
-        return sum(rows[token] for token in tokens) if set(tokens) <= set(rows) else None
+        return sum(rows.values()) if rows.keys() == batches.keys() else None
 
     def files_of(self, intent: Intent) -> tuple[FileFact, ...]:
         """The files that an intent was planned to load."""

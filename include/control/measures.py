@@ -8,7 +8,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from include.contracts.lake_path import LakePath
 from include.control.commit_mark import commit_mark
-from include.control.stored_tables import identity, open_table
+from include.control.followed_tables import newest_table, sizes_at
 from include.control.table_state import StatePart
 
 
@@ -37,20 +37,25 @@ class Measures(StatePart):
 def measured(table: LakePath) -> Measures | None:
     """Measure the newest version, by its log alone; None where there is no table."""
     try:
-        delta = open_table(table)
+        sizes = sizes_at(table, newest_table(table).version())
     except TableNotFoundError:
         return None
-    files = pa.table(delta.get_add_actions(flatten=True))
-    rows = _sum(files, "num_records")
-    unset = _sum(files, "null_count._rescued")
+    rows = _sum(sizes.files, "num_records")
+    unset = _sum(sizes.files, "null_count._rescued")
     return Measures(
-        table_id=identity(delta),
-        version=delta.version(),
-        mark=commit_mark(table, delta.version()),
+        table_id=sizes.table_id,
+        version=sizes.version,
+        mark=sizes.mark,
         rows=rows,
-        size=_sum(files, "size_bytes") or 0,
+        size=_sum(sizes.files, "size_bytes") or 0,
         rescued=None if rows is None or unset is None else rows - unset,
     )
+
+
+def table_rows(table: LakePath, version: int) -> int:
+    """The rows of one version, from the statistics of its data files; nothing is scanned."""
+    files = sizes_at(table, version).files
+    return int(pc.sum(files["num_records"]).as_py() or 0) if files.num_rows else 0
 
 
 def newest_of(kept: Measures | None, now: Measures | None) -> Measures | None:

@@ -48,12 +48,11 @@ class S3ObjectStore:
 
         A store that knows no conditional delete may remove one that was put a moment ago, by whom took over.
         """
-        found = self.get(key)
-        return found is not None and found.etag == etag and self._done(key, s3_client().delete_object, IfMatch=etag)
+        return self._done(key, s3_client().delete_object, IfMatch=etag)
 
     def keys(self, prefix: str) -> list[str]:
         """The keys that start with `prefix`, sorted."""
-        return sorted(name for name in names_in(self._folder) if name.startswith(prefix))
+        return sorted(names_in(self._folder, prefix))
 
     def _done(self, key: str, act: Callable[..., Any], **arguments: Any) -> bool:
         """Whether the store did it; False where the condition does not hold."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from include.contracts.lake_path import LakePath
 from include.control.event_files import read_events
+from include.control.event_log import EventFile, EventLog
 from include.control.lease_store import ledger_lease
 from include.control.questions import Answer, Question, Rows, Values
 from include.control.stored_tables import open_table, options_of
@@ -34,9 +36,11 @@ _EVENTS_A_GROUP = 4096
 _KEEP_REPLACED = timedelta(hours=1)
 """How long a file outlives its being put together with others, for those who are about to read it."""
 
+_COMMITS_A_CHECKPOINT = 10
+"""Whoever opens a table reads all commits since its last checkpoint."""
+
 _CONFIGURATION = {
-    # Whoever opens a table reads all commits since its last checkpoint; by default there may be a hundred.
-    "delta.checkpointInterval": "20",
+    "delta.checkpointInterval": str(_COMMITS_A_CHECKPOINT),
     "delta.logRetentionDuration": "interval 1 days",
     "delta.deletedFileRetentionDuration": "interval 1 days",
 }
@@ -47,7 +51,7 @@ _ORDERED = ("recorded_at", "batch_seq", "version", "path")
 _PRUNING = {"event", "token"}
 """The columns of so few values that they are kept of each data file, to say which ones need not be read."""
 
-# delta-rs rebases appends by itself; what is left is the race of two writers that create the table.
+# Somebody else may have made the table, or said the same, at this moment.
 _when_another_writer_won = retry(
     retry=retry_if_exception_type(CommitFailedError),
     stop=stop_after_attempt(8),
@@ -73,15 +77,18 @@ class OpsTable:
         self._path = path
         self._keep = keep
         self._schema = schema
-        self._delta: DeltaTable | None = None
-        self._reached: dict[str, str] | None = None
-        self._answers: dict[tuple[str, Question[Any]], dict[str, Any]] = {}
+        self._ordered = [name for name in _ORDERED if name in schema.names]
+        self._log = EventLog(path, self._ordered, self._create)
+        self._answers: dict[tuple[str, Question[Any]], dict[LakePath, Any]] = {}
 
     def append(self, events: Sequence[dict[str, Any]]) -> None:
         """Append `events` in one commit; nothing is written for none."""
-        if events:
-            self._append(events)
-            self._tidy(events[0]["table"])
+        if not events:
+            return
+        with ledger_lease(self._path):
+            version = self._log.append(pa.Table.from_pylist(list(events), schema=self._schema))
+        if version % _COMMITS_A_CHECKPOINT == 0:
+            self._tidy()
 
     def append_once(self, events: Sequence[dict[str, Any]], key: str) -> bool:
         """Append `events` in one commit, unless something was appended under `key` before; says whether they were.
@@ -91,9 +98,8 @@ class OpsTable:
         """
         if not events:
             return False
-        is_first = self._append_first(events, key)
-        self._tidy(events[0]["table"])
-        return is_first
+        with ledger_lease(self._path):
+            return self._append_once(events, key)
 
     def compact(self, table: str) -> None:
         """Put the many small files about `table` together, and delete those that were replaced long enough ago.
@@ -104,28 +110,20 @@ class OpsTable:
             CommitFailedError: somebody else has put them together at the same time; nothing was changed.
         """
         with ledger_lease(self._path):
-            small = self._small_files(table)
-            if len(small) >= FILES_WORTH_COMPACTING and self._delta is not None:
-                self._rewrite(self._delta, table, small)
+            small = [file for file in self._files(table) if file.size < _FILE_BYTES]
+            if len(small) >= FILES_WORTH_COMPACTING:
+                delta = open_table(self._path)
+                self._rewrite(delta, table, small)
                 hours = int(_KEEP_REPLACED.total_seconds()) // 3600
-                self._delta.vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=False)
+                delta.vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=False)
 
-    def _small_files(self, table: str) -> list[dict[str, Any]]:
-        if not self._files(table) or self._delta is None:
-            return []
-        return [
-            file
-            for file in pa.table(self._delta.get_add_actions(flatten=True)).to_pylist()
-            if file["partition.table"] == table and file["size_bytes"] < _FILE_BYTES
-        ]
-
-    def _rewrite(self, delta: DeltaTable, table: str, small: Sequence[dict[str, Any]]) -> None:
+    def _rewrite(self, delta: DeltaTable, table: str, small: Sequence[EventFile]) -> None:
         """Write the events since the oldest of the small files anew, as one file, in place of those that hold them.
 
         Not by delta-rs's OPTIMIZE, two of which at once double what they put together: it looks for no conflict. This
         is a write that replaces, of which one fails.
         """
-        since = min(file["min.recorded_at"] for file in small).replace(microsecond=0)
+        since = datetime.fromisoformat(min(file.least["recorded_at"] for file in small)).replace(microsecond=0)
         begin = max(since, datetime.now(UTC) - self._keep) if self._keep else since
         about = f'"table" = {texts([table])} AND recorded_at >= {moment(begin)}'
         columns = identifiers(self._schema.names)
@@ -138,37 +136,27 @@ class OpsTable:
             writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=_EVENTS_A_GROUP),
         )
 
-    def _tidy(self, table: str) -> None:
-        """Put files together once there are many, as far as this object knows."""
-        about = [("table", "=", table)]
-        if self._delta is None or len(self._delta.file_uris(partition_filters=about)) < FILES_WORTH_COMPACTING:
-            return
+    def _tidy(self) -> None:
+        """Sum the log up, and put the files together of which there are many about one table."""
         try:
-            self.compact(table)
+            delta = open_table(self._path)
+            delta.create_checkpoint()
+            delta.cleanup_metadata()
+            for table, count in Counter(file.table for file in self._log.files()).items():
+                if count >= FILES_WORTH_COMPACTING:
+                    self.compact(table)
         except Exception as error:  # noqa: BLE001  the events are written: whoever wrote them goes on
-            log.warning("%s: its files are put together by a later append: %s", self._path, first_line(error))
+            log.warning("%s: a later append tidies it up: %s", self._path, first_line(error))
 
     @_when_another_writer_won
-    def _append(self, events: Sequence[dict[str, Any]]) -> None:
-        with ledger_lease(self._path):
-            self._write(self._target(), events)
-
-    @_when_another_writer_won
-    def _append_first(self, events: Sequence[dict[str, Any]], key: str) -> bool:
-        with ledger_lease(self._path):
-            return self._append_once(events, key)
-
-    def _write(
-        self, target: DeltaTable | str, events: Sequence[dict[str, Any]], told: CommitProperties | None = None
-    ) -> None:
-        rows = pa.Table.from_pylist(list(events), schema=self._schema)
-        write_deltalake(
-            target,
-            rows,
-            mode="append",
+    def _create(self) -> None:
+        """Make the table, unless somebody else does at the same time."""
+        DeltaTable.create(
+            str(self._path),
+            self._schema,
+            mode="ignore",
             partition_by=["table"],
             configuration=self._configuration(),
-            commit_properties=told,
             storage_options=options_of(self._path),
         )
 
@@ -192,7 +180,7 @@ class OpsTable:
             among: column -> the values of which it must have one; data files that lack the event or the token are not
                 read.
         """
-        question, files = self._rows(columns, among), self._files(table)
+        question, files = self._rows(columns, among), [file.path for file in self._files(table)]
         held = [(self._answers_of(files, table, Values(column)), among[column]) for column in _PRUNING & among.keys()]
         wanted = [file for file in files if not any(found[file].isdisjoint(values) for found, values in held)]
         return self._oldest_first([self._ask(file, table, question) for file in wanted], columns)
@@ -210,76 +198,43 @@ class OpsTable:
             among: column -> the values of which it must have one.
         """
         question = self._rows((*columns, column) if columns else (), among)
-        found = [self._ask(file, table, question) for file in self._files_since(table, column, least)]
+        reaching = [file.path for file in self._files(table) if file.greatest.get(column, least) >= least]
+        found = [self._ask(file, table, question) for file in reaching]
         return [row for row in self._oldest_first(found, columns and (*columns, column)) if (row[column] or 0) >= least]
 
-    def answers(self, table: str, question: Question[Answer]) -> dict[str, Answer]:
+    def answers(self, table: str, question: Question[Answer]) -> dict[LakePath, Answer]:
         """data file about `table` -> what it says; a file is read once for a question."""
-        return self._answers_of(self._files(table), table, question)
+        return self._answers_of([file.path for file in self._files(table)], table, question)
 
+    @_when_another_writer_won
     def _append_once(self, events: Sequence[dict[str, Any]], key: str) -> bool:
-        target = self._target()
-        if isinstance(target, str):
-            reached = options_of(self._path)
-            target = DeltaTable.create(
-                target,
-                self._schema,
-                mode="ignore",
-                partition_by=["table"],
-                configuration=self._configuration(),
-                storage_options=reached,
-            )
-        if target.transaction_version(key) is not None:
+        self._create()
+        delta = open_table(self._path)
+        if delta.transaction_version(key) is not None:
             return False
-        self._write(target, events, CommitProperties(app_transactions=[Transaction(key, 1)]))
+        write_deltalake(
+            delta,
+            pa.Table.from_pylist(list(events), schema=self._schema),
+            mode="append",
+            commit_properties=CommitProperties(app_transactions=[Transaction(key, 1)]),
+        )
         return True
 
-    def _files(self, table: str) -> list[str]:
-        try:
-            self._refresh()
-        except TableNotFoundError:
-            return []
-        return self._delta.file_uris(partition_filters=[("table", "=", table)]) if self._delta else []
+    def _files(self, table: str) -> list[EventFile]:
+        return [file for file in self._log.files() if file.table == table]
 
-    def _files_since(self, table: str, column: str, least: int) -> list[str]:
-        files = self._files(table)
-        if not files or self._delta is None:
-            return []
-        known = pa.table(self._delta.get_add_actions(flatten=True))
-        if f"max.{column}" not in known.column_names:
-            return files
-        names, tops = known["path"].to_pylist(), known[f"max.{column}"].to_pylist()
-        greatest = dict(zip(map(_name, names), tops, strict=True))
-        return [file for file in files if (top := greatest.get(_name(file))) is None or top >= least]
-
-    def _refresh(self) -> None:
-        reached = options_of(self._path)
-        if self._delta is None or reached != self._reached:  # credentials expire, and are renewed
-            self._delta, self._reached = open_table(self._path), reached
-        else:
-            self._delta.update_incremental()
-
-    def _target(self) -> DeltaTable | str:
-        """The table as this object knows it, which saves reading its log again; its path while there is none."""
-        try:
-            self._refresh()
-        except TableNotFoundError:
-            return str(self._path)
-        return self._delta or str(self._path)
-
-    def _answers_of(self, files: Sequence[str], table: str, question: Question[Answer]) -> dict[str, Answer]:
+    def _answers_of(self, files: Sequence[LakePath], table: str, question: Question[Answer]) -> dict[LakePath, Answer]:
         known = self._answers.get((table, question), {})
         now = {file: known[file] if file in known else self._ask(file, table, question) for file in files}
         self._answers[table, question] = now
         return now
 
-    def _ask(self, file: str, table: str, question: Question[Answer]) -> Answer:
+    def _ask(self, file: LakePath, table: str, question: Question[Answer]) -> Answer:
         wanted = pa.schema([field for field in self._schema if field.name in question.columns])
         return question.answer(read_events(file, wanted, table))
 
     def _configuration(self) -> dict[str, str | None]:
-        ordered = ",".join(name for name in _ORDERED if name in self._schema.names)
-        return {**_CONFIGURATION, "delta.dataSkippingStatsColumns": ordered}
+        return {**_CONFIGURATION, "delta.dataSkippingStatsColumns": ",".join(self._ordered)}
 
     def _rows(self, columns: Sequence[str], among: Mapping[str, Iterable[str]]) -> Rows:
         wanted = [field for field in self._schema if not columns or field.name in (*columns, "recorded_at")]
@@ -293,8 +248,3 @@ class OpsTable:
             pa.concat_tables(tables).sort_by("recorded_at").select(columns or self._schema.names).to_pylist()
         )
         return rows
-
-
-def _name(file: str) -> str:
-    """The last part of a data file's path, which no other one has."""
-    return file.rpartition("/")[2]

@@ -16,6 +16,7 @@ from include.control.gates import Gates
 from include.control.restore import taken_back_by
 from include.control.stored_files import is_file
 from include.control.stored_tables import open_table
+from include.control.verdicts import Verdicts
 from include.errors import OverrideError
 from include.paths import LakehousePaths
 
@@ -65,9 +66,9 @@ def refusal_to_override(spec: AnySpec, version: int, paths: LakehousePaths, gate
     return result
 
 
-def override_note(table: str, gates: Gates) -> tuple[str, ...]:
-    """A remark while readers use a version of the table that a person let pass."""
-    result = gates.override_in_force(table)
+def override_note(table: str, standing: Verdicts | None) -> tuple[str, ...]:
+    """A remark while readers use a version of the table that a person let pass, by what all verdicts come to."""
+    result = standing.override_in_force if standing else None
     if result is None or result.override is None:
         return ()
     failed = ", ".join(check.rule for check in result.checks if check.overridden)

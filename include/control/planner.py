@@ -179,7 +179,7 @@ class Planner:
             misfit=diff.misfit,
             notes=(
                 *diff.lines(),
-                *override_note(spec.table, records.gates),
+                *override_note(spec.table, records.gates.standing(spec.table)),
                 *ageing_note(spec, records.paths, datetime.now(UTC)),
             ),
         )

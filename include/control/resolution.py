@@ -13,8 +13,9 @@ from deltalake import DeltaTable
 from include.contracts.lake_path import LakePath
 from include.control.batch import Stream, StreamPosition, Winner, winner_of
 from include.control.delta_log import Commit, commits_after, commits_still_known, latest_version, read_commit
+from include.control.followed_tables import newest_table
 from include.control.ledger import Ledger
-from include.control.stored_tables import identity, open_table
+from include.control.stored_tables import identity
 from include.errors import TornLogError
 
 
@@ -32,7 +33,7 @@ def resolve(table: LakePath, stream: Stream, ledger: Ledger) -> StreamPosition:
 
 def look(table: LakePath, stream: Stream, ledger: Ledger) -> tuple[StreamPosition, tuple[Winner, ...]]:
     """The same reading without writing anything: the position, and the winners unknown to the ledger."""
-    delta = open_table(table)
+    delta = newest_table(table)
     named = (stream.table, identity(delta), stream.name)
     known = _where_it_is(table, ledger.last_committed(*named))
     try:
@@ -64,7 +65,7 @@ def table_id(table: LakePath) -> str:
     Raises:
         TableNotFoundError: there is none.
     """
-    return identity(open_table(table, without_files=True))
+    return identity(newest_table(table))
 
 
 def winner_at(table: LakePath, app_id: str, batch_seq: int, after: int) -> Winner | None:

@@ -18,11 +18,11 @@ from include.contracts.job_report import RowFates
 from include.contracts.lake_path import LakePath
 from include.contracts.table_spec import AnySpec
 from include.control.batch import BatchSources, Intent, Stream, StreamPosition, Winner, new_token
-from include.control.conservation import table_rows
 from include.control.delta_log import commits_after, commits_still_known, latest_version
 from include.control.gate_result import GateResult
 from include.control.gates import Gates
 from include.control.ledger import Ledger
+from include.control.measures import table_rows
 from include.control.resolution import resolve, winner_at
 from include.control.stored_tables import is_table, open_table
 from include.errors import ConservationError, RestoreError, TornLogError

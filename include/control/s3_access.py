@@ -67,6 +67,8 @@ def spark_options() -> dict[str, str]:
         "fs.s3a.endpoint": _endpoint(),
         "fs.s3a.endpoint.region": _region(),
         "fs.s3a.path.style.access": str(not _is_amazon()).lower(),
+        # A summary of the table beside each commit, which takes a rename: twenty requests, and nobody needs it.
+        "spark.databricks.delta.writeChecksumFile.enabled": "false",
         # The SDK's own chain finds what boto3 finds. S3A's knows no profile.
         "fs.s3a.aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
     }

@@ -36,18 +36,23 @@ def is_file(file: LakePath) -> bool:
     return True
 
 
-def names_in(folder: LakePath) -> Iterator[str]:
-    """The names of the files in a folder, in any order; none where there is no such folder."""
+def names_in(folder: LakePath, prefix: str = "", after: str = "") -> Iterator[str]:
+    """The names of the files in a folder, in any order; none where there is no such folder.
+
+    Args:
+        folder: the folder.
+        prefix: only names that begin so.
+        after: only names that are greater; a bucket lists a thousand names a request.
+    """
     if isinstance(folder, Path):
-        return (entry.name for entry in folder.iterdir()) if folder.is_dir() else iter(())
-    return _keys_in(folder)
+        names = (entry.name for entry in folder.iterdir()) if folder.is_dir() else iter(())
+        return (name for name in names if name.startswith(prefix) and name > after)
+    return _keys_in(folder, prefix, after)
 
 
-def _keys_in(folder: S3Path) -> Iterator[str]:
-    prefix = f"{folder.key}/"
+def _keys_in(folder: S3Path, prefix: str, after: str) -> Iterator[str]:
+    beginning = f"{folder.key}/"
+    asked = {"Prefix": beginning + prefix, "StartAfter": beginning + after, "Delimiter": "/"}
     with said_plainly(str(folder)):
-        pages = (
-            s3_client().get_paginator("list_objects_v2").paginate(Bucket=folder.bucket, Prefix=prefix, Delimiter="/")
-        )
-        for page in pages:
-            yield from (one["Key"].removeprefix(prefix) for one in page.get("Contents", ()))
+        for page in s3_client().get_paginator("list_objects_v2").paginate(Bucket=folder.bucket, **asked):
+            yield from (one["Key"].removeprefix(beginning) for one in page.get("Contents", ()))

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from include.contracts.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.control.batch import Winner
-from include.control.conservation import table_rows
 from include.control.delta_log import latest_version
+from include.control.measures import table_rows
 from include.control.new_columns import ColumnState
 from include.control.records import Records
 from include.control.resolution import table_id as table_id_of
@@ -200,4 +200,9 @@ def _worked_out(winner: Winner, source: str, source_id: str, brought: list[Winne
 
 
 def _rows(source: str, start: datetime, brought: list[Winner], records: Records) -> int:
-    return records.ledger.applied(source, [one.token for one in brought if one.intent.interval_start == start]) or 0
+    return (
+        records.ledger.applied(
+            source, {one.token: one.batch_seq for one in brought if one.intent.interval_start == start}
+        )
+        or 0
+    )

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.control.batch import Winner
+from include.control.delta_log import latest_version
 from include.control.stored_tables import is_table, open_table
 from include.control.table_queries import moment, query, texts
 from include.paths import LakehousePaths
@@ -92,7 +93,7 @@ class QuarantineWrite:
     def _seen_before(self, refused: DataFrame) -> DataFrame:
         """The rows with the time of their first refusal, where they stand in quarantine already."""
         path = self.paths.quarantine(self.winner.intent.table)
-        stored = read_version(refused.sparkSession, path, open_table(path).version())
+        stored = read_version(refused.sparkSession, path, latest_version(path))
         known = stored.where(about(self.winner.intent.table_id))
         first = known.groupBy("row_id").agg(F.min("first_seen").alias("_first"))
         seen = F.coalesce("_first", "first_seen")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -9,6 +10,7 @@ from pyspark.sql import functions as F
 
 from include.contracts.lake_path import LakePath
 from include.control.delta_log import commits_after
+from include.control.followed_tables import newest_table
 from include.control.stored_tables import open_table
 from include.errors import TornLogError
 from spark_jobs.delta_io.tables import spark_path
@@ -80,13 +82,17 @@ def touched_values(
 def _recorded(path: LakePath, after: int, upto: int) -> bool:
     """Whether the log has all commits of (after, upto], and the change feed was on at each of them."""
     try:
-        commits = [commit for commit in commits_after(path, after) if commit.version <= upto]
+        commits = list(commits_after(path, after))
         settings = [commit.version for commit in commits if "PROPERTIES" in commit.operation]
-        return len(commits) == upto - after and all(_feed_is_on(path, version) for version in {after + 1, *settings})
+        if sum(commit.version <= upto for commit in commits) != upto - after:
+            return False
+        if not settings:
+            return _has_feed(newest_table(path))  # it is now as it was then
+        asked = {after + 1, *(version for version in settings if version <= upto)}
+        return all(_has_feed(open_table(path, version=version, without_files=True)) for version in asked)
     except (TornLogError, DeltaError):
         return False
 
 
-def _feed_is_on(path: LakePath, version: int) -> bool:
-    configuration = open_table(path, version=version, without_files=True).metadata().configuration
-    return configuration.get("delta.enableChangeDataFeed") == "true"
+def _has_feed(delta: DeltaTable) -> bool:
+    return delta.metadata().configuration.get("delta.enableChangeDataFeed") == "true"

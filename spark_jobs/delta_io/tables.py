@@ -16,8 +16,8 @@ from tenacity import retry, retry_if_exception, stop_after_attempt
 
 from include.contracts.lake_path import LakePath, S3Path
 from include.contracts.table_spec import TableSpec
+from include.control.followed_tables import newest_table
 from include.control.retention import retention_of
-from include.control.stored_tables import open_table
 from include.control.table_columns import columns_of, delta_type
 from include.errors import BadInputError
 from spark_jobs.delta_io.conflict_policy import WriteKind
@@ -143,7 +143,7 @@ def _changed_comments(delta: DeltaTable, shape: TableShape) -> dict[str, str]:
 def committed_txn(path: LakePath, app_id: str) -> int:
     """The last txnVersion of `app_id` in the table, 0 when there is none, or no table."""
     try:
-        return open_table(path).transaction_version(app_id) or 0
+        return newest_table(path).transaction_version(app_id) or 0
     except TableNotFoundError:
         return 0
 
@@ -178,11 +178,11 @@ def sql_text(value: str) -> str:
 
 def _opened_or_created(open_session: OpenSession, path: LakePath, shape: TableShape) -> DeltaTable:
     try:
-        return open_table(path, without_files=True)
+        return newest_table(path)
     except TableNotFoundError:
         with open_session({}) as session:
             create_table(path, lambda: session.sql(_create_statement(path, shape)))
-        return open_table(path, without_files=True)
+        return newest_table(path)
 
 
 def _create_statement(path: LakePath, shape: TableShape) -> str:
@@ -258,7 +258,7 @@ def _was_added_meanwhile(error: BaseException) -> bool:
 # Another driver may add some of them between the look and the statement: then the next look tells.
 @retry(retry=retry_if_exception(_was_added_meanwhile), stop=stop_after_attempt(8), reraise=True)
 def _add_missing(session: SparkSession, path: LakePath, shape: TableShape, names: Sequence[str]) -> None:
-    on_disk = columns_of(open_table(path, without_files=True))
+    on_disk = columns_of(newest_table(path))
     if missing := [_column(name, shape) for name in names if name not in on_disk]:
         session.sql(f"ALTER TABLE {sql_path(path)} ADD COLUMNS ({', '.join(missing)})").collect()
 

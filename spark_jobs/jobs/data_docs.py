@@ -17,8 +17,8 @@ from deltalake.exceptions import DeltaError
 from filelock import FileLock
 
 from include.contracts.data_docs_args import DataDocsArgs
-from include.control.conservation import table_rows
 from include.control.gates import Gates, RecordedResult
+from include.control.measures import table_rows
 from include.errors import NotReadyError
 from include.paths import LakehousePaths
 

@@ -47,7 +47,7 @@ def run(context: JobContext) -> JobReport:
         certified_version=gate.certified,
         certified_moved=gate.moved,
         checks=gate.result.checks,
-        notes=(*gate.warnings, *override_note(table, context.records.gates)),
+        notes=(*gate.warnings, *override_note(table, gate.standing)),
     )
 
 

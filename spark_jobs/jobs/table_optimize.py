@@ -7,9 +7,9 @@ from dataclasses import asdict
 from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
 from include.contracts.lake_path import LakePath
-from include.control.conservation import table_rows
 from include.control.delta_log import Commit, commits_after, latest_version
 from include.control.health import Rewrite, health_of
+from include.control.measures import table_rows
 from include.errors import ConservationError, Outcome
 from spark_jobs.delta_io.maintenance import optimize, optimize_conf
 from spark_jobs.layers.giving_way import in_turns

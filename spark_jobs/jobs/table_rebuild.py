@@ -14,9 +14,9 @@ from include.contracts.job_args import Job
 from include.contracts.job_report import JobReport
 from include.contracts.rebuild_request import RebuildRequest
 from include.control.batch import Winner
-from include.control.conservation import table_rows
 from include.control.delta_log import latest_version
 from include.control.lease_store import lakehouse_leases
+from include.control.measures import table_rows
 from include.control.rebuilds import Rebuild, RebuildEvent
 from include.control.retention import retention_of
 from include.control.staging import remove_staging, staged_paths

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from include.contracts.findings import AbsentKeys
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import Intent
-from include.control.conservation import table_rows
+from include.control.measures import table_rows
 from include.paths import LakehousePaths
 from spark_jobs.layers.silver_source import SilverSource
 from spark_jobs.layers.snapshot_keys import SnapshotKeys

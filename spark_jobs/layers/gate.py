@@ -8,6 +8,7 @@ from include.contracts.job_report import CheckResult
 from include.control.delta_log import commits_still_known
 from include.control.gate_result import GateResult
 from include.control.resolution import table_id
+from include.control.verdicts import Verdicts
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.judged_version import facts_of, judged_version, other_tables
 from spark_jobs.layers.restoring import take_back
@@ -23,17 +24,22 @@ class GateOutcome:
 
     Attributes:
         result: the verdict on the judged version.
-        certified: the version that readers may use.
+        standing: what all verdicts on the table come to.
         moved: whether the verdict moved it.
         warnings: one line for each rule that only warns and failed.
         restore: what became of a refused version that the spec wants taken back; empty for any other.
     """
 
     result: GateResult
-    certified: int | None
+    standing: Verdicts | None
     moved: bool
     warnings: tuple[str, ...] = ()
     restore: str = ""
+
+    @property
+    def certified(self) -> int | None:
+        """The version that readers may use."""
+        return self.standing.certified if self.standing else None
 
 
 def run_gate(context: JobContext, version: int) -> GateOutcome:
@@ -42,19 +48,22 @@ def run_gate(context: JobContext, version: int) -> GateOutcome:
     A refused version is taken back where the spec says so.
     """
     table, gates = context.spec.table, context.records.gates
-    before = gates.certified(table)
-    known = gates.result(table, version, context.spec.suite_hash)
-    result = known or _judge(context, version, before)
+    standing = gates.standing(table)
+    before = standing.certified if standing else None
+    known = gates.result_of(standing, table, version, context.spec.suite_hash)
+    result = known or _judge(context, version, standing)
     said = verdict(table, version, result.checks, before)
     if known is None:
-        gates.record(result)
+        standing = gates.record(result)
     moved = known is None and result.passed and version > (-1 if before is None else before)
-    restore = "" if result.passed else take_back(context, result)
-    return GateOutcome(result, gates.certified(table), moved, said.warnings, restore)
+    if result.passed:
+        return GateOutcome(result, standing, moved, said.warnings)
+    restore = take_back(context, result)
+    return GateOutcome(result, gates.standing(table), moved, said.warnings, restore)
 
 
-def _judge(context: JobContext, version: int, certified: int | None) -> GateResult:
-    spec = context.spec
+def _judge(context: JobContext, version: int, standing: Verdicts | None) -> GateResult:
+    spec, certified = context.spec, standing.certified if standing else None
     path = context.paths.table(spec.table)
     facts, others = facts_of(context, version, certified), other_tables(context)
     checks = _checks(context, version, facts, others) if spec.table_rules else ()

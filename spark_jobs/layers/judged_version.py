@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from include.contracts.expectation import COMPARISONS
 from include.contracts.lake_path import LakePath
 from include.control.batch import BatchSources
-from include.control.conservation import table_rows
 from include.control.delta_log import Commit, commits_still_known, read_commit
+from include.control.measures import table_rows
 from include.control.stored_tables import open_table
 from include.errors import TornLogError
 from spark_jobs.delta_io.reads import read_version
@@ -90,12 +90,13 @@ def _sources(commit: Commit) -> BatchSources:
     return BatchSources.model_validate(commit.metadata["sources"])
 
 
-def _batches_of_the_run(table: LakePath, version: int, certified: int | None) -> list[str]:
-    """The tokens of the batches, since the certified version, of the run that made `version`."""
+def _batches_of_the_run(table: LakePath, version: int, certified: int | None) -> dict[str, int]:
+    """The batches, since the certified version, of the run that made `version`: token -> number."""
     after = None if certified is None else min(certified, version - 1)
     batches = [one for one in commits_still_known(table, after) if one.metadata and one.version <= version]
     run_id = batches[-1].metadata["run_id"] if batches else ""
-    return [batch.metadata["token"] for batch in batches if batch.metadata["run_id"] == run_id]
+    of_run = [batch.metadata for batch in batches if batch.metadata["run_id"] == run_id]
+    return {batch["token"]: batch["batch_seq"] for batch in of_run}
 
 
 def _columns(table: LakePath, version: int) -> dict[str, str]:

@@ -15,9 +15,9 @@ from include.contracts.job_report import JobReport
 from include.contracts.lake_path import LakePath
 from include.control.batch import new_token
 from include.control.commit_history import Written
-from include.control.conservation import table_rows
 from include.control.delta_log import MAINTENANCE_KEY, latest_version
 from include.control.leases import Leases
+from include.control.measures import table_rows
 from include.control.stored_tables import is_table
 from include.errors import LeaseLostError, NotReadyError, Outcome
 from spark_jobs.delta_io.conflict_policy import WriteKind

@@ -15,12 +15,12 @@ from include.control.batch import BatchSources, Intent, StreamPosition, Winner
 from include.control.bounded_ranges import bounded
 from include.control.conservation import rows_of_rebuild
 from include.control.deletes import Deletes, next_allowed_version
-from include.control.delta_log import committed_at, read_commit
+from include.control.delta_log import committed_at, latest_version, read_commit
 from include.control.full_snapshots import SnapshotPlan, Wait, full_snapshots, require_whole
 from include.control.restore import close_restore
 from include.control.retention import retention_of
 from include.control.source_ranges import changed_ranges, pin_sources
-from include.control.stored_tables import is_table, open_table
+from include.control.stored_tables import is_table
 from include.errors import ConservationError
 from spark_jobs.delta_io.batches import BatchPlan, Closing
 from spark_jobs.delta_io.merges import commit_no_change, merge_changes, merge_tombstones
@@ -97,7 +97,7 @@ class SilverMerge:
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
         """Merge what changes the target; one commit even when nothing does, so that the range counts as consumed."""
-        found = self._fates.classified(session, intent, open_table(self._path).version())
+        found = self._fates.classified(session, intent, latest_version(self._path))
         require_allowed(self._context, self.spec, intent, found.absent)
         changes = self._changes(found.rows, intent)
         if not found.counts.changes():

@@ -10,8 +10,8 @@ from pyspark.sql.types import StructType
 from include.contracts.job_report import RowFates
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import Intent, Winner
+from include.control.delta_log import latest_version
 from include.control.quarantine_events import ReceivedRow
-from include.control.stored_tables import open_table
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.received_rows import received_frame, record_outcome, refused_again
@@ -34,7 +34,7 @@ class SilverReplays:
 
     def received_schema(self, session: SparkSession) -> StructType:
         """The columns of a bronze row as silver receives it."""
-        bronze = read_version(session, self._path, open_table(self._path).version()).schema
+        bronze = read_version(session, self._path, latest_version(self._path)).schema
         return StructType([field for field in bronze.fields if is_received(field.name)])
 
     def judge_received(self, session: SparkSession, rows: Sequence[ReceivedRow]) -> DataFrame:

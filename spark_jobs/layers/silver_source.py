@@ -14,10 +14,11 @@ from include.contracts.quarantine_request import RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.table_spec import SilverSpec
 from include.control.batch import BatchSources, Intent
+from include.control.delta_log import latest_version
 from include.control.quarantine_events import ReceivedRow, Said
 from include.control.quarantined import quarantined_rows
 from include.control.source_ranges import require_same_sources
-from include.control.stored_tables import is_table, open_table
+from include.control.stored_tables import is_table
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.reads import read_appended, read_removed, read_version
 from spark_jobs.layers.received_rows import received_frame
@@ -88,7 +89,7 @@ class SilverSource:
         tombstones = paths.tombstones(table, intent.table_id)
         if not is_table(tombstones):
             return keys
-        deleted = read_version(session, tombstones, open_table(tombstones).version())
+        deleted = read_version(session, tombstones, latest_version(tombstones))
         return keys.union(deleted.select(*self._spec.keys))
 
     def judged(self, session: SparkSession, intent: Intent, retracted: DataFrame | None) -> DataFrame:

@@ -11,11 +11,11 @@ from include.contracts.interval import Interval
 from include.contracts.job_args import WRITER_OF_LAYER, Job
 from include.contracts.job_report import JobReport
 from include.contracts.table_spec import AnySpec, BronzeSpec, SilverSpec
-from include.control.conservation import table_rows
 from include.control.deletes import are_too_many
 from include.control.delta_log import latest_version
 from include.control.landing import landing_of
 from include.control.ledger_events import FileEvent
+from include.control.measures import table_rows
 from include.control.rebuilds import Rebuild
 from include.control.records import Records
 from include.control.resolution import table_id

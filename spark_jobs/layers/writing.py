@@ -11,7 +11,7 @@ from include.contracts.job_report import JobReport, RowFates, total
 from include.control.ageing import ageing_note
 from include.control.batch import Stream
 from include.control.commit_history import Written
-from include.control.conservation import table_rows
+from include.control.measures import table_rows
 from include.control.overrides import override_note
 from include.control.resolution import table_id
 from include.control.table_diff import table_diff
@@ -80,7 +80,7 @@ def _report(
     spec, winner = context.spec, results[-1].winner
     changed = table_diff(spec, results[0].previous, context.records).lines(after_a_run=True)
     waiting = ageing_note(spec, context.paths, context.now())
-    overridden = override_note(spec.table, context.records.gates)
+    overridden = override_note(spec.table, gate.standing if gate else None)
     did_something = [result for result in results if result.committed or result.finished]
     findings = together(result.findings for result in did_something)
     warnings = gate.warnings if gate else ()

@@ -109,6 +109,10 @@ class FaultyS3:
         """How many requests have met a fault."""
         return int(httpx.get(self.endpoint + TOLD).json()["met"])
 
+    def passed_on(self) -> int:
+        """How many requests have reached the store."""
+        return int(httpx.get(self.endpoint + TOLD).json()["passed_on"])
+
     def awaited(self) -> list[dict[str, Any]]:
         """The faults that no request has met yet."""
         return [plan for plan in httpx.get(self.endpoint + TOLD).json()["plans"] if plan["times"]]
@@ -125,6 +129,7 @@ class Request(BaseHTTPRequestHandler):
     plans: ClassVar[list[dict[str, Any]]] = []
     ignored: ClassVar[set[str]] = set()
     met: ClassVar[list[str]] = []
+    passed_on: ClassVar[list[str]] = []
     lock = threading.Lock()
 
     def _pass_on(self) -> None:
@@ -143,6 +148,7 @@ class Request(BaseHTTPRequestHandler):
 
     def forward(self) -> Answer:
         """What the real server says."""
+        self.passed_on.append(self.path)
         server = HTTPConnection(self.store, timeout=60)
         headers = {name: value for name, value in self.headers.items() if name.lower() not in self.ignored}
         server.request(self.command, self.path, self.body, headers)
@@ -158,7 +164,10 @@ class Request(BaseHTTPRequestHandler):
             self.plans += [told] if "fault" in told else []
             if "calm" in told:
                 self.plans.clear()
-        return 200, {}, json.dumps({"plans": self.plans, "met": len(self.met)}).encode()
+        return 200, {}, json.dumps(self._told()).encode()
+
+    def _told(self) -> dict[str, Any]:
+        return {"plans": self.plans, "met": len(self.met), "passed_on": len(self.passed_on)}
 
     def _fault(self) -> Fault | None:
         with self.lock:

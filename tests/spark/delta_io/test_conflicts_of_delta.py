@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 from include.contracts.contention import LostRace
 from include.contracts.job_report import RowFates
 from include.control.batch import BatchSources, Intent, Stream, StreamPosition, Winner
-from include.control.conservation import table_rows
 from include.control.ledger import Ledger
+from include.control.measures import table_rows
 from include.control.resolution import table_id
 from include.paths import LakehousePaths
 from spark_jobs.delta_io.batches import BatchPlan, BatchRequest, BatchResult, BatchWriter, Closing

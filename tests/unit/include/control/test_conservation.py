@@ -8,7 +8,8 @@ import pytest
 
 from include.contracts.job_report import RowFates
 from include.control.batch import Winner
-from include.control.conservation import check_conservation, table_rows
+from include.control.conservation import check_conservation
+from include.control.measures import table_rows
 from include.errors import ConservationError
 from tests.support.delta_tables import append, commit, create_table, delete_all, intent_of, optimize
 

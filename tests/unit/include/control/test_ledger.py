@@ -141,10 +141,11 @@ def test_a_batch_is_recorded_and_closed_though_its_state_cannot_be_put(
 def test_rows_applied_by_several_batches_are_known_once_all_of_them_are_closed(ledger: Ledger) -> None:
     first, second = win(ledger, order_intent(1)), win(ledger, order_intent(2))
     ledger.record_closed(first, RowFates(read=5, applied=3, quarantined=2))
-    assert ledger.applied("bronze.orders", [first.token]) == 3
-    assert ledger.applied("bronze.orders", [first.token, second.token]) is None
+    both = {winner.token: winner.batch_seq for winner in (first, second)}
+    assert ledger.applied("bronze.orders", {first.token: first.batch_seq}) == 3
+    assert ledger.applied("bronze.orders", both) is None
     ledger.record_closed(second, RowFates(read=4, applied=4))
-    assert ledger.applied("bronze.orders", [first.token, second.token]) == 7
+    assert ledger.applied("bronze.orders", both) == 7
 
 
 def test_closing_says_how_many_rows_each_file_gave(ledger: Ledger, tmp_path: Path) -> None:

@@ -154,12 +154,12 @@ def test_a_version_whose_files_are_gone_is_an_error(paths: LakehousePaths, gates
 
 
 def test_the_note_lasts_as_long_as_readers_use_the_version(paths: LakehousePaths, gates: Gates) -> None:
-    assert override_note(TABLE, gates) == ()
+    assert override_note(TABLE, gates.standing(TABLE)) == ()
     override(SPEC, 2, said(), paths)
-    [note] = override_note(TABLE, gates)
+    [note] = override_note(TABLE, gates.standing(TABLE))
     assert note == (
         "readers use version 2 of silver.orders, overridden by ann at 2013-01-05 10:00 UTC: a holiday; "
         f"it had failed {RULE_NAME}"
     )
     judge(paths, append(paths.table(TABLE)), passed=True)
-    assert override_note(TABLE, gates) == ()
+    assert override_note(TABLE, gates.standing(TABLE)) == ()
