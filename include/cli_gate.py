@@ -19,14 +19,14 @@ from include.paths import LakehousePaths
 from include.settings import Settings
 
 
-def verdicts(table: str, settings: Settings) -> list[RecordedResult]:
-    """All that was said of the table's versions, oldest first.
+def verdicts(table: str, settings: Settings, newest: int) -> list[RecordedResult]:
+    """What was said last of the table's versions, oldest first: so many results at most.
 
     Raises:
         SpecError: a spec is wrong, or there is no such table.
     """
     command_catalog(settings.tables).require_known(table)
-    return Gates(LakehousePaths(settings.root)).results(table)
+    return Gates(LakehousePaths(settings.root)).results(table, newest)
 
 
 def result_table(results: Iterable[RecordedResult]) -> Table:
@@ -44,10 +44,11 @@ def result_table(results: Iterable[RecordedResult]) -> Table:
 def standing_lines(table: str, settings: Settings) -> list[str]:
     """What readers use now, and what can be done about a version that stands refused."""
     gates = Gates(LakehousePaths(settings.root))
-    certified = gates.certified(table)
+    standing = gates.standing(table)
+    certified = standing.certified if standing else None
     lines = [f"Readers use version {certified}." if certified is not None else "No version is certified."]
     above = -1 if certified is None else certified
-    refused = [one.result for one in gates.results(table) if not one.result.passed and one.result.version > above]
+    refused = [one for one in gates.refused(table, above) if standing and one.table_id == standing.table_id]
     newest = max(refused, key=lambda result: result.version, default=None)
     if newest:
         command = f"lakehouse gate override {table} --version {newest.version} --reason ..."

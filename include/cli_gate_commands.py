@@ -26,7 +26,7 @@ def gate_show(
 
     settings = Settings()
     standing = standing_lines(table, settings)
-    show(result_table(verdicts(table, settings)[-limit:]), *standing, *missing_root(settings.root))
+    show(result_table(verdicts(table, settings, limit)), *standing, *missing_root(settings.root))
 
 
 @gate.command("override")

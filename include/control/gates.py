@@ -94,9 +94,9 @@ class Gates:
         newest = counting[-1] if counting else None
         return None if newest is None or self._is_out_of_date(newest) else newest
 
-    def results(self, table: str) -> list[RecordedResult]:
-        """Every verdict on the table and every override, oldest first."""
-        rows = self._of_this_table(table)
+    def results(self, table: str, newest: int = 0) -> list[RecordedResult]:
+        """Every verdict on the table and every override, oldest first; the newest so many, if a number is given."""
+        rows = self._of_this_table(table)[-newest:]
         return [RecordedResult(row["recorded_at"], GateResult.model_validate_json(row["result"])) for row in rows]
 
     def override_in_force(self, table: str) -> GateResult | None:
@@ -123,8 +123,11 @@ class Gates:
         known, passed = standing.refused, standing.passed[-1].version if standing.passed else -1
         if above >= passed and (known is None or known.version > above):
             return known
-        refused = [one for one in self._since(table, above + 1) if not one.passed]
-        return min(refused, key=lambda one: one.version, default=None)
+        return min(self.refused(table, above), key=lambda one: one.version, default=None)
+
+    def refused(self, table: str, above: int) -> list[GateResult]:
+        """The refusals of versions above `above`, oldest first."""
+        return [one for one in self._since(table, above + 1) if not one.passed]
 
     def certified(self, table: str) -> int | None:
         """The version that readers may use: the last passed one, or a later one with the very same rows."""

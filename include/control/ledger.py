@@ -195,14 +195,9 @@ class Ledger:
         return RowFates.model_validate_json(rows[-1]["rows"]) if rows else None
 
     def applied(self, table: str, batches: Mapping[str, int]) -> int | None:
-        """The rows that batches have applied together; None where one of them is not closed.
-
-        Args:
-            table: their table.
-            batches: token -> number.
-        """
-        wanted = {"token": batches.keys(), "event": [BatchEvent.CLOSED.value]}
-        events = self._batches.since(table, "batch_seq", min(batches.values(), default=0), ("token", "rows"), **wanted)
+        """The rows that batches (token -> number) have applied together; None where one of them is not closed."""
+        first, wanted = min(batches.values(), default=0), {"token": batches.keys(), "event": [BatchEvent.CLOSED.value]}
+        events = self._batches.since(table, "batch_seq", first, ("token", "rows"), **wanted)
         rows = {row["token"]: RowFates.model_validate_json(row["rows"]).applied for row in events}
         return sum(rows.values()) if rows.keys() == batches.keys() else None
 

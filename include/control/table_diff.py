@@ -200,9 +200,5 @@ def _worked_out(winner: Winner, source: str, source_id: str, brought: list[Winne
 
 
 def _rows(source: str, start: datetime, brought: list[Winner], records: Records) -> int:
-    return (
-        records.ledger.applied(
-            source, {one.token: one.batch_seq for one in brought if one.intent.interval_start == start}
-        )
-        or 0
-    )
+    of_interval = {one.token: one.batch_seq for one in brought if one.intent.interval_start == start}
+    return records.ledger.applied(source, of_interval) or 0
