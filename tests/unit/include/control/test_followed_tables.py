@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from include.control.followed_tables import newest_table, sizes_at
-from tests.support.delta_tables import append, create_table, raise_epoch
+from tests.support.delta_tables import append, create_table
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def test_what_others_commit_is_seen_at_the_next_look(table: Path) -> None:
         expected = [DeltaTable(str(table), version=at).count() for at in range(version + 1)]
         assert [rows_at(table, at) for at in range(version + 1)] == expected
         assert expected[version] > expected[version - 1]
-    raise_epoch(table, "7")
-    assert newest_table(table).metadata().configuration["millrace.epoch"] == "7"
+    DeltaTable(str(table)).alter.set_table_properties({"delta.appendOnly": "true"})
+    assert newest_table(table).metadata().configuration["delta.appendOnly"] == "true"
 
 
 def test_another_table_at_the_same_place_is_told_from_the_one_that_was_there(table: Path) -> None:
