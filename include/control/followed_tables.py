@@ -17,7 +17,7 @@ from include.control.commit_mark import commit_mark
 from include.control.delta_log import commit_versions
 from include.control.stored_tables import identity, open_table
 
-_MOST_SIZES = 8
+_MOST_TABLES, _MOST_SIZES = 32, 8
 _WANTED = ("size_bytes", "num_records", "null_count._rescued")
 
 
@@ -67,6 +67,8 @@ def newest_table(table: LakePath) -> DeltaTable:
                 _held.tables[table] = delta, commit_mark(table, delta.version())
             return delta
     delta = open_table(table)
+    while len(_held.tables) >= _MOST_TABLES:
+        del _held.tables[next(iter(_held.tables))]
     _held.tables[table] = delta, commit_mark(table, delta.version())
     return delta
 
