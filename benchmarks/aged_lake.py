@@ -22,17 +22,17 @@ from deltalake.schema import Field, PrimitiveType
 
 from include.catalog import load_catalog
 from include.contracts.interval import Interval
-from include.contracts.job_report import CheckResult, FileRows, RowFates
-from include.contracts.table_spec import AnySpec
-from include.control.batch import BatchSources, FileFact, Intent, Stream, Winner, new_token
-from include.control.delta_log import latest_version
-from include.control.gate_result import GateResult
-from include.control.gates import GATES, gate_event
-from include.control.ledger_events import BATCHES, FILES, BatchEvent, FileEvent, batch_event, file_event, loaded_event
-from include.control.ops_table import OpsTable
-from include.control.planner import Planner
+from include.contracts.job.report import CheckResult, FileRows, RowFates
+from include.contracts.spec.table_spec import AnySpec
+from include.control.gates.gates import GATES, gate_event
+from include.control.gates.result import GateResult
+from include.control.ledger.events import BATCHES, FILES, BatchEvent, FileEvent, batch_event, file_event, loaded_event
+from include.control.ledger.ops_table import OpsTable
+from include.control.ledger.resolution import resolve
+from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner, new_token
+from include.control.log.delta_log import latest_version
+from include.control.planning.planner import Planner
 from include.control.records import Records
-from include.control.resolution import resolve
 from include.paths import LakehousePaths
 from include.settings import Settings
 

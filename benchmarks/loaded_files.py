@@ -19,14 +19,14 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from include.catalog import load_catalog
 from include.contracts.interval import Interval
-from include.contracts.job_report import FileRows, RowFates
-from include.contracts.table_spec import BronzeSpec
-from include.control.batch import BatchSources, FileFact, Intent, Stream, Winner, files_digest, new_token
-from include.control.delta_log import latest_version
-from include.control.landing import each_file
-from include.control.ledger import Ledger
-from include.control.local_landing import LocalLanding
-from include.control.resolution import table_id
+from include.contracts.job.report import FileRows, RowFates
+from include.contracts.spec.table_spec import BronzeSpec
+from include.control.landing.landing import each_file
+from include.control.landing.on_disk import LocalLanding
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.resolution import table_id
+from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner, files_digest, new_token
+from include.control.log.delta_log import latest_version
 from include.paths import LakehousePaths
 
 TABLE = "bronze.files"

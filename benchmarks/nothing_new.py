@@ -11,8 +11,8 @@ from __future__ import annotations
 import sys
 
 from include.catalog import load_catalog
-from include.cli_selection import parse_intervals
-from include.control.planner import Planner
+from include.cli.selection import parse_intervals
+from include.control.planning.planner import Planner
 from include.settings import Settings
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from embedded.jars import spark_home
-from include.cli_driver import MASTER, driver_environment
-from include.contracts.job_args import WRITER_OF_LAYER, Job, JobArgs
+from include.cli.runs.driver import MASTER, driver_environment
+from include.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
 from include.paths import OWN, LakehousePaths, RunPaths
 from include.settings import PROJECT, Settings
 from include.spark_conf import launch_conf

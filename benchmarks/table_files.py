@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from include.control.delta_log import latest_version, read_commit
-from include.control.json_lines import json_lines
+from include.control.log.delta_log import latest_version, read_commit
+from include.control.storage.json_lines import json_lines
 
 MERGE_METRICS = (
     "numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsCopied", "numTargetFilesRemoved",

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from embedded.airflow_api import FINISHED, AirflowApi, Run, Task
-from embedded.airflow_http import AirflowApiError
+from embedded.airflow.api import FINISHED, AirflowApi, Run, Task
+from embedded.airflow.http import AirflowApiError
 
 _SCHEDULED_RUN_S = 5
 """How long the scheduler may take to make the run of the latest interval. None is made where it exists already."""

@@ -11,7 +11,7 @@ from rich.table import Table
 from demo.backfill import DayOfBackfill
 from demo.oracle import DEFINITIONS, Oracle, check_against_source
 from demo.reading import at_version, delta_reader
-from include.cli_facts import TableFacts, table_facts
+from include.cli.facts import TableFacts, table_facts
 from include.contracts.lake_path import LakePath
 from include.paths import LakehousePaths
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from demo.backfill import DayOfBackfill
-from embedded.airflow_api import ENDED, Task
+from embedded.airflow.api import ENDED, Task
 
 
 class BackfillProgress:

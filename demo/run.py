@@ -18,7 +18,7 @@ from demo.progress import BackfillProgress
 from demo.query import QueryError, query_line, run_line
 from demo.source_system import lay_out
 from embedded.address import Address
-from embedded.airflow_api import AirflowApi
+from embedded.airflow.api import AirflowApi
 from embedded.errors import StackError
 from embedded.home import DEFAULT_HOME, Home
 from embedded.interrupts import interrupt_once

@@ -1,1 +1,4 @@
-"""The local stack: its jars, and PostgreSQL, a Spark Connect server and Airflow as processes of this machine."""
+"""The local stack: jars, PostgreSQL, a Spark Connect server and Airflow as processes of this machine.
+
+A cluster needs none of it.
+"""

@@ -15,17 +15,17 @@ import psutil
 from filelock import FileLock, Timeout
 
 from embedded.address import Address
-from embedded.airflow import NAME as AIRFLOW
-from embedded.airflow import POOL, Airflow, clean_environment, stop_airflow, warm_spark
-from embedded.airflow_api import AirflowApi
-from embedded.airflow_http import AirflowApiError
-from embedded.drain import drain
+from embedded.airflow.api import AirflowApi
+from embedded.airflow.drain import drain
+from embedded.airflow.http import AirflowApiError
+from embedded.airflow.standalone import NAME as AIRFLOW
+from embedded.airflow.standalone import POOL, Airflow, clean_environment, stop_airflow, warm_spark
 from embedded.errors import StackError
 from embedded.home import Home
-from embedded.postgres import Postgres
 from embedded.processes import of_stack, recorded
-from embedded.spark_server import SparkServer, stop_spark
-from embedded.spark_watch import SparkWatch
+from embedded.servers.postgres import Postgres
+from embedded.spark.server import SparkServer, stop_spark
+from embedded.spark.watch import SparkWatch
 from include.settings import PROJECT, Settings
 
 log = logging.getLogger(__name__)

@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.table import Table
 
 from embedded.address import Address
-from embedded.airflow import USER
+from embedded.airflow.standalone import USER
 from embedded.errors import StackError
 from embedded.home import DEFAULT_HOME, Home
-from embedded.postgres import folders_opened_to_others
 from embedded.processes import recorded, spawn
 from embedded.serve import NAME
+from embedded.servers.postgres import folders_opened_to_others
 from include.settings import PROJECT
 
 PATIENCE_S = 300

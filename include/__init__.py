@@ -1,1 +1,4 @@
-"""The language all sides speak, and the control plane: plain Python, never Airflow, never Spark."""
+"""The language of all sides, the control plane and the command line, in plain Python.
+
+Neither Airflow nor Spark is imported here.
+"""

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from include.contracts.table_spec import SPEC_OF_LAYER, AnySpec
+from include.contracts.spec.table_spec import SPEC_OF_LAYER, AnySpec
 from include.errors import SpecError, UnknownNameError
-from include.specs.change_data import check_history, check_left_out, check_snapshot, check_truncates
-from include.specs.columns import check_columns, check_received
-from include.specs.expectations import check_expectations
+from include.specs.checks.change_data import check_history, check_left_out, check_snapshot, check_truncates
+from include.specs.checks.columns import check_columns, check_received
+from include.specs.checks.expectations import check_expectations
+from include.specs.checks.gold import check_gold_names
+from include.specs.checks.kafka import check_kafka
+from include.specs.checks.landing import check_landing
+from include.specs.checks.maintenance import check_tombstones
+from include.specs.checks.other_tables import check_compared
+from include.specs.checks.properties import check_properties
 from include.specs.files import SpecFile, read_spec_file
-from include.specs.gold import check_gold_names
-from include.specs.kafka import check_kafka
-from include.specs.landing import check_landing
 from include.specs.links import LAYERS, check_links, check_place, cycle, stated_sources
-from include.specs.maintenance import check_tombstones
-from include.specs.other_tables import check_compared
 from include.specs.problem import Finding, SpecProblem, SpecsRefusedError, did_you_mean
-from include.specs.properties import check_properties
 from include.specs.refused import RefusedSpec, StatedSpec, placed_table, refused_specs
 from include.specs.shape import shape
 from include.specs.sound import without_findings

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from include.catalog import Catalog, load_catalog
+from include.specs.checks.sql import sql_problems
 from include.specs.problem import SpecsRefusedError
-from include.specs.sql import sql_problems
 
 
 def checked_catalog(folder: Path) -> Catalog:

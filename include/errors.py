@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # every command loads this module, also those that print help alone
-    from include.contracts.contention import Waited
+    from include.contracts.job.contention import Waited
 
 
 class Outcome(StrEnum):

@@ -12,8 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from uuid import uuid4
 
-from embedded.s3 import CREDENTIALS, Bucket, s3_bucket, start_moto, start_server
-from include.control.json_lines import json_lines
+from embedded.servers.s3 import CREDENTIALS, Bucket, s3_bucket, start_moto, start_server
+from include.control.storage.json_lines import json_lines
 from include.errors import MillraceError
 from races.versions import CONDITIONAL_PUT, HARD_LINK
 

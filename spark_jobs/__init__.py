@@ -1,4 +1,7 @@
-"""The data plane: what runs in a Spark driver. It never imports Airflow."""
+"""The data plane: what runs in a Spark driver.
+
+It never imports Airflow.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.cost import noted
-from include.contracts.job_args import Job, JobArgs
+from include.contracts.job.args import Job, JobArgs
 from include.errors import ExitCode
 from spark_jobs.jobs.run_intervals import RUN
 from spark_jobs.runtime.entrypoint import run_and_report, start_process

@@ -21,7 +21,7 @@ from benchmarks.merging.orders import (
 )
 from benchmarks.peers import Millrace, Place
 from benchmarks.table_files import bytes_in, key_ranges, linked_copy
-from include.contracts.job_args import Job
+from include.contracts.job.args import Job
 from include.settings import PROJECT
 from include.spark_conf import LARGE_LOAD
 

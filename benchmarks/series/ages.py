@@ -15,7 +15,7 @@ from benchmarks.cost import Cost, measure
 from benchmarks.result import Result
 from benchmarks.rounds import interleaved
 from benchmarks.series import requests
-from include.control.delta_log import latest_version
+from include.control.log.delta_log import latest_version
 from include.paths import LakehousePaths
 
 OLD, YOUNG = 10_000, 100

@@ -16,7 +16,7 @@ from benchmarks.deliveries import YEAR, whole_year
 from benchmarks.peers import Millrace, Place
 from benchmarks.result import Result
 from benchmarks.rounds import interleaved
-from include.contracts.job_report import JobReport
+from include.contracts.job.report import JobReport
 from include.paths import OWN, RunPaths
 from include.settings import Settings
 

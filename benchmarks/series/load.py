@@ -15,8 +15,8 @@ from benchmarks.peers import Millrace, Place
 from benchmarks.result import Result
 from benchmarks.rounds import interleaved
 from include.catalog import load_catalog
-from include.cli_selection import parse_intervals
-from include.control.planner import Planner
+from include.cli.selection import parse_intervals
+from include.control.planning.planner import Planner
 from include.settings import PROJECT, Settings
 
 KINDS = ("parquet", "csv", "json")

@@ -19,8 +19,8 @@ from benchmarks.peers import Millrace, Place
 from benchmarks.result import Result
 from benchmarks.rounds import Side, interleaved
 from benchmarks.table_files import bytes_in, files_and_bytes, files_written, linked_copy, newest_commit
-from include.contracts.job_args import Job
-from include.control.health import LEAST_FILE
+from include.contracts.job.args import Job
+from include.control.maintenance.health import LEAST_FILE
 from include.settings import PROJECT
 from include.spark_conf import LARGE_LOAD
 

@@ -52,7 +52,7 @@ def _first_load(bench: Bench) -> Result:
     bench.console.print(f"  laying out {MANY:,} files and loading them, batch after batch")
     folder, log = bench.fresh("planning", "first"), bench.folder / "logs" / "planning.first.log"
     lay_out(folder, MANY)
-    measure([sys.executable, "-m", "benchmarks.first_load", str(folder)], _environment(), log)
+    measure([sys.executable, "-m", "benchmarks.loading.first_load", str(folder)], _environment(), log)
     costs = tuple(Cost(**json.loads(line)) for line in log.read_text().splitlines())
     first, last = f"first {BATCHES} batches", f"last {BATCHES} batches"
     sides = {first: Side(costs[:BATCHES]), last: Side(costs[-BATCHES:])}

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.bench import Bench
-from benchmarks.bucket_batches import BatchRequests, batches_in
+from benchmarks.buckets.bucket_batches import BatchRequests, batches_in
+from benchmarks.buckets.counting_s3 import SPARK
 from benchmarks.cost import measure
-from benchmarks.counting_s3 import SPARK
 from benchmarks.result import Result
 from benchmarks.rounds import Side
 from include.settings import PROJECT
@@ -29,7 +29,7 @@ def run(bench: Bench) -> Result:
         FailedRunError: a batch is not certified.
     """
     folder = bench.fresh("requests")
-    command = [sys.executable, "-m", "benchmarks.bucket_batches", str(folder), str(BATCHES)]
+    command = [sys.executable, "-m", "benchmarks.buckets.bucket_batches", str(folder), str(BATCHES)]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     cost = measure(command, environment, bench.folder / "logs" / "requests.log").whole
     name = f"{BATCHES} batches of two tables in a bucket"

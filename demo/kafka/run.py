@@ -21,10 +21,10 @@ from demo.oracle import work_out
 from demo.outcome import outcome_table, outcomes
 from demo.source_system import lay_out
 from embedded.errors import StackError
-from embedded.kafka_broker import KafkaBroker, running_broker
+from embedded.servers.kafka_broker import KafkaBroker, running_broker
 from include.catalog import load_catalog
 from include.contracts.interval import Interval
-from include.control.planner import Planner
+from include.control.planning.planner import Planner
 from include.errors import NotReadyError
 from include.settings import PROJECT, Settings
 

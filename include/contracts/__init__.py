@@ -1,1 +1,4 @@
-"""What the sides agree on: table specs, job arguments, job reports. Frozen, validated at the edge."""
+"""What the sides agree on: intervals, places, table specs, job arguments and reports.
+
+Frozen models, validated at the edge; nothing here reads or writes.
+"""

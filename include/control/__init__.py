@@ -1,1 +1,4 @@
-"""What is to be done, and who may do it: ledger, log reading, leases, landing files, plans, certificates."""
+"""What is to be done, and who may do it: logs, ledger, leases, gates, landing files, plans.
+
+Spark's own work lives in `spark_jobs`.
+"""

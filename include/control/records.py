@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from include.control.commit_history import CommitHistory
-from include.control.deletes import DeleteRecords
-from include.control.gates import Gates
-from include.control.ledger import Ledger
-from include.control.new_columns import NewColumns
-from include.control.quarantine_events import QuarantineEvents
-from include.control.rebuilds import Rebuilds
-from include.control.spec_history import SpecHistory
-from include.control.table_state import TableStates
+from include.control.gates.gates import Gates
+from include.control.ledger.commit_history import CommitHistory
+from include.control.ledger.deletes import DeleteRecords
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.new_columns import NewColumns
+from include.control.ledger.rebuilds import Rebuilds
+from include.control.ledger.spec_history import SpecHistory
+from include.control.ledger.table_state import TableStates
+from include.control.quarantine.events import QuarantineEvents
 from include.paths import LakehousePaths
 
 

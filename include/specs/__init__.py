@@ -1,1 +1,4 @@
-"""Reading spec files and saying all that is wrong with them; `include.catalog` is the way in."""
+"""Spec files read, and all that is wrong with them said; `include.catalog` is the way in.
+
+What a lakehouse holds is not known here.
+"""

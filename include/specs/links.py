@@ -8,11 +8,11 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import PurePosixPath
 from typing import Any
 
-from include.contracts.spec_values import NAME
-from include.specs.columns import Document, columns_of
-from include.specs.gold import check_gold_columns
-from include.specs.landing import is_continuous
-from include.specs.other_tables import check_other_tables
+from include.contracts.spec.values import NAME
+from include.specs.checks.columns import Document, columns_of
+from include.specs.checks.gold import check_gold_columns
+from include.specs.checks.landing import is_continuous
+from include.specs.checks.other_tables import check_other_tables
 from include.specs.problem import Finding, KeyPath, did_you_mean
 
 LAYERS = ("bronze", "silver", "gold")

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from include.contracts.spec_values import NAME
-from include.contracts.table_spec import AnySpec
+from include.contracts.spec.table_spec import AnySpec
+from include.contracts.spec.values import NAME
 from include.specs.files import SpecFile
 from include.specs.links import LAYERS, stated_sources
 from include.specs.problem import SpecProblem

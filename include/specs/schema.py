@@ -10,13 +10,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from include.contracts.bronze_sources import SOURCE_KINDS
-from include.contracts.column_spec import ColumnSpec
-from include.contracts.expectation import ROW_EXPECTATIONS, Action, Expectation, Severity
-from include.contracts.expectation_arguments import ARGUMENT_SCHEMAS, ARGUMENTS, BAND_ARGUMENTS
-from include.contracts.spec_part import SpecPart
-from include.contracts.spec_values import DECIMAL, SIMPLE_TYPES
-from include.contracts.table_spec import SPEC_OF_LAYER, BronzeSpec
+from include.contracts.spec.bronze_sources import SOURCE_KINDS
+from include.contracts.spec.column_spec import ColumnSpec
+from include.contracts.spec.expectation import ROW_EXPECTATIONS, Action, Expectation, Severity
+from include.contracts.spec.expectation_arguments import ARGUMENT_SCHEMAS, ARGUMENTS, BAND_ARGUMENTS
+from include.contracts.spec.part import SpecPart
+from include.contracts.spec.table_spec import SPEC_OF_LAYER, BronzeSpec
+from include.contracts.spec.values import DECIMAL, SIMPLE_TYPES
 
 SCHEMA_FILE = Path(__file__).resolve().parent.parent / "table_spec.schema.json"
 """Where the schema is kept; a spec points its editor there by a first line `# yaml-language-server: $schema=...`."""

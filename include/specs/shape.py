@@ -9,10 +9,10 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from include.contracts.bronze_sources import SOURCE_KINDS
-from include.contracts.expectation import Expectation
-from include.contracts.spec_values import NAME
-from include.contracts.table_spec import AnySpec
+from include.contracts.spec.bronze_sources import SOURCE_KINDS
+from include.contracts.spec.expectation import Expectation
+from include.contracts.spec.table_spec import AnySpec
+from include.contracts.spec.values import NAME
 from include.specs.problem import Finding, KeyPath, did_you_mean
 
 _FORM_OF_PATTERN = {

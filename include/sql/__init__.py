@@ -1,1 +1,4 @@
-"""Spark SQL as text, read without Spark; sqlglot takes half a second to load, so import these modules when needed."""
+"""Spark SQL as text, read without Spark.
+
+sqlglot takes half a second to load, so these modules are imported when needed.
+"""

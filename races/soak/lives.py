@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from random import Random
 from uuid import uuid4
 
-from include.cli_driver import driver_command
-from include.contracts.job_args import WRITER_OF_LAYER, Job, JobArgs
+from include.cli.runs.driver import driver_command
+from include.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
 from include.settings import Settings
 from races.soak.feed import DAYS, interval
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from embedded.airflow import clean_environment
+from embedded.airflow.standalone import clean_environment
 from embedded.home import Home, free_port
 from embedded.processes import STACK_VARIABLE, end, of_stack
-from embedded.spark_server import SparkServer, stop_spark
-from include.contracts.quarantine_request import RowFilter
+from embedded.spark.server import SparkServer, stop_spark
+from include.contracts.job.quarantine_request import RowFilter
 from include.contracts.row_status import PENDING
-from include.control.quarantined import quarantined_rows
+from include.control.quarantine.rows import quarantined_rows
 from include.paths import LakehousePaths
 from include.settings import Settings
 from races.soak.crowd import Crowd, ending, last_words

@@ -12,7 +12,7 @@ import psutil
 
 from embedded.home import Home
 from embedded.processes import of_stack, recorded
-from embedded.spark_server import NAME, SparkServer
+from embedded.spark.server import NAME, SparkServer
 
 LONGEST_STOP_S = 60.0
 """A lease expires after 30 seconds: half of those who are stopped wake to find theirs taken."""

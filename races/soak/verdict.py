@@ -7,15 +7,15 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from include.contracts.job.quarantine_request import RowFilter
 from include.contracts.lake_path import LakePath
-from include.contracts.quarantine_request import RowFilter
 from include.contracts.row_status import PENDING
-from include.control.batch import Stream, Winner, winner_of
-from include.control.conservation import require_conserved
-from include.control.delta_log import commits_after, latest_version
-from include.control.quarantined import quarantined_rows
+from include.control.gates.conservation import require_conserved
+from include.control.log.batch import Stream, Winner, winner_of
+from include.control.log.delta_log import commits_after, latest_version
+from include.control.log.stored_tables import is_table, open_table
+from include.control.quarantine.rows import quarantined_rows
 from include.control.records import Records
-from include.control.stored_tables import is_table, open_table
 from include.errors import ConservationError
 from include.paths import LakehousePaths
 from races.drivers import torn

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential_jitter
 
-from include.contracts.conflict_spec import USUAL, ConflictSpec
-from include.contracts.contention import LostRace
+from include.contracts.job.contention import LostRace
 from include.contracts.lake_path import LakePath
-from include.control.delta_log import latest_version
-from include.control.rivals import race_lost
+from include.contracts.spec.conflict_spec import USUAL, ConflictSpec
+from include.control.log.conflicting_commits import race_lost
+from include.control.log.delta_log import latest_version
 from include.errors import ConflictError
 from spark_jobs.delta_io.conflict_policy import Remedy, WriteKind, remedy_of
 from spark_jobs.delta_io.conflicts import conflict_of

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from include.contracts.table_spec import BronzeSpec
-from include.control.batch import OffsetRanges
+from include.contracts.spec.table_spec import BronzeSpec
+from include.control.log.batch import OffsetRanges
 from include.errors import SpecError
 from spark_jobs.transforms.messages import message_rows
 

@@ -11,10 +11,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from include.contracts.bronze_sources import LandingSource
-from include.contracts.table_spec import BronzeSpec
-from include.control.batch import JSON_ARRAY, MIXED_LINE_ENDS, FileFact
-from include.control.landing import Landing
+from include.contracts.spec.bronze_sources import LandingSource
+from include.contracts.spec.table_spec import BronzeSpec
+from include.control.landing.landing import Landing
+from include.control.log.batch import JSON_ARRAY, MIXED_LINE_ENDS, FileFact
 from spark_jobs.delta_io.json_arrays import json_elements
 from spark_jobs.transforms.records import CORRUPT, RECORD, nested_as_json, parse_columns, parse_json
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from include.contracts.lake_path import LakePath
 from spark_jobs.delta_io.tables import sql_path
-from spark_jobs.transforms.changes import ABSENT, DELETE, INSERT, UPDATE, bounds_sql
+from spark_jobs.transforms.silver.changes import ABSENT, DELETE, INSERT, UPDATE, bounds_sql
 
 
 def merge_changes(

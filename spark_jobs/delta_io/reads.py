@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.contracts.lake_path import LakePath
-from include.control.delta_log import commits_after
-from include.control.followed_tables import newest_table
-from include.control.stored_tables import open_table
+from include.control.log.delta_log import commits_after
+from include.control.log.followed_tables import newest_table
+from include.control.log.stored_tables import open_table
 from include.errors import TornLogError
 from spark_jobs.delta_io.tables import spark_path
 

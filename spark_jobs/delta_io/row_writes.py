@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pyspark.sql import DataFrame
 
 from include.contracts.lake_path import LakePath
-from include.control.delta_log import read_commit
-from include.control.measures import table_rows
+from include.control.ledger.measures import table_rows
+from include.control.log.delta_log import read_commit
 from spark_jobs.delta_io.tables import spark_path, sql_text
 
 

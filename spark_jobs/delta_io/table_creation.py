@@ -11,8 +11,8 @@ from pyspark.errors import PySparkException
 from tenacity import RetryError, Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from include.contracts.lake_path import LakePath
-from include.control.stored_files import names_in
-from include.control.stored_tables import is_table
+from include.control.log.stored_tables import is_table
+from include.control.storage.stored_files import names_in
 from include.errors import BadInputError
 from spark_jobs.delta_io.conflicts import Conflict, conflict_of
 

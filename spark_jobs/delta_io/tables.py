@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 from tenacity import retry, retry_if_exception, stop_after_attempt
 
 from include.contracts.lake_path import LakePath, S3Path
-from include.contracts.table_spec import TableSpec
-from include.control.followed_tables import newest_table
-from include.control.retention import retention_of
-from include.control.table_columns import columns_of, delta_type
+from include.contracts.spec.table_spec import TableSpec
+from include.control.changes.table_columns import columns_of, delta_type
+from include.control.log.followed_tables import newest_table
+from include.control.maintenance.retention import retention_of
 from include.errors import BadInputError
 from spark_jobs.delta_io.conflict_policy import WriteKind
 from spark_jobs.delta_io.contest import Contest, commit_anyway

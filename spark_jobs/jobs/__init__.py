@@ -1,1 +1,4 @@
-"""The entrypoints: one file a job, a screen each."""
+"""The entrypoints, one for each job.
+
+The work itself lives in `spark_jobs.layers`.
+"""

@@ -6,16 +6,16 @@ import logging
 
 from tenacity import Retrying, retry_if_exception_type
 
-from include.contracts.job_args import Job
-from include.contracts.job_report import JobReport
-from include.contracts.table_spec import BronzeSpec
-from spark_jobs.delta_io.batches import BatchResult
-from spark_jobs.layers.bronze import BronzeIngest
-from spark_jobs.layers.bronze_records import BronzeRecords
-from spark_jobs.layers.column_drift import NewColumnsError
-from spark_jobs.layers.kafka_records import KafkaRecords
-from spark_jobs.layers.landing_records import LandingRecords, UnreadableFileError
+from include.contracts.job.args import Job
+from include.contracts.job.report import JobReport
+from include.contracts.spec.table_spec import BronzeSpec
+from spark_jobs.layers.bronze.bronze import BronzeIngest
+from spark_jobs.layers.bronze.column_drift import NewColumnsError
+from spark_jobs.layers.bronze.kafka_records import KafkaRecords
+from spark_jobs.layers.bronze.landing_records import LandingRecords, UnreadableFileError
+from spark_jobs.layers.bronze.records import BronzeRecords
 from spark_jobs.layers.writing import commit_batch, judge_and_report
+from spark_jobs.protocol.batches import BatchResult
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 

@@ -16,9 +16,9 @@ from tempfile import mkdtemp
 from deltalake.exceptions import DeltaError
 from filelock import FileLock
 
-from include.contracts.data_docs_args import DataDocsArgs
-from include.control.gates import Gates, RecordedResult
-from include.control.measures import table_rows
+from include.contracts.job.data_docs_args import DataDocsArgs
+from include.control.gates.gates import Gates, RecordedResult
+from include.control.ledger.measures import table_rows
 from include.errors import NotReadyError
 from include.paths import LakehousePaths
 
@@ -52,7 +52,7 @@ def _recorded(args: DataDocsArgs, gates: Gates) -> Iterable[RecordedResult]:
 
 def _write(name: str, judged: list[RecordedResult], args: DataDocsArgs, paths: LakehousePaths) -> None:
     # Imported here, since Great Expectations takes seconds to import, and who asks again finds the pages there.
-    from spark_jobs.quality.data_docs import write_pages
+    from spark_jobs.quality.gx.data_docs import write_pages
 
     partial = Path(mkdtemp(dir=args.folder, prefix=_PARTIAL))
     write_pages(args.run_id, [(one, _rows(one, paths)) for one in judged], partial)

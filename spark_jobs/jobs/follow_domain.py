@@ -14,12 +14,12 @@ from datetime import UTC, datetime, timedelta
 
 from include.catalog import Catalog, load_catalog
 from include.contracts.interval import Interval
-from include.contracts.interval_args import KEPT_REPORTS, DomainArgs
-from include.contracts.job_args import WRITER_OF_LAYER
-from include.contracts.job_report import JobReport
-from include.contracts.table_spec import BronzeSpec
-from include.control.deliveries import folders_of
-from include.control.planner import Planner
+from include.contracts.job.args import WRITER_OF_LAYER
+from include.contracts.job.interval_args import KEPT_REPORTS, DomainArgs
+from include.contracts.job.report import JobReport
+from include.contracts.spec.table_spec import BronzeSpec
+from include.control.landing.deliveries import folders_of
+from include.control.planning.planner import Planner
 from include.errors import ExitCode, MillraceError, NotReadyError, Outcome, SpecError
 from include.settings import Settings
 from include.specs.refused import StatedSpec

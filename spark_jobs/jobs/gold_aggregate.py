@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from include.contracts.job_args import Job
-from include.contracts.job_report import JobReport
-from spark_jobs.layers.gold import GoldAggregate
+from include.contracts.job.args import Job
+from include.contracts.job.report import JobReport
+from spark_jobs.layers.gold.gold import GoldAggregate
 from spark_jobs.layers.writing import write_batch
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main

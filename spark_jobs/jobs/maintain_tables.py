@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator
 
 from include.catalog import load_catalog
-from include.contracts.interval_args import MAINTENANCE_JOBS, MaintenanceArgs
-from include.contracts.job_args import Job
-from include.contracts.job_report import JobReport
+from include.contracts.job.args import Job
+from include.contracts.job.interval_args import MAINTENANCE_JOBS, MaintenanceArgs
+from include.contracts.job.report import JobReport
 from include.control.records import Records
 from include.errors import ExitCode
 from include.paths import LakehousePaths

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from include.contracts.job_args import Job
-from include.contracts.job_report import JobReport
-from include.control.overrides import override_note
-from include.control.planner import stream_position
+from include.contracts.job.args import Job
+from include.contracts.job.report import JobReport
+from include.control.gates.overrides import override_note
+from include.control.planning.planner import stream_position
 from include.errors import GateFailedError, NotReadyError, Outcome
-from spark_jobs.layers.gate import run_gate
+from spark_jobs.layers.gate.gate import run_gate
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 

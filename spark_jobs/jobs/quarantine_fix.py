@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from include.contracts.job_args import Job
-from include.contracts.job_report import JobReport
-from spark_jobs.layers.quarantine_jobs import fix_rows, layer_of, request_of, verdict_report
+from include.contracts.job.args import Job
+from include.contracts.job.report import JobReport
+from spark_jobs.layers.quarantine.jobs import fix_rows, layer_of, request_of, verdict_report
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 

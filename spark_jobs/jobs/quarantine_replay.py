@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from include.contracts.job_args import Job
-from include.contracts.job_report import JobReport
-from spark_jobs.layers.quarantine_jobs import fix_rows, layer_of, request_of, verdict_report
-from spark_jobs.layers.replays import ReplayWork
+from include.contracts.job.args import Job
+from include.contracts.job.report import JobReport
+from spark_jobs.layers.quarantine.jobs import fix_rows, layer_of, request_of, verdict_report
+from spark_jobs.layers.quarantine.replays import ReplayWork
 from spark_jobs.layers.writing import commit_batch, judge_and_report
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterator
 
 from include.catalog import load_catalog
-from include.contracts.blocked import blocked_message
 from include.contracts.interval import Interval
-from include.contracts.interval_args import GO_ON, IntervalsArgs
-from include.contracts.job_args import WRITER_OF_LAYER, Job
-from include.contracts.job_report import JobReport
+from include.contracts.job.args import WRITER_OF_LAYER, Job
+from include.contracts.job.blocked import blocked_message
+from include.contracts.job.interval_args import GO_ON, IntervalsArgs
+from include.contracts.job.report import JobReport
 from include.control.records import Records
 from include.errors import ExitCode, NotDeliveredError, NotReadyError, Outcome
 from include.paths import LakehousePaths

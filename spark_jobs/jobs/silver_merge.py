@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 
-from include.contracts.job_args import Job
-from include.contracts.job_report import JobReport
-from include.control.full_snapshots import SnapshotPlan
-from include.control.source_ranges import certified_sources
-from spark_jobs.delta_io.batches import BatchResult
+from include.contracts.job.args import Job
+from include.contracts.job.report import JobReport
+from include.control.planning.full_snapshots import SnapshotPlan
+from include.control.planning.source_ranges import certified_sources
 from spark_jobs.layers.own_table import ensure_own_table, require_fitting_table
-from spark_jobs.layers.silver import SilverMerge
-from spark_jobs.layers.silver_tables import silver_shape
+from spark_jobs.layers.silver.silver import SilverMerge
+from spark_jobs.layers.silver.tables import silver_shape
 from spark_jobs.layers.writing import commit_batch, judge_and_report
+from spark_jobs.protocol.batches import BatchResult
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from include.contracts.job_args import Job
-from include.contracts.job_report import JobReport
+from include.contracts.job.args import Job
+from include.contracts.job.report import JobReport
 from include.contracts.lake_path import LakePath
-from include.control.delta_log import Commit, commits_after, latest_version
-from include.control.health import Rewrite, health_of
-from include.control.measures import table_rows
+from include.control.ledger.measures import table_rows
+from include.control.log.delta_log import Commit, commits_after, latest_version
+from include.control.maintenance.health import Rewrite, health_of
 from include.errors import ConservationError, Outcome
 from spark_jobs.delta_io.maintenance import optimize, optimize_conf
-from spark_jobs.layers.giving_way import in_turns
-from spark_jobs.layers.maintenance import TableWork, maintenance_conf, maintenance_report, require_table, table_work
+from spark_jobs.layers.maintenance.maintenance import (
+    TableWork,
+    maintenance_conf,
+    maintenance_report,
+    require_table,
+    table_work,
+)
+from spark_jobs.layers.maintenance.yield_to_writers import in_turns
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 

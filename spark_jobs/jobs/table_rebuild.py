@@ -10,22 +10,22 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from include.contracts.job_args import Job
-from include.contracts.job_report import JobReport
-from include.contracts.rebuild_request import RebuildRequest
-from include.control.batch import Winner
-from include.control.delta_log import latest_version
-from include.control.lease_store import lakehouse_leases
-from include.control.measures import table_rows
-from include.control.rebuilds import Rebuild, RebuildEvent
-from include.control.retention import retention_of
-from include.control.staging import remove_staging, staged_paths
-from include.control.stored_tables import is_table
+from include.contracts.job.args import Job
+from include.contracts.job.rebuild_request import RebuildRequest
+from include.contracts.job.report import JobReport
+from include.control.changes.staging import remove_staging, staged_paths
+from include.control.leases.store import lakehouse_leases
+from include.control.ledger.measures import table_rows
+from include.control.ledger.rebuilds import Rebuild, RebuildEvent
+from include.control.log.batch import Winner
+from include.control.log.delta_log import latest_version
+from include.control.log.stored_tables import is_table
+from include.control.maintenance.retention import retention_of
 from include.errors import BadInputError, NotReadyError, Outcome
 from spark_jobs.jobs.run_intervals import RUN
-from spark_jobs.layers.staged_builds import StagedBuild, gone_files
-from spark_jobs.layers.switching import Switch
-from spark_jobs.layers.undoing import undo_rebuild
+from spark_jobs.layers.rebuild.staged_builds import StagedBuild, gone_files
+from spark_jobs.layers.rebuild.switching import Switch
+from spark_jobs.layers.rebuild.undoing import undo_rebuild
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 

@@ -7,20 +7,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from include.contracts.job_args import Job
-from include.contracts.job_report import JobReport
-from include.control.retention import readers_in_danger, readers_of, retention_of
-from include.control.tombstones import OldTombstones
+from include.contracts.job.args import Job
+from include.contracts.job.report import JobReport
+from include.control.maintenance.retention import readers_in_danger, readers_of, retention_of
+from include.control.maintenance.tombstones import OldTombstones
 from include.errors import MillraceError, Outcome
 from spark_jobs.delta_io.maintenance import files_to_vacuum, vacuum
-from spark_jobs.layers.forgetting import (
+from spark_jobs.layers.maintenance.maintenance import (
+    TableWork,
+    maintenance_conf,
+    maintenance_report,
+    require_table,
+    table_work,
+)
+from spark_jobs.layers.maintenance.tombstone_retention import (
     forget_risen_keys,
     forget_tombstones,
     forgetting_note,
     risen_keys,
     tombstones_to_forget,
 )
-from spark_jobs.layers.maintenance import TableWork, maintenance_conf, maintenance_report, require_table, table_work
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 

@@ -10,14 +10,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from include.contracts.table_spec import AnySpec
-from include.control.batch import Intent, Stream, StreamPosition, Winner, new_token
-from include.control.delta_log import MAINTENANCE_KEY
-from include.control.resolution import look
-from include.control.stored_tables import is_table
-from include.control.table_diff import TableDiff, changes_since
-from spark_jobs.delta_io.batches import BatchPlan, BatchWork, Closing
+from include.contracts.spec.table_spec import AnySpec
+from include.control.changes.table_diff import TableDiff, changes_since
+from include.control.ledger.resolution import look
+from include.control.log.batch import Intent, Stream, StreamPosition, Winner, new_token
+from include.control.log.delta_log import MAINTENANCE_KEY
+from include.control.log.stored_tables import is_table
 from spark_jobs.delta_io.tables import TableShape, ensure_table
+from spark_jobs.protocol.batches import BatchPlan, BatchWork, Closing
 from spark_jobs.runtime.context import JobContext
 
 log = logging.getLogger(__name__)

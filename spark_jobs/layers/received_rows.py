@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from include.contracts.job_report import RowFates
-from include.control.batch import Winner
-from include.control.conservation import require_conserved
-from include.control.quarantine_events import ReceivedRow
+from include.contracts.job.report import RowFates
+from include.control.gates.conservation import require_conserved
+from include.control.log.batch import Winner
+from include.control.quarantine.events import ReceivedRow
 from include.errors import ConservationError
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.judgement import accepted, quarantined, reasons

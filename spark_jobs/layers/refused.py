@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from include.contracts.expectation import Action
-from include.contracts.findings import MAX_SAMPLES, RefusedRows, by_reason
+from include.contracts.job.findings import MAX_SAMPLES, RefusedRows, by_reason
+from include.contracts.job.refusal_reasons import without_value
 from include.contracts.lake_path import LakePath
-from include.contracts.refusal_reasons import without_value
-from include.control.batch import Winner
-from include.control.stored_tables import open_table
-from include.control.table_queries import query, texts
+from include.contracts.spec.expectation import Action
+from include.control.log.batch import Winner
+from include.control.log.stored_tables import open_table
+from include.control.log.table_queries import query, texts
 from spark_jobs.transforms.judgement import dropped, reasons
 
 Dropped = tuple[str, str, int]

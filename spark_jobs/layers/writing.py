@@ -5,20 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from include.contracts.findings import together
-from include.contracts.job_args import WRITER_OF_LAYER
-from include.contracts.job_report import JobReport, RowFates, total
-from include.control.ageing import ageing_note
-from include.control.batch import Stream
-from include.control.commit_history import Written
-from include.control.measures import table_rows
-from include.control.overrides import override_note
-from include.control.resolution import table_id
-from include.control.table_diff import table_diff
+from include.contracts.job.args import WRITER_OF_LAYER
+from include.contracts.job.findings import together
+from include.contracts.job.report import JobReport, RowFates, total
+from include.control.changes.table_diff import table_diff
+from include.control.gates.overrides import override_note
+from include.control.ledger.commit_history import Written
+from include.control.ledger.measures import table_rows
+from include.control.ledger.resolution import table_id
+from include.control.log.batch import Stream
+from include.control.quarantine.ageing import ageing_note
 from include.errors import Outcome
-from spark_jobs.delta_io.batches import BatchRequest, BatchResult, BatchWork, BatchWriter
-from spark_jobs.layers.gate import GateOutcome, run_gate
+from spark_jobs.layers.gate.gate import GateOutcome, run_gate
 from spark_jobs.layers.own_table import FittingWork
+from spark_jobs.protocol.batches import BatchRequest, BatchResult, BatchWork, BatchWriter
 from spark_jobs.runtime.context import JobContext
 
 

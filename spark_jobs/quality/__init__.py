@@ -1,1 +1,4 @@
-"""Quality: row rules that refuse single rows, and suites that judge one exact table version."""
+"""Rules that refuse rows, and suites that judge one exact version of a table.
+
+What follows from a verdict is decided by the gate, in `spark_jobs.layers.gate`.
+"""

@@ -10,17 +10,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from include.contracts.expectation import COMPARISONS, Expectation
-from include.contracts.job_report import CheckResult
-from spark_jobs.quality.comparisons import FRESH, compared, fresh
-from spark_jobs.quality.fit import misfits
-from spark_jobs.quality.fused_rule import FusedRule
-from spark_jobs.quality.fused_rules import fused
-from spark_jobs.quality.json_safe import json_safe
-from spark_jobs.quality.judged_version import JudgedVersion
-from spark_jobs.quality.judgement import Judgement
-from spark_jobs.quality.one_pass import all_figures, require_readable, worked_out
-from spark_jobs.quality.samples import samples
+from include.contracts.job.report import CheckResult
+from include.contracts.spec.expectation import COMPARISONS, Expectation
+from spark_jobs.quality.fused.comparisons import FRESH, compared, fresh
+from spark_jobs.quality.fused.one_pass import all_figures, require_readable, worked_out
+from spark_jobs.quality.fused.rule import FusedRule
+from spark_jobs.quality.fused.rules import fused
+from spark_jobs.quality.fused.samples import samples
+from spark_jobs.quality.rules.fit import misfits
+from spark_jobs.quality.verdicts.json_safe import json_safe
+from spark_jobs.quality.verdicts.judged_version import JudgedVersion
+from spark_jobs.quality.verdicts.judgement import Judgement
 
 MAX_SAMPLES = 5
 
@@ -105,7 +105,7 @@ def _by_great_expectations(df: DataFrame, rules: Mapping[int, Expectation]) -> d
     if not rules:
         return {}
     # Imported here, since Great Expectations takes seconds to import and hardly a table needs it.
-    from spark_jobs.quality.gx_batch import judge_frame
+    from spark_jobs.quality.gx.batch import judge_frame
 
     return dict(zip(rules, judge_frame(df, list(rules.values())), strict=True))
 

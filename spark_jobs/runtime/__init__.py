@@ -1,1 +1,4 @@
-"""What surrounds a job: the session, the arguments, the report."""
+"""What surrounds a job: its session, its arguments, its report.
+
+It knows no table and no layer.
+"""

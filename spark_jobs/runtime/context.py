@@ -11,14 +11,14 @@ from functools import cached_property
 from pyspark.sql import SparkSession
 
 from include.catalog import Catalog, load_catalog
-from include.contracts.job_args import JobArgs
+from include.contracts.job.args import JobArgs
 from include.contracts.lake_path import S3Path
-from include.contracts.table_spec import AnySpec
-from include.control.lease_store import lakehouse_leases, stores_decide
-from include.control.leases import Leases
+from include.contracts.spec.table_spec import AnySpec
+from include.control.leases.leases import Leases
+from include.control.leases.store import lakehouse_leases, stores_decide
 from include.control.records import Records
-from include.control.s3_access import spark_options
-from include.control.s3_probe import require_conditional_puts
+from include.control.storage.s3_access import spark_options
+from include.control.storage.s3_probe import require_conditional_puts
 from include.paths import LakehousePaths
 from include.settings import Settings
 from spark_jobs.runtime.session import own_session

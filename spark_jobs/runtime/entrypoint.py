@@ -8,8 +8,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from include.contracts.job_args import Job, JobArgs
-from include.contracts.job_report import JobReport
+from include.contracts.job.args import Job, JobArgs
+from include.contracts.job.report import JobReport
 from include.contracts.lake_path import LakePath
 from include.disk_space import disk_full_error
 from include.errors import MillraceError, Outcome

@@ -6,7 +6,7 @@ import re
 
 from pyspark.errors import PySparkException
 
-from include.contracts.table_spec import BronzeSpec, GoldSpec, SilverSpec
+from include.contracts.spec.table_spec import BronzeSpec, GoldSpec, SilverSpec
 from include.errors import NotReadyError
 from spark_jobs.runtime.context import JobContext
 

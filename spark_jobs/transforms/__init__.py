@@ -1,1 +1,4 @@
-"""Column -> Column and DataFrame -> DataFrame. No session, I/O, clock or config."""
+"""Columns and frames made from columns and frames.
+
+Pure: no session, no table, no clock, no setting.
+"""

@@ -7,7 +7,7 @@ from functools import reduce
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from include.contracts.column_fix import (
+from include.contracts.job.column_fix import (
     ChangeText,
     ColumnFix,
     Copy,

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from include.contracts.spec_values import NAME
+from include.contracts.spec.values import NAME
 from spark_jobs.transforms.records import RESCUED
 
 _MARK = "schema drift in "

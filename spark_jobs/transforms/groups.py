@@ -8,7 +8,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from include.contracts.table_spec import GoldSource, GoldSpec
+from include.contracts.spec.table_spec import GoldSource, GoldSpec
 
 
 def aggregate(sources: Mapping[str, DataFrame], spec: GoldSpec, touched: Sequence[str | None] | None) -> DataFrame:

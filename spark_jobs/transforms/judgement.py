@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from include.contracts.expectation import Expectation
-from spark_jobs.quality.row_rules import (
+from include.contracts.spec.expectation import Expectation
+from spark_jobs.quality.rules.row_rules import (
     REFUSALS,
     REFUSALS_TYPE,
     is_dropped,

@@ -9,8 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
-from include.contracts.bronze_sources import KafkaSource
-from include.contracts.table_spec import BronzeSpec
+from include.contracts.spec.bronze_sources import KafkaSource
+from include.contracts.spec.table_spec import BronzeSpec
 from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, in_base64, parse_columns, parse_json, unreadable
 
 NULL_MESSAGE = "_null_message"

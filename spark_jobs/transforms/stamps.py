@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from include.control.batch import Intent
+from include.control.log.batch import Intent
 
 BATCH_SEQ, BATCH_TOKEN = "_batch_seq", "_batch_token"
 

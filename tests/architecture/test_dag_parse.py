@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from include.settings import PROJECT
-from tests.support.dag_parse import parsed
+from tests.support.airflow.dag_parse import parsed
 
 DAG_IDS = {
     "column_approvals",

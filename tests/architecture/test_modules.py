@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from include.settings import PROJECT
-from tests.support.airflow_home import airflow_environment
+from tests.support.airflow.airflow_home import airflow_environment
 
 PACKAGES = {
     "include": PROJECT / "include",
@@ -25,11 +25,12 @@ PACKAGES = {
     "demo": PROJECT / "demo",
 }
 MOST_LINES = 300
+MOST_MODULES = 15
 WRONG_NOW_AND_THEN = {
-    "splitlines": "cuts at U+0085 and U+2028, too: split at line feeds, or use include.control.json_lines",
+    "splitlines": "cuts at U+0085 and U+2028, too: split at line feeds, or use include.control.storage.json_lines",
     **dict.fromkeys(
         ("to_pyarrow_table", "to_pyarrow_dataset"),
-        "leaves threads that may abort a process that ends: ask by include.control.table_queries",
+        "leaves threads that may abort a process that ends: ask by include.control.log.table_queries",
     ),
 }
 """What no production code may call, and why."""
@@ -65,6 +66,28 @@ def test_every_module_can_be_imported(tmp_path: Path) -> None:
 def test_no_file_is_so_long_that_it_has_two_jobs() -> None:
     lengths = {path.relative_to(PROJECT).as_posix(): len(path.read_text().splitlines()) for path in sources()}
     assert {name: lines for name, lines in lengths.items() if lines > MOST_LINES} == {}
+
+
+def folders() -> dict[str, list[Path]]:
+    """Folder -> its modules, of the packages and of the tests."""
+    found: dict[str, list[Path]] = {}
+    for path in [*sources(), *sorted((PROJECT / "tests").rglob("*.py"))]:
+        found.setdefault(path.parent.relative_to(PROJECT).as_posix(), []).append(path)
+    return found
+
+
+def test_no_folder_has_so_many_modules_that_nobody_can_see_them_at_once() -> None:
+    numbers = {folder: len([path for path in paths if path.stem != "__init__"]) for folder, paths in folders().items()}
+    assert len(numbers) > 40
+    assert {folder: number for folder, number in numbers.items() if number > MOST_MODULES} == {}
+
+
+def test_each_folder_says_what_lives_there_and_what_does_not() -> None:
+    inits = [path for paths in folders().values() for path in paths if path.stem == "__init__"]
+    read = ((path.parent.relative_to(PROJECT).as_posix(), ast.parse(path.read_text())) for path in inits)
+    said = {folder: str(ast.get_docstring(tree)) for folder, tree in read if not folder.startswith(("demo", "tests"))}
+    assert len(said) > 40
+    assert [folder for folder, text in said.items() if "\n\n" not in text] == []
 
 
 def test_nothing_is_called_that_works_nearly_always() -> None:

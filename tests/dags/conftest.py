@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from include.settings import PROJECT
-from tests.support.airflow_home import use_private_airflow
+from tests.support.airflow.airflow_home import use_private_airflow
 
 use_private_airflow()
 

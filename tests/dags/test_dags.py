@@ -12,8 +12,8 @@ from airflow.sdk import DAG, Asset, CronDataIntervalTimetable
 from airflow.sdk.exceptions import ParamValidationError
 
 from include.catalog import load_catalog
-from include.contracts.column_fix import ColumnFix
-from include.contracts.job_args import WRITER_OF_LAYER, Job
+from include.contracts.job.args import WRITER_OF_LAYER, Job
+from include.contracts.job.column_fix import ColumnFix
 from include.settings import PROJECT
 from lakehouse_airflow.assets import PROPOSED_COLUMNS
 from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.dag_parse import parsed
-from tests.support.many_specs import write_chains
+from tests.support.airflow.dag_parse import parsed
+from tests.support.documents.many_specs import write_chains
 
 BUDGET_MS = 4.0
 DAG_FILE = """

@@ -12,11 +12,11 @@ import pytest
 
 from include.paths import LakehousePaths
 from include.settings import PROJECT
-from tests.support.airflow_home import migrated_home
-from tests.support.quarantine_rows import quarantine, refused
-from tests.support.specs import bronze_document, silver_document, write_specs
+from tests.support.airflow.airflow_home import migrated_home
+from tests.support.documents.specs import bronze_document, silver_document, write_specs
+from tests.support.ledger.quarantine_rows import quarantine, refused
 
-SCRIPT = PROJECT / "tests" / "support" / "dag_run.py"
+SCRIPT = PROJECT / "tests" / "support" / "airflow" / "dag_run.py"
 MARK = "RESULTS OF ALL CASES: "
 ORDERS = "silver.orders"
 DAG_FILE = """
@@ -28,9 +28,9 @@ for task in dag.tasks:
 """
 JOB = """
 import sys
-from include.contracts.job_args import JobArgs
-from include.contracts.job_report import JobReport, RowFates
-from include.contracts.quarantine_request import QuarantineRequest
+from include.contracts.job.args import JobArgs
+from include.contracts.job.report import JobReport, RowFates
+from include.contracts.job.quarantine_request import QuarantineRequest
 from include.errors import Outcome
 args = JobArgs.from_argv(sys.argv[1:])
 asked = QuarantineRequest.load(args.request)

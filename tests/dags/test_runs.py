@@ -18,10 +18,10 @@ import psutil
 import pytest
 
 from include.settings import PROJECT
-from tests.support.airflow_home import migrated_home
-from tests.support.specs import bronze_document, write_specs
+from tests.support.airflow.airflow_home import migrated_home
+from tests.support.documents.specs import bronze_document, write_specs
 
-SCRIPT = PROJECT / "tests" / "support" / "dag_run.py"
+SCRIPT = PROJECT / "tests" / "support" / "airflow" / "dag_run.py"
 MARK = "RESULTS OF ALL CASES: "
 DAY = {"day": "2013-01-05"}
 PATIENCE_S = 300
@@ -43,10 +43,10 @@ JOB_HEAD = """
 import sys
 from pathlib import Path
 from include.catalog import load_catalog
-from include.contracts.job_args import JobArgs
-from include.contracts.job_report import JobReport
+from include.contracts.job.args import JobArgs
+from include.contracts.job.report import JobReport
 from include.errors import Outcome
-from tests.support.small_lake import commit_batch, judge
+from tests.support.ledger.small_lake import commit_batch, judge
 args = JobArgs.from_argv(sys.argv[1:])
 lost = Path(__file__).with_name("lost")
 def report(outcome, message, **more):

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from include.settings import PROJECT
-from tests.support.airflow_home import migrated_home
-from tests.support.specs import bronze_document, gold_document, silver_document, write_specs
+from tests.support.airflow.airflow_home import migrated_home
+from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
 
 DOMAIN_FILE = """
 from datetime import UTC, datetime

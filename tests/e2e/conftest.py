@@ -12,15 +12,15 @@ import pytest
 from demo.backfill import DayOfBackfill, backfill_afresh, watch
 from demo.source_system import lay_out
 from embedded.address import Address
-from embedded.airflow_api import AirflowApi, Run
+from embedded.airflow.api import AirflowApi, Run
 from embedded.home import Home
-from embedded.kafka_broker import KafkaBroker, running_broker
+from embedded.servers.kafka_broker import KafkaBroker, running_broker
 from embedded.stack import Stack, left_behind
 from include.settings import PROJECT, Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST, PATIENCE_S, THIRD, RunDay
 from tests.e2e.killing import KilledAndCleared, kill_and_clear
-from tests.support.homes import new_homes
+from tests.support.airflow.homes import new_homes
 
 
 @pytest.fixture(scope="session")

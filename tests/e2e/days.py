@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date
 
-from embedded.airflow_api import Run
+from embedded.airflow.api import Run
 
 FIRST = date(2013, 1, 1)
 SECOND = date(2013, 1, 2)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from deltalake.exceptions import TableNotFoundError
 
-from embedded.airflow_api import AirflowApi, Run, Task
+from embedded.airflow.api import AirflowApi, Run, Task
 from embedded.stack import Stack
-from include.control.stored_tables import open_table
+from include.control.log.stored_tables import open_table
 from include.paths import LakehousePaths
 from include.settings import Settings
 from tests.e2e.days import PATIENCE_S

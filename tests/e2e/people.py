@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from embedded.airflow_api import AirflowApi, Run
+from embedded.airflow.api import AirflowApi, Run
 from tests.e2e.days import PATIENCE_S
 
 READING_S = 5

@@ -9,7 +9,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from include.catalog import load_catalog
-from include.contracts.table_spec import BronzeSpec
+from include.contracts.spec.table_spec import BronzeSpec
 from include.paths import LakehousePaths
 
 Rows = Counter[tuple[tuple[str, Any], ...]]

@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from demo.backfill import DayOfBackfill
-from embedded.airflow_api import AirflowApi
-from include.cli_facts import table_facts
+from embedded.airflow.api import AirflowApi
+from include.cli.facts import table_facts
 from include.settings import Settings
 from tests.e2e.days import FIRST, PATIENCE_S, THIRD, RunDay
 from tests.support.right_tables import TABLES, assert_tables_hold

@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from embedded.airflow import USER, password
-from embedded.airflow_api import AirflowApi, Run
+from embedded.airflow.api import AirflowApi, Run
+from embedded.airflow.standalone import USER, password
 from embedded.stack import Stack
-from include.cli_facts import table_facts
+from include.cli.facts import table_facts
 from include.settings import Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST, PATIENCE_S, SECOND, THIRD, RunDay

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from embedded.airflow_api import AirflowApi, Run
-from embedded.kafka_broker import KafkaBroker
-from include.control.delta_log import commits_after
+from embedded.airflow.api import AirflowApi, Run
+from embedded.servers.kafka_broker import KafkaBroker
+from include.control.log.delta_log import commits_after
 from include.paths import LakehousePaths
 from include.settings import Settings
 from tests.e2e import trials

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.airflow_api import Run
+from embedded.airflow.api import Run
 from embedded.stack import Stack
 from include.settings import Settings
 from tests.e2e.days import FIRST, PATIENCE_S

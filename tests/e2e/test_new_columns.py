@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from deltalake import DeltaTable
 
-from embedded.airflow_api import AirflowApi
+from embedded.airflow.api import AirflowApi
 from include.paths import LakehousePaths
 from include.settings import Settings
 from tests.e2e import trials

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from demo.reading import at_version, delta_reader
-from embedded.airflow import POOL
-from embedded.airflow_api import AirflowApi, Run
-from embedded.drain import drain
+from embedded.airflow.api import AirflowApi, Run
+from embedded.airflow.drain import drain
+from embedded.airflow.standalone import POOL
 from embedded.processes import recorded
-from embedded.spark_server import NAME as SPARK
+from embedded.spark.server import NAME as SPARK
 from embedded.stack import Stack
-from include.cli_facts import table_facts
+from include.cli.facts import table_facts
 from include.paths import LakehousePaths
 from include.settings import Settings
 from tests.e2e import trials

@@ -16,7 +16,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from tests.support.specs import Document, write_specs
+from tests.support.documents.specs import Document, write_specs
 
 READINGS = {"sensor": {"type": "string"}, "value": {"type": "int"}}
 AT_MOST_THREE = "expect_table_row_count_to_be_between"

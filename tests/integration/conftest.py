@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from embedded.spark_server import SparkServer
-from tests.support.shared_server import announce_server, shared_server
+from embedded.spark.server import SparkServer
+from tests.support.spark.shared_server import announce_server, shared_server
 
 announce_server()
 
+from tests.support.documents.specs import bronze_document, gold_document, silver_document  # noqa: E402
 from tests.support.lakehouse import Lakehouse  # noqa: E402
-from tests.support.refusing_gate import refusing_shop  # noqa: E402
-from tests.support.specs import bronze_document, gold_document, silver_document  # noqa: E402
+from tests.support.silver.refusing_gate import refusing_shop  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from embedded.airflow import clean_environment
+from embedded.airflow.standalone import clean_environment
+from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse, order
-from tests.support.specs import bronze_document, gold_document, silver_document
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(7200)]
 

@@ -14,10 +14,10 @@ import psutil
 import pytest
 from deltalake import DeltaTable
 
-from embedded.airflow import clean_environment
+from embedded.airflow.standalone import clean_environment
 from include.errors import ExitCode
 from include.settings import PROJECT
-from tests.support.specs import bronze_document, gold_document, silver_document, write_specs
+from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
 
 LAKEHOUSE = Path(sys.executable).parent / "lakehouse"
 RUN = [str(LAKEHOUSE), "run", "--interval", "2013-01-01"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.shared_server import announce_server, shared_server
+from tests.support.spark.shared_server import announce_server, shared_server
 
 announce_server()
 

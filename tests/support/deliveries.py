@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from include.contracts.table_spec import BronzeSpec
-from tests.support.delta_tables import day
-from tests.support.specs import bronze_spec
+from include.contracts.spec.table_spec import BronzeSpec
+from tests.support.documents.specs import bronze_spec
+from tests.support.ledger.delta_tables import day
 
 AN_ORDER = '{"order_id": "1"}\n'
 

@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from tests.support.specs import Document, bronze_document
+from tests.support.documents.specs import Document, bronze_document
 
 QUIET = {"log_level": "0"}
 

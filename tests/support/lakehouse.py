@@ -10,15 +10,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from include.contracts.job_args import WRITER_OF_LAYER, Job, JobArgs
-from include.contracts.job_report import JobReport
+from include.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
+from include.contracts.job.quarantine_request import QuarantineRequest, RowFilter
+from include.contracts.job.rebuild_request import RebuildRequest
+from include.contracts.job.report import JobReport
 from include.contracts.lake_path import LakePath, lake_path
-from include.contracts.quarantine_request import QuarantineRequest, RowFilter
-from include.contracts.rebuild_request import RebuildRequest
 from include.contracts.row_status import PENDING, RowStatus
-from include.control.quarantined import QuarantinedRow, quarantined_rows
-from include.control.resolution import table_id
-from include.control.stored_tables import is_table, open_table
+from include.control.ledger.resolution import table_id
+from include.control.log.stored_tables import is_table, open_table
+from include.control.quarantine.rows import QuarantinedRow, quarantined_rows
 from include.paths import LakehousePaths
 from spark_jobs.jobs import (
     bronze_ingest,
@@ -33,8 +33,8 @@ from spark_jobs.jobs import (
 )
 from spark_jobs.runtime.entrypoint import RunJob, run_and_report
 from tests.support.clock import ContextAt
-from tests.support.delta_tables import day
-from tests.support.specs import write_specs
+from tests.support.documents.specs import write_specs
+from tests.support.ledger.delta_tables import day
 
 RUN: dict[Job, RunJob] = {
     Job.BRONZE_INGEST: bronze_ingest.run,

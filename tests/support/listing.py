@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from include.contracts.interval import Interval
-from include.contracts.table_spec import BronzeSpec
-from include.control.batch import FileFact
-from include.control.landing import Landing, each_file
+from include.contracts.spec.table_spec import BronzeSpec
+from include.control.landing.landing import Landing, each_file
+from include.control.log.batch import FileFact
 
 
 def list_files(spec: BronzeSpec, landing: Landing, interval: Interval) -> tuple[FileFact, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from include.control.gates import Gates
-from include.control.stored_tables import open_table
+from include.control.gates.gates import Gates
+from include.control.log.stored_tables import open_table
 from include.errors import ExitCode
+from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse, order, tombstones_path
-from tests.support.specs import bronze_document, gold_document, silver_document
 
 BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}

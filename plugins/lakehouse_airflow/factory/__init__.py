@@ -1,4 +1,7 @@
-"""Turns table specs into DAGs: what a DAG file calls, in one line."""
+"""Table specs made into DAGs: what a DAG file calls, in one line.
+
+What a task does lives in `lakehouse_airflow.operators`.
+"""
 
 from lakehouse_airflow.factory.columns import build_column_approvals_dag
 from lakehouse_airflow.factory.deletes import build_delete_approval_dag

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from include.contracts.expectation import Expectation
-from include.contracts.table_spec import BronzeSpec, SilverSpec
+from include.contracts.spec.expectation import Expectation
+from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from include.specs.refused import RefusedSpec, StatedSpec
 
 

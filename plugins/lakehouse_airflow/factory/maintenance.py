@@ -8,8 +8,8 @@ from typing import Any
 from airflow.sdk import DAG, Param, ParamsDict, TaskGroup
 
 from include.catalog import load_catalog
-from include.contracts.job_args import Job
-from include.contracts.table_spec import AnySpec
+from include.contracts.job.args import Job
+from include.contracts.spec.table_spec import AnySpec
 from include.settings import Settings
 from lakehouse_airflow.factory.defaults import (
     EXECUTION_TIMEOUT,

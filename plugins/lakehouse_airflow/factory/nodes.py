@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from include.contracts.job_args import WRITER_OF_LAYER, Job
-from include.contracts.table_spec import BronzeSpec
+from include.contracts.job.args import WRITER_OF_LAYER, Job
+from include.contracts.spec.table_spec import BronzeSpec
 from include.specs.refused import StatedSpec
 from lakehouse_airflow.factory.docs import table_doc
 

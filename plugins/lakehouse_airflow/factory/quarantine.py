@@ -8,8 +8,8 @@ from datetime import timedelta
 from airflow.sdk import DAG, Param, ParamsDict
 
 from include.catalog import load_catalog
-from include.contracts.column_fix import WAYS
-from include.contracts.table_spec import GoldSpec
+from include.contracts.job.column_fix import WAYS
+from include.contracts.spec.table_spec import GoldSpec
 from include.settings import Settings
 from lakehouse_airflow.assets import REPLAYED_TABLE
 from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT, WRITE_PRIORITY, task_defaults

@@ -14,7 +14,7 @@ from lakehouse_airflow.hooks.store_access import task_settings
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.control.new_columns import NewColumn
+    from include.control.ledger.new_columns import NewColumn
 
 
 class OpenQuestionsOperator(BaseOperator):
@@ -27,9 +27,9 @@ class OpenQuestionsOperator(BaseOperator):
         """The arguments of a `ColumnApprovalOperator` each."""
         # Imported here: parsing a DAG file must not load the Delta reader.
         from include.catalog import load_catalog
-        from include.contracts.table_spec import BronzeSpec
-        from include.control.new_columns import OPEN, ColumnState, NewColumns
-        from include.control.rescued import rescued_fields
+        from include.contracts.spec.table_spec import BronzeSpec
+        from include.control.ledger.new_columns import OPEN, ColumnState, NewColumns
+        from include.control.quarantine.rescued import rescued_fields
 
         settings, run = task_settings(), context["dag_run"]
         paths = LakehousePaths(settings.root)
@@ -75,7 +75,7 @@ class ColumnApprovalOperator(ApprovalOperator):
             AirflowSkipException: the question was withdrawn.
             HITLTriggerEventError, HITLTimeoutError: as `ApprovalOperator`.
         """
-        from include.control.new_columns import ColumnState, NewColumns
+        from include.control.ledger.new_columns import ColumnState, NewColumns
 
         answer = super().execute_complete(context, event)
         is_approved = answer["chosen_options"] == [self.APPROVE]
@@ -95,7 +95,7 @@ class ColumnApprovalOperator(ApprovalOperator):
 
 
 def _is_to_ask(column: NewColumn, run: Any) -> bool:
-    from include.control.new_columns import ColumnState
+    from include.control.ledger.new_columns import ColumnState
 
     # A task that is tried again asks what it was about to ask.
     is_new = column.state is ColumnState.PROPOSED or column.run_id == run.run_id

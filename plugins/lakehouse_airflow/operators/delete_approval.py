@@ -14,7 +14,7 @@ from lakehouse_airflow.operators.second_person import approved_by, who_asked
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.control.deletes import Deletes
+    from include.control.ledger.deletes import Deletes
 
 
 class AskedDeletesOperator(BaseOperator):
@@ -61,7 +61,7 @@ class AllowDeletesOperator(BaseOperator):
         Raises:
             AirflowFailException: nobody approved it, or nobody asks for such deletes any more.
         """
-        from include.control.deletes import DeleteRecords
+        from include.control.ledger.deletes import DeleteRecords
 
         who = approved_by(context, self.approval_task_id)
         asked, reason = _asked(context), context["params"]["reason"]
@@ -73,7 +73,7 @@ class AllowDeletesOperator(BaseOperator):
 def _asked(context: Context) -> Deletes:
     """The deletes that the form is about."""
     # Imported here: parsing a DAG file must not load the Delta reader.
-    from include.control.deletes import DeleteRecords
+    from include.control.ledger.deletes import DeleteRecords
 
     form = context["params"]
     waiting = DeleteRecords(LakehousePaths(task_settings().root)).asked(form["table"])

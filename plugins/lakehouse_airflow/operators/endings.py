@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from include.contracts.job_report import JobReport
+from include.contracts.job.report import JobReport
 from include.errors import HOPELESS, ConflictError, DiskFullError, NotReadyError, Outcome, SparkUnavailableError
 
 _TRY_AGAIN: dict[Outcome, type[Exception]] = {

@@ -18,12 +18,12 @@ from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.control.gate_result import GateResult
+    from include.control.gates.result import GateResult
 
 
 def way_out(table: str, version: int | None) -> str:
     """What a person can do about a refused version, in one sentence: let it pass, unless it was taken back."""
-    from include.control.restore import taken_back_by
+    from include.control.gates.restore import taken_back_by
 
     if version is not None and taken_back_by(LakehousePaths(task_settings().root).table(table), version) is not None:
         return (
@@ -46,8 +46,8 @@ class RefusalOperator(BaseOperator):
         """
         # Imported here: parsing a DAG file must not load the Delta reader.
         from include.catalog import load_catalog
-        from include.control.gates import Gates
-        from include.control.overrides import refusal_to_override
+        from include.control.gates.gates import Gates
+        from include.control.gates.overrides import refusal_to_override
 
         settings, form = task_settings(), context["params"]
         paths, table, version = LakehousePaths(settings.root), form["table"], form["version"]
@@ -84,8 +84,8 @@ class GateOverrideOperator(BaseOperator):
             AirflowFailException: nobody approved it; or there is no such refusal any more.
         """
         from include.catalog import load_catalog
-        from include.control.gate_result import Override
-        from include.control.overrides import override
+        from include.control.gates.overrides import override
+        from include.control.gates.result import Override
 
         settings, form = task_settings(), context["params"]
         table, version, paths = form["table"], form["version"], LakehousePaths(settings.root)
@@ -123,7 +123,7 @@ def question(refusal: GateResult, reason: str, asked_by: str) -> str:
 
 def _told(result: GateResult, paths: LakehousePaths) -> dict[str, Any]:
     """What the asset event says: as that of a gate that passed, and by whose word."""
-    from include.control.delta_log import read_commit
+    from include.control.log.delta_log import read_commit
 
     commit = read_commit(paths.table(result.table), result.version)
     batch = commit.metadata if commit else {}

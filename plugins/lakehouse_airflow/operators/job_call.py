@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from include.contracts.interval import Interval
-from include.contracts.job_args import JobArgs
+from include.contracts.job.args import JobArgs
 from include.paths import RunPaths
 from include.settings import Settings
 

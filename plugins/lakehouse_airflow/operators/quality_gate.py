@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.contracts.data_docs_args import JudgedVersion
-from include.contracts.expectation import Severity
 from include.contracts.interval import Interval
-from include.contracts.job_args import Job
-from include.contracts.job_report import CheckResult
+from include.contracts.job.args import Job
+from include.contracts.job.data_docs_args import JudgedVersion
+from include.contracts.job.report import CheckResult
+from include.contracts.spec.expectation import Severity
 from include.errors import Outcome, SpecError
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import announced_by, table_asset
@@ -27,7 +27,7 @@ from lakehouse_airflow.ui.links import JUDGED, DataDocsLink, OverrideLink
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.contracts.table_spec import AnySpec
+    from include.contracts.spec.table_spec import AnySpec
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class QualityGateOperator(SparkJobOperator):
     def _left_by(self, written: TaskResult | None) -> Verdict | None:
         """The verdict on the written version by the rules as they are now, if there is one."""
         # Imported here: parsing a DAG file must not load the Delta reader.
-        from include.control.gates import Gates
+        from include.control.gates.gates import Gates
 
         if written is None or written.version is None:
             return None
@@ -169,7 +169,7 @@ class QualityGateOperator(SparkJobOperator):
 
     def _is_of_this_run(self, context: Context, version: int | None) -> bool:
         """Whether this very run committed `version`, as its commit says: a writer's retry finds only a no-op."""
-        from include.control.delta_log import read_commit
+        from include.control.log.delta_log import read_commit
 
         if version is None:
             return False

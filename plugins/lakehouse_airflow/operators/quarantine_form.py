@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 from pydantic import TypeAdapter, ValidationError
 
-from include.contracts.column_fix import ColumnFix
-from include.contracts.quarantine_request import QuarantineRequest, RowFilter
+from include.contracts.job.column_fix import ColumnFix
+from include.contracts.job.quarantine_request import QuarantineRequest, RowFilter
 from lakehouse_airflow.operators.second_person import who_asked
 
 if TYPE_CHECKING:

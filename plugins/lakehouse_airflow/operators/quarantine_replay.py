@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.interval import Interval
-from include.contracts.job_args import Job, JobArgs
-from include.contracts.job_report import JobReport
-from include.contracts.quarantine_request import QuarantineRequest
+from include.contracts.job.args import Job, JobArgs
+from include.contracts.job.quarantine_request import QuarantineRequest
+from include.contracts.job.report import JobReport
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from include.paths import LakehousePaths
@@ -24,7 +24,7 @@ from lakehouse_airflow.operators.task_result import TaskResult
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.control.quarantined import QuarantinedRow
+    from include.control.quarantine.rows import QuarantinedRow
 
 _SHOWN = 50
 
@@ -87,8 +87,8 @@ class QuarantineReplayOperator(SparkJobOperator):
         """The rows that are meant, and the interval to report them under; None where there is nothing to do."""
         # Imported here: parsing a DAG file must not load the Delta reader.
         from include.catalog import load_catalog
-        from include.control.quarantined import SUMMARY, quarantined_rows
-        from include.control.replay_advice import replay_interval
+        from include.control.planning.replay_advice import replay_interval
+        from include.control.quarantine.rows import SUMMARY, quarantined_rows
         from include.errors import SpecError
 
         settings = task_settings()

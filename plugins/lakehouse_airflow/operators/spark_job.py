@@ -11,8 +11,8 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.contracts.interval import Interval
-from include.contracts.job_args import Job, JobArgs
-from include.contracts.job_report import JobReport
+from include.contracts.job.args import Job, JobArgs
+from include.contracts.job.report import JobReport
 from include.disk_space import disk_full
 from include.errors import ExitCode, Outcome
 from include.run_retention import forget_old_runs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from include.contracts.job_args import Job
+from include.contracts.job.args import Job
 from include.paths import LakehousePaths
 from lakehouse_airflow.hooks.store_access import task_settings
 from lakehouse_airflow.intervals import label_interval, run_dates
@@ -32,7 +32,7 @@ class TableMaintenanceOperator(SparkJobOperator):
             AirflowFailException, MillraceError, AirflowException: as `SparkJobOperator.execute`.
         """
         # Imported here: parsing a DAG file must not load the Delta reader.
-        from include.control.delta_log import latest_version
+        from include.control.log.delta_log import latest_version
 
         if latest_version(LakehousePaths(task_settings().root).table(self.table)) < 0:
             self.log.info("%s does not exist yet: nothing to maintain; no Spark is started", self.table)

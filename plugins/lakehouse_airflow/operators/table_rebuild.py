@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from include.contracts.job_args import Job, JobArgs
-from include.contracts.rebuild_request import RebuildRequest
+from include.contracts.job.args import Job, JobArgs
+from include.contracts.job.rebuild_request import RebuildRequest
 from include.errors import Outcome
 from lakehouse_airflow.assets import REBUILT_TABLE, table_asset
 from lakehouse_airflow.intervals import label_interval, run_dates

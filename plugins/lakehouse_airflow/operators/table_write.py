@@ -18,7 +18,7 @@ from lakehouse_airflow.operators.task_result import TaskResult
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.control.advice import Advice
+    from include.control.planning.advice import Advice
 
 
 class TableWriteOperator(SparkJobOperator):
@@ -51,7 +51,7 @@ class TableWriteOperator(SparkJobOperator):
     def _tell_of_new_columns(self, context: Context) -> None:
         """Let the DAG that asks people run, where a field came up that nobody was asked about yet."""
         # Imported here: parsing a DAG file must not load the Delta reader.
-        from include.control.new_columns import ColumnState, NewColumns
+        from include.control.ledger.new_columns import ColumnState, NewColumns
 
         if MAY_PROPOSE_COLUMNS not in self.outlets:
             return
@@ -63,7 +63,7 @@ class TableWriteOperator(SparkJobOperator):
     def _advice(self, context: Context, interval: Interval) -> Advice:
         # Imported here: parsing a DAG file must not load the Delta reader.
         from include.catalog import load_catalog
-        from include.control.planner import Planner
+        from include.control.planning.planner import Planner
 
         settings = task_settings()
         try:

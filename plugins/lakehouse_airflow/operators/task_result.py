@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from include.contracts.job_report import JobReport
+from include.contracts.job.report import JobReport
 from include.errors import Outcome
 
 if TYPE_CHECKING:
-    from include.control.advice import Advice
+    from include.control.planning.advice import Advice
 
 
 class TaskResult(BaseModel):

@@ -1,1 +1,4 @@
-"""What Millrace adds to Airflow's web server: the pages behind its links."""
+"""The pages that Millrace adds to Airflow's web server.
+
+They read what runs have left; they start nothing.
+"""

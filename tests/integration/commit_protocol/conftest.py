@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from embedded.airflow import clean_environment
-from embedded.spark_server import SparkServer
+from embedded.airflow.standalone import clean_environment
+from embedded.spark.server import SparkServer
 from include.settings import Settings
 from include.spark_conf import launch_conf
+from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.killed_drivers.batches import Undisturbed, run_well, undisturbed
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.lakehouse import Lakehouse, order
-from tests.support.specs import bronze_document, gold_document, silver_document
 
 CLASSIC_MASTER = "local[2]"
 BRONZE, SILVER, GOLD = ("bronze.orders", "silver.orders", "gold.revenue_daily")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from embedded.airflow import clean_environment
+from embedded.airflow.standalone import clean_environment
 from include.settings import PROJECT
-from tests.support.homes import new_homes
-from tests.support.spark_cluster import SparkCluster, spark_cluster
+from tests.support.airflow.homes import new_homes
+from tests.support.spark.spark_cluster import SparkCluster, spark_cluster
 
 PATIENCE_S = 900
 
@@ -33,7 +33,7 @@ def ended(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """What a driver says of its runs: on two threads of its own, and with executors that it kills in the middle."""
     has_threads = request.param == "threads"
     master = "local[2]" if has_threads else f"spark://127.0.0.1:{request.getfixturevalue('cluster').port}"
-    command = [sys.executable, "-m", "tests.support.classic_driver", str(tmp_path_factory.mktemp("own")), master]
+    command = [sys.executable, "-m", "tests.support.spark.classic_driver", str(tmp_path_factory.mktemp("own")), master]
     driver = subprocess.run(
         command, cwd=PROJECT, env=clean_environment(), capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from embedded.airflow import clean_environment
+from embedded.airflow.standalone import clean_environment
 from embedded.processes import recorded
-from embedded.spark_server import NAME, SparkServer
+from embedded.spark.server import NAME, SparkServer
 from include.errors import ExitCode
 from tests.support.killed_drivers.batches import Undisturbed
 from tests.support.killed_drivers.drivers import Drivers, Ended
 from tests.support.killed_drivers.places import IN_THE_WRITE
 from tests.support.killed_drivers.steps import Step, steps_done
 from tests.support.lakehouse import copied
+from tests.support.spark.warm_server import warm_server
 from tests.support.waiting import wait_for
-from tests.support.warm_server import warm_server
 
 pytestmark = pytest.mark.faults
 BRONZE = "bronze.orders"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from include.control.delta_log import latest_version
+from include.control.log.delta_log import latest_version
 from include.errors import Outcome
 from tests.support.killed_drivers.batches import Undisturbed, wait_for_the_server
 from tests.support.killed_drivers.drivers import Drivers

@@ -9,13 +9,13 @@ from deltalake import DeltaTable
 
 from include.contracts.file_status import FileStatus
 from include.errors import Outcome
+from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.killed_drivers.batches import Undisturbed, run_well, tries, undisturbed, wait_for_the_server
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.outcome import states
 from tests.support.killed_drivers.places import BEFORE_INTENT, BEFORE_REPORT, IN_THE_WRITE, OF_FILES, steps_behind
 from tests.support.killed_drivers.steps import Step, steps_done, steps_of
 from tests.support.lakehouse import Lakehouse, copied, order, tombstones_path
-from tests.support.specs import bronze_document, gold_document, silver_document
 
 pytestmark = pytest.mark.faults
 BRONZE, SILVER, GOLD = ("bronze.orders", "silver.orders", "gold.revenue_daily")

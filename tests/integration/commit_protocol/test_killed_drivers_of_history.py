@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.killed_drivers.batches import Undisturbed, run_well, undisturbed, wait_for_the_server
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.places import BEFORE_INTENT, BEFORE_REPORT, IN_THE_WRITE, steps_behind
 from tests.support.killed_drivers.steps import Step, steps_done, steps_of
 from tests.support.lakehouse import Lakehouse, copied, order
-from tests.support.specs import bronze_document, silver_document
 
 pytestmark = pytest.mark.faults
 BRONZE, SILVER = "bronze.orders", "silver.orders"

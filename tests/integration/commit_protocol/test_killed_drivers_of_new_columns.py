@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from include.control.new_columns import ColumnState, NewColumns
+from include.control.ledger.new_columns import ColumnState, NewColumns
 from include.errors import Outcome
+from tests.support.documents.specs import bronze_document
 from tests.support.killed_drivers.batches import Undisturbed, run_well, undisturbed
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.places import (
@@ -24,7 +25,6 @@ from tests.support.killed_drivers.places import (
 )
 from tests.support.killed_drivers.steps import Step, steps_done
 from tests.support.lakehouse import Lakehouse, copied, order
-from tests.support.specs import bronze_document
 
 pytestmark = pytest.mark.faults
 ORDERS = "bronze.orders"

@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from embedded.airflow import clean_environment
-from embedded.spark_server import SparkServer
-from include.contracts.job_report import JobReport
-from include.contracts.quarantine_request import QuarantineRequest
+from embedded.airflow.standalone import clean_environment
+from embedded.spark.server import SparkServer
+from include.contracts.job.quarantine_request import QuarantineRequest
+from include.contracts.job.report import JobReport
 from include.contracts.row_status import RowStatus
 from include.errors import ExitCode, Outcome
+from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.killed_drivers.batches import assert_killed, run_well, wait_for_the_server
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.outcome import outcome
 from tests.support.killed_drivers.places import IN_THE_WRITE, OF_QUARANTINE
 from tests.support.killed_drivers.steps import Step
 from tests.support.lakehouse import Lakehouse, copied, order
-from tests.support.specs import bronze_document, silver_document
 
 pytestmark = pytest.mark.faults
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from include.control.ledger import Ledger
-from include.control.rebuilds import Rebuilds
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.rebuilds import Rebuilds
 from include.errors import ExitCode, Outcome
-from spark_jobs.layers.staged_builds import StagedBuild
-from spark_jobs.layers.switching import Switch
+from spark_jobs.layers.rebuild.staged_builds import StagedBuild
+from spark_jobs.layers.rebuild.switching import Switch
 from tests.support.lakehouse import Lakehouse, copied
 from tests.support.rebuilt_shop import GOLD, SILVER, anew, load, seen, state
 

@@ -10,13 +10,14 @@ from typing import Any
 import psutil
 import pytest
 
-from embedded.airflow import clean_environment
-from embedded.spark_server import SparkServer
-from include.cli_replay import record_replays, replays
+from embedded.airflow.standalone import clean_environment
+from embedded.spark.server import SparkServer
+from include.cli.replay import record_replays, replays
 from include.contracts.file_status import FileStatus
-from include.control.ledger import Ledger
+from include.control.ledger.ledger import Ledger
 from include.errors import ExitCode, Outcome
 from include.settings import PROJECT, Settings
+from tests.support.documents.specs import bronze_document
 from tests.support.killed_drivers.batches import (
     Undisturbed,
     assert_killed,
@@ -37,7 +38,6 @@ from tests.support.killed_drivers.places import (
 )
 from tests.support.killed_drivers.steps import Step, steps_done
 from tests.support.lakehouse import Lakehouse, copied, order
-from tests.support.specs import bronze_document
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.faults

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from embedded.spark_server import SparkServer
-from include.control.delta_log import commits_after
-from include.control.gates import Gates
+from embedded.spark.server import SparkServer
+from include.control.gates.gates import Gates
+from include.control.log.delta_log import commits_after
 from include.errors import Outcome
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.places import OF_RESTORES
 from tests.support.lakehouse import Lakehouse, copied
-from tests.support.refusing_gate import GOLD, SILVER, content, silver, unrefused
+from tests.support.silver.refusing_gate import GOLD, SILVER, content, silver, unrefused
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from embedded.airflow import clean_environment
-from embedded.spark_server import SparkServer
-from include.control.delta_log import commits_still_known
+from embedded.airflow.standalone import clean_environment
+from embedded.spark.server import SparkServer
+from include.control.log.delta_log import commits_still_known
 from tests.support.killed_drivers.drivers import Drivers, Ended
 from tests.support.lakehouse import Lakehouse, order
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from embedded.airflow import clean_environment
-from embedded.spark_server import SparkServer
+from embedded.airflow.standalone import clean_environment
+from embedded.spark.server import SparkServer
 
 ASK = """
 from pyspark.sql import SparkSession

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from embedded.kafka_broker import KafkaBroker, running_broker
-from embedded.spark_server import SparkServer
+from embedded.servers.kafka_broker import KafkaBroker, running_broker
+from embedded.spark.server import SparkServer
 from include.settings import Settings
 from tests.support.kafka_topic import KafkaTopic
 from tests.support.lakehouse import Lakehouse

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from include.control.batch import Winner
-from include.control.delta_log import read_commit
+from include.control.log.batch import Winner
+from include.control.log.delta_log import read_commit
 from include.errors import Outcome
-from spark_jobs.delta_io.batches import Closing
-from spark_jobs.layers.bronze import BronzeIngest
+from spark_jobs.layers.bronze.bronze import BronzeIngest
+from spark_jobs.protocol.batches import Closing
+from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.kafka_topic import KafkaTopic, fed_by
 from tests.support.lakehouse import Lakehouse, order
-from tests.support.specs import bronze_document, silver_document
 
 ORDERS = "bronze.orders"
 

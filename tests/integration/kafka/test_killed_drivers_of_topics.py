@@ -13,19 +13,19 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from embedded.airflow import clean_environment
-from embedded.kafka_broker import KafkaBroker
-from embedded.spark_server import SparkServer
-from include.control.delta_log import commits_after, latest_version
-from include.control.ledger import Ledger
+from embedded.airflow.standalone import clean_environment
+from embedded.servers.kafka_broker import KafkaBroker
+from embedded.spark.server import SparkServer
+from include.control.ledger.ledger import Ledger
+from include.control.log.delta_log import commits_after, latest_version
 from include.errors import ExitCode
 from include.settings import PROJECT
+from tests.support.documents.specs import bronze_document
 from tests.support.kafka_topic import KafkaTopic
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.places import BEFORE_INTENT
 from tests.support.killed_drivers.steps import steps_of
 from tests.support.lakehouse import Lakehouse, order
-from tests.support.specs import bronze_document
 
 ORDERS = "bronze.orders"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from include.contracts.row_status import RowStatus
-from include.control.delta_log import read_commit
+from include.control.log.delta_log import read_commit
 from tests.support.kafka_topic import KafkaTopic, fed_by
 from tests.support.lakehouse import Lakehouse, order
 

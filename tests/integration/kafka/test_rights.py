@@ -12,8 +12,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from include.contracts.bronze_sources import KafkaSource
-from include.control.kafka_cluster import KafkaCluster
+from include.contracts.spec.bronze_sources import KafkaSource
+from include.control.kafka.cluster import KafkaCluster
 from include.errors import BadInputError, StorageError
 from tests.support.kafka_topic import KafkaTopic
 

@@ -11,10 +11,10 @@ import pytest
 from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 
-from embedded.s3 import s3_bucket
+from embedded.servers.s3 import s3_bucket
 from races.versions import CONDITIONAL_PUT, Classpath, Race, commit_name
-from tests.support.delta_log_files import Log
-from tests.support.faulty_s3 import conflict, faulty_s3
+from tests.support.storage.delta_log_files import Log
+from tests.support.storage.faulty_s3 import conflict, faulty_s3
 
 FIRST = commit_name(0)
 FIVE_MB = 5 * 1024 * 1024

@@ -11,7 +11,7 @@ from py4j.java_gateway import JavaGateway
 from py4j.protocol import Py4JJavaError
 
 from races.versions import HARD_LINK, Classpath, Race, commit_name, local_contents
-from tests.support.delta_log_files import Log
+from tests.support.storage.delta_log_files import Log
 
 LOCAL = "io.delta.storage.LocalLogStore"
 HDFS = "io.delta.storage.HDFSLogStore"

@@ -8,15 +8,15 @@ import pytest
 from deltalake import DeltaTable
 
 from include.catalog import load_catalog
-from include.control.delta_log import commits_after, latest_version
-from include.control.planner import stream_position
+from include.control.changes.spec_changes import Effect
+from include.control.changes.table_diff import TableDiff, table_diff
+from include.control.log.delta_log import commits_after, latest_version
+from include.control.planning.planner import stream_position
 from include.control.records import Records
-from include.control.spec_changes import Effect
-from include.control.table_diff import TableDiff, table_diff
 from include.errors import ExitCode, Outcome
-from tests.support.delta_tables import contents, day
+from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse, copied, order
-from tests.support.specs import bronze_document, gold_document, silver_document
+from tests.support.ledger.delta_tables import contents, day
 
 BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 

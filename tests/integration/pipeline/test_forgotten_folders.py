@@ -7,10 +7,10 @@ import shutil
 from deltalake import DeltaTable
 
 from include.contracts.row_status import RowStatus
-from include.control.quarantined import count_by_status
+from include.control.quarantine.rows import count_by_status
 from include.errors import ExitCode, Outcome
+from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.lakehouse import Lakehouse, order, tombstones_path
-from tests.support.specs import bronze_document, silver_document
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
 REFUSED = order(None, 1, 7)

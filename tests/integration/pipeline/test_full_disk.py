@@ -13,20 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from embedded.airflow import clean_environment
+from embedded.airflow.standalone import clean_environment
 from include.contracts.file_status import FileStatus
-from include.contracts.job_args import Job
-from include.contracts.job_report import JobReport
-from include.control.file_states import file_states
-from include.control.ledger import Ledger
-from include.control.resolution import table_id
+from include.contracts.job.args import Job
+from include.contracts.job.report import JobReport
+from include.control.landing.file_states import file_states
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.resolution import table_id
 from include.errors import ExitCode, Outcome
 from include.paths import LakehousePaths
 from include.settings import PROJECT
 from spark_jobs.runtime.entrypoint import run_and_report
 from tests.support.lakehouse import RUN, Lakehouse, order
-from tests.support.shared_server import HOME
-from tests.support.small_disk import PAGE, SmallDisk, may_mount, small_disk
+from tests.support.spark.shared_server import HOME
+from tests.support.storage.small_disk import PAGE, SmallDisk, may_mount, small_disk
 
 BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 MAY_MOUNT = may_mount()

@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from embedded.spark_server import SparkServer
-from include.cli import app
+from embedded.spark.server import SparkServer
+from include.cli.app import app
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
+from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse, order
-from tests.support.specs import bronze_document, gold_document, silver_document
 from tests.support.texts import ODD_TEXTS, texts
 
 BRONZE, SILVER, HISTORY, GOLD, TABLE = (

@@ -15,24 +15,24 @@ from hypothesis import HealthCheck, Phase, event, example, given, settings
 from hypothesis import strategies as st
 
 from include.catalog import load_catalog
-from include.cli_plan import Answer, answers_for, reached
-from include.cli_reports import ending, worst
-from include.cli_selection import Selection
-from include.contracts.interval_args import DomainArgs
-from include.contracts.job_report import JobReport
-from include.control.advice import Advice
-from include.control.inspection import inspect
-from include.control.ledger import Ledger
-from include.control.local_landing import LocalLanding
-from include.control.planner import Planner
-from include.control.resolution import table_id
+from include.cli.runs.answers import Answer, answers_for, reached
+from include.cli.runs.reports import ending, worst
+from include.cli.selection import Selection
+from include.contracts.job.interval_args import DomainArgs
+from include.contracts.job.report import JobReport
+from include.control.landing.inspection import inspect
+from include.control.landing.on_disk import LocalLanding
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.resolution import table_id
+from include.control.planning.advice import Advice
+from include.control.planning.planner import Planner
 from include.errors import ExitCode, Outcome
 from include.settings import Settings
 from spark_jobs.jobs.run_intervals import run_intervals
-from tests.support.delta_tables import day, optimize
+from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.ledger.delta_tables import day, optimize
 from tests.support.listing import list_files
-from tests.support.specs import bronze_document, gold_document, silver_document
 
 CHAIN = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 AT_MOST_TWO = {"expect_table_row_count_to_be_between": {"max_value": 2}, "action": "fail", "reason": "two at most"}

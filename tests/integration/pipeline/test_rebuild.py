@@ -11,20 +11,20 @@ import pytest
 from deltalake import DeltaTable
 
 from include.catalog import load_catalog
-from include.contracts.contention import Waited
-from include.control.batch import FileFact, Intent
-from include.control.delta_log import latest_version
-from include.control.leases import Leases
-from include.control.ledger import Ledger
-from include.control.planner import stream_position
+from include.contracts.job.contention import Waited
+from include.control.changes.table_diff import table_diff
+from include.control.leases.leases import Leases
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.resolution import table_id
+from include.control.log.batch import FileFact, Intent
+from include.control.log.delta_log import latest_version
+from include.control.planning.planner import stream_position
 from include.control.records import Records
-from include.control.resolution import table_id
-from include.control.table_diff import table_diff
 from include.errors import ExitCode, Outcome
-from tests.support.delta_tables import contents
+from tests.support.documents.specs import silver_document
 from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.ledger.delta_tables import contents
 from tests.support.rebuilt_shop import BRONZE, DAYS, GOLD, SILVER, TABLES, anew, load, seen, state
-from tests.support.specs import silver_document
 
 
 @pytest.fixture(scope="module")

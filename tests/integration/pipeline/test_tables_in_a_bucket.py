@@ -9,19 +9,27 @@ from uuid import uuid4
 
 import pytest
 
-from embedded.airflow import clean_environment
-from embedded.s3 import Bucket, s3_bucket
-from include.contracts.job_args import Job
+from embedded.airflow.standalone import clean_environment
+from embedded.servers.s3 import Bucket, s3_bucket
+from include.contracts.job.args import Job
 from include.contracts.lake_path import S3Path
-from include.control import health
-from include.control.delta_log import latest_version
-from include.control.s3_access import s3_client
+from include.control.log.delta_log import latest_version
+from include.control.maintenance import health
+from include.control.storage.s3_access import s3_client
 from include.errors import Outcome
-from spark_jobs.layers.staged_builds import StagedBuild
+from spark_jobs.layers.rebuild.staged_builds import StagedBuild
 from tests.support import rebuilt_shop
-from tests.support.faulty_s3 import FaultyS3, conflict, faulty_s3, lose_answer, refuse_credentials, reset, slow_down
+from tests.support.documents.specs import silver_document
 from tests.support.lakehouse import Lakehouse, order
-from tests.support.specs import silver_document
+from tests.support.storage.faulty_s3 import (
+    FaultyS3,
+    conflict,
+    faulty_s3,
+    lose_answer,
+    refuse_credentials,
+    reset,
+    slow_down,
+)
 
 SECRET = f"secret-{uuid4().hex}"
 BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"

@@ -18,8 +18,8 @@ from demo.oracle.definitions import BRONZE_COLUMNS, SILVER_FLIGHTS
 from demo.oracle.expected import Oracle, work_out
 from demo.source_system import lay_out
 from include.settings import PROJECT
+from tests.support.documents.specs import write_specs
 from tests.support.lakehouse import Lakehouse
-from tests.support.specs import write_specs
 
 pytestmark = pytest.mark.faults
 WEEK = (date(2013, 1, 1), date(2013, 1, 8))

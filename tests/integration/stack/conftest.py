@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from embedded.home import Home
-from tests.support.homes import new_homes
+from tests.support.airflow.homes import new_homes
 
 
 @pytest.fixture(scope="module")

@@ -11,17 +11,17 @@ from uuid import uuid4
 import pytest
 
 from embedded.address import Address
-from embedded.airflow_api import AirflowApi
+from embedded.airflow.api import AirflowApi
 from embedded.home import Home
 from embedded.processes import of_stack
-from embedded.s3 import CREDENTIALS, Bucket, s3_bucket
+from embedded.servers.s3 import CREDENTIALS, Bucket, s3_bucket
 from embedded.stack import Stack, left_behind
 from include.contracts.lake_path import lake_path
 from include.settings import PROJECT, Settings
 from tests.e2e import trials
 from tests.e2e.killing import count_intents
 from tests.e2e.waiting import drivers, wait_for
-from tests.support.trial_runs import assert_batches_once, deliver_one_more, half_way
+from tests.support.airflow.trial_runs import assert_batches_once, deliver_one_more, half_way
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 

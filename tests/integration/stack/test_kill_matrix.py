@@ -10,17 +10,17 @@ import psutil
 import pytest
 
 from embedded.address import Address
-from embedded.airflow import NAME as AIRFLOW
-from embedded.airflow_api import AirflowApi, Run
+from embedded.airflow.api import AirflowApi, Run
+from embedded.airflow.standalone import NAME as AIRFLOW
 from embedded.home import Home
 from embedded.processes import forget, of_stack, recorded
-from embedded.spark_server import NAME as SPARK
+from embedded.spark.server import NAME as SPARK
 from embedded.stack import Stack, left_behind
 from include.settings import PROJECT, Settings
 from tests.e2e import trials
 from tests.e2e.killing import count_intents
 from tests.e2e.waiting import drivers, wait_for
-from tests.support.trial_runs import assert_batches_once, deliver_one_more, half_way
+from tests.support.airflow.trial_runs import assert_batches_once, deliver_one_more, half_way
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 

@@ -11,14 +11,14 @@ import pytest
 
 from demo.source_system import lay_out
 from embedded.address import Address
-from embedded.airflow_api import AirflowApi, Run
+from embedded.airflow.api import AirflowApi, Run
 from embedded.home import Home
 from embedded.stack import Stack, left_behind
 from include.settings import PROJECT, Settings
 from tests.e2e.days import FIRST, SECOND
 from tests.e2e.waiting import drivers, wait_for
 from tests.support.right_tables import TABLES, assert_tables_hold
-from tests.support.spark_cluster import SparkCluster, spark_cluster
+from tests.support.spark.spark_cluster import SparkCluster, spark_cluster
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600)]
 

@@ -14,19 +14,19 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from include.contracts.contention import LostRace
-from include.contracts.job_report import RowFates
-from include.control.batch import BatchSources, Intent, Stream, StreamPosition, Winner
-from include.control.ledger import Ledger
-from include.control.measures import table_rows
-from include.control.resolution import table_id
+from include.contracts.job.contention import LostRace
+from include.contracts.job.report import RowFates
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.measures import table_rows
+from include.control.ledger.resolution import table_id
+from include.control.log.batch import BatchSources, Intent, Stream, StreamPosition, Winner
 from include.paths import LakehousePaths
-from spark_jobs.delta_io.batches import BatchPlan, BatchRequest, BatchResult, BatchWriter, Closing
 from spark_jobs.delta_io.conflicts import Conflict
 from spark_jobs.delta_io.row_writes import append, replace_where
+from spark_jobs.protocol.batches import BatchPlan, BatchRequest, BatchResult, BatchWriter, Closing
 from spark_jobs.runtime.session import own_session
-from tests.support.delta_tables import day, intent_of
-from tests.support.rivals import (
+from tests.support.ledger.delta_tables import day, intent_of
+from tests.support.silver.rivals import (
     MADE,
     RIVAL_RUN,
     Rival,

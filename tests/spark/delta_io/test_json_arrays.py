@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from include.control.batch import JSON_ARRAY, FileFact
-from include.control.inspection import inspect
-from include.control.local_landing import LocalLanding
+from include.control.landing.inspection import inspect
+from include.control.landing.on_disk import LocalLanding
+from include.control.log.batch import JSON_ARRAY, FileFact
 from spark_jobs.delta_io.json_arrays import no_array_in
 from spark_jobs.delta_io.landing_reads import BLOCK_START, SOURCE_FILE, read_landing
 from spark_jobs.transforms.records import with_line_position
-from tests.support.specs import bronze_spec
+from tests.support.documents.specs import bronze_spec
 
 KINDS = {"name": "string", "amount": "int", "day": "date", "ratio": "double", "price": "decimal(38,9)"}
 SPEC = bronze_spec(

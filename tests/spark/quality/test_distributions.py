@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
-from include.contracts.expectation import Expectation
-from spark_jobs.quality.comparisons import compared
-from spark_jobs.quality.distributions import LEAST_SHARE
-from spark_jobs.quality.judged_version import JudgedVersion
-from spark_jobs.quality.judgement import Judgement
+from include.contracts.spec.expectation import Expectation
+from spark_jobs.quality.fused.comparisons import compared
+from spark_jobs.quality.fused.distributions import LEAST_SHARE
+from spark_jobs.quality.verdicts.judged_version import JudgedVersion
+from spark_jobs.quality.verdicts.judgement import Judgement
 
 PSI = "expect_column_distribution_to_be_stable"
 NULLS = "expect_column_null_share_to_be_stable"

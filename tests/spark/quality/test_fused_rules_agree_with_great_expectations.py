@@ -10,14 +10,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from pyspark.sql import DataFrame, SparkSession
 
-from include.contracts.expectation import Expectation
+from include.contracts.spec.expectation import Expectation
 from spark_jobs.quality import suites
-from spark_jobs.quality.fused_rules import COMPILERS, fused
-from spark_jobs.quality.json_safe import json_safe
+from spark_jobs.quality.fused.rules import COMPILERS, fused
 from spark_jobs.quality.suites import judge
-from tests.support.odd_frames import EDGES, PAIRS, edge_frame, frame, rows, rule
-from tests.support.plain_gx import Batches, batches_of_frames
-from tests.support.table_rules import table_rules
+from spark_jobs.quality.verdicts.json_safe import json_safe
+from tests.support.quality.odd_frames import EDGES, PAIRS, edge_frame, frame, rows, rule
+from tests.support.quality.plain_gx import Batches, batches_of_frames
+from tests.support.quality.table_rules import table_rules
 
 Said = tuple[bool, int | None, Any]
 """Verdict, failing rows, observed value."""

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture(scope="module")
 def counted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
-    command = [sys.executable, "-m", "tests.support.judging_driver", str(tmp_path_factory.mktemp("judged"))]
+    command = [sys.executable, "-m", "tests.support.spark.judging_driver", str(tmp_path_factory.mktemp("judged"))]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     return dict(json.loads(done.stdout.splitlines()[-1]))

@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from include.contracts.expectation import ROW_EXPECTATIONS, Expectation
-from include.contracts.expectation_arguments import ARGUMENTS
+from include.contracts.spec.expectation import ROW_EXPECTATIONS, Expectation
+from include.contracts.spec.expectation_arguments import ARGUMENTS
 from include.errors import SpecError
-from spark_jobs.quality.row_rules import REFUSALS, fails, is_dropped, is_quarantined, refusals
+from spark_jobs.quality.rules.row_rules import REFUSALS, fails, is_dropped, is_quarantined, refusals
 from spark_jobs.transforms.judgement import judged, missing_values
 
 NOT_NULL = "expect_column_values_to_not_be_null"

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from include.contracts.expectation import ROW_EXPECTATIONS, Expectation
-from spark_jobs.quality.row_rules import fails
-from tests.support.odd_frames import BOUNDS, edge_frame, frame, row_rules, rows, rule
-from tests.support.plain_gx import Batches, batches_of_frames
+from include.contracts.spec.expectation import ROW_EXPECTATIONS, Expectation
+from spark_jobs.quality.rules.row_rules import fails
+from tests.support.quality.odd_frames import BOUNDS, edge_frame, frame, row_rules, rows, rule
+from tests.support.quality.plain_gx import Batches, batches_of_frames
 
 
 @pytest.fixture(scope="module")

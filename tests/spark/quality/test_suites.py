@@ -12,9 +12,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from include.contracts.expectation import GX_TABLE_EXPECTATIONS, ROW_EXPECTATIONS, Expectation
-from include.contracts.expectation_arguments import ARGUMENTS
-from include.contracts.job_report import CheckResult
+from include.contracts.job.report import CheckResult
+from include.contracts.spec.expectation import GX_TABLE_EXPECTATIONS, ROW_EXPECTATIONS, Expectation
+from include.contracts.spec.expectation_arguments import ARGUMENTS
 from spark_jobs.quality.suites import judge
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from include.contracts.job_report import CheckResult
-from spark_jobs.quality.verdict import verdict
+from include.contracts.job.report import CheckResult
+from spark_jobs.quality.verdicts.verdict import verdict
 
 ROW_COUNT = "expect_table_row_count_to_be_between()"
 NOT_NULL = "expect_column_values_to_not_be_null(model)"

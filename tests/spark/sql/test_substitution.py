@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms.changes import within
+from spark_jobs.transforms.silver.changes import within
 
 
 @pytest.mark.parametrize("text", ["${env:PATH}", "${system:user.name}", "${spark:spark.app.name}", "${hivevar:x}"])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms import changes as C
-from spark_jobs.transforms.ties import GREATEST_HASH, tied_keys
+from spark_jobs.transforms.silver import changes as C
+from spark_jobs.transforms.silver.ties import GREATEST_HASH, tied_keys
 from tests.support.examples import few_or_many, so_many
 
 COLUMNS = "key string, seq int, amount int, _is_delete boolean"

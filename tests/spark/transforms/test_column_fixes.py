@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from include.contracts.column_fix import ColumnFix
+from include.contracts.job.column_fix import ColumnFix
 from include.sql.closed_expression import FUNCTIONS
 from spark_jobs.transforms.column_fixes import fixed_value, loses_value
 from tests.spark.sql.test_spark_functions import spark_functions

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms import changes as C
-from spark_jobs.transforms.history import broken_keys, periods, with_row_fate
-from spark_jobs.transforms.ties import TIED, tied_keys
-from spark_jobs.transforms.timeline import END_AT, EVENTS, START_AT, filled, late_keys, timeline
-from tests.support import timelines as model
+from spark_jobs.transforms.silver import changes as C
+from spark_jobs.transforms.silver.history import broken_keys, periods, with_row_fate
+from spark_jobs.transforms.silver.ties import TIED, tied_keys
+from spark_jobs.transforms.silver.timeline import END_AT, EVENTS, START_AT, filled, late_keys, timeline
 from tests.support.examples import few_or_many, so_many
-from tests.support.timelines import Period
+from tests.support.silver import timelines as model
+from tests.support.silver.timelines import Period
 
 KEYS = [f"k{number}" for number in range(60)]
 STORED = ["key", "amount", "note"]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms import changes as C
-from spark_jobs.transforms.truncation import truncates, with_truncates
+from spark_jobs.transforms.silver import changes as C
+from spark_jobs.transforms.silver.truncation import truncates, with_truncates
 from tests.support.examples import few_or_many, so_many
 
 KEYS = [f"k{number}" for number in range(60)]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from include.contracts.job_report import JobReport
-from include.control.delta_log import commits_after
+from include.contracts.job.report import JobReport
+from include.control.log.delta_log import commits_after
 from include.errors import ExitCode, Outcome
 from tests.support.killed_drivers.drivers import Drivers, Ended
 from tests.support.killed_drivers.outcome import losers, outcome, states

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from include.contracts.job_args import WRITER_OF_LAYER, Job
-from include.contracts.job_report import JobReport
-from include.contracts.quarantine_request import QuarantineRequest
+from include.contracts.job.args import WRITER_OF_LAYER, Job
+from include.contracts.job.quarantine_request import QuarantineRequest
+from include.contracts.job.report import JobReport
 from include.settings import PROJECT
 from tests.support.killed_drivers.places import NOWHERE
 from tests.support.lakehouse import Lakehouse

@@ -16,10 +16,10 @@ import os
 import sys
 from typing import Any
 
-from include.cli import app
-from include.contracts.job_args import Job
-from include.control.leases import Leases
-from include.control.objects import LocalObjectStore
+from include.cli.app import app
+from include.contracts.job.args import Job
+from include.control.leases.leases import Leases
+from include.control.storage.objects import LocalObjectStore
 from spark_jobs.quality import suites  # noqa: F401 - what a gate judges by
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main

@@ -8,12 +8,12 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from include.control.delta_log import commits_after
-from include.control.file_states import FileState, file_states
-from include.control.gates import Gates
-from include.control.ledger import Ledger
-from include.control.ledger_events import FileEvent
-from include.control.resolution import table_id
+from include.control.gates.gates import Gates
+from include.control.landing.file_states import FileState, file_states
+from include.control.ledger.events import FileEvent
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.resolution import table_id
+from include.control.log.delta_log import commits_after
 from include.paths import LakehousePaths
 from tests.support.killed_drivers.steps import numbers
 

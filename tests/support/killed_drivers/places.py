@@ -11,18 +11,21 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from include import cli_replay
-from include.contracts.job_report import JobReport
-from include.control import restore
-from include.control.batch import Intent, Winner
-from include.control.gates import Gates
-from include.control.ledger import Ledger
-from include.control.ledger_events import FileEvent
-from include.control.new_columns import NewColumns
-from include.control.ops_table import OpsTable
-from include.control.quarantine_events import QuarantineEvents, RowEvent
-from spark_jobs.delta_io import quarantine, tables
-from spark_jobs.layers import bronze, gold, silver
+from include.cli import replay as cli_replay
+from include.contracts.job.report import JobReport
+from include.control.gates import restore
+from include.control.gates.gates import Gates
+from include.control.ledger.events import FileEvent
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.new_columns import NewColumns
+from include.control.ledger.ops_table import OpsTable
+from include.control.log.batch import Intent, Winner
+from include.control.quarantine.events import QuarantineEvents, RowEvent
+from spark_jobs.delta_io import tables
+from spark_jobs.layers.bronze import bronze
+from spark_jobs.layers.gold import gold
+from spark_jobs.layers.silver import silver
+from spark_jobs.protocol import quarantine
 from tests.support.killed_drivers.steps import Step, steps_of
 
 NOWHERE = "nowhere"

@@ -6,12 +6,12 @@ from enum import StrEnum
 
 from include.catalog import load_catalog
 from include.contracts.lake_path import LakePath
-from include.control.delta_log import Commit, commits_after
-from include.control.gates import Gates
-from include.control.ledger import Ledger
-from include.control.ledger_events import BatchEvent
-from include.control.resolution import table_id
-from include.control.stored_tables import is_table
+from include.control.gates.gates import Gates
+from include.control.ledger.events import BatchEvent
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.resolution import table_id
+from include.control.log.delta_log import Commit, commits_after
+from include.control.log.stored_tables import is_table
 from spark_jobs.delta_io.tables import committed_txn
 from tests.support.lakehouse import Lakehouse
 

@@ -18,11 +18,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from include.contracts.interval import Interval
-from include.control.batch import Stream
-from include.control.ledger import Ledger
+from include.control.ledger.ledger import Ledger
+from include.control.log.batch import Stream
 from include.errors import ConflictError
 from include.paths import LakehousePaths
-from spark_jobs.delta_io.batches import BatchRequest
+from spark_jobs.protocol.batches import BatchRequest
 from tests.support.protocol_race.delta_writer import create_table, opener
 from tests.support.protocol_race.schemes import SCHEMES
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from include.contracts.job_report import RowFates
-from include.control.batch import BatchSources, FileFact, Intent, StreamPosition, Winner
-from include.control.delta_log import commits_after
-from include.control.ledger import Ledger
-from include.control.ledger_events import BatchEvent
-from spark_jobs.delta_io.batches import BatchPlan, BatchWriter, Closing, commit_conf
-from tests.support.ledger_reading import loaded_by_path
+from include.contracts.job.report import RowFates
+from include.control.ledger.events import BatchEvent
+from include.control.ledger.ledger import Ledger
+from include.control.log.batch import BatchSources, FileFact, Intent, StreamPosition, Winner
+from include.control.log.delta_log import commits_after
+from spark_jobs.protocol.batches import BatchPlan, BatchWriter, Closing, commit_conf
+from tests.support.ledger.ledger_reading import loaded_by_path
 from tests.support.protocol_race.delta_writer import TXN, Session, opener, snapshot
 
 

@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 
 from benchmarks.comparison import COLUMNS, DifferentRowsError, require_same_digest, require_same_rows
 from include.catalog import load_catalog
-from include.contracts.table_spec import BronzeSpec, GoldSpec, SilverSpec
+from include.contracts.spec.table_spec import BronzeSpec, GoldSpec, SilverSpec
 from include.settings import PROJECT
 
 GOLD = "gold.route_performance_daily"

@@ -6,7 +6,7 @@ import duckdb
 
 from benchmarks.naive import bronze, gold, silver
 from include.catalog import load_catalog
-from include.contracts.table_spec import BronzeSpec, GoldSpec
+from include.contracts.spec.table_spec import BronzeSpec, GoldSpec
 from include.settings import PROJECT
 
 

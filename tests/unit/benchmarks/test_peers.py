@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.peers import CHAIN, DELTA, Millrace, Naive, Place
 from embedded.jars import locked_jars
-from include.contracts.job_args import JobArgs
+from include.contracts.job.args import JobArgs
 from include.settings import PROJECT
 from include.spark_conf import ONE_COMPILER, SMALL_MACHINE
 

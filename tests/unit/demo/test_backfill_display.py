@@ -8,7 +8,7 @@ from rich.console import Console
 
 from demo.backfill import DayOfBackfill, failed
 from demo.progress import BackfillProgress
-from embedded.airflow_api import Run, Task
+from embedded.airflow.api import Run, Task
 
 WHEN = datetime(2013, 1, 2, tzinfo=UTC)
 

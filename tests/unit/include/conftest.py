@@ -9,9 +9,9 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from include.cli import app
+from include.cli.app import app
 from tests.support.cli import Lakehouse
-from tests.support.specs import bronze_document, gold_document, silver_document, write_specs
+from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ import pytest
 
 from include.catalog import Catalog, load_catalog
 from include.checked_catalog import checked_catalog
-from include.contracts.table_spec import BronzeSpec, GoldSpec, SilverSpec
+from include.contracts.spec.table_spec import BronzeSpec, GoldSpec, SilverSpec
 from include.errors import ExitCode, SpecError
 from include.settings import Settings
 from include.specs.links import cycle
 from include.specs.problem import SpecsRefusedError
-from tests.support.refusals import problems_of, rule, the_problem
-from tests.support.specs import (
+from tests.support.documents.refusals import problems_of, rule, the_problem
+from tests.support.documents.specs import (
     bronze_document,
     gold_document,
     gold_spec,

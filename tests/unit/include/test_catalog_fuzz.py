@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from include.catalog import load_catalog
+from include.specs.checks.sql import sql_problems
 from include.specs.problem import SpecsRefusedError
-from include.specs.sql import sql_problems
-from tests.support.odd_specs import SPECS, write_mutated
-from tests.support.specs import SHIPPED
+from tests.support.documents.odd_specs import SPECS, write_mutated
+from tests.support.documents.specs import SHIPPED
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from include.cli import app
+from include.cli.app import app
 from include.settings import Settings
 
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.support.airflow_home import use_private_airflow
+from tests.support.airflow.airflow_home import use_private_airflow
 
 use_private_airflow()

@@ -12,7 +12,7 @@ from races.driver import Acknowledged, append_until, told
 from races.drivers import Crowd, Score, race, torn
 from races.places import PlaceName, place, tokens_of
 from races.versions import Answer, Answers
-from tests.support.delta_tables import append, commit_file, create_table
+from tests.support.ledger.delta_tables import append, commit_file, create_table
 
 
 def answers(**won: list[bool]) -> Answers:

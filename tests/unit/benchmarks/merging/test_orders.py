@@ -24,7 +24,7 @@ from benchmarks.merging.orders import (
 )
 from benchmarks.naive import orders as naive
 from include.catalog import load_catalog
-from include.contracts.table_spec import BronzeSpec, SilverSpec
+from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 
 ROWS = 50_000
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from include.control.ledger import Ledger
+from include.control.ledger.ledger import Ledger
 from include.paths import LakehousePaths
 from include.settings import Settings
 from tests.support.deliveries import Deliver
-from tests.support.delta_tables import create_table
-from tests.support.planning import Said
+from tests.support.ledger.delta_tables import create_table
+from tests.support.ledger.planning import Said
 
 
 @pytest.fixture

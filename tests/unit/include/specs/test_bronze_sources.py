@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from include.contracts.table_spec import BronzeSpec
-from tests.support.refusals import problems_of, the_problem
-from tests.support.specs import bronze_document, bronze_spec, write_specs
+from include.contracts.spec.table_spec import BronzeSpec
+from tests.support.documents.refusals import problems_of, the_problem
+from tests.support.documents.specs import bronze_document, bronze_spec, write_specs
 
 SOURCE = {"kafka": "main", "topics": ["orders"], "format": "json"}
 RAW = {"value": {"type": "binary"}}

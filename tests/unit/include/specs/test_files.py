@@ -8,8 +8,8 @@ import pytest
 
 from include.catalog import load_catalog
 from include.errors import SpecError
-from tests.support.refusals import problems_of, the_problem, wrong_silver
-from tests.support.specs import bronze_document, gold_document, silver_document, write_spec, write_specs
+from tests.support.documents.refusals import problems_of, the_problem, wrong_silver
+from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_spec, write_specs
 
 ORDERS = (bronze_document(), silver_document(), gold_document())
 

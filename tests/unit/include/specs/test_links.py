@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.refusals import problems_of, the_problem
-from tests.support.specs import bronze_document, silver_document, write_specs
+from tests.support.documents.refusals import problems_of, the_problem
+from tests.support.documents.specs import bronze_document, silver_document, write_specs
 
 SOURCE = {"landing": "orders", "files": "*.json", "format": "json"}
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from include.cli_infer import write_spec
+from include.cli.infer import write_spec
 from include.errors import SpecError
-from tests.support.refusals import problems_of, the_problem
-from tests.support.specs import bronze_document, silver_document, write_specs
+from tests.support.documents.refusals import problems_of, the_problem
+from tests.support.documents.specs import bronze_document, silver_document, write_specs
 
 UNIQUE, BETWEEN = "expect_column_values_to_be_unique", "expect_column_values_to_be_between"
 MATCH, IN_SET = "expect_column_values_to_match_regex", "expect_column_values_to_be_in_set"

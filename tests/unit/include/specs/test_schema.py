@@ -11,7 +11,7 @@ import pytest
 from include.settings import PROJECT
 from include.specs.files import read_spec_file
 from include.specs.schema import SCHEMA_FILE, table_spec_schema
-from tests.support.specs import bronze_document, gold_document, silver_document
+from tests.support.documents.specs import bronze_document, gold_document, silver_document
 
 SHIPPED = sorted((PROJECT / "include" / "tables").rglob("*.yaml"))
 VALIDATOR = jsonschema.Draft202012Validator(table_spec_schema())

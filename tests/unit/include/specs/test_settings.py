@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.refusals import problems_of, the_problem, wrong_silver
-from tests.support.specs import bronze_document, silver_document, write_specs
+from tests.support.documents.refusals import problems_of, the_problem, wrong_silver
+from tests.support.documents.specs import bronze_document, silver_document, write_specs
 
 HISTORY = {"stored_as_scd_type": 2, "track_history_column_list": ["amount"]}
 

@@ -8,8 +8,8 @@ import pytest
 from airflow.sdk import RetryAction
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.contracts.contention import Waited
-from include.contracts.job_report import JobReport
+from include.contracts.job.contention import Waited
+from include.contracts.job.report import JobReport
 from include.errors import (
     BadInputError,
     ConflictError,
@@ -25,7 +25,7 @@ from include.errors import (
 )
 from lakehouse_airflow.operators.endings import error_of
 from lakehouse_airflow.retries import RETRIES, TypedRetryPolicy
-from tests.support.delta_tables import day
+from tests.support.ledger.delta_tables import day
 
 
 def delays(error: Exception) -> list[timedelta | None]:

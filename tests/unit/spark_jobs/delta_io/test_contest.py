@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from include.contracts.conflict_spec import ConflictSpec
-from include.contracts.contention import LostRace
+from include.contracts.job.contention import LostRace
+from include.contracts.spec.conflict_spec import ConflictSpec
 from include.errors import ConflictError
 from spark_jobs.delta_io.conflict_policy import WriteKind
 from spark_jobs.delta_io.contest import Contest, commit_anyway
-from tests.support.delta_tables import append, create_table
+from tests.support.ledger.delta_tables import append, create_table
 
 TABLE = "silver.orders"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.delta_io.merges import merge_statement
-from spark_jobs.transforms.changes import ABSENT, CHANGES, DELETE, INSERT, UPDATE
+from spark_jobs.transforms.silver.changes import ABSENT, CHANGES, DELETE, INSERT, UPDATE
 
 CLAUSE_OF = {DELETE: "DELETE", ABSENT: "DELETE", UPDATE: "UPDATE", INSERT: "INSERT"}
 

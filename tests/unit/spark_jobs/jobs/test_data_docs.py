@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from include.contracts.data_docs_args import DataDocsArgs, JudgedVersion
-from include.contracts.job_report import CheckResult
-from include.control.gate_result import GateResult, Override
-from include.control.gates import Gates
+from include.contracts.job.data_docs_args import DataDocsArgs, JudgedVersion
+from include.contracts.job.report import CheckResult
+from include.control.gates.gates import Gates
+from include.control.gates.result import GateResult, Override
 from include.errors import NotReadyError
 from include.paths import LakehousePaths, RunPaths
 from include.settings import PROJECT
 from spark_jobs.jobs.data_docs import build
-from tests.support.delta_tables import append, clean_log, create_table
+from tests.support.ledger.delta_tables import append, clean_log, create_table
 
 TABLES = ("silver.orders", "gold.revenue")
 RUN = "scheduled__2013-01-05T00:00:00+00:00"

@@ -8,19 +8,19 @@ import pytest
 
 from include.catalog import load_catalog
 from include.contracts.interval import Interval
-from include.contracts.interval_args import DomainArgs
-from include.contracts.job_args import Job
-from include.contracts.job_report import JobReport
-from include.control.inspection import inspect
-from include.control.local_landing import LocalLanding
+from include.contracts.job.args import Job
+from include.contracts.job.interval_args import DomainArgs
+from include.contracts.job.report import JobReport
+from include.control.landing.inspection import inspect
+from include.control.landing.on_disk import LocalLanding
 from include.errors import BadInputError, ExitCode, Outcome
 from spark_jobs.jobs import follow_domain
 from spark_jobs.jobs.follow_domain import DomainFollower
 from spark_jobs.runtime.context import JobContext
 from tests.support.deliveries import Deliver
-from tests.support.delta_tables import day, judge, load_batch
+from tests.support.documents.specs import bronze_document, bronze_spec, catalog_of, silver_spec, write_specs
+from tests.support.ledger.delta_tables import day, judge, load_batch
 from tests.support.listing import list_files
-from tests.support.specs import bronze_document, bronze_spec, catalog_of, silver_spec, write_specs
 
 BRONZE = bronze_spec()
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from include.contracts.interval_args import DomainArgs
+from include.contracts.job.interval_args import DomainArgs
 from include.errors import Outcome
 from spark_jobs.jobs.run_intervals import run_intervals
-from tests.support.delta_tables import day
-from tests.support.specs import bronze_document, gold_document, silver_document, write_specs
+from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
+from tests.support.ledger.delta_tables import day
 
 
 def test_a_wrong_spec_fails_its_table_and_stops_what_reads_it_in_every_domain(tmp_path: Path) -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from include.contracts.job_args import Job, JobArgs
-from include.contracts.rebuild_request import RebuildRequest
+from include.contracts.job.args import Job, JobArgs
+from include.contracts.job.rebuild_request import RebuildRequest
 from include.errors import Outcome
 from spark_jobs.jobs import table_rebuild
 from spark_jobs.runtime.entrypoint import run_and_report
-from tests.support.delta_tables import contents, day, load_batch
-from tests.support.specs import bronze_document, bronze_spec, write_specs
+from tests.support.documents.specs import bronze_document, bronze_spec, write_specs
+from tests.support.ledger.delta_tables import contents, day, load_batch
 
 TOPICS = {"kafka": "main", "topics": ["orders"], "format": "json"}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from include.contracts.job_args import Job, JobArgs
-from include.contracts.job_report import JobReport
+from include.contracts.job.args import Job, JobArgs
+from include.contracts.job.report import JobReport
 from include.errors import (
     BadInputError,
     ConflictError,
@@ -20,7 +20,7 @@ from include.errors import (
 )
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main, run_and_report
-from tests.support.delta_tables import day
+from tests.support.ledger.delta_tables import day
 
 ENDINGS = [
     (NotReadyError("no landing folder"), Outcome.NOT_READY, ExitCode.NOT_READY),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_jobs.transforms.changes import bounds_sql, is_orderable
+from spark_jobs.transforms.silver.changes import bounds_sql, is_orderable
 
 KINDS = ["string", "tinyint", "smallint", "int", "bigint", "date", "timestamp"]
 WHOLE_NUMBERS = ["tinyint", "smallint", "int", "bigint"]

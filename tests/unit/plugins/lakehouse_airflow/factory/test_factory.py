@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from include.catalog import load_catalog
-from include.contracts.job_args import Job
+from include.contracts.job.args import Job
 from include.errors import SpecError
 from lakehouse_airflow.factory import build_domain_dag, build_gate_override_dag, build_maintenance_dag
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
-from tests.support.odd_specs import SPECS, write_mutated
-from tests.support.specs import bronze_document, gold_document, silver_document, write_spec, write_specs
+from tests.support.documents.odd_specs import SPECS, write_mutated
+from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_spec, write_specs
 
 START = datetime(2013, 1, 1, tzinfo=UTC)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from include.contracts.job_args import Job
+from include.contracts.job.args import Job
 from lakehouse_airflow.factory.docs import domain_doc, table_doc
 from lakehouse_airflow.factory.nodes import layers_of
-from tests.support.specs import bronze_spec, gold_spec, silver_spec
+from tests.support.documents.specs import bronze_spec, gold_spec, silver_spec
 
 RULE = {
     "expect_column_values_to_not_be_null": {"column": "order_id"},

@@ -15,17 +15,17 @@ import pytest
 
 from include.catalog import load_catalog
 from include.contracts.interval import Interval
-from include.contracts.job_args import Job
-from include.contracts.table_spec import BronzeSpec
+from include.contracts.job.args import Job
+from include.contracts.spec.table_spec import BronzeSpec
 from lakehouse_airflow.operators import spark_job
-from tests.support.specs import bronze_document, write_specs
+from tests.support.documents.specs import bronze_document, write_specs
 
 DAY = Interval(start=datetime(2013, 1, 5, tzinfo=UTC), end=datetime(2013, 1, 6, tzinfo=UTC))
 
 JOB_HEAD = """
 import sys
-from include.contracts.job_args import JobArgs
-from include.contracts.job_report import JobReport, RowFates
+from include.contracts.job.args import JobArgs
+from include.contracts.job.report import JobReport, RowFates
 from include.errors import Outcome
 args = JobArgs.from_argv(sys.argv[1:])
 def report(outcome, message, **more):

@@ -11,11 +11,11 @@ import pytest
 from airflow.sdk.exceptions import AirflowSkipException
 from deltalake import write_deltalake
 
-from include.control.new_columns import ColumnState, NewColumns
+from include.control.ledger.new_columns import ColumnState, NewColumns
 from include.errors import BadInputError
 from include.paths import LakehousePaths
 from lakehouse_airflow.operators.column_approval import ColumnApprovalOperator, OpenQuestionsOperator
-from tests.support.specs import bronze_document, write_specs
+from tests.support.documents.specs import bronze_document, write_specs
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import House
 
 MakeRun = Callable[..., dict[str, Any]]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.control.deletes import DeleteRecords, Deletes
+from include.control.ledger.deletes import DeleteRecords, Deletes
 from include.paths import LakehousePaths
 from lakehouse_airflow.operators.delete_approval import AllowDeletesOperator, AskedDeletesOperator
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.contracts.data_docs_args import JudgedVersion
-from include.contracts.job_args import Job
-from include.contracts.job_report import CheckResult
+from include.contracts.job.args import Job
+from include.contracts.job.data_docs_args import JudgedVersion
+from include.contracts.job.report import CheckResult
 from include.errors import ConflictError, Outcome
 from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.operators import quality_gate
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator, findings_in
 from lakehouse_airflow.operators.task_result import TaskResult
 from lakehouse_airflow.ui.links import JUDGED
-from tests.support.small_lake import commit_batch, judge
+from tests.support.ledger.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
 
 MakeRun = Callable[..., dict[str, Any]]

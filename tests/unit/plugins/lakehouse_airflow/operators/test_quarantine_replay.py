@@ -11,14 +11,14 @@ import pytest
 from airflow.providers.standard.operators import hitl
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
-from include.contracts.column_fix import SetValue
-from include.contracts.job_args import Job, JobArgs
-from include.contracts.quarantine_request import QuarantineRequest
+from include.contracts.job.args import Job, JobArgs
+from include.contracts.job.column_fix import SetValue
+from include.contracts.job.quarantine_request import QuarantineRequest
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
 from lakehouse_airflow.operators.fix_approval import FixApprovalOperator
 from lakehouse_airflow.operators.quarantine_replay import QuarantineReplayOperator
-from tests.support.quarantine_rows import FIRST, quarantine, refused
+from tests.support.ledger.quarantine_rows import FIRST, quarantine, refused
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import House
 
 MakeRun = Callable[..., dict[str, Any]]
@@ -92,7 +92,7 @@ def test_it_is_a_dry_run_until_told_otherwise(house: House, asked: Callable[...,
 @pytest.mark.usefixtures("warm_server")
 def test_a_version_that_the_gate_refuses_fails_the_task(house: House, asked: Callable[..., dict[str, Any]]) -> None:
     house.job(
-        "from include.contracts.job_report import CheckResult\n"
+        "from include.contracts.job.report import CheckResult\n"
         "report(Outcome.COMMITTED, 'replayed; refused by its gate', version=4,"
         " checks=(CheckResult(rule='r', action='fail', passed=False),))",
         Job.QUARANTINE_REPLAY,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from include.contracts.job_args import Job, JobArgs
+from include.contracts.job.args import Job, JobArgs
 from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperator
-from tests.support.small_lake import commit_batch
+from tests.support.ledger.small_lake import commit_batch
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
 
 MakeRun = Callable[..., dict[str, Any]]

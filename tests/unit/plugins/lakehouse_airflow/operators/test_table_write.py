@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from include.contracts.job_args import Job, JobArgs
-from include.control.new_columns import ColumnState, NewColumns
+from include.contracts.job.args import Job, JobArgs
+from include.control.ledger.new_columns import ColumnState, NewColumns
 from include.errors import ConflictError, DiskFullError, NotReadyError, SparkUnavailableError
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
 from lakehouse_airflow.operators.table_write import TableWriteOperator
-from tests.support.small_lake import commit_batch, judge
-from tests.support.specs import write_spec
+from tests.support.documents.specs import write_spec
+from tests.support.ledger.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
 
 MakeRun = Callable[..., dict[str, Any]]

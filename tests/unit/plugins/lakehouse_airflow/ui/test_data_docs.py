@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fastapi import HTTPException
 
-from include.contracts.data_docs_args import JudgedVersion
+from include.contracts.job.data_docs_args import JudgedVersion
 from include.paths import RunPaths
 from include.settings import PROJECT, Settings
 from lakehouse_airflow.ui import data_docs
@@ -67,7 +67,7 @@ def test_nothing_else_is_served(name: str, page: str) -> None:
 def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The run's folder on a machine on which none of its pages have been built."""
     monkeypatch.setenv("LAKEHOUSE_ROOT", str(tmp_path))
-    monkeypatch.setattr(data_docs, "BUILDER", "tests.support.page_builder")
+    monkeypatch.setattr(data_docs, "BUILDER", "tests.support.airflow.page_builder")
     return run_folder(DAG, RUN, Settings().run_paths)
 
 

@@ -1,0 +1,136 @@
+"""``python -m benchmarks.buckets.bucket_batches FOLDER BATCHES``: days of two tables in a bucket, by one driver.
+
+What each batch asked of the store is written to FOLDER/batches.jsonl, and each request to FOLDER/requests.jsonl.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from pyspark.sql import SparkSession
+
+from benchmarks.aged_lake import day
+from benchmarks.buckets.counting_s3 import counting, requests_in
+from embedded.servers.s3 import s3_bucket
+from include.contracts.job.args import WRITER_OF_LAYER, JobArgs
+from include.contracts.lake_path import lake_path
+from include.errors import Outcome
+from include.settings import Settings
+from include.spark_conf import launch_conf
+from spark_jobs.jobs.run_intervals import RUN
+from spark_jobs.runtime.entrypoint import run_and_report
+
+_COLUMNS = {
+    "id": {"type": "bigint", "nullable": False},
+    "amount": {"type": "int"},
+    "at": {"type": "timestamp"},
+}
+_RULE = {"expect_table_row_count_to_be_between": {"min_value": 1}, "action": "fail", "reason": "it has rows"}
+_DOCUMENTS = (
+    {
+        "table": "bronze.orders",
+        "source": {"landing": "orders", "format": "json", "files": "*.json"},
+        "columns": _COLUMNS,
+        "expectations": [_RULE],
+    },
+    {
+        "table": "silver.orders",
+        "source": "bronze.orders",
+        "keys": ["id"],
+        "sequence_by": ["at"],
+        "columns": _COLUMNS,
+        "expectations": [_RULE],
+    },
+)
+
+
+@dataclass(frozen=True)
+class BatchRequests:
+    """What one batch asked of the store.
+
+    Attributes:
+        number: of its day.
+        table: its table.
+        by_place: (who asked, what for) -> how many requests.
+    """
+
+    number: int
+    table: str
+    by_place: Counter[tuple[str, str]]
+
+
+def run(folder: Path, batches: int) -> None:
+    """Deliver and load one day after the other."""
+    for document in _DOCUMENTS:
+        layer, _, name = str(document["table"]).partition(".")
+        spec = folder / "tables" / layer / "bench" / f"{name}.yaml"
+        spec.parent.mkdir(parents=True, exist_ok=True)
+        spec.write_text(yaml.safe_dump(document, sort_keys=False))
+    log = folder / "requests.jsonl"
+    log.touch()
+    with s3_bucket("lake", counting(log)) as bucket:
+        os.environ.update(bucket.environment)
+        conf = launch_conf(Settings().jars, "local[2]")
+        spark = SparkSession.builder.master("local[2]").config(map=conf).getOrCreate()
+        for number in range(1, batches + 1):
+            _deliver(folder, number)
+            for document in _DOCUMENTS:
+                before = len(requests_in(log))
+                _run(folder, str(document["table"]), number)
+                asked = Counter((one["engine"], _place(one["key"])) for one in requests_in(log)[before:])
+                line = {"number": number, "table": document["table"], "by_place": [*asked.items()], "first": before}
+                with (folder / "batches.jsonl").open("a") as batches:
+                    batches.write(json.dumps(line) + "\n")
+        spark.stop()
+
+
+def batches_in(folder: Path) -> list[BatchRequests]:
+    """What each batch asked, in their order."""
+    with (folder / "batches.jsonl").open() as lines:
+        found = list(map(json.loads, lines))
+    return [
+        BatchRequests(one["number"], one["table"], Counter({(who, at): count for (who, at), count in one["by_place"]}))
+        for one in found
+    ]
+
+
+def _place(key: str) -> str:
+    """What a key of the lakehouse belongs to, such as `ops/batches`, and whether it is of its log."""
+    parts = key.removeprefix("tables/").split("/")
+    return "/".join(parts[:2]) + ("/_delta_log" if "_delta_log" in parts else "")
+
+
+def _deliver(folder: Path, number: int) -> None:
+    """Twenty orders, half of them known ones."""
+    file = folder / "landing" / "orders" / f"date={day(number).start:%Y-%m-%d}" / "orders.json"
+    file.parent.mkdir(parents=True)
+    at = f"{day(number).start:%Y-%m-%d}T00:00:00Z"
+    rows = ({"id": 10 * number + one, "amount": one, "at": at} for one in range(20))
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def _run(folder: Path, table: str, number: int) -> None:
+    job = WRITER_OF_LAYER[table.partition(".")[0]]
+    args = JobArgs(
+        table=table,
+        interval_start=day(number).start,
+        interval_end=day(number).end,
+        run_id=f"day {number}",
+        root=lake_path("s3://lake/tables"),
+        landing=str(folder / "landing"),
+        tables=folder / "tables",
+        report=folder / "reports" / f"{table}.{number}.json",
+    )
+    report = run_and_report(job, RUN[job], args)
+    if report.outcome is not Outcome.COMMITTED or report.certified_version != report.version:
+        raise SystemExit(f"{table} of day {number}: {report.message}")
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,217 @@
+"""A small client of Airflow's REST API: what the local stack, the demo and the end-to-end tests ask of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+
+from pydantic import BaseModel
+
+from embedded.airflow.http import AirflowApiError, AirflowHttp
+
+FINISHED = frozenset({"success", "failed"})
+ENDED = FINISHED | {"upstream_failed", "skipped", "removed"}
+COMPONENTS = ("scheduler", "dag_processor", "triggerer")
+
+
+class Run(BaseModel):
+    """One DAG run."""
+
+    dag_id: str
+    dag_run_id: str
+    run_type: str
+    state: str
+    logical_date: datetime | None
+    data_interval_start: datetime | None
+    start_date: datetime | None
+    end_date: datetime | None
+
+
+class Task(BaseModel):
+    """One task of a run; `task_id` is `<layer>.<task>`."""
+
+    dag_id: str
+    dag_run_id: str
+    task_id: str
+    state: str | None
+    try_number: int
+    logical_date: datetime | None
+    start_date: datetime | None
+    end_date: datetime | None
+    duration: float | None
+
+
+class AirflowApi(AirflowHttp):
+    """A client that is logged in as one user. Close it, or use it in a `with` block."""
+
+    def wait_until_healthy(self, since: datetime, alive: Callable[[], bool], patience_s: float = 300) -> None:
+        """Wait until every component has sent a heartbeat after `since`, for an older one is a predecessor's.
+
+        Raises:
+            AirflowApiError: Airflow is not `alive` any more, or is not ready in time.
+        """
+        deadline = time.monotonic() + patience_s
+        waiting_for = list(COMPONENTS)
+        while waiting_for:
+            if not alive() or time.monotonic() > deadline:
+                msg = f"Airflow did not come up; missing: {', '.join(waiting_for)}"
+                raise AirflowApiError(msg)
+            time.sleep(0.25)
+            waiting_for = self._without_heartbeat(since)
+
+    def wait_for_dag(self, dag_id: str, patience_s: float = 120) -> None:
+        """Wait until a DAG file has been read.
+
+        Raises:
+            AirflowApiError: it was not in time; the message holds the import errors.
+        """
+        deadline = time.monotonic() + patience_s
+        while not any(dag["dag_id"] == dag_id for dag in self.get("/api/v2/dags", limit=1000)["dags"]):
+            if time.monotonic() > deadline:
+                errors = self.get("/api/v2/importErrors")["import_errors"]
+                msg = f"DAG {dag_id} did not appear; import errors: {[error['stack_trace'] for error in errors]}"
+                raise AirflowApiError(msg)
+            time.sleep(0.5)
+
+    def set_paused(self, dag_id: str, paused: bool) -> None:
+        """Pause or unpause a DAG."""
+        self.ask("PATCH", f"/api/v2/dags/{dag_id}", json={"is_paused": paused})
+
+    def set_pool(self, name: str, slots: int, description: str) -> None:
+        """Create a pool, or change its slots."""
+        known = {pool["name"] for pool in self.get("/api/v2/pools", limit=1000)["pools"]}
+        body = {"slots": slots, "description": description, "include_deferred": False}
+        if name in known:
+            self.ask("PATCH", f"/api/v2/pools/{name}", json={"pool": name, **body})
+        else:
+            self.ask("POST", "/api/v2/pools", json={"name": name, **body})
+
+    def trigger(self, dag_id: str, conf: Mapping[str, Any], logical_date: datetime | None = None) -> Run:
+        """Start a manual run, as the form of the UI does."""
+        when = logical_date.isoformat() if logical_date else None
+        body = {"logical_date": when, "conf": dict(conf)}
+        return Run.model_validate(self.ask("POST", f"/api/v2/dags/{dag_id}/dagRuns", json=body))
+
+    def backfill(
+        self, dag_id: str, first: date, last: date, at_once: int, reprocess: str = "none", conf: Mapping[str, Any] = {}
+    ) -> int:
+        """Start a backfill of whole days, `first` to `last`; returns its id."""
+        body = {
+            "dag_id": dag_id,
+            "from_date": _midnight(first),
+            "to_date": _midnight(last),
+            "max_active_runs": at_once,
+            "reprocess_behavior": reprocess,
+            "dag_run_conf": dict(conf),
+        }
+        return int(self.ask("POST", "/api/v2/backfills", json=body)["id"])
+
+    def open_backfills(self, dag_id: str) -> list[int]:
+        """The backfills of a DAG that have not ended."""
+        found = self.get("/api/v2/backfills", dag_id=dag_id, limit=100)["backfills"]
+        return [backfill["id"] for backfill in found if backfill["completed_at"] is None]
+
+    def cancel_backfill(self, backfill: int) -> None:
+        """Cancel a backfill: its queued runs fail, its running ones go on."""
+        self.ask("PUT", f"/api/v2/backfills/{backfill}/cancel")
+
+    def run(self, dag_id: str, run_id: str) -> Run:
+        """One run as it is now."""
+        return Run.model_validate(self.get(f"/api/v2/dags/{dag_id}/dagRuns/{run_id}"))
+
+    def runs(self, dag_id: str = "~", **filters: Any) -> list[Run]:
+        """The runs of a DAG (or of all), such as those with `run_type="backfill"`."""
+        found = self.get(f"/api/v2/dags/{dag_id}/dagRuns", limit=1000, **filters)["dag_runs"]
+        return [Run.model_validate(run) for run in found]
+
+    def end_run(self, run: Run, state: str = "failed", note: str | None = None) -> None:
+        """Mark a run failed (or success); its running tasks are killed."""
+        body = {"state": state, "note": note}
+        self.ask("PATCH", f"/api/v2/dags/{run.dag_id}/dagRuns/{run.dag_run_id}", json=body)
+
+    def tasks(self, dag_id: str = "~", run_id: str = "~", **filters: Any) -> list[Task]:
+        """The tasks of a run, or of all runs."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances"
+        return [Task.model_validate(task) for task in self.get(path, limit=1000, **filters)["task_instances"]]
+
+    def task(self, run: Run, task_id: str) -> Task:
+        """One task of a run as it is now."""
+        path = f"/api/v2/dags/{run.dag_id}/dagRuns/{run.dag_run_id}/taskInstances/{task_id}"
+        return Task.model_validate(self.get(path))
+
+    def mark_failed(self, task: Task) -> None:
+        """Mark a task failed; what it runs is killed."""
+        path = f"/api/v2/dags/{task.dag_id}/dagRuns/{task.dag_run_id}/taskInstances/{task.task_id}"
+        self.ask("PATCH", path, json={"new_state": "failed"})
+
+    def clear(self, run: Run, *task_ids: str, downstream: bool = True) -> None:
+        """Clear tasks of a run, and by default all that follow them, so that they run again."""
+        body = {
+            "dry_run": False,
+            "only_failed": False,
+            "dag_run_id": run.dag_run_id,
+            "task_ids": list(task_ids),
+            "include_downstream": downstream,
+        }
+        self.ask("POST", f"/api/v2/dags/{run.dag_id}/clearTaskInstances", json=body)
+
+    def log(self, task: Task, try_number: int | None = None) -> list[str]:
+        """What a task and its operator logged, without the folded groups that Airflow adds before and after."""
+        path = f"/api/v2/dags/{task.dag_id}/dagRuns/{task.dag_run_id}/taskInstances/{task.task_id}"
+        content = self.get(f"{path}/logs/{try_number or task.try_number}", full_content="true")["content"]
+        return _outside_groups(part if isinstance(part, str) else part["event"] for part in content)
+
+    def watch(self, run: Run, patience_s: float = 600, every_s: float = 0.5) -> Iterator[list[Task]]:
+        """The tasks of a run, again and again, until the run has ended; the last are as they ended.
+
+        Raises:
+            AirflowApiError: the run did not end in time.
+        """
+        deadline = time.monotonic() + patience_s
+        while self.run(run.dag_id, run.dag_run_id).state not in FINISHED:
+            yield self.tasks(run.dag_id, run.dag_run_id)
+            if time.monotonic() > deadline:
+                states = {task.task_id: task.state for task in self.tasks(run.dag_id, run.dag_run_id)}
+                msg = f"run {run.dag_run_id} of {run.dag_id} did not end in {patience_s:.0f} s: {states}"
+                raise AirflowApiError(msg)
+            time.sleep(every_s)
+        yield self.tasks(run.dag_id, run.dag_run_id)
+
+    def wait_for_run(self, run: Run, patience_s: float = 600) -> Run:
+        """Wait until a run has ended.
+
+        Raises:
+            AirflowApiError: it did not in time.
+        """
+        for _ in self.watch(run, patience_s):
+            pass
+        return self.run(run.dag_id, run.dag_run_id)
+
+    def _without_heartbeat(self, since: datetime) -> list[str]:
+        health = self.peek("/api/v2/monitor/health")
+        if health is None:
+            return ["api_server"]
+        beats = {name: health.get(name, {}).get(f"latest_{name}_heartbeat") for name in COMPONENTS}
+        return [name for name, beat in beats.items() if beat is None or datetime.fromisoformat(beat) < since]
+
+
+def _outside_groups(lines: Iterable[str]) -> list[str]:
+    """The lines that are in no group.
+
+    >>> _outside_groups(["::group::Pre Execute", "parse", "::endgroup::", "loaded 3 rows"])
+    ['loaded 3 rows']
+    """
+    kept: list[str] = []
+    is_in_group = False
+    for line in lines:
+        if line.startswith(("::group::", "::endgroup::")):
+            is_in_group = line.startswith("::group::")
+        elif not is_in_group:
+            kept.append(line)
+    return kept
+
+
+def _midnight(day: date) -> str:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC).isoformat()

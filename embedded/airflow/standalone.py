@@ -1,0 +1,125 @@
+"""A real `airflow standalone` for one machine: its settings, its start, and a stop that leaves nobody behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from embedded.address import Address
+from embedded.airflow.api import AirflowApi
+from embedded.home import Home, keep_secret, new_secret
+from embedded.processes import end, forget, of_stack, recorded, spawn
+from embedded.spark.server import NAME as SPARK
+from include.settings import PROJECT
+
+NAME = "airflow"
+USER = "admin"
+POOL = "spark"
+"""The pool of every task that uses Spark; its slots are the cores of the machine."""
+
+
+@dataclass(frozen=True)
+class Airflow:
+    """An Airflow with the LocalExecutor.
+
+    Attributes:
+        home: where its state, log, pid and password are kept.
+        address: the ports it listens on, loopback only.
+        dags: the folder of the DAG files.
+        database: SQLAlchemy's address of its database.
+        spark: the connection `spark_default`, as Airflow's JSON form.
+    """
+
+    home: Home
+    address: Address
+    dags: Path
+    database: str
+    spark: str
+
+    def api(self) -> AirflowApi:
+        """A client that is logged in as the user `admin`."""
+        return AirflowApi(self.address.url, USER, password(self.home))
+
+    def start(self, env: Mapping[str, str]) -> None:
+        """Start it; `AirflowApi.wait_until_healthy` tells when it is ready."""
+        password(self.home)
+        spawn(self.home, NAME, ["airflow", "standalone"], {**env, **self.settings()}, cwd=self.home.airflow)
+
+    def is_alive(self) -> bool:
+        """Whether its first process lives."""
+        return recorded(self.home, NAME) is not None
+
+    def settings(self) -> dict[str, str]:
+        """Its environment: everything that differs from Airflow's own defaults."""
+        stated = {
+            "CORE": {
+                "DAGS_FOLDER": str(self.dags),
+                "PLUGINS_FOLDER": str(PROJECT / "plugins"),
+                "LOAD_EXAMPLES": "False",
+                "PARALLELISM": "4",
+                "EXECUTION_API_SERVER_URL": f"{self.address.url}/execution/",
+                "SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+                "SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home.passwords),
+            },
+            "API_AUTH": {"JWT_SECRET": keep_secret(self.home.jwt_secret, 3 * new_secret())},
+            "DATABASE": {"SQL_ALCHEMY_CONN": self.database},
+            "API": {
+                "HOST": "127.0.0.1",
+                "PORT": str(self.address.web),
+                "BASE_URL": self.address.url,
+                "INSTANCE_NAME": "Millrace",
+            },
+            "LOGGING": {
+                "WORKER_LOG_SERVER_PORT": str(self.address.worker_logs),
+                "TRIGGER_LOG_SERVER_PORT": str(self.address.trigger_logs),
+            },
+            # A chain of eight tasks waits 7 s for the scheduler by its default of 1 s, and 4 s by this; at a quarter
+            # of a second the scheduler itself takes a fifth of a core.
+            "SCHEDULER": {"SCHEDULER_IDLE_SLEEP_TIME": "0.5"},
+            "DAG_PROCESSOR": {"REFRESH_INTERVAL": "5", "PARSING_PROCESSES": "1"},
+            # Or a cleared task whose driver ended well is taken for done, without running it.
+            "STATE_STORE": {"CLEAR_ON_SUCCESS": "True"},
+        }
+        settings = {f"AIRFLOW__{part}__{key}": value for part, keys in stated.items() for key, value in keys.items()}
+        return {**settings, "AIRFLOW_HOME": str(self.home.airflow), "AIRFLOW_CONN_SPARK_DEFAULT": self.spark}
+
+
+def stop_airflow(home: Home, patience_s: float = 25) -> None:
+    """Stop the home's Airflow by Ctrl-C's signal, which alone stops its parts, and end whatever it left behind."""
+    standalone = recorded(home, NAME)
+    if standalone is not None:
+        end([standalone], patience_s, by=signal.SIGINT)
+    spark = recorded(home, SPARK)
+    end([process for process in of_stack(home) if process != spark], patience_s=5)
+    forget(home, NAME)
+
+
+def password(home: Home) -> str:
+    """The password of the user `admin`; made at the first use, in a file that only its owner can read."""
+    users: dict[str, str] = json.loads(keep_secret(home.passwords, json.dumps({USER: new_secret()})))
+    return users[USER]
+
+
+def warm_spark(port: int, token: str) -> str:
+    """The connection by which jobs run on the warm Spark server."""
+    return json.dumps({"conn_type": "spark", "host": "sc://localhost", "port": port, "password": token})
+
+
+def clean_environment() -> dict[str, str]:
+    """This process's environment, without what would lead Airflow, Spark or Python elsewhere."""
+    foreign = ("AIRFLOW", "SPARK_", "PYSPARK_", "PYTHON", "LAKEHOUSE_")
+    own = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    commands = PROJECT / ".venv" / "bin"
+    return {
+        **own,
+        "PATH": f"{commands}{os.pathsep}{own.get('PATH', os.defpath)}",
+        "PYTHONPATH": str(PROJECT),
+        "PYTHONUNBUFFERED": "1",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "GX_ANALYTICS_ENABLED": "False",
+        "TZ": "UTC",
+    }

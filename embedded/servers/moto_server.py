@@ -1,0 +1,15 @@
+"""moto's S3 server, with one request at a time: `python -m embedded.servers.moto_server PORT`.
+
+S3 decides each conditional put as one step. moto looks for the object and stores it in two, so its own threaded server
+lets two of several writers win a key on a busy machine (7 of 150 keys with boto3 alone, threads switched often).
+"""
+
+from __future__ import annotations
+
+import sys
+
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import run_simple
+
+if __name__ == "__main__":
+    run_simple("127.0.0.1", int(sys.argv[1]), DomainDispatcherApplication(create_backend_app), threaded=False)

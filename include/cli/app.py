@@ -1,0 +1,293 @@
+"""`lakehouse`: check specs, see what a run would do, run an interval without Airflow, list tables and files.
+
+Commands import what they need when they run, so that `lakehouse --help` answers at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from include.cli.gate.commands import gate
+from include.cli.output import ErrorsToExitCodes
+from include.cli.quarantine.commands import quarantine
+from include.cli.spec_commands import diff, rebuild
+from include.contracts.file_status import FileStatus
+
+app = typer.Typer(
+    name="lakehouse",
+    cls=ErrorsToExitCodes,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    help="Check table specs, plan and run intervals, and look at the tables.",
+    epilog="Where things lie is set by LAKEHOUSE_ROOT, LAKEHOUSE_RUNS, LAKEHOUSE_LANDING, LAKEHOUSE_TABLES and "
+    "LAKEHOUSE_JARS, Kafka clusters by LAKEHOUSE_KAFKA. "
+    "Exit codes: 0 fine, 1 failed, 2 wrong usage, 10 bad spec, 11 bad input, 12 not ready, 13 conflict, "
+    "14 gate failed, 15 no Spark, 16 disk full, 17 inconsistent, 18 deletes refused.",
+)
+
+app.add_typer(quarantine, name="quarantine")
+app.add_typer(gate, name="gate")
+
+Domain = Annotated[str | None, typer.Option(help="The business area; may be left out where there is just one.")]
+Day = Annotated[str, typer.Option(help="A UTC day (2013-01-01), or [bold]start/end[/bold] as ISO instants.")]
+LastDay = Annotated[
+    str | None, typer.Option("--to", help="The last day, where several are meant; each is an interval.")
+]
+Tables = Annotated[list[str] | None, typer.Option("--table", help="Only this table; may be given several times.")]
+Reprocess = Annotated[
+    bool, typer.Option("--reprocess", help="Read the interval's bronze rows again, whatever was consumed.")
+]
+
+SkipMissing = Annotated[
+    bool, typer.Option("--skip-missing", help="Go on past a missing landing folder, which is told, not waited for.")
+]
+
+
+@app.command()
+def check(
+    tables: Annotated[Path | None, typer.Option(help="Folder of the table specs; default LAKEHOUSE_TABLES.")] = None,
+) -> None:
+    """Check every table spec, without Spark and without data."""
+    from include.checked_catalog import checked_catalog
+    from include.cli.output import show
+    from include.cli.views import spec_table
+    from include.errors import SpecError
+    from include.settings import Settings
+
+    folder = tables or Settings().tables
+    catalog = checked_catalog(folder)
+    if not catalog.specs:
+        msg = f"no table specs in {folder}: a spec lies at <layer>/<domain>/<table>.yaml below it"
+        raise SpecError(msg)
+    show(spec_table(catalog), f"{len(catalog.specs)} tables in {folder}: every spec is fine.")
+
+
+@app.command()
+def plan(
+    interval: Day,
+    to: LastDay = None,
+    domain: Domain = None,
+    table: Tables = None,
+    reprocess: Reprocess = False,
+    skip_missing: SkipMissing = False,
+) -> None:
+    """Show what a run would do now, and its exit code. Nothing is written, no Spark is started."""
+    from include.cli.output import show
+    from include.cli.runs.answers import answers_for, reached
+    from include.cli.runs.plan_views import plan_views
+    from include.cli.selection import select
+    from include.settings import Settings
+
+    settings = Settings()
+    selection = select(settings.tables, domain, table, interval, to)
+    answers = answers_for(selection, settings, reprocess=reprocess, skip_missing=skip_missing)
+    show(*plan_views(selection.domain, answers))
+    raise typer.Exit(reached(answers)[1])
+
+
+app.command()(diff)
+
+
+@app.command()
+def run(
+    interval: Day | None = None,
+    to: LastDay = None,
+    domain: Domain = None,
+    table: Tables = None,
+    reprocess: Reprocess = False,
+    skip_missing: SkipMissing = False,
+    allow_deletes: Annotated[
+        bool, typer.Option("--allow-deletes", help="Let more keys go than max_deleted_percent, in these intervals.")
+    ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Instead of an interval: go on with whatever is new, until stopped.")
+    ] = False,
+) -> None:
+    """Run all layers, interval by interval in one Spark driver, by the jobs of Airflow; or follow their sources."""
+    import getpass
+
+    from include.cli.runs.intervals import follow_selection, run_selection
+    from include.cli.selection import select, today
+    from include.settings import Settings
+
+    if follow == bool(interval) or (follow and (to or reprocess or skip_missing or allow_deletes)):
+        raise typer.BadParameter(
+            "say either --interval (with --to, --reprocess, --skip-missing, --allow-deletes), or --follow alone"
+        )
+    settings = Settings()
+    selection = select(settings.tables, domain, table, interval or today(), to)
+    if follow:
+        raise typer.Exit(follow_selection(selection, settings))
+    wanted = {"reprocess": reprocess, "skip_missing": skip_missing}
+    allowing = getpass.getuser() if allow_deletes else ""
+    raise typer.Exit(run_selection(selection, settings, **wanted, allow_deletes=allowing))
+
+
+@app.command()
+def maintain(
+    domain: Domain = None,
+    table: Tables = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+) -> None:
+    """Join small files (OPTIMIZE), then remove what no version of a table needs (VACUUM)."""
+    from include.cli.runs.intervals import maintain_selection
+    from include.cli.selection import select, today
+    from include.settings import Settings
+
+    settings = Settings()
+    selection = select(settings.tables, domain, table, today(), None)
+    raise typer.Exit(maintain_selection(selection, settings, dry_run=dry_run))
+
+
+app.command()(rebuild)
+
+
+@app.command()
+def tables() -> None:
+    """List the tables with their rows, size, newest and certified version."""
+    from include.cli.catalog import command_catalog
+    from include.cli.facts import facts_of
+    from include.cli.output import missing_root, show
+    from include.cli.views import facts_table
+    from include.errors import ExitCode
+    from include.settings import Settings
+
+    settings = Settings()
+    catalog = command_catalog(settings.tables)
+    facts = facts_of(catalog.tables, settings.root)
+    show(facts_table(facts, catalog.refused), *missing_root(settings.root))
+    raise typer.Exit(ExitCode.FAILED if any(one.damage for one in facts) else ExitCode.OK)
+
+
+@app.command()
+def files(
+    table: Annotated[str, typer.Argument(help="A bronze table.")],
+    interval: Annotated[str | None, typer.Option(help="Only files of this UTC day, or of start/end.")] = None,
+    to: LastDay = None,
+    status: Annotated[FileStatus | None, typer.Option(help="Only files that stand so.")] = None,
+) -> None:
+    """List the landing files of a bronze table: which batch loaded each, and what became of its rows."""
+    from include.cli.files import file_summary, file_table, select_files
+    from include.cli.output import missing_root, show
+    from include.cli.selection import parse_intervals
+    from include.settings import Settings
+
+    settings, intervals = Settings(), parse_intervals(interval, to) if interval else ()
+    found = select_files(table, settings, intervals, status)
+    show(file_table(found), file_summary(found), *missing_root(settings.root))
+
+
+@app.command()
+def replay(
+    files: Annotated[list[str], typer.Argument(help="Landing files, as `lakehouse files` names them.")],
+) -> None:
+    """Run failed landing files that were delivered again: their tables, and those that read them, for their intervals.
+
+    No file is ever loaded twice.
+    """
+    from include.cli.files import file_table
+    from include.cli.output import show
+    from include.cli.replay import record_replays, replay_views, replays
+    from include.cli.runs.intervals import run_selection
+    from include.cli.runs.reports import worst
+    from include.settings import Settings
+
+    settings = Settings()
+    wanted = replays(files, settings)
+    show(*replay_views(wanted))
+    record_replays(wanted, settings)
+    codes = [run_selection(one, settings, reprocess=False) for one in wanted.selections]
+    if codes:
+        show("The files you named stand so now:", file_table(replays(files, settings).files))
+    raise typer.Exit(worst(codes))
+
+
+@app.command(name="give-up")
+def give_up(
+    files: Annotated[list[str], typer.Argument(help="Landing files, as `lakehouse files` names them.")],
+    reason: Annotated[str, typer.Option(help="Why runs go on without them; it stays with the files.")],
+) -> None:
+    """Go on without failed landing files: bronze tries them no more, and full snapshots do not wait for them.
+
+    Their keys count as absent. A file that is delivered with other content is loaded all the same.
+    """
+    from include.cli.files import file_table
+    from include.cli.give_up import give_up as decide
+    from include.cli.output import show
+    from include.settings import Settings
+
+    show(file_table(decide(files, reason, Settings())))
+
+
+@app.command()
+def columns(
+    table: Annotated[str, typer.Argument(help="A bronze table with on_drift: evolve.")],
+    approve: Annotated[list[str] | None, typer.Option(help="Make this new field a column; may be repeated.")] = None,
+    refuse: Annotated[
+        list[str] | None, typer.Option(help="Keep it in _rescued, and withdraw an open question; may be repeated.")
+    ] = None,
+    ask: Annotated[
+        list[str] | None, typer.Option(help="Let the DAG column_approvals ask about it anew; may be repeated.")
+    ] = None,
+) -> None:
+    """List the fields that records brought and no column is declared for; approve or refuse them, or ask anew."""
+    from include.cli.columns import column_table, decide_columns
+    from include.cli.output import show
+    from include.settings import Settings
+
+    settings = Settings()
+    decided = decide_columns(table, approve or (), refuse or (), ask or (), settings)
+    show(column_table(table, decided, settings))
+
+
+@app.command()
+def infer(
+    folder: Annotated[str, typer.Argument(help="A feed's folder below the landing root.")],
+    table: Annotated[str | None, typer.Option(help="Name of the table; default bronze.<folder>.")] = None,
+    domain: Domain = None,
+    write: Annotated[bool, typer.Option("--write", help="Write it below LAKEHOUSE_TABLES, into --domain.")] = False,
+) -> None:
+    """Print a first spec for the files that a source has delivered: their columns, with the types that they fit."""
+    from include.cli.infer import inferred_spec, write_spec
+    from include.settings import Settings
+
+    if write and not domain:
+        raise typer.BadParameter("--write needs --domain: the business area that the table belongs to")
+    settings = Settings()
+    name, text = inferred_spec(folder, table, settings)
+    typer.echo(f"wrote {write_spec(settings.tables, domain, name, text)}" if write and domain else text, nl=write)
+
+
+@app.command()
+def conflicts(
+    table: Tables = None,
+) -> None:
+    """Show which runs were in each other's way: races lost, leases waited for, and what to change."""
+    from include.cli.conflicts import advice, contention_table, contentions
+    from include.cli.output import missing_root, show
+    from include.errors import ExitCode
+    from include.settings import Settings
+
+    settings = Settings()
+    found, damage = contentions(table or (), settings)
+    nothing = ("No run was in another one's way.", *missing_root(settings.root))
+    show(*([contention_table(found)] if found else nothing), *advice(found), *damage)
+    raise typer.Exit(ExitCode.FAILED if damage else ExitCode.OK)
+
+
+@app.command()
+def schema(
+    write: Annotated[bool, typer.Option("--write", help="Write it to the file that editors read.")] = False,
+) -> None:
+    """Print the JSON Schema by which editors complete table specs."""
+    from include.specs.schema import SCHEMA_FILE, schema_text
+
+    if write:
+        SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
+        typer.echo(f"wrote {SCHEMA_FILE}")
+    else:
+        typer.echo(schema_text(), nl=False)

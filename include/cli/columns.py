@@ -1,0 +1,81 @@
+"""What `lakehouse columns` shows and decides: the fields that records brought and no column is declared for."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterable, Mapping, Sequence
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from include.cli.catalog import command_catalog
+from include.cli.views import new_table
+from include.contracts.spec.table_spec import BronzeSpec
+from include.control.ledger.new_columns import ColumnState, NewColumn, NewColumns
+from include.control.quarantine.rescued import rescued_fields
+from include.errors import UnknownNameError
+from include.paths import LakehousePaths
+from include.settings import Settings
+from include.specs.problem import did_you_mean
+
+_BY_HAND = "lakehouse columns"
+_MEANS = {
+    ColumnState.PROPOSED: ("yellow", "kept in _rescued until somebody decides"),
+    ColumnState.ASKED: ("yellow", "kept in _rescued; the DAG column_approvals asks"),
+    ColumnState.APPROVED: ("green", "a column, as text, from the next batch on"),
+    ColumnState.REFUSED: ("red", "kept in _rescued; --approve or --ask changes that"),
+}
+
+
+def decide_columns(
+    table: str, approved: Sequence[str], refused: Sequence[str], again: Sequence[str], settings: Settings
+) -> list[NewColumn]:
+    """Write down what a person decided, and give all new columns of the table as they stand then.
+
+    Raises:
+        SpecError: a spec is wrong, or there is no such bronze table, or it does not evolve.
+        typer.BadParameter: no record ever brought such a field, or it is a column by now.
+    """
+    _require_evolving(table, settings)
+    columns = NewColumns(LakehousePaths(settings.root))
+    known = {column.name: column.state for column in columns.of(table)}
+    _require_no_column(table, [*approved, *refused, *again], [*refused, *again], known)
+    decided = {ColumnState.APPROVED: approved, ColumnState.REFUSED: refused, ColumnState.PROPOSED: again}
+    for state, names in decided.items():
+        columns.record(state, table, names, run_id=_BY_HAND, said_by=getpass.getuser())
+    return columns.of(table)
+
+
+def column_table(table: str, columns: Iterable[NewColumn], settings: Settings) -> Table:
+    """A row a column: where it stands, since when, who said so, and what `_rescued` holds of it."""
+    every = list(columns)
+    kept = rescued_fields(LakehousePaths(settings.root).table(table), [column.name for column in every])
+    shown = new_table("column", "state", "since", "said by", "what it means", "in _rescued")
+    for column in every:
+        colour, meaning = _MEANS[column.state]
+        since, said_by = f"{column.since:%Y-%m-%d %H:%M:%S}", column.said_by or column.run_id
+        state = Text(column.state, style=colour)
+        shown.add_row(column.name, state, since, said_by, meaning, Text(str(kept[column.name])))
+    return shown
+
+
+def _require_no_column(
+    table: str, named: Sequence[str], not_approved: Sequence[str], known: Mapping[str, ColumnState]
+) -> None:
+    for name in named:
+        if name not in known:
+            msg = f"no record of {table} brought a new field {name!r}: {did_you_mean(name, list(known))}"
+            raise typer.BadParameter(msg)
+    for name in not_approved:
+        if known[name] is ColumnState.APPROVED:
+            msg = f"{name!r} was approved: it is a column of {table}, or becomes one, and no run ever takes one away"
+            raise typer.BadParameter(msg)
+
+
+def _require_evolving(table: str, settings: Settings) -> None:
+    spec = command_catalog(settings.tables).spec(table)
+    if not isinstance(spec, BronzeSpec) or spec.on_drift != "evolve":
+        raise UnknownNameError(
+            f"{table} takes on no new columns", "That is for bronze tables with on_drift: evolve in their spec."
+        )

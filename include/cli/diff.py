@@ -1,0 +1,49 @@
+"""What `lakehouse diff` shows: how tables differ from their specs, and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from include.cli.catalog import command_catalog
+from include.cli.output import console, show
+from include.contracts.spec.table_spec import AnySpec
+from include.control.changes.table_diff import TableDiff, table_diff
+from include.control.planning.planner import stream_position
+from include.control.records import Records
+from include.errors import ExitCode, MillraceError
+from include.paths import LakehousePaths
+from include.settings import Settings
+
+
+def show_diffs(tables: Sequence[str], settings: Settings) -> ExitCode:
+    """Show how the tables named differ from their specs, all of them for none, and which of them are being built anew.
+
+    A table that cannot be read stops no other; its error decides the exit code.
+
+    Raises:
+        SpecError: the spec of a table that was named is wrong, or there is no such table.
+    """
+    catalog, records = command_catalog(settings.tables), Records(LakehousePaths(settings.root))
+    specs = [catalog.spec(table) for table in tables] or list(catalog.specs.values())
+    alike, code = [], ExitCode.OK
+    for spec in specs:
+        try:
+            lines = _diff(spec, records).lines()
+        except MillraceError as error:
+            console(stderr=True).print(str(error), markup=False, soft_wrap=True)
+            code = error.exit_code
+            continue
+        show(*lines)
+        alike += [] if lines else [spec.table]
+    if alike:
+        show(f"{alike[0] if len(alike) == 1 else f'{len(alike)} tables'}: as the spec says")
+    for rebuild in records.rebuilds.open_at(catalog.specs):
+        show(
+            f"{', '.join(rebuild.tables)}: a rebuild is under way; `lakehouse rebuild {rebuild.table}` goes on with it"
+        )
+    return code
+
+
+def _diff(spec: AnySpec, records: Records) -> TableDiff:
+    position = stream_position(spec, records.paths, records.ledger)
+    return table_diff(spec, position.last if position else None, records)

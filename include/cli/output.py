@@ -1,0 +1,95 @@
+"""How the CLI speaks: results on stdout, errors on stderr, every typed error with its exit code."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from typer.core import TyperGroup
+
+from include.cli.catalog import leave_out_of_warning, warnings_of_specs
+from include.disk_space import disk_full_error
+from include.errors import ExitCode, MillraceError
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from rich.console import Console, RenderableType
+
+    from include.contracts.lake_path import LakePath
+
+WIDTH_WITHOUT_TERMINAL = 200
+"""Columns of output that goes to a file or a pipe, so that tables are not cut for a terminal that is not there."""
+
+
+class ErrorsToExitCodes(TyperGroup):
+    """The command group that ends a command with the exit code of the error it raised."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; a typed error, and a full disk, are shown on stderr without a traceback."""
+        with warnings_of_specs(console(stderr=True)):
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except MillraceError as error:
+            show_error(error)
+            ctx.exit(error.exit_code)
+        except Exception as error:
+            from pydantic import ValidationError
+
+            from include.settings import Settings
+
+            if isinstance(error, ValidationError) and error.title == Settings.__name__:
+                show_error(_settings_error(error))
+                ctx.exit(ExitCode.WRONG_USAGE)
+            full = disk_full_error(error, f"lakehouse {ctx.invoked_subcommand}", [Settings().root])
+            if full is None:
+                raise
+            show_error(full)
+            ctx.exit(full.exit_code)
+
+
+def _settings_error(error: ValidationError) -> MillraceError:
+    """What is wrong with the environment, a line a variable."""
+    wrong = [(str(one["loc"][0]).upper(), one["msg"].removeprefix("Value error, ")) for one in error.errors()]
+    return MillraceError("\n".join(f"LAKEHOUSE_{name}: {what}" for name, what in wrong))
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console on stdout or stderr."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, highlight=False, width=None if stream.isatty() else WIDTH_WITHOUT_TERMINAL)
+
+
+def show(*parts: RenderableType) -> None:
+    """Print the result of a command, a part a line."""
+    out = console()
+    for part in parts:
+        out.print(part, markup=False)
+
+
+def missing_root(root: LakePath) -> tuple[str, ...]:
+    """Says that the lakehouse's folder is not there, which may be mistyped; a bucket is not asked."""
+    if not isinstance(root, Path) or root.exists():
+        return ()
+    return (f"There is no folder {root}: nothing was built there yet, or LAKEHOUSE_ROOT names another one.",)
+
+
+def show_error(error: MillraceError) -> None:
+    """Print an error; the problems of specs as a table where a person looks at a terminal, else a line each."""
+    from include.cli.views import problem_table
+    from include.specs.problem import SpecsRefusedError
+
+    out = console(stderr=True)
+    if isinstance(error, SpecsRefusedError):
+        leave_out_of_warning(error.problems)
+    if isinstance(error, SpecsRefusedError) and out.is_terminal:
+        head, *_ = str(error).split("\n")
+        out.print(problem_table(error.problems))
+        out.print(head, style="bold red", markup=False)
+    else:
+        out.print(str(error), markup=False, soft_wrap=True)

@@ -1,0 +1,174 @@
+"""`lakehouse quarantine`: look at the rows that tables refused, and work on them.
+
+As in `include.cli.app`, commands import what they need when they run.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from include.contracts.row_status import PENDING, RowStatus
+
+quarantine = typer.Typer(no_args_is_help=True, help="Look at the rows that tables refused, mend them, replay them.")
+
+Table = Annotated[str, typer.Argument(help="The table that refused the rows.")]
+Ids = Annotated[list[str] | None, typer.Argument(help="Rows, by the beginning of their ids.")]
+Day = Annotated[str | None, typer.Option("--interval", help="Only rows of this UTC day, or of start/end.")]
+LastDay = Annotated[str | None, typer.Option("--to", help="The last day, where several are meant.")]
+Reason = Annotated[str, typer.Option(help="Only rows with a reason that has this text in it.")]
+Everything = Annotated[bool, typer.Option("--all", help="Every row that waits, where nothing else says which.")]
+Why = Annotated[str, typer.Option(help="The reason, for those who look at the row later.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would become of the rows, and write nothing.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help='Mend a column: "amount = abs(amount)", Spark SQL over the row as it was received.'),
+]
+Edited = Annotated[
+    Path | None,
+    typer.Option("--rows", exists=True, dir_okay=False, help="Edited rows, as `show --json` prints them."),
+]
+Statuses = Annotated[
+    list[RowStatus] | None, typer.Option("--status", help="Only rows that stand so; open and fixed ones by default.")
+]
+
+
+@quarantine.command("list")
+def quarantine_list(
+    domain: Annotated[str | None, typer.Option(help="Only tables of this business area.")] = None,
+    status: Statuses = None,
+) -> None:
+    """List why rows are in quarantine: each reason with its rows, since when, and where they stand."""
+    from include.cli.output import missing_root, show
+    from include.cli.quarantine.listing import overview, refusal_table
+    from include.errors import ExitCode
+    from include.settings import Settings
+
+    settings = Settings()
+    found = overview(settings, domain, status or PENDING)
+    nothing = "No row is in quarantine." if status is None else "No row in quarantine stands so."
+    shown = refusal_table(found.refusals) if found.refusals else nothing
+    show(shown, *found.settled_line(), *found.warnings, *missing_root(settings.root))
+    raise typer.Exit(ExitCode.OK if found.is_whole else ExitCode.FAILED)
+
+
+@quarantine.command("show")
+def quarantine_show(
+    table: Table,
+    ids: Ids = None,
+    interval: Day = None,
+    to: LastDay = None,
+    reason: Reason = "",
+    status: Statuses = None,
+    limit: Annotated[int, typer.Option(min=1, help="So many rows at most, the newest batch first.")] = 20,
+    json: Annotated[bool, typer.Option("--json", help="As JSON lines, to edit for `fix --rows`.")] = False,
+) -> None:
+    """Show quarantined rows: where each came from, why it was refused, where it stands; by id with its history."""
+    from include.cli.output import show
+    from include.cli.quarantine.listing import edit_lines, histories, row_table, rows_of
+    from include.settings import Settings
+
+    settings = Settings()
+    found = rows_of(table, settings, ids or (), (interval, to), reason, status or (RowStatus if ids else PENDING))
+    if json:
+        typer.echo("\n".join(edit_lines(found)))
+    elif ids:
+        show(*histories(table, found, settings))
+    else:
+        show(row_table(found[:limit]), f"{min(limit, len(found)):,} of {len(found):,} quarantined rows of {table}")
+
+
+@quarantine.command("fix")
+def quarantine_fix(
+    table: Table,
+    ids: Ids = None,
+    assign: Set = None,
+    edited: Edited = None,
+    interval: Day = None,
+    to: LastDay = None,
+    reason: Reason = "",
+    everything: Everything = False,
+    why: Why = "",
+    dry_run: DryRun = False,
+) -> None:
+    """Mend quarantined rows, by SQL or as edited rows, and see what the rules make of them. `replay` brings them in."""
+    from include.cli.quarantine.jobs import ask, request_for
+    from include.contracts.job.args import Job
+    from include.settings import Settings
+
+    settings = Settings()
+    request = request_for(
+        table, settings, ids or (), (interval, to), reason, everything=everything, assign=assign, edited=edited, why=why
+    )
+    if not request.mends:
+        raise typer.BadParameter('say what to mend: --set "amount = abs(amount)", or --rows FILE')
+    raise typer.Exit(ask(table, request, settings, Job.QUARANTINE_FIX, dry_run=dry_run))
+
+
+@quarantine.command("replay")
+def quarantine_replay(
+    table: Table,
+    ids: Ids = None,
+    assign: Set = None,
+    edited: Edited = None,
+    interval: Day = None,
+    to: LastDay = None,
+    reason: Reason = "",
+    everything: Everything = False,
+    why: Why = "",
+    dry_run: DryRun = False,
+    below: Annotated[bool, typer.Option(help="Run the tables that read this one afterwards.")] = True,
+) -> None:
+    """Try rows once more, as they are or mended: by the same rules, merge and sequence, each at most once."""
+    from include.cli.quarantine.jobs import ask, request_for, run_below
+    from include.cli.runs.reports import worst
+    from include.contracts.job.args import Job
+    from include.errors import ExitCode
+    from include.settings import Settings
+
+    settings = Settings()
+    request = request_for(
+        table, settings, ids or (), (interval, to), reason, everything=everything, assign=assign, edited=edited, why=why
+    )
+    code = ask(table, request, settings, Job.QUARANTINE_REPLAY, dry_run=dry_run)
+    if code is ExitCode.OK and below and not dry_run:
+        code = worst([code, run_below(table, settings)])
+    raise typer.Exit(code)
+
+
+@quarantine.command("discard")
+def quarantine_discard(
+    table: Table,
+    why: Annotated[str, typer.Option(help="The reason; it stays with the rows.")],
+    ids: Ids = None,
+    interval: Day = None,
+    to: LastDay = None,
+    reason: Reason = "",
+    everything: Everything = False,
+) -> None:
+    """Give rows up: they stay in quarantine to be shown, and nobody is reminded of them. `reopen` takes it back."""
+    from include.cli.output import show
+    from include.cli.quarantine.listing import decide
+    from include.settings import Settings
+
+    show(decide(table, Settings(), ids or (), (interval, to), reason, RowStatus.DISCARDED, why, everything=everything))
+
+
+@quarantine.command("reopen")
+def quarantine_reopen(
+    table: Table,
+    ids: Ids = None,
+    interval: Day = None,
+    to: LastDay = None,
+    reason: Reason = "",
+    everything: Everything = False,
+    why: Why = "",
+) -> None:
+    """Take a discard back: the rows wait again, as they were mended if they were."""
+    from include.cli.output import show
+    from include.cli.quarantine.listing import decide
+    from include.settings import Settings
+
+    show(decide(table, Settings(), ids or (), (interval, to), reason, RowStatus.OPEN, why, everything=everything))

@@ -1,0 +1,118 @@
+"""What `lakehouse replay` runs again: the intervals of the landing files that it names."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import typer
+from rich.console import RenderableType
+
+from include.catalog import Catalog
+from include.cli.catalog import command_catalog
+from include.cli.files import file_table, files_of
+from include.cli.selection import Selection, below_landing, selection_below
+from include.contracts.file_status import FileStatus
+from include.contracts.interval import Interval
+from include.contracts.spec.table_spec import BronzeSpec
+from include.control.landing.file_states import FileState
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.resolution import table_id
+from include.control.log.batch import FileFact
+from include.errors import MillraceError
+from include.paths import LakehousePaths
+from include.settings import Settings
+from include.specs.problem import did_you_mean
+
+_FEW = 10_000
+
+
+@dataclass(frozen=True)
+class Replays:
+    """What is to be run again.
+
+    Attributes:
+        files: the files as they stand now.
+        failed: (table, file) of those that are not loaded.
+        selections: one for each interval of a file that is not loaded: its table, and every table of the domain that
+            what it brings can reach.
+        damage: a line for each bronze table whose files cannot be told.
+    """
+
+    files: tuple[FileState, ...]
+    failed: tuple[tuple[str, FileState], ...]
+    selections: tuple[Selection, ...]
+    damage: tuple[str, ...] = ()
+
+
+def replays(names: Sequence[str], settings: Settings) -> Replays:
+    """Find the files in the ledger; those that are loaded are left as they are.
+
+    Raises:
+        typer.BadParameter: the ledger has no such file.
+        MillraceError: it has none of a table that can be read, and others cannot.
+    """
+    catalog = command_catalog(settings.tables)
+    known, damage = known_files(catalog, LakehousePaths(settings.root))
+    found = [one for name in names for one in named_files(below_landing(name, settings.landing), known, damage)]
+    failed = [(spec, file) for spec, file in found if file.status is not FileStatus.LOADED]
+    waiting: dict[tuple[str, Interval], set[str]] = defaultdict(set)
+    for spec, file in failed:
+        waiting[spec.domain, file.interval].add(spec.table)
+    in_order = sorted(waiting, key=lambda one: (one[0], one[1].start))
+    return Replays(
+        files=tuple(file for _, file in found),
+        failed=tuple((spec.table, file) for spec, file in failed),
+        selections=tuple(_selection(catalog, *one, waiting[one]) for one in in_order),
+        damage=damage,
+    )
+
+
+def record_replays(wanted: Replays, settings: Settings) -> None:
+    """Let the next runs try the files again, however often they have failed."""
+    paths = LakehousePaths(settings.root)
+    for table, file in wanted.failed:
+        fact = FileFact(path=file.path, size=file.size, mtime_ns=0, checksum=file.checksum)
+        Ledger(paths).record_replayed(table, table_id(paths.table(table)), file.interval, fact)
+
+
+def replay_views(wanted: Replays) -> list[RenderableType]:
+    """The files as they stand before anything is run, and what will be."""
+    runs = [f"{one.domain} {one.intervals[0]}" for one in wanted.selections]
+    told = f"To be run again: {', '.join(runs)}" if runs else "All of them are loaded: there is nothing to run."
+    return [file_table(wanted.files), *wanted.damage, told]
+
+
+def known_files(catalog: Catalog, paths: LakehousePaths) -> tuple[list[tuple[BronzeSpec, FileState]], tuple[str, ...]]:
+    """Every file of every bronze table that can be read, and a line for each that cannot."""
+    known, damage = list[tuple[BronzeSpec, FileState]](), list[str]()
+    for spec in (one for one in catalog.specs.values() if isinstance(one, BronzeSpec)):
+        try:
+            known += [(spec, file) for file in files_of(spec.table, paths)]
+        except MillraceError as error:
+            damage.append(f"{spec.table}: {error}")
+    return known, tuple(damage)
+
+
+def named_files(
+    name: str, known: Sequence[tuple[BronzeSpec, FileState]], damage: Sequence[str]
+) -> list[tuple[BronzeSpec, FileState]]:
+    """The files of that name.
+
+    Raises:
+        typer.BadParameter: there is none.
+        MillraceError: there is none in the tables that can be read, and others cannot.
+    """
+    found = [(spec, file) for spec, file in known if file.path == name]
+    if not found and damage:
+        raise MillraceError("\n".join((f"no table that can be read has a landing file {name!r}", *damage)))
+    if not found:
+        likely = did_you_mean(name, [file.path for _, file in known]) if len(known) < _FEW else ""
+        msg = f"the ledger knows no landing file {name!r}; `lakehouse files TABLE` lists them. {likely}".rstrip()
+        raise typer.BadParameter(msg)
+    return found
+
+
+def _selection(catalog: Catalog, domain: str, interval: Interval, tables: set[str]) -> Selection:
+    return Selection(catalog, domain, selection_below(catalog, domain, tables), (interval,), names_tables=True)

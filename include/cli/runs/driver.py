@@ -1,0 +1,261 @@
+"""A Spark driver as a child process, for the CLI: started, watched through its reports, ended with its whole tree."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+from urllib.parse import urlsplit
+
+from include.contracts.job.args import Job, JobArgs
+from include.contracts.job.command_line import CommandLine
+from include.contracts.job.interval_args import FOLLOW_DOMAIN, DomainArgs
+from include.contracts.job.report import JobReport
+from include.errors import SparkUnavailableError
+from include.scratch_folder import with_scratch_folder
+from include.settings import PROJECT, Settings
+from include.spark_conf import DRIVER_VARIABLES, STARTED_BY, launch_conf
+
+MASTER = "local[*]"
+_POLL_S = 0.2
+_GRACE_S = 20.0
+_CONNECT_S = 3.0
+_SPARK_CONNECT_PORT = 15002
+_LAST_LINES = 8
+_LOG_BYTES = 32 * 1024**2
+"""At this size the log of a driver that follows its sources is rotated; the one before it is kept."""
+
+
+@dataclass(frozen=True)
+class DriverEnd:
+    """How the driver process ended.
+
+    Attributes:
+        exit_code: of the process.
+        log: the file with all its output.
+        last_words: the last lines of it, stack frames left out.
+    """
+
+    exit_code: int
+    log: Path
+    last_words: str
+
+
+class Driver:
+    """One run of a driver that carries the tables of a domain."""
+
+    def __init__(self, settings: Settings, arguments: DomainArgs, text_bytes: int = 0) -> None:
+        self._settings = settings
+        self._arguments = arguments
+        self._text_bytes = text_bytes
+        self._exit_code = 0
+
+    def followed(self) -> Iterator[JobReport | str]:
+        """Start the driver that follows its sources, and give each report as it appears, until the driver has ended.
+
+        In between come texts: what the tables wait for, whenever that changes.
+
+        SIGTERM and Ctrl-C tell it to end after the current commit; a second one ends it at once.
+
+        Raises:
+            SparkUnavailableError: there is no Spark to start.
+        """
+        next_one, waiting = 1, ""
+        self._arguments.reports.mkdir(parents=True, exist_ok=True)
+        with _signals(self._ask_to_stop, signal.SIGTERM, signal.SIGINT), self._process(FOLLOW_DOMAIN) as process:
+            has_ended = False
+            while not has_ended:
+                has_ended = process.poll() is not None
+                while report := JobReport.load(self._arguments.numbered(next_one)):
+                    next_one += 1
+                    yield report
+                _rotate(self._arguments.log)
+                said = _text(self._arguments.waiting)
+                if said != waiting:
+                    waiting = said
+                    yield said
+                time.sleep(0 if has_ended else _POLL_S)
+            self._exit_code = process.wait()
+
+    def _ask_to_stop(self, signum: int, frame: FrameType | None) -> None:
+        if self._arguments.stop.exists():
+            _leave(signum, frame)
+        self._arguments.stop.touch()
+
+    def reports(self, application: str, expected: Iterable[Path]) -> Iterator[JobReport]:
+        """Start the driver and give each report as it appears, until the driver has ended.
+
+        The driver and its children end with this iteration, however it ends.
+
+        Args:
+            application: the file of the driver, relative to the project.
+            expected: the reports that it leaves, in the order in which it does.
+
+        Raises:
+            SparkUnavailableError: there is no Spark to start.
+        """
+        awaited = deque(expected)
+        with _signals(_leave, signal.SIGTERM), self._process(application) as process:
+            while awaited:
+                has_ended = process.poll() is not None
+                while awaited and (report := JobReport.load(awaited[0])):
+                    awaited.popleft()
+                    yield report
+                if has_ended:
+                    break
+                time.sleep(_POLL_S)
+            self._exit_code = process.wait()
+
+    def end(self) -> DriverEnd:
+        """How the driver ended, once the reports are through."""
+        return _end(self._exit_code, self._arguments.log)
+
+    def _process(self, application: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        command = driver_command(self._settings, application, self._arguments, os.environ, self._text_bytes)
+        return _running(command, self._arguments.log)
+
+
+def run_job(settings: Settings, arguments: JobArgs, job: Job) -> tuple[JobReport | None, DriverEnd]:
+    """Run one job to its end: its report, if it left one, and how the driver ended.
+
+    Raises:
+        SparkUnavailableError: there is no Spark to start.
+    """
+    log = arguments.report.with_suffix(".log")
+    command = driver_command(settings, job.application, arguments, os.environ)
+    with _signals(_leave, signal.SIGTERM), _running(command, log) as process:
+        code = process.wait()
+    return JobReport.load(arguments.report), _end(code, log)
+
+
+@contextmanager
+def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The driver's process, whose tree ends with this block."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    environment = {**driver_environment(os.environ), STARTED_BY: str(os.getpid())}
+    log.unlink(missing_ok=True)
+    # Appended: what is written after a rotation goes to the log's new end.
+    with log.open("ab") as said, with_scratch_folder(environment) as environment:
+        process = subprocess.Popen(
+            command,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            _end_tree(process)
+
+
+def _rotate(log: Path) -> None:
+    """Move what a long log says to a file beside it, which replaces the one of before."""
+    if log.stat().st_size > _LOG_BYTES:
+        shutil.copyfile(log, log.with_suffix(".1.log"))
+        os.truncate(log, 0)
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8").rstrip() if path.exists() else ""
+
+
+def _end(exit_code: int, log: Path) -> DriverEnd:
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    said = [line for line in lines if line.strip() and not line.startswith("\tat ")]
+    return DriverEnd(exit_code, log, "\n".join(said[-_LAST_LINES:]))
+
+
+def driver_command(
+    settings: Settings, application: str, arguments: CommandLine, environment: Mapping[str, str], text_bytes: int = 0
+) -> list[str]:
+    """The driver's command: plain Python against the Spark Connect server of SPARK_REMOTE, else a local spark-submit.
+
+    Raises:
+        SparkUnavailableError: the server does not answer, or there are no jars to start Spark with.
+    """
+    file = str(PROJECT / application)
+    if remote := environment.get("SPARK_REMOTE"):
+        _require_answer(remote)
+        return [sys.executable, file, *arguments.to_argv()]
+    try:
+        conf = launch_conf(settings.jars, MASTER, text_bytes)
+    except FileNotFoundError as error:
+        raise SparkUnavailableError(str(error)) from error
+    stated = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    return [str(_spark_home() / "bin" / "spark-submit"), "--master", MASTER, *stated, file, *arguments.to_argv()]
+
+
+def driver_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of the driver: this Python, this project, and the Spark of this Python."""
+    paths = [str(PROJECT), *filter(None, [environment.get("PYTHONPATH")])]
+    # An empty SPARK_REMOTE means none to us, but a remote address to spark-submit.
+    kept = {name: value for name, value in environment.items() if name != "SPARK_REMOTE" or value}
+    return {
+        **DRIVER_VARIABLES,
+        **kept,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_HOME": str(_spark_home()),
+    }
+
+
+def _require_answer(remote: str) -> None:
+    """Try the server's port first: a client of its own would go on trying for minutes."""
+    address = urlsplit(remote)
+    where = (address.hostname or "localhost", address.port or _SPARK_CONNECT_PORT)
+    try:
+        socket.create_connection(where, timeout=_CONNECT_S).close()
+    except OSError as error:
+        at = f"{where[0]}:{where[1]}"
+        msg = f"no Spark Connect server answers at {at} ({error}): start it (`make up`), or unset SPARK_REMOTE"
+        raise SparkUnavailableError(msg) from error
+
+
+def _spark_home() -> Path:
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        msg = "pyspark is not installed in this Python: run `make setup`"
+        raise SparkUnavailableError(msg)
+    return Path(found.origin).parent
+
+
+def _end_tree(process: subprocess.Popen[bytes]) -> None:
+    """Ask the driver's process group to end, then end it: no JVM outlives the command."""
+    for how, patience in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, None)):
+        if process.poll() is not None:
+            return
+        os.killpg(process.pid, how)
+        try:
+            process.wait(patience)
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _leave(signum: int, _frame: FrameType | None) -> NoReturn:
+    """Turn a signal into an exception, so that the driver is ended too."""
+    raise SystemExit(128 + signum)
+
+
+@contextmanager
+def _signals(handler: Callable[[int, FrameType | None], None], *signals: signal.Signals) -> Iterator[None]:
+    """Let `handler` have these signals for a while."""
+    before = {one: signal.signal(one, handler) for one in signals}
+    try:
+        yield
+    finally:
+        for one, earlier in before.items():
+            signal.signal(one, earlier)

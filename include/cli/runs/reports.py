@@ -1,0 +1,179 @@
+"""What the CLI says of the reports of a run: how each table ended, and what was refused."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from include.cli.views import MISSING, count, new_table
+from include.contracts.job.findings import together
+from include.contracts.job.report import CheckResult, JobReport, total
+from include.errors import ExitCode, Outcome
+
+_BY_SEVERITY = (
+    ExitCode.OK,
+    ExitCode.NOT_READY,
+    ExitCode.CONFLICT,
+    ExitCode.SPARK_UNAVAILABLE,
+    ExitCode.GATE_FAILED,
+    ExitCode.DELETES_REFUSED,
+    ExitCode.BAD_INPUT,
+    ExitCode.WRONG_USAGE,
+    ExitCode.BAD_SPEC,
+    ExitCode.DISK_FULL,
+    ExitCode.FAILED,
+    ExitCode.INCONSISTENT,
+)
+"""From the ending that mends itself to the one that a person must look at."""
+
+_THE_TABLE = "\0"
+
+_FATES = ("read", "applied", "unchanged", "superseded", "quarantined", "dropped", "deleted")
+
+
+def worst(codes: Iterable[ExitCode]) -> ExitCode:
+    """The most severe of several endings.
+
+    >>> worst([ExitCode.OK, ExitCode.NOT_READY, ExitCode.GATE_FAILED]).name
+    'GATE_FAILED'
+    """
+    return max(codes, key=_BY_SEVERITY.index, default=ExitCode.OK)
+
+
+def ending(report: JobReport) -> ExitCode:
+    """How a table's run ended: a committed version that its gate refused counts as a failed gate."""
+    refused = report.exit_code is ExitCode.OK and any(refusals(report))
+    return ExitCode.GATE_FAILED if refused else report.exit_code
+
+
+def refusals(report: JobReport) -> list[CheckResult]:
+    """The rules for which the gate refused the version."""
+    return [check for check in report.checks if check.refuses]
+
+
+def report_line(report: JobReport) -> Text:
+    """One line as a table's run ends."""
+    rows = f"  {count(report.rows.read)} rows read, {count(report.rows.applied)} applied" if _has_rows(report) else ""
+    rows += f", {count(report.rows.deleted)} deleted" if rows and report.rows.deleted else ""
+    return Text.assemble(f"{report.table:<32} ", _outcome(report), f"{rows}  {_seconds(report):.1f} s")
+
+
+def report_table(reports: Iterable[JobReport], tables: Iterable[str]) -> Table:
+    """How each of `tables` ended; one that the driver did not reach has no figures."""
+    numbers = (*_FATES, "version", "certified", "seconds")
+    shown = new_table("table", "outcome", *numbers, numbers=numbers)
+    by_table = {report.table: report for report in reports}
+    for table in tables:
+        report = by_table.get(table)
+        if report is None:
+            shown.add_row(table, Text("not run", style="dim"), *[MISSING] * len(numbers))
+            continue
+        fates = [count(getattr(report.rows, fate) if _has_rows(report) else None) for fate in _FATES]
+        versions = _versions(report)
+        shown.add_row(table, _outcome(report), *fates, *versions, f"{_seconds(report):.1f}")
+    return shown
+
+
+def window_table(reports: Sequence[JobReport], tables: Iterable[str]) -> Table:
+    """How each of `tables` ended over several intervals: how often it did how, and its rows and seconds in sum."""
+    numbers = ("intervals", *_FATES, "version", "certified", "seconds")
+    shown = new_table("table", "outcomes", *numbers, numbers=numbers)
+    for table in tables:
+        of_table = [report for report in reports if report.table == table]
+        outcomes = Counter(_outcome(report).plain for report in of_table)
+        said = ", ".join(f"{number} {words}" for words, number in outcomes.most_common())
+        rows = total(report.rows for report in of_table if _has_rows(report))
+        # A run that waited, or was refused, made no version.
+        knowing = [report for report in of_table if report.version is not None]
+        versions = _versions(knowing[-1]) if knowing else (MISSING, MISSING)
+        fates = [count(getattr(rows, fate)) for fate in _FATES]
+        seconds = sum(map(_seconds, of_table))
+        shown.add_row(table, said or "not run", str(len(of_table)), *fates, *versions, f"{seconds:.1f}")
+    return shown
+
+
+def note_lines(reports: Iterable[JobReport]) -> list[str]:
+    """The remarks of all tables: what several intervals found in sum, what is alike of several tables once."""
+    every = list(reports)
+    skipped = dict.fromkeys(report.message.split("\n")[0] for report in every if report.skipped)
+    findings = [
+        line
+        for table in dict.fromkeys(report.table for report in every)
+        for line in together(report.findings for report in every if report.table == table).lines(table)
+    ]
+    others = [
+        (report.table, note)
+        for report in every
+        for note in report.notes
+        if note not in report.findings.lines(report.table)
+    ]
+    return [*(f"skipped: {message}" for message in skipped), *(f"note: {note}" for note in (*findings, *alike(others)))]
+
+
+def alike(notes: Iterable[tuple[str, str]]) -> list[str]:
+    """Notes of tables, those that differ by nothing but the table as one that names them all.
+
+    >>> alike([("a.x", "the spec of a.x changed"), ("a.y", "the spec of a.y changed"), ("a.x", "b was given up")])
+    ['the spec of a.x, a.y changed', 'b was given up']
+    """
+    tables: dict[str, list[str]] = {}
+    for table, note in notes:
+        of_note = tables.setdefault(note.replace(table, _THE_TABLE), [])
+        of_note += [] if table in of_note else [table]
+    return [note.replace(_THE_TABLE, ", ".join(of_note)) for note, of_note in tables.items()]
+
+
+def failure_lines(reports: Iterable[JobReport]) -> Iterator[str]:
+    """What a person must know of each table that did not end well; those that only waited for one are left out."""
+    for report in reports:
+        if ending(report) is not ExitCode.OK and not report.waits_for:
+            cause, *ways_out = _first_words(report.message.removeprefix(f"{report.table}: ")).split("\n")
+            yield from _refusal_lines(report) if refusals(report) else (f"{report.table}: {cause}",)
+            yield from ways_out
+
+
+def _refusal_lines(report: JobReport) -> Iterator[str]:
+    for check in refusals(report):
+        rows = "" if check.unexpected_rows is None else f", {check.unexpected_rows:,} rows"
+        why = check.error or f"observed {check.observed}{rows}"
+        yield f"{report.table}: refused by {check.rule}: {check.reason or 'no reason stated'} ({why})"
+    certified = report.certified_version
+    yield "readers have no certified version yet" if certified is None else f"readers stay on version {certified}"
+
+
+def _versions(report: JobReport) -> tuple[str, str]:
+    """The newest version with the rows of the last batch, and the certified one: a later one has the very same rows."""
+    made, certified = report.version, report.certified_version
+    newest = max(made, certified) if made is not None and certified is not None else made
+    return count(newest), count(certified)
+
+
+def _first_words(message: str) -> str:
+    """The message without a stack trace, which is in the driver's log."""
+    return re.split(r"\n\s*at ", message, maxsplit=1)[0]
+
+
+def _has_rows(report: JobReport) -> bool:
+    """Whether the rows of the report are this run's; those of a no-op are the last batch's.
+
+    A run that ends as bad input, or not ready, has loaded the files that were sound and whole.
+    """
+    return report.outcome is Outcome.COMMITTED or (report.outcome is not Outcome.NO_OP and report.rows.read > 0)
+
+
+def _outcome(report: JobReport) -> Text:
+    code = ending(report)
+    if report.waits_for:
+        return Text(f"waits for {', '.join(report.waits_for)}", style="yellow")
+    if report.skipped:
+        return Text("skipped", style="yellow")
+    words = "gate failed" if code is ExitCode.GATE_FAILED else report.outcome.value.replace("_", " ")
+    return Text(words, style="green" if code is ExitCode.OK else "red")
+
+
+def _seconds(report: JobReport) -> float:
+    return report.timings_s.get("total", sum(report.timings_s.values()))

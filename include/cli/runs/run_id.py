@@ -1,0 +1,16 @@
+"""The name of a run that was started at the command line."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from include.control.log.batch import new_token
+
+
+def new_run_id(now: datetime) -> str:
+    """A run id by the time, and by chance: two runs of one second must not read each other's reports.
+
+    >>> new_run_id(datetime(2013, 1, 2, 3, 4, 5)).rpartition("__")[0]
+    'cli__2013-01-02T03:04:05Z'
+    """
+    return f"cli__{now:%Y-%m-%dT%H:%M:%SZ}__{new_token()[:8]}"

@@ -1,0 +1,126 @@
+"""What a command is about: tables of one domain, and one or more intervals."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+
+import typer
+from pydantic import ValidationError
+
+from include.catalog import Catalog
+from include.cli.catalog import command_catalog, leave_out_of_warning
+from include.contracts.interval import Interval
+from include.errors import SpecError, UnknownNameError
+from include.specs.problem import did_you_mean
+from include.specs.refused import RefusedSpec, StatedSpec
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The tables and intervals of one command.
+
+    Attributes:
+        catalog: all specs.
+        domain: the business area.
+        specs: the chosen tables of it, in build order; those whose spec is wrong too.
+        intervals: the intervals, in order of time.
+        names_tables: whether single tables were asked for, rather than the whole domain.
+    """
+
+    catalog: Catalog
+    domain: str
+    specs: tuple[StatedSpec, ...]
+    intervals: tuple[Interval, ...]
+    names_tables: bool
+
+
+def select(folder: Path, domain: str | None, tables: Sequence[str] | None, interval: str, to: str | None) -> Selection:
+    """Read what the options of a command ask for.
+
+    Raises:
+        SpecError: a spec is wrong.
+        UnknownNameError: there is no such domain or table.
+        typer.BadParameter: the interval is not one.
+    """
+    intervals = parse_intervals(interval, to)
+    catalog = command_catalog(folder)
+    name = domain or _only_domain(catalog)
+    specs = catalog.stated_in(name)
+    known = [spec.table for spec in specs]
+    for table in tables or ():
+        if table not in known:
+            raise UnknownNameError(f"the domain {name!r} has no table {table!r}", did_you_mean(table, known))
+    chosen = tuple(spec for spec in specs if not tables or spec.table in tables)
+    leave_out_of_warning(problem for spec in chosen if isinstance(spec, RefusedSpec) for problem in spec.problems)
+    return Selection(catalog, name, chosen, intervals, bool(tables))
+
+
+def selection_below(catalog: Catalog, domain: str, tables: Set[str]) -> tuple[StatedSpec, ...]:
+    """The tables, and every table of the domain that what they bring can reach, in build order."""
+    reached = set(tables)
+    for spec in catalog.stated_in(domain):
+        if reached & set(spec.source_tables):
+            reached.add(spec.table)
+    return tuple(spec for spec in catalog.stated_in(domain) if spec.table in reached)
+
+
+def below_landing(path: str, landing: str) -> str:
+    """A path below the landing root as specs and ledger have it, though it was typed from where a person stands."""
+    absolute = os.path.abspath(path)
+    is_below = absolute.startswith(f"{landing}/") and os.path.exists(absolute)
+    return absolute.removeprefix(f"{landing}/") if is_below else path
+
+
+def today() -> str:
+    """The UTC day that it is, as `--interval` takes it."""
+    return f"{datetime.now(UTC):%Y-%m-%d}"
+
+
+def parse_intervals(text: str, to: str | None = None) -> tuple[Interval, ...]:
+    """The intervals that `--interval` and `--to` state.
+
+    >>> [str(one) for one in parse_intervals("2013-01-01", to="2013-01-02")]
+    ['[2013-01-01T00:00:00Z, 2013-01-02T00:00:00Z)', '[2013-01-02T00:00:00Z, 2013-01-03T00:00:00Z)']
+
+    Raises:
+        typer.BadParameter: with what to type instead.
+    """
+    try:
+        if to is not None:
+            return _days(date.fromisoformat(text), date.fromisoformat(to))
+        if "/" in text:
+            start, end = text.split("/", 1)
+            return (Interval(start=_instant(start), end=_instant(end)),)
+        return _days(date.fromisoformat(text), date.fromisoformat(text))
+    except ValidationError as error:
+        raise typer.BadParameter(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
+    except ValueError as error:
+        msg = f"{error}; write a day as 2013-01-01, or two instants as 2013-01-01T00:00Z/2013-01-01T06:00Z"
+        raise typer.BadParameter(msg) from error
+
+
+def _days(first: date, last: date) -> tuple[Interval, ...]:
+    if last < first:
+        msg = f"--to {last} is before --interval {first}"
+        raise ValueError(msg)
+    days = (first + timedelta(days=number) for number in range((last - first).days + 1))
+    midnights = (datetime.combine(day, time(), UTC) for day in days)
+    return tuple(Interval(start=start, end=start + timedelta(days=1)) for start in midnights)
+
+
+def _instant(text: str) -> datetime:
+    """An ISO instant; a bare date is its UTC midnight."""
+    is_a_date = len(text.strip()) == len("2013-01-01")
+    return datetime.combine(date.fromisoformat(text), time(), UTC) if is_a_date else datetime.fromisoformat(text)
+
+
+def _only_domain(catalog: Catalog) -> str:
+    if len(catalog.domains) != 1:
+        if not catalog.domains:
+            raise SpecError("there is no table spec at all", "Set LAKEHOUSE_TABLES to the folder that has them.")
+        raise UnknownNameError("several domains have tables", f"Say which: --domain {' or '.join(catalog.domains)}")
+    return catalog.domains[0]

@@ -1,0 +1,63 @@
+"""The commands for a spec that changed: how its table differs from it, and building the table anew.
+
+Commands import what they need when they run, so that `lakehouse --help` answers at once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def diff(
+    tables: Annotated[list[str] | None, typer.Argument(help="Tables; all of them for none.")] = None,
+) -> None:
+    """Show how tables differ from their specs: what the next run applies, what to recompute, what to rebuild.
+
+    Nothing is written, no Spark is started.
+    """
+    from include.cli.diff import show_diffs
+    from include.settings import Settings
+
+    raise typer.Exit(show_diffs(tables or (), Settings()))
+
+
+def rebuild(
+    table: Annotated[str, typer.Argument(help="A table.")],
+    downstream: Annotated[
+        bool, typer.Option("--downstream", help="With the tables that read it, directly or not.")
+    ] = False,
+    allow_deletes: Annotated[
+        bool, typer.Option("--allow-deletes", help="Let more keys go by absence than max_deleted_percent on the way.")
+    ] = False,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Go on although landing files of it are not there any more.")
+    ] = False,
+    why: Annotated[str, typer.Option(help="For those who look at it later.")] = "",
+    cancel: Annotated[bool, typer.Option("--cancel", help="Give up the rebuild that is under way.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Put the rows back that the last rebuild has replaced.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+) -> None:
+    """Build a table anew from its sources, beside the one in use; then one commit puts it in its place.
+
+    Readers keep the certified version until the new one has passed its gate. One that was stopped goes on where it was.
+    """
+    import getpass
+
+    from include.cli.rebuild import rebuild_table
+    from include.contracts.job.rebuild_request import RebuildRequest
+    from include.settings import Settings
+
+    if cancel and undo:
+        raise typer.BadParameter("--cancel gives up a rebuild that is under way, --undo takes back one that is done")
+    request = RebuildRequest(
+        downstream=downstream,
+        allow_deletes=allow_deletes,
+        allow_missing=allow_missing,
+        cancel=cancel,
+        undo=undo,
+        said_by=getpass.getuser(),
+        why=why,
+    )
+    raise typer.Exit(rebuild_table(table, request, Settings(), dry_run=dry_run))

@@ -1,0 +1,120 @@
+"""The tables that the CLI shows: pure functions from what is known to what is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
+from include.specs.problem import SpecProblem, brief
+
+if TYPE_CHECKING:
+    from include.catalog import Catalog
+    from include.cli.facts import TableFacts
+
+MISSING = "-"
+
+
+def new_table(*columns: str, numbers: Sequence[str] = ()) -> Table:
+    """An empty table; the columns in `numbers` are aligned right."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    return table
+
+
+def spec_table(catalog: Catalog) -> Table:
+    """All tables by layer: what each reads, what identifies a row, how many rules it has."""
+    table = new_table("table", "domain", "reads", "a row is", "columns", "rules", numbers=("columns", "rules"))
+    layer = ""
+    for spec in catalog.specs.values():
+        if layer not in ("", spec.layer):
+            table.add_section()
+        layer = spec.layer
+        rules = f"{len(spec.row_rules)} row, {len(spec.table_rules)} table"
+        table.add_row(spec.table, spec.domain, _reads(spec), _identity(spec), str(_column_count(spec)), rules)
+    return table
+
+
+def problem_table(problems: Iterable[SpecProblem]) -> Table:
+    """All problems of all spec files, a file a section."""
+    table = new_table("line", "key", "problem", "fix", numbers=("line",))
+    file = None
+    for problem in problems:
+        if problem.file != file:
+            file = problem.file
+            table.add_section()
+            table.add_row("", Text(str(file), style="bold"))
+        value = "" if problem.value is None else f": {brief(problem.value, 40)}"
+        table.add_row(str(problem.line), Text(problem.key), Text(f"{problem.message}{value}"), Text(problem.fix))
+    return table
+
+
+def facts_table(facts: Iterable[TableFacts], refused: Container[str] = ()) -> Table:
+    """All tables as they lie on disk; those whose spec is wrong are marked so."""
+    numbers = ("rows", "size", "version", "certified", "quarantined", "rescued", "deleted")
+    table = new_table("table", *numbers, "", numbers=numbers)
+    for one in facts:
+        parts = ["its spec is wrong" if one.table in refused else "", one.damage or _certification(one)]
+        remark = Text("; ".join(part for part in parts if part), style="red" if one.damage else "")
+        versions = (count(one.version), count(one.certified_version))
+        apart = (count(one.quarantined), count(one.rescued), count(one.deleted))
+        table.add_row(one.table, count(one.rows), size(one.bytes), *versions, *apart, remark)
+    return table
+
+
+def count(number: int | None) -> str:
+    """A count with thousands separated.
+
+    >>> count(336776)
+    '336,776'
+    """
+    return MISSING if number is None else f"{number:,}"
+
+
+def size(byte_count: int | None) -> str:
+    """A number of bytes in the unit that fits it.
+
+    >>> size(3_400_000)
+    '3.4 MB'
+    """
+    if byte_count is None:
+        return MISSING
+    amount = float(byte_count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
+def _certification(facts: TableFacts) -> str:
+    if facts.version is None:
+        return "not built yet"
+    if facts.certified_version is None:
+        return "no version is certified"
+    newest = "" if facts.certified_version == facts.version else "newest version is not certified"
+    return "; ".join(part for part in (newest, str(facts.override) if facts.override else "") if part)
+
+
+def _reads(spec: AnySpec) -> str:
+    if isinstance(spec, BronzeSpec):
+        return spec.source.label if spec.reads_kafka else spec.landing_source.landing + "/"
+    return ", ".join(spec.source_tables)
+
+
+def _identity(spec: AnySpec) -> str:
+    if isinstance(spec, SilverSpec):
+        return ", ".join(spec.keys)
+    return ", ".join(spec.group_by) if isinstance(spec, GoldSpec) else "as received"
+
+
+def _column_count(spec: AnySpec) -> int:
+    parts: tuple[Mapping[str, object], ...] = (
+        (spec.group_by, spec.measures) if isinstance(spec, GoldSpec) else (spec.columns,)
+    )
+    return sum(map(len, parts))

@@ -1,0 +1,230 @@
+"""The report that every job leaves behind: how it ended, and what became of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from include.contracts.interval import Interval
+from include.contracts.job.contention import LostRace
+from include.contracts.job.findings import Findings
+from include.contracts.spec.expectation import Action
+from include.errors import ExitCode, Outcome
+
+
+class RowFates(BaseModel):
+    """One fate a row: what became of the rows that a batch read.
+
+    `read = applied + unchanged + superseded + quarantined + dropped` holds for every batch.
+
+    Attributes:
+        read: rows (or records) read from the source.
+        applied: rows that changed the target: inserted, updated or deleted by it.
+        unchanged: rows the target already held as they are.
+        superseded: rows that a later one, in the batch or in the target, overrules.
+        quarantined: rows refused by a rule and kept in the quarantine.
+        dropped: rows left out by a named rule with `action: drop`.
+        inserted: target rows that came to be.
+        updated: target rows that changed.
+        deleted: target rows that went, absences of a full snapshot included; of gold, by how many its groups are fewer.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    read: int = 0
+    applied: int = 0
+    unchanged: int = 0
+    superseded: int = 0
+    quarantined: int = 0
+    dropped: int = 0
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+    @property
+    def are_conserved(self) -> bool:
+        """Whether every row that was read has exactly one fate."""
+        fates = self.applied + self.unchanged + self.superseded + self.quarantined + self.dropped
+        return self.read == fates
+
+
+def total(fates: Iterable[RowFates]) -> RowFates:
+    """The fates of the rows of several batches together.
+
+    >>> total([RowFates(read=2, applied=2), RowFates(read=1, unchanged=1)])
+    RowFates(read=3, applied=2, unchanged=1, superseded=0, quarantined=0, dropped=0, inserted=0, updated=0, deleted=0)
+    """
+    every = list(fates)
+    return RowFates(**{name: sum(getattr(one, name) for one in every) for name in RowFates.model_fields})
+
+
+class FileRows(BaseModel):
+    """What became of the records of one landing file.
+
+    Attributes:
+        read: records in it.
+        written: rows that bronze holds of it.
+        rescued: those of them that have a value in `_rescued`.
+        quarantined: records that were refused.
+        dropped: records left out by a rule with `action: drop`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    read: int = 0
+    written: int = 0
+    rescued: int = 0
+    quarantined: int = 0
+    dropped: int = 0
+
+
+class CheckResult(BaseModel):
+    """What one expectation said about one table version.
+
+    Attributes:
+        rule: the expectation and its columns, as `Expectation.rule`.
+        action: `warn` or `fail`; `warn` too for a rule that fails, where only its narrower band was left.
+        passed: its verdict.
+        severity: `critical`, `warning` or `info`.
+        reason: why the rule exists, from the spec.
+        expected: the rule's arguments other than its columns, such as `min_value`.
+        observed: the observed value, where there is one.
+        unexpected_rows: how many rows fail it, where rows can.
+        samples: up to five unexpected values.
+        error: why the rule could not be judged; such a rule never passes.
+        overridden: whether a person let the version pass all the same.
+        not_judged: why there was nothing to judge by yet, such as too short a past; such a rule refuses nothing, and is
+            told.
+        against: what the version was held against, such as `silver.planes version 4`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rule: str
+    action: str
+    passed: bool
+    severity: str = ""
+    reason: str = ""
+    expected: dict[str, Any] = Field(default_factory=dict)
+    observed: Any = None
+    unexpected_rows: int | None = None
+    samples: tuple[Any, ...] = ()
+    error: str = ""
+    overridden: bool = False
+    not_judged: str = ""
+    against: str = ""
+
+    @property
+    def refuses(self) -> bool:
+        """Whether the version is refused for it.
+
+        >>> failed = CheckResult(rule="expect_column_to_exist(n)", action="fail", passed=False)
+        >>> failed.refuses, failed.model_copy(update={"overridden": True}).refuses
+        (True, False)
+        """
+        return not self.passed and self.action == Action.FAIL and not self.overridden
+
+
+class JobReport(BaseModel):
+    """What a job says of its end. The operator and the CLI decide from it alone.
+
+    Attributes:
+        job: which job.
+        table: the table it worked on.
+        outcome: how it ended.
+        message: what happened, in one line for a person; on failure what to do next, on lines of its own.
+        error_class: the class of the error that ended it.
+        interval: the interval of the run.
+        run_id: who asked for the run.
+        table_id: Delta's id of the table.
+        stream: the stream of the batch.
+        batch_seq: the number of the batch that this run committed, or of the last one when there was nothing new.
+        token: the token of that batch's winning attempt.
+        version: the table version that it made.
+        certified_version: the table version that readers may use.
+        certified_moved: whether this run moved it.
+        rows: the fates of the rows.
+        findings: the refused rows by reason, and the keys whose events tie.
+        table_rows: rows in the table afterwards, where known.
+        attempts: how many times the batch was planned.
+        lost_races: the commits that were lost to others on the way, and to whom.
+        waited_s: seconds spent waiting for the lease.
+        waited_for: who held it: run and process.
+        checks: what the gate's rules said.
+        files: path -> status of the source files that this run loaded or left out, bronze only.
+        details: figures of one job alone, such as files removed by OPTIMIZE.
+        notes: remarks for a person, such as a spec that changed since the last batch.
+        waits_for: the tables for whose sake this one was not run at all.
+        skipped: whether the table was left out, as asked, since its landing folder is missing.
+        timings_s: phase -> seconds.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    job: str
+    table: str
+    outcome: Outcome
+    message: str
+    error_class: str = ""
+    interval: Interval
+    run_id: str
+    table_id: str = ""
+    stream: str = ""
+    batch_seq: int | None = None
+    token: str = ""
+    version: int | None = None
+    certified_version: int | None = None
+    certified_moved: bool = False
+    rows: RowFates = RowFates()
+    findings: Findings = Findings()
+    table_rows: int | None = None
+    attempts: int = 0
+    lost_races: tuple[LostRace, ...] = ()
+    waited_s: float = 0.0
+    waited_for: str = ""
+    checks: tuple[CheckResult, ...] = ()
+    files: dict[str, str] = Field(default_factory=dict)
+    details: dict[str, Any] = Field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    waits_for: tuple[str, ...] = ()
+    skipped: bool = False
+    timings_s: dict[str, float] = Field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code of a job that ends so."""
+        return _EXIT_CODES.get(self.outcome, ExitCode.FAILED)
+
+    def save(self, path: Path) -> None:
+        """Write the report to `path` whole or not at all."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        try:
+            partial.write_text(self.model_dump_json(indent=1), encoding="utf-8")
+        except OSError:
+            partial.unlink(missing_ok=True)
+            raise
+        partial.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> JobReport | None:
+        """The report at `path`, or None when the job left none."""
+        return cls.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+_EXIT_CODES = {
+    Outcome.COMMITTED: ExitCode.OK,
+    Outcome.NO_OP: ExitCode.OK,
+    Outcome.NOT_READY: ExitCode.NOT_READY,
+    Outcome.CONFLICT: ExitCode.CONFLICT,
+    Outcome.GATE_FAILED: ExitCode.GATE_FAILED,
+    Outcome.BAD_INPUT: ExitCode.BAD_INPUT,
+    Outcome.BAD_SPEC: ExitCode.BAD_SPEC,
+    Outcome.SPARK_UNAVAILABLE: ExitCode.SPARK_UNAVAILABLE,
+    Outcome.DISK_FULL: ExitCode.DISK_FULL,
+    Outcome.INCONSISTENT: ExitCode.INCONSISTENT,
+    Outcome.DELETES_REFUSED: ExitCode.DELETES_REFUSED,
+}

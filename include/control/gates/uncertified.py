@@ -1,0 +1,22 @@
+"""Why nobody may read a table yet: what stops the tables that read it."""
+
+from __future__ import annotations
+
+from include.control.gates.gates import Gates
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.resolution import table_id
+from include.control.log.delta_log import latest_version
+from include.paths import LakehousePaths
+
+
+def why_uncertified(table: str, gates: Gates, paths: LakehousePaths) -> str:
+    """The refusal, or the files that cannot be loaded, for which a table has no certified version; in one line."""
+    if refused := gates.first_refused(table, above=-1):
+        return refused.refused.partition("\n")[0] or f"version {refused.version} was refused"
+    path = paths.table(table)
+    if latest_version(path) < 0:
+        return "it was never built"
+    failures = Ledger(paths).failures(table, table_id(path))
+    broken = [f"{file}: {failure.file.defect}" for file, failure in sorted(failures.items())]
+    more = f" (and {len(broken) - 1} more files)" if len(broken) > 1 else ""
+    return f"cannot load {broken[0]}{more}" if broken else "its gate has not judged it"

@@ -1,0 +1,220 @@
+"""Leases: the right to write for a short while.
+
+A batch leases its stream; maintenance leases the whole table, which excludes its streams. A lease saves work that would
+be lost in a race. Correctness never hangs on it: a lost lease can do no harm (ADR 0002). Who waits leaves a note: they
+get the lease in the order in which they came, and maintenance that takes long can let batches go first (ADR 0022).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import cast
+from uuid import uuid4
+
+from tenacity import RetryCallState, RetryError, Retrying, retry_if_result, stop_after_delay
+
+from include.contracts.job.contention import Waited
+from include.control.leases.claim import LASTS_S, LeaseClaim, is_expired
+from include.control.leases.queue import STREAM, WHOLE_TABLE, LeaseQueue
+from include.control.storage.objects import ObjectStore
+from include.errors import LeaseLostError, MillraceError
+
+SOONEST_LOOK_S, SLOWEST_LOOK_S, LOOKS_A_WAIT = 0.02, 1.0, 200
+"""How soon who waits looks again; a pause is a part of the wait before it. A look is a few requests to a bucket."""
+
+log = logging.getLogger(__name__)
+
+
+class Leases:
+    """Leases of one lakehouse.
+
+    Args:
+        store: where the lease objects live.
+        holder: who asks, shown to those who wait.
+        lasts_s: a lease that is not renewed for so long is free.
+        patience_s: how long to wait for a lease before giving up.
+        one_writer: whether a batch excludes every other writer of its table, not only those of its stream.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        holder: str,
+        lasts_s: float = LASTS_S,
+        patience_s: float = 600.0,
+        *,
+        one_writer: bool = False,
+    ) -> None:
+        self._store = store
+        self._holder = holder
+        self._lasts_s = lasts_s
+        self._patience_s = patience_s
+        self._one_writer = one_writer
+
+    @contextmanager
+    def stream(self, table: str, stream: str) -> Iterator[Waited]:
+        """Hold the lease of one stream; yields how long it was waited for, and for whom.
+
+        Raises:
+            LeaseLostError: it could not be had in time; the message names the holder.
+        """
+        name = f"{STREAM}{stream}"
+        with self._held(table, WHOLE_TABLE if self._one_writer else name, asks_for=name) as waited:
+            yield waited
+
+    @contextmanager
+    def table(self, table: str) -> Iterator[Waited]:
+        """Hold the lease of a whole table, once its streams are free; yields how long it was waited for, and for whom.
+
+        Raises:
+            LeaseLostError: it could not be had in time; the message names the holder.
+        """
+        with self._held(table, WHOLE_TABLE, asks_for=WHOLE_TABLE) as waited:
+            yield waited
+
+    def batches_waiting(self, table: str) -> str:
+        """Who waits for a stream of the table, joined by commas; empty when nobody does."""
+        return LeaseQueue(self._store, table).batches()
+
+    @contextmanager
+    def _held(self, table: str, wanted: str, asks_for: str) -> Iterator[Waited]:
+        """Hold the lease `wanted` of the table; while it is waited for, a note says what for."""
+        started, queue = time.monotonic(), LeaseQueue(self._store, table)
+        blocked_by = STREAM if wanted == WHOLE_TABLE else WHOLE_TABLE
+        asked = _Asked(f"{table}.{wanted}", f"{table}.{blocked_by}", queue, queue.new_note(asks_for))
+        got, holders = self._try(asked), ""
+        if not isinstance(got, LeaseClaim):
+            holders = self._live_holders((asked.key, *self._store.keys(asked.blocked_by)))
+            with self._noted(asked.note):
+                got = self._wait_for(asked, holders)
+        with self._renewed(asked.key, got):
+            yield Waited(seconds=time.monotonic() - started, for_whom=holders)
+
+    @contextmanager
+    def _noted(self, note: str) -> Iterator[None]:
+        claim = self._new_claim()
+        self._store.put_if_absent(note, claim.to_bytes())
+        with self._renewed(note, claim):
+            yield
+
+    @contextmanager
+    def _renewed(self, key: str, claim: LeaseClaim) -> Iterator[None]:
+        """Keep the object of a claim alive by a heartbeat, then remove it."""
+        stop = threading.Event()
+        beat = threading.Thread(target=self._renew_until, args=(key, claim, stop), daemon=True)
+        beat.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            beat.join()
+            self._leave(key, claim.nonce)
+
+    def _wait_for(self, asked: _Asked, holders: str) -> LeaseClaim:
+        waiting = Retrying(
+            retry=retry_if_result(lambda got: not isinstance(got, LeaseClaim)),
+            stop=stop_after_delay(self._patience_s),
+            wait=_until_next_look,
+        )
+        try:
+            claim = waiting(self._try, asked)
+        except RetryError:
+            msg = (
+                f"The lease {asked.key} was not free within {self._patience_s:.0f} s: {self._who(asked)}\n"
+                "Let that run end, or stop it; its lease then expires by itself, and a retry goes on. A table that is "
+                "often waited for so long wants a longer `conflicts: wait_for_lease` in its spec."
+            )
+            raise LeaseLostError(msg, Waited(seconds=self._patience_s, for_whom=holders)) from None
+        return cast(LeaseClaim, claim)
+
+    def _try(self, asked: _Asked) -> LeaseClaim | int:
+        """The lease, or how many come first.
+
+        Claim first, look for the other kind second: of two that cross, at least one sees the other.
+        """
+        if ahead := asked.queue.ahead_of(asked.note):
+            return ahead
+        claim = self._new_claim()
+        if not self._claim(asked.key, claim):
+            return 0
+        if any(self._is_live(other) for other in self._store.keys(asked.blocked_by)):
+            self._release(asked.key, claim.nonce)
+            return 0
+        return claim
+
+    def _new_claim(self) -> LeaseClaim:
+        return LeaseClaim(self._holder, uuid4().hex, self._lasts_s)
+
+    def _claim(self, key: str, claim: LeaseClaim) -> bool:
+        current = self._store.get(key)
+        if current is None:
+            return self._store.put_if_absent(key, claim.to_bytes())
+        return is_expired(current) and self._store.put_if_match(key, claim.to_bytes(), current.etag)
+
+    def _is_live(self, key: str) -> bool:
+        current = self._store.get(key)
+        return current is not None and not is_expired(current)
+
+    def _renew_until(self, key: str, claim: LeaseClaim, stop: threading.Event) -> None:
+        is_held = True
+        while is_held and not stop.wait(self._lasts_s / 3):
+            try:
+                is_held = self._renew(key, claim.nonce)
+            except (OSError, MillraceError) as error:  # full or away for a while; that must not end the heartbeat
+                log.warning("the lease %s could not be renewed: %s", key, error)
+
+    def _renew(self, key: str, nonce: str) -> bool:
+        """Renew the lease; false where it was taken over after a pause: then the log fences this holder."""
+        current = self._store.get(key)
+        if current is None or (claim := LeaseClaim.from_bytes(current.body)).nonce != nonce:
+            return False
+        self._store.put_if_match(key, replace(claim, beats=claim.beats + 1).to_bytes(), current.etag)
+        return True
+
+    def _leave(self, key: str, nonce: str) -> None:
+        """Give the lease back after the work, whose own end must not be hidden by a store that is away now."""
+        try:
+            self._release(key, nonce)
+        except (OSError, MillraceError) as error:
+            log.warning("the lease %s could not be given back, and expires by itself: %s", key, error)
+
+    def _release(self, key: str, nonce: str) -> None:
+        current = self._store.get(key)
+        if current is not None and LeaseClaim.from_bytes(current.body).nonce == nonce:
+            self._store.delete_if_match(key, current.etag)
+
+    def _who(self, asked: _Asked) -> str:
+        holders = self._live_holders((asked.key, *self._store.keys(asked.blocked_by)))
+        return f"held by {holders}" if holders else "its holder has just gone"
+
+    def _live_holders(self, keys: Iterable[str]) -> str:
+        held = [found for key in keys if (found := self._store.get(key)) and not is_expired(found)]
+        return ", ".join(sorted({LeaseClaim.from_bytes(found.body).holder for found in held}))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A lease that is asked for: its key, the beginning of the keys that exclude it, and one's place in the queue."""
+
+    key: str
+    blocked_by: str
+    queue: LeaseQueue
+    note: str
+
+
+def _until_next_look(state: RetryCallState) -> float:
+    return _pause_s(cast(int, state.outcome.result()) if state.outcome else 0, state.seconds_since_start or 0.0)
+
+
+def _pause_s(ahead: int, waited_s: float) -> float:
+    """Seconds until somebody who waits looks again: the next one soon, all others more slowly.
+
+    >>> _pause_s(0, 1.0), _pause_s(2, 1.0), _pause_s(0, 20.0), _pause_s(7, 600.0)
+    (0.02, 0.14, 0.1, 1.0)
+    """
+    return min(max(SOONEST_LOOK_S, waited_s / LOOKS_A_WAIT) * (1 + 3 * ahead), SLOWEST_LOOK_S)

@@ -1,0 +1,76 @@
+"""Who still needs old versions of a table: what VACUUM must not cut off.
+
+Delta refuses time travel and the change feed for any non-latest version older than the table's retention, even while
+its files exist. So whoever stands on an older version is in danger long before a file is gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from include.catalog import Catalog
+from include.contracts.spec.table_spec import TableSpec
+from include.contracts.spec.values import duration
+from include.control.gates.gates import Gates
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.resolution import table_id
+from include.control.log.delta_log import commits_still_known
+from include.control.planning.planner import stream_position
+from include.paths import LakehousePaths
+from include.specs.links import LAYERS
+from include.specs.refused import StatedSpec
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Someone who reads a table at a version of its own.
+
+    Attributes:
+        name: who, for people.
+        version: the version it stands on.
+        since: when the next change of data made that version an old one; None while it is the newest.
+    """
+
+    name: str
+    version: int
+    since: datetime | None
+
+
+def retention_of(spec: TableSpec) -> timedelta:
+    """How long old versions of the table stay readable.
+
+    >>> from include.contracts.spec.maintenance_spec import VacuumSpec
+    >>> VacuumSpec(retain="7 days").retain
+    '7 days'
+    """
+    return duration(spec.maintenance.vacuum.retain)
+
+
+def readers_of(spec: TableSpec, catalog: Catalog, paths: LakehousePaths) -> tuple[Reader, ...]:
+    """The certified version's readers, and each table downstream at the version that it has consumed."""
+    certified = Gates(paths).certified(spec.table)
+    positions = {"readers of the certified version": certified} if certified is not None else {}
+    ledger = Ledger(paths)
+    reading: list[StatedSpec] = [other for other in catalog.specs.values() if spec.table in other.source_tables]
+    # What a wrong spec reads may not be known from it; what its table has read, its own log says.
+    for other in (*reading, *(refused for refused in catalog.refused.values() if refused.layer in LAYERS)):
+        position = stream_position(other, paths, ledger)
+        consumed = position.last_sources.consumed(spec.table, table_id(paths.table(spec.table))) if position else None
+        if consumed is not None:
+            positions[other.table] = consumed
+    return tuple(Reader(name, version, _since(paths, spec.table, version)) for name, version in positions.items())
+
+
+def readers_in_danger(readers: tuple[Reader, ...], retention: timedelta, now: datetime) -> tuple[Reader, ...]:
+    """Those whose version has been an old one for more than half the retention."""
+    return tuple(reader for reader in readers if reader.since is not None and now - reader.since > retention / 2)
+
+
+def _since(paths: LakehousePaths, table: str, version: int) -> datetime | None:
+    """When the version became an old one; where the log has forgotten that, what it still knows is later."""
+    for commit in commits_still_known(paths.table(table), version):
+        if commit.changes_data or commit.version != version + 1:
+            return commit.at
+        version = commit.version
+    return None

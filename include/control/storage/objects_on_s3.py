@@ -1,0 +1,79 @@
+"""Objects with conditional puts in a bucket: leases for writers on several machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from include.contracts.lake_path import LakePath, S3Path
+from include.control.storage.objects import LocalObjectStore, ObjectStore, StoredObject
+from include.control.storage.s3_access import s3_client, said_plainly
+from include.control.storage.stored_files import names_in
+
+_LOST = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404", "409", "412")
+"""What a store says of a condition that does not hold (any more): another writer was faster."""
+
+
+def object_store(folder: LakePath) -> ObjectStore:
+    """The objects of a folder, on a disk or in a bucket."""
+    return S3ObjectStore(folder) if isinstance(folder, S3Path) else LocalObjectStore(folder)
+
+
+class S3ObjectStore:
+    """Objects under one prefix of a bucket. The store decides each conditional put as one step."""
+
+    def __init__(self, folder: S3Path) -> None:
+        self._folder = folder
+
+    def get(self, key: str) -> StoredObject | None:
+        """The object, or None when there is none."""
+        try:
+            with said_plainly(str(self._folder / key)):
+                found = s3_client().get_object(Bucket=self._folder.bucket, Key=(self._folder / key).key)
+                return StoredObject(found["Body"].read(), found["ETag"], _age_s(found))
+        except FileNotFoundError:
+            return None
+
+    def put_if_absent(self, key: str, body: bytes) -> bool:
+        """Create the object; False when it exists. After a lost answer the object itself says whose it is."""
+        return self._done(key, s3_client().put_object, Body=body, IfNoneMatch="*") or self._is_mine(key, body)
+
+    def put_if_match(self, key: str, body: bytes, etag: str) -> bool:
+        """Replace the object that has `etag`; False when it is another one by now, or gone."""
+        return self._done(key, s3_client().put_object, Body=body, IfMatch=etag) or self._is_mine(key, body)
+
+    def delete_if_match(self, key: str, etag: str) -> bool:
+        """Remove the object that has `etag`; False when it is another one by now, or gone.
+
+        A store that knows no conditional delete may remove one that was put a moment ago, by whom took over.
+        """
+        return self._done(key, s3_client().delete_object, IfMatch=etag)
+
+    def keys(self, prefix: str) -> list[str]:
+        """The keys that start with `prefix`, sorted."""
+        return sorted(names_in(self._folder, prefix))
+
+    def _done(self, key: str, act: Callable[..., Any], **arguments: Any) -> bool:
+        """Whether the store did it; False where the condition does not hold."""
+        from botocore.exceptions import ClientError
+
+        with said_plainly(str(self._folder / key)):
+            try:
+                act(Bucket=self._folder.bucket, Key=(self._folder / key).key, **arguments)
+            except ClientError as error:
+                if error.response.get("Error", {}).get("Code") in _LOST:
+                    return False
+                raise
+        return True
+
+    def _is_mine(self, key: str, body: bytes) -> bool:
+        """Whether the object is what was to be put: bodies carry a nonce, so that no two writers' are the same."""
+        found = self.get(key)
+        return found is not None and found.body == body
+
+
+def _age_s(found: Mapping[str, Any]) -> float:
+    """How long ago the object was put, by the store's own clock, which tells whole seconds; never too long."""
+    now = parsedate_to_datetime(found["ResponseMetadata"]["HTTPHeaders"]["date"])
+    return float((now - found["LastModified"]).total_seconds()) - 1

@@ -1,0 +1,192 @@
+"""The first spec of a bronze table, from what its source has delivered so far.
+
+A guess is made once, by a person at a desk, and pinned in a YAML file that is read, mended and kept in git; no run ever
+guesses. DuckDB looks at the values; a value that does not fit later is rescued, as with any spec.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import duckdb
+import yaml
+
+from include.contracts.spec.table_spec import parse_spec
+from include.contracts.spec.values import NAME
+from include.control.landing.formats.avro_files import avro_fields
+from include.control.landing.formats.avro_schema import column_type
+from include.control.landing.landing import Landing
+from include.errors import BadInputError, first_line
+from include.inference.delivered_files import Delivered, LocalCopy, copies, delivered_files
+
+_TYPES = {
+    "BOOLEAN": "boolean",
+    "TINYINT": "tinyint",
+    "SMALLINT": "smallint",
+    "INTEGER": "int",
+    "BIGINT": "bigint",
+    "UTINYINT": "smallint",
+    "USMALLINT": "int",
+    "UINTEGER": "bigint",
+    # DuckDB's words for JSON numbers of which some are negative; one beyond a bigint is rescued.
+    "UBIGINT": "bigint",
+    "HUGEINT": "bigint",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "DATE": "date",
+    "BLOB": "binary",
+}
+_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What the files say together.
+
+    Attributes:
+        columns: every column of any file, with its type.
+        dialect: how CSV files are written, where that differs from the spec's defaults.
+        absent: column -> how many files lack it; of JSON none does, where a field is a matter of each record.
+    """
+
+    columns: dict[str, str]
+    dialect: dict[str, object] = field(default_factory=dict)
+    absent: Counter[str] = field(default_factory=Counter)
+
+
+def infer_spec(landing: Landing, folder: str, table: str) -> str:
+    """The text of a spec of `table` for the files below `<landing>/<folder>`, which `lakehouse check` accepts.
+
+    Raises:
+        NotReadyError: there is no such folder, or no file of a known format with something in it.
+        BadInputError: a file cannot be read as what its name says it is, or no column has a name that a table can use.
+    """
+    delivered = delivered_files(landing, folder)
+    with TemporaryDirectory() as scratch, duckdb.connect() as reader:
+        files = copies(landing, delivered, Path(scratch))
+        guess = _guess_of_avro(files) if delivered.format == "avro" else _guess(reader, delivered.format, files)
+    if not any(map(_is_name, guess.columns)):
+        msg = (
+            f"no column of the files in {landing.place(folder)} has a name that a table can use: "
+            f"{', '.join(map(repr, guess.columns))}\n"
+            "Name one at least in small letters, digits and _, a letter first; values of the others go to _rescued."
+        )
+        raise BadInputError(msg)
+    text = _text(table, delivered, guess)
+    parse_spec(yaml.safe_load(text))
+    return text
+
+
+def _guess(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy]) -> Guess:
+    """What CSV, JSON and Parquet files say; each is read alone first, so that one that cannot be read is named."""
+    options, dialect = "", dict[str, object]()
+    if kind == "csv":
+        with _named(files[-1], kind):
+            delimiter, header = _dialect(reader, files[-1])
+        options = f", sample_size = -1, delim = {_quoted(delimiter)}, header = {header}"
+        dialect = {**({"delimiter": delimiter} if delimiter != "," else {}), **({} if header else {"header": False})}
+    elif kind == "json":
+        options = f", format = '{'auto' if any(file.holds_array for file in files) else 'newline_delimited'}'"
+    alone = []
+    for file in files:
+        with _named(file, kind):
+            alone.append(_described(reader, kind, [file], options))
+    columns = _described(reader, kind, files, options)
+    return Guess(columns, dialect, Counter() if kind == "json" else _absences(alone))
+
+
+def _guess_of_avro(files: list[LocalCopy]) -> Guess:
+    """What Avro files say by their own schemas, which DuckDB cannot read; the newest file's word counts."""
+    alone = []
+    for file in files:
+        with _named(file, "avro"), file.path.open("rb") as stream:
+            alone.append({found.name: column_type(found.kind) for found in avro_fields(stream)})
+    return Guess({name: kind for columns in alone for name, kind in columns.items()}, absent=_absences(alone))
+
+
+@contextmanager
+def _named(file: LocalCopy, kind: str) -> Iterator[None]:
+    try:
+        yield
+    except (duckdb.Error, ValueError) as error:
+        raise BadInputError(f"{file.name} does not read as {kind}: {_cause(error)}") from error
+
+
+def _cause(error: Exception) -> str:
+    """What is wrong; of DuckDB's words for a CSV file the second line or the third one says it."""
+    place, *lines = str(error).partition("\n\n")[0].split("\n")
+    told = [line for line in lines if not line.startswith(("Original Line", "LINE "))]
+    return "; ".join([place.strip(), *told]) if isinstance(error, duckdb.Error) else first_line(error)
+
+
+def _dialect(reader: duckdb.DuckDBPyConnection, file: LocalCopy) -> tuple[str, bool]:
+    """(delimiter, whether the first line names the columns) of a CSV file."""
+    query = "SELECT Delimiter, HasHeader FROM sniff_csv(?)"
+    delimiter, header = reader.execute(query, [str(file.path)]).fetchone() or (",", True)
+    return str(delimiter), bool(header)
+
+
+def _described(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy], options: str) -> dict[str, str]:
+    """column -> type, as DuckDB sees them."""
+    paths = ", ".join(_quoted(str(file.path)) for file in files)
+    relation = f"read_{kind}([{paths}], union_by_name = true, hive_partitioning = false{options})"
+    found = reader.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+    return {str(row[0]): spark_type(str(row[1])) for row in found}
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _absences(files: list[dict[str, str]]) -> Counter[str]:
+    """column -> how many of the files lack it."""
+    present = Counter(name for columns in files for name in columns)
+    return Counter({name: len(files) - number for name, number in present.items() if number < len(files)})
+
+
+def spark_type(kind: str) -> str:
+    """The column type for a type that DuckDB found; text where a bronze column has nothing better.
+
+    >>> [spark_type(kind) for kind in ("BIGINT", "TIMESTAMP WITH TIME ZONE", "DECIMAL(9,2)", "STRUCT(x BIGINT)")]
+    ['bigint', 'timestamp', 'decimal(9,2)', 'string']
+    """
+    if decimal := _DECIMAL.fullmatch(kind):
+        return f"decimal({decimal[1]},{decimal[2]})"
+    return "timestamp" if kind.startswith("TIMESTAMP") else _TYPES.get(kind, "string")
+
+
+def _is_name(column: str) -> bool:
+    return bool(re.fullmatch(NAME, column))
+
+
+def _text(table: str, delivered: Delivered, guess: Guess) -> str:
+    place = {} if delivered.by_day else {"path": "."}
+    source = {"landing": delivered.folder, **place, "files": f"*{delivered.suffix}", "format": delivered.format}
+    unnamed = [name for name in guess.columns if not _is_name(name)]
+    number = delivered.left_out
+    left_out = [f"# left out by `files` below: {number} that end otherwise"] if number else []
+    lines = [
+        "# yaml-language-server: $schema=../../../table_spec.schema.json",
+        f"# guessed from {len(delivered.paths)} files: read it through, above all the types",
+        *left_out,
+        f"table: {table}",
+        f"source: {_flow({**source, **guess.dialect})}",
+        "columns:",
+        *(_column(name, kind, guess.absent[name]) for name, kind in guess.columns.items() if _is_name(name)),
+        *(f"# no column name, so its values go to _rescued: {name!r}" for name in unnamed),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _column(name: str, kind: str, absent: int) -> str:
+    return f"  {name}: {_flow({'type': kind})}{f'  # {absent} of the files lack it' if absent else ''}"
+
+
+def _flow(mapping: dict[str, object]) -> str:
+    return yaml.safe_dump(mapping, default_flow_style=True, sort_keys=False, width=1000).strip()

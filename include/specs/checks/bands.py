@@ -1,0 +1,83 @@
+"""Whether the band of an expectation that warns lies within the one that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime
+from typing import Any
+
+from include.contracts.spec.expectation_arguments import ARGUMENTS, BAND_ARGUMENTS
+from include.contracts.spec.values import age
+from include.specs.problem import Finding, KeyPath, did_you_mean
+
+
+def check_band(path: KeyPath, name: str, outer: Mapping[str, Any], warn: object) -> Iterator[Finding]:
+    """Arguments of a band that the expectation does not take, or that make it wider than the rule's own.
+
+    Args:
+        path: the key `warn` of the expectation.
+        name: the expectation.
+        outer: its arguments.
+        warn: what `warn` states.
+    """
+    if not isinstance(warn, dict):
+        return
+    bounding = [argument for argument in ARGUMENTS[name].known if argument in BAND_ARGUMENTS]
+    for argument, value in warn.items():
+        if argument not in bounding:
+            fix = did_you_mean(argument, bounding) if bounding else "leave the band out: this expectation has no bounds"
+            yield Finding((*path, argument), "a band that warns states only bounds", value, fix)
+        elif _is_wider(BAND_ARGUMENTS[argument], value, outer.get(argument)):
+            message = "a band that warns lies within the one that fails"
+            word = "more" if BAND_ARGUMENTS[argument] > 0 else "less"
+            yield Finding((*path, argument), message, value, f"give {outer[argument]!r} or {word}")
+
+
+def check_bounds(path: KeyPath, given: Mapping[str, Any]) -> Iterator[Finding]:
+    """Bounds that no value lies between.
+
+    Args:
+        path: the expectation, its name last.
+        given: its arguments.
+    """
+    for lower, upper in (("min_value", "max_value"), ("min_percent", "max_percent")):
+        low, high = _comparable(given.get(lower)), _comparable(given.get(upper))
+        if low is None or high is None or _kind(low) is not _kind(high):
+            continue
+        excludes_equal = bool(given.get("strict_min") or given.get("strict_max"))
+        if low > high or (low == high and excludes_equal):
+            message = f"nothing lies between {lower} {given[lower]!r} and this"
+            yield Finding((*path, upper), message, given[upper], f"give more than {given[lower]!r}, or less as {lower}")
+
+
+def _is_wider(direction: int, inner: Any, outer: Any) -> bool:
+    """Whether the inner bound lies on the wrong side of the outer one; false where the two cannot be compared."""
+    low, high = _comparable(inner), _comparable(outer)
+    if direction == 0 or low is None or high is None or _kind(low) is not _kind(high):
+        return False
+    return bool(low < high if direction > 0 else low > high)
+
+
+def _kind(bound: Any) -> type:
+    return float if isinstance(bound, int | float) else type(bound)
+
+
+def _comparable(bound: Any) -> Any:
+    """A bound as a number or a moment; None for what is neither."""
+    if isinstance(bound, bool) or bound is None:
+        return None
+    if isinstance(bound, int | float):
+        return bound
+    if isinstance(bound, date):
+        return datetime.fromisoformat(bound.isoformat()).replace(tzinfo=None)
+    try:
+        return age(bound)
+    except ValueError:
+        return _moment(bound)
+
+
+def _moment(text: Any) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=None)
+    except (TypeError, ValueError):
+        return None

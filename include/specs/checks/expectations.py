@@ -1,0 +1,194 @@
+"""Whether each expectation is given the arguments that it takes, about columns that the table has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from include.contracts.spec.expectation import ROW_ACTIONS
+from include.contracts.spec.expectation_arguments import (
+    ARGUMENT_SCHEMAS,
+    ARGUMENTS,
+    COLUMN_ARGUMENTS,
+    COLUMN_LIST_ARGUMENTS,
+)
+from include.contracts.spec.values import age
+from include.specs.checks.bands import check_band, check_bounds
+from include.specs.checks.columns import Document, columns_of, stored_columns_of, unknown_column
+from include.specs.checks.kinds import check_kinds
+from include.specs.problem import Finding, KeyPath, did_you_mean
+
+_FORMS = {
+    "max_age": ("an age", "write it as '90 minutes', '36 hours' or '2 days'"),
+    "other_table": ("a table", "write it as <layer>.<name>, such as silver.planes"),
+    "source": ("a table", "write it as <layer>.<name>, such as silver.planes"),
+}
+"""Argument with a pattern -> what it is, and how it is written."""
+
+_BROKEN_EVERYWHERE = ("missing ), ", "unbalanced parenthesis", "unterminated character set", "nothing to repeat")
+
+_KINDS: dict[str, tuple[str, tuple[type, ...]]] = {
+    "string": ("text", (str,)),
+    "array": ("a list", (list,)),
+    "integer": ("a whole number", (int,)),
+    "number": ("a number", (int, float)),
+    "boolean": ("true or false", (bool,)),
+}
+"""JSON Schema type -> how people call it, and the Python types it is read as."""
+
+
+def check_expectations(document: Document) -> Iterator[Finding]:
+    """Unknown, missing and ill-typed arguments, and columns that the table does not have."""
+    columns, stored = columns_of(document), stored_columns_of(document)
+    rules = document.get("expectations")
+    for index, rule in enumerate(rules if isinstance(rules, list) else ()):
+        for name in rule if isinstance(rule, dict) else ():
+            given = rule[name] or {}
+            if name in ARGUMENTS and isinstance(given, dict):
+                path = ("expectations", index, name)
+                yield from _check_arguments(path, name, given)
+                given = {argument: value for argument, value in given.items() if _fits(name, argument, value)}
+                yield from check_bounds(path, given)
+                yield from _check_warn(("expectations", index, "warn"), name, given, rule.get("warn"), document)
+                yield from _check_tolerance(path, given, rule.get("action"))
+                yield from _check_layer(("expectations", index, "action"), document, rule.get("action"))
+                # A rule on single rows sees them before they are stored.
+                known = columns if rule.get("action") in ROW_ACTIONS else stored
+                yield from _check_columns(path, given, known or ())
+                yield from check_kinds(path, given, document.get("columns"))
+
+
+def _check_arguments(path: KeyPath, name: str, given: Mapping[str, Any]) -> Iterator[Finding]:
+    takes = ARGUMENTS[name]
+    for argument, value in given.items():
+        if argument not in takes.known:
+            fix = did_you_mean(argument, takes.known)
+            yield Finding((*path, argument), "the expectation takes no such argument", value, fix)
+        elif (wrong := _misfit(argument, value)) is not None:
+            yield Finding((*path, argument), *wrong)
+    for argument in takes.required:
+        if argument not in given:
+            yield Finding(path, f"the expectation needs the argument {argument!r}", None, f"add `{argument}: ...`")
+    if takes.one_of and not any(argument in given for argument in takes.one_of):
+        needed = " or ".join(takes.one_of)
+        yield Finding(path, f"the expectation needs {needed}, or both", None, f"add `{takes.one_of[0]}: ...`")
+
+
+def _check_warn(
+    path: KeyPath, name: str, given: Mapping[str, Any], warn: object, document: Document
+) -> Iterator[Finding]:
+    wrong = {
+        argument: found
+        for argument, value in (warn.items() if isinstance(warn, dict) else ())
+        if argument in ARGUMENT_SCHEMAS and (found := _misfit(argument, value)) is not None
+    }
+    for argument, found in wrong.items():
+        yield Finding((*path, argument), *found)
+    of_other_kinds = [] if wrong else list(_other_kinds(path, name, given, warn, document))
+    yield from of_other_kinds
+    if not wrong and not of_other_kinds:
+        yield from check_band(path, name, given, warn)
+
+
+def _other_kinds(
+    path: KeyPath, name: str, given: Mapping[str, Any], warn: object, document: Document
+) -> Iterator[Finding]:
+    """Bounds of a band of another kind than what the rule compares."""
+    if isinstance(warn, dict):
+        column = {"column": given["column"]} if "column" in given else {}
+        for found in check_kinds((name,), {**column, **warn}, document.get("columns")):
+            yield replace(found, path=(*path, *found.path[1:]))
+
+
+def _fits(name: str, argument: str, value: object) -> bool:
+    return argument in ARGUMENTS[name].known and _misfit(argument, value) is None
+
+
+def _misfit(argument: str, value: object) -> tuple[str, object, str] | None:
+    """What is wrong with a value, the value, and what to write instead; None for a good one."""
+    if not _is_of_its_kind(argument, value):
+        return f"{_kind_in_words(argument)} is needed here", value, ""
+    stated = ARGUMENT_SCHEMAS[argument]
+    items = stated.get("items", {}).get("enum")
+    for word in value if items and isinstance(value, list) else ():
+        if word not in items:
+            return "unknown value", word, did_you_mean(word, items)
+    for item in value if isinstance(value, list) and "items" in stated else ():
+        if not isinstance(item, str):
+            return "text is needed here", item, ""
+    if "enum" in stated and value not in stated["enum"]:
+        return "unknown value", value, did_you_mean(value, stated["enum"])
+    if "pattern" in stated and not re.search(stated["pattern"], str(value)):
+        return f"{_FORMS[argument][0]} is needed here", value, _FORMS[argument][1]
+    if argument == "regex" and (reason := _broken_pattern(str(value))):
+        return f"not a regular expression: {reason}", value, ""
+    if argument == "max_age" and (reason := _no_age(value)):
+        return reason, value, ""
+    return _out_of_range(stated, value)
+
+
+def _no_age(value: object) -> str:
+    try:
+        age(value)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _broken_pattern(text: str) -> str:
+    """Why the text is a regular expression neither of Python nor of Java, Spark's; empty where it may be one."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        return str(error) if error.msg.startswith(_BROKEN_EVERYWHERE) else ""
+    except (OverflowError, RecursionError) as error:
+        return str(error)
+    return ""
+
+
+def _out_of_range(stated: Mapping[str, Any], value: Any) -> tuple[str, object, str] | None:
+    if "exclusiveMinimum" in stated and value <= stated["exclusiveMinimum"]:
+        return f"this must be greater than {stated['exclusiveMinimum']}", value, ""
+    if "minimum" in stated and value < stated["minimum"]:
+        return f"this must be at least {stated['minimum']}", value, ""
+    if "maximum" in stated and value > stated["maximum"]:
+        return f"this must be at most {stated['maximum']}", value, ""
+    return None
+
+
+def _check_tolerance(path: KeyPath, given: Mapping[str, Any], action: object) -> Iterator[Finding]:
+    if "mostly" in given and action in ROW_ACTIONS:
+        fix = f"leave it out, since {action} takes out just the rows that fail; or use `action: warn` or `fail`"
+        yield Finding((*path, "mostly"), "a rule on single rows has no tolerance", given["mostly"], fix)
+
+
+def _check_layer(path: KeyPath, document: Document, action: object) -> Iterator[Finding]:
+    if action in ROW_ACTIONS and str(document.get("table", "")).startswith("gold."):
+        fix = "use `action: warn` or `fail`, or state the rule on the silver table"
+        yield Finding(path, "a row of gold is a group of rows, so none is taken out", action, fix)
+
+
+def _check_columns(path: KeyPath, given: Mapping[str, Any], columns: list[str] | tuple[()]) -> Iterator[Finding]:
+    named: list[tuple[KeyPath, Any]] = [((*path, key), given.get(key)) for key in COLUMN_ARGUMENTS]
+    for key in COLUMN_LIST_ARGUMENTS:
+        names = given.get(key)
+        named += [((*path, key, index), name) for index, name in enumerate(names if isinstance(names, list) else ())]
+    for place, name in named:
+        if columns and isinstance(name, str) and not name.startswith("_") and name not in columns:
+            yield unknown_column(place, name, list(columns))
+
+
+def _types(argument: str) -> list[str]:
+    stated = ARGUMENT_SCHEMAS[argument]["type"]
+    return [stated] if isinstance(stated, str) else list(stated)
+
+
+def _is_of_its_kind(argument: str, value: object) -> bool:
+    kinds = tuple(kind for name in _types(argument) for kind in _KINDS[name][1])
+    return isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
+
+
+def _kind_in_words(argument: str) -> str:
+    return " or ".join(_KINDS[name][0] for name in _types(argument))

@@ -1,0 +1,77 @@
+"""Whether a bronze source names folders below the landing root that each interval can be filled in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from string import Formatter
+
+from include.contracts.lake_path import S3
+from include.contracts.spec.bronze_sources import LandingSource
+from include.specs.checks.columns import Document
+from include.specs.problem import Finding
+
+_FIELDS = {
+    "interval_start": datetime(2013, 1, 1, tzinfo=UTC),
+    "interval_end": datetime(2013, 1, 2, tzinfo=UTC),
+}
+_BY_INTERVAL = LandingSource.model_fields["path"].default
+_PATH_FIX = "write it like date={interval_start:%Y-%m-%d}, in quotes"
+_FIELD = re.compile(r"interval_(start|end)(\.(year|month|day|hour|minute))?")
+_NUMBER_FORM = re.compile(r"0?\d?d?")
+
+
+def check_landing(document: Document) -> Iterator[Finding]:
+    """Folders that leave the landing root, and format fields that do not exist."""
+    source = document.get("source")
+    for key in ("landing", "path", "files") if isinstance(source, dict) else ():
+        text = source.get(key, "") if isinstance(source, dict) else ""
+        if isinstance(text, str) and (odd := next((one for one in text if not one.isprintable()), "")):
+            yield Finding(("source", key), f"the character {odd!r} is in no name of a file", text)
+        elif isinstance(text, str) and key != "files":
+            yield from _check_folder(key, text)
+
+
+def is_continuous(document: Document) -> bool:
+    """Whether a bronze table takes whatever is new: from Kafka, or from a folder whose `path` names no interval."""
+    source = document.get("source")
+    if isinstance(source, dict) and "kafka" in source:
+        return True
+    path = source.get("path", _BY_INTERVAL) if isinstance(source, dict) else _BY_INTERVAL
+    return isinstance(path, str) and not any(field in path for field in _FIELDS)
+
+
+def _check_folder(key: str, text: str) -> Iterator[Finding]:
+    scheme, is_url, rest = text.rpartition("://")
+    if is_url and (key == "path" or f"{scheme}://" != S3):
+        yield Finding(
+            ("source", key),
+            "only landing may be an address, and only of a bucket",
+            text,
+            "write landing: s3://bucket/prefix",
+        )
+    wrong = _format_error(text) if key == "path" else ""
+    if wrong:
+        yield Finding(("source", key), wrong, text, _PATH_FIX)
+        return
+    folder = PurePosixPath(rest.format(**_FIELDS) if key == "path" else rest)
+    if folder.is_absolute() or ".." in folder.parts:
+        yield Finding(
+            ("source", key), "the folder must lie below the landing root", text, "write it as a relative path"
+        )
+
+
+def _format_error(text: str) -> str:
+    try:
+        fields = [parts[1:] for parts in Formatter().parse(text) if parts[1] is not None]
+    except ValueError as error:
+        return f"not a Python format: {error}"
+    for name, form, conversion in fields:
+        found = _FIELD.fullmatch(name or "")
+        if not found:
+            return f"unknown field {name!r}: known are {', '.join(_FIELDS)}"
+        if conversion or "{" in (form or "") or (found[2] and not _NUMBER_FORM.fullmatch(form or "")):
+            return f"unknown form of {name}: {form!r}"
+    return ""

@@ -1,0 +1,61 @@
+"""Delta table properties that a spec may not set, because some reader could then no longer open the table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from include.specs.checks.columns import Document
+from include.specs.problem import Finding
+
+_READERS = "readers such as Polars, DuckDB or delta-rs could no longer open the table"
+_READER_FEATURES = (
+    "deletionVectors|columnMapping|v2Checkpoint|typeWidening|typeWidening-preview|variantType|variantType-preview|"
+    "timestampNtz|vacuumProtocolCheck|catalogManaged|catalogOwned-preview"
+)
+_NEW_READER_NEEDED = {
+    r"delta\.enableDeletionVectors": r"true",
+    r"delta\.columnMapping\.mode": r"(?!none).*",
+    r"delta\.checkpointPolicy": r"(?!classic).*",
+    r"delta\.enableTypeWidening": r"true",
+    r"delta\.universalFormat\.enabledFormats": r".+",
+    r"delta\.enableIcebergCompatV\d": r"true",
+    r"delta\.minReaderVersion": r"(?!1$).*",
+    rf"delta\.feature\.({_READER_FEATURES})": r".*",
+}
+"""Property -> the values (both as patterns) that raise the table's reader version above 1."""
+
+_STATED_ELSEWHERE = {
+    "delta.deletedFileRetentionDuration": "write `maintenance: {vacuum: {retain: 30 days}}`",
+    "delta.enableChangeDataFeed": "write `maintenance: {change_data_feed: ...}`",
+    "delta.autoOptimize.autoCompact": "table maintenance compacts; write `maintenance: {optimize: auto}`",
+    "delta.autoOptimize.optimizeWrite": "table maintenance compacts; write `maintenance: {optimize: auto}`",
+    "delta.appendOnly": "leave it out: merges, deletes and repair must be able to change the table",
+}
+
+_COUNTED_COLUMNS = "delta.dataSkippingNumIndexedCols"
+_NAMED_COLUMNS = {"bronze": "a,b,_interval_start", "silver": "a,b,_batch_seq"}
+"""Layer whose tables name their columns with statistics -> an example."""
+
+
+def check_properties(document: Document) -> Iterator[Finding]:
+    """Properties that raise the reader version, that another setting rules, or that are not Delta's."""
+    properties = document.get("delta")
+    for name, value in (properties if isinstance(properties, dict) else {}).items():
+        path = ("delta", name)
+        if _needs_a_newer_reader(str(name), str(value)):
+            yield Finding(path, f"this raises the table's reader version: {_READERS}", value, "leave it out")
+        elif name in _STATED_ELSEWHERE:
+            yield Finding(path, "this is not set as a property", value, _STATED_ELSEWHERE[name])
+        elif name == _COUNTED_COLUMNS and (example := _NAMED_COLUMNS.get(str(document.get("table")).split(".")[0])):
+            fix = f"name the columns: delta.dataSkippingStatsColumns: {example}"
+            yield Finding(path, "this table has statistics of the columns that are named", value, fix)
+        elif not str(name).startswith("delta."):
+            yield Finding(path, "not a Delta table property: their names start with 'delta.'", value, "leave it out")
+
+
+def _needs_a_newer_reader(name: str, value: str) -> bool:
+    return any(
+        re.fullmatch(known, name, re.IGNORECASE) and re.fullmatch(values, value, re.IGNORECASE)
+        for known, values in _NEW_READER_NEEDED.items()
+    )

@@ -1,0 +1,115 @@
+"""What the gate knows of a version beside its rows: facts of it, its past, its sources, and the tables beside it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pyspark.sql import DataFrame, SparkSession
+
+from include.contracts.lake_path import LakePath
+from include.contracts.spec.expectation import COMPARISONS
+from include.control.ledger.measures import table_rows
+from include.control.log.batch import BatchSources
+from include.control.log.delta_log import Commit, commits_still_known, read_commit
+from include.control.log.stored_tables import open_table
+from include.errors import TornLogError
+from spark_jobs.delta_io.reads import read_version
+from spark_jobs.quality.verdicts.judged_version import APPLIED, IN_TABLE, JudgedVersion
+from spark_jobs.runtime.context import JobContext
+
+
+def facts_of(context: JobContext, version: int, certified: int | None) -> dict[str, int]:
+    """What later versions are held against; recorded with every verdict, so that a new rule has a past.
+
+    Args:
+        context: of the job.
+        version: the version that is judged.
+        certified: the version that was certified last.
+    """
+    table = context.paths.table(context.spec.table)
+    facts = {IN_TABLE: table_rows(table, version)}
+    applied = context.records.ledger.applied(context.spec.table, _batches_of_the_run(table, version, certified))
+    return facts if applied is None else {**facts, APPLIED: applied}
+
+
+def other_tables(context: JobContext) -> dict[str, int | None]:
+    """The tables that rules look at -> the version that they have certified now."""
+    named = {rule.arguments["other_table"] for rule in context.spec.table_rules if "other_table" in rule.arguments}
+    return {table: context.records.gates.certified(table) for table in sorted(named)}
+
+
+def judged_version(
+    context: JobContext,
+    session: SparkSession,
+    version: int,
+    facts: dict[str, int],
+    others: dict[str, int | None],
+) -> JudgedVersion | None:
+    """The version with all that it can be held against; None where no rule asks for it.
+
+    Raises:
+        TornLogError: the log has forgotten the version's commit.
+    """
+    if not any(rule.name in COMPARISONS for rule in context.spec.table_rules):
+        return None
+    table = context.spec.table
+    commit = _commit_of(context.paths.table(table), version)
+    before = context.records.gates.certified_before(table, version)
+
+    def read(of: str, at: int) -> DataFrame:
+        return read_version(session, context.paths.table(of), at)
+
+    return JudgedVersion(
+        table=table,
+        version=version,
+        interval_end=datetime.fromisoformat(commit.metadata["interval_end"]),
+        committed_at=commit.at,
+        facts=facts,
+        past=[result.facts for result in before],
+        certified=before[0].version if before else None,
+        others=others,
+        sources={of: upto for of, (_, upto) in _sources(commit).ranges.items()},
+        read=read,
+        rows_of=lambda of, at: table_rows(context.paths.table(of), at),
+        columns_of=lambda of, at: _columns(context.paths.table(of), at),
+    )
+
+
+def _commit_of(table: LakePath, version: int) -> Commit:
+    commit = read_commit(table, version)
+    if commit is None or not commit.metadata:
+        msg = (
+            f"The log of {table} does not say which batch made version {version}, so that the version cannot be held "
+            "against anything\nRun the table's writer again, then its gate."
+        )
+        raise TornLogError(msg)
+    return commit
+
+
+def _sources(commit: Commit) -> BatchSources:
+    return BatchSources.model_validate(commit.metadata["sources"])
+
+
+def _batches_of_the_run(table: LakePath, version: int, certified: int | None) -> dict[str, int]:
+    """The batches, since the certified version, of the run that made `version`: token -> number."""
+    after = None if certified is None else min(certified, version - 1)
+    batches = [one for one in commits_still_known(table, after) if one.metadata and one.version <= version]
+    run_id = batches[-1].metadata["run_id"] if batches else ""
+    of_run = [batch.metadata for batch in batches if batch.metadata["run_id"] == run_id]
+    return {batch["token"]: batch["batch_seq"] for batch in of_run}
+
+
+def _columns(table: LakePath, version: int) -> dict[str, str]:
+    fields = open_table(table, version=version, without_files=True).schema().fields
+    return {field.name: _type_name(field.type) for field in fields}
+
+
+def _type_name(of: object) -> str:
+    """The type as a spec writes it.
+
+    >>> from deltalake.schema import PrimitiveType
+    >>> _type_name(PrimitiveType("integer"))
+    'int'
+    """
+    name = getattr(of, "type", "") if isinstance(getattr(of, "type", ""), str) else str(of)
+    return {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}.get(name, name)

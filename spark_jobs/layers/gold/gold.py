@@ -1,0 +1,161 @@
+"""Gold: only the groups that changed, recomputed from silver at pinned versions."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from include.contracts.job.report import RowFates
+from include.contracts.lake_path import LakePath
+from include.contracts.spec.table_spec import GoldSpec
+from include.control.changes.table_diff import changes_since
+from include.control.gates.conservation import rows_of_rebuild
+from include.control.gates.restore import close_restore
+from include.control.log.batch import BatchSources, Intent, StreamPosition, Winner
+from include.control.log.stored_tables import is_table
+from include.control.planning.source_ranges import certified_sources, changed_ranges, pin_sources, require_same_sources
+from spark_jobs.delta_io.observed import observed
+from spark_jobs.delta_io.reads import read_version, touched_values
+from spark_jobs.delta_io.row_writes import one_of, replace_where, replaced_rows
+from spark_jobs.delta_io.tables import TableShape, shape_properties
+from spark_jobs.layers.own_table import ensure_own_table, require_fitting_table
+from spark_jobs.protocol.batches import BatchPlan, Closing
+from spark_jobs.runtime.context import JobContext
+from spark_jobs.transforms.groups import aggregate
+from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
+
+MOST_TOUCHED_VALUES = 10_000
+"""Beyond so many changed values of `refresh_by` the whole table is computed: the list would cost more than it saves."""
+
+
+class GoldAggregate:
+    """The `BatchWork` of a gold table."""
+
+    def __init__(self, context: JobContext) -> None:
+        self._context = context
+        self._spec: GoldSpec = context.spec  # type: ignore[assignment]
+        self._path = context.paths.table(self._spec.table)
+        self._observed: dict[str, Observation] = {}
+
+    def ensure_table(self) -> None:
+        """Create the table, with the types that its expressions have over the certified sources, or change it.
+
+        Raises:
+            NotReadyError: a source has no certified version yet.
+            BadInputError: the table does not fit the spec.
+        """
+        changed = require_fitting_table(self._context, self._spec)
+        if is_table(self._path) and not changed.wants_a_run:
+            return
+        certified = certified_sources(self._spec, self._context.records.gates, self._context.paths)
+        with self._context.open_session({}) as session:
+            shape = self._shape(self._all_groups(session, certified, None))
+        ensure_own_table(self._context, shape)
+
+    def plan(self, position: StreamPosition) -> BatchPlan | None:
+        """Each source's versions since the last batch; all of them with `reprocess`, and for a new measure."""
+        paths, reprocess = self._context.paths, self._context.args.reprocess or self._has_new_measures(position)
+        sources = pin_sources(self._spec, paths, self._context.records.gates, position)
+        if not changed_ranges(self._spec, sources, paths) and not reprocess:
+            return None
+        return BatchPlan(sources.model_copy(update={"reprocess": reprocess}))
+
+    def _has_new_measures(self, position: StreamPosition) -> bool:
+        """Whether the last batch has computed fewer measures: then those of all groups are missing."""
+        return changes_since(self._spec, position.last, self._context.records).has_new_measures
+
+    def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
+        """Replace the touched groups in one commit."""
+        touched = self._touched(session, intent.sources)
+        groups = self._groups_of(session, intent.sources, touched)
+        ensure_own_table(self._context, self._shape(groups))
+        observation = Observation()
+        rows = with_stamp(groups, intent).observe(observation, F.count(F.lit(1)).alias("groups"))
+        replace_where(rows, self._path, _predicate(self._spec.refresh_by, touched))
+        self._observed[intent.token] = observation
+
+    def close(self, winner: Winner) -> Closing:
+        """Count the groups: those computed from the pinned sources are those that were written."""
+        if winner.intent.sources.restores is not None:
+            return Closing(close_restore(winner, self._context.paths))
+        if winner.intent.sources.rebuild:
+            return Closing(rows_of_rebuild(self._path, winner))
+        written, removed = replaced_rows(self._path, winner.version)
+        observation = self._observed.get(winner.token)
+        seen = observed(observation) if observation else None
+        computed = seen["groups"] if seen else self._count_again(winner)
+        # Delta removes the row of each group that is written anew; what was deleted is by how many they are fewer.
+        updated = min(written, removed)
+        changes = {"inserted": written - updated, "updated": updated, "deleted": removed - updated}
+        return Closing(RowFates(read=computed, applied=written, **changes))
+
+    def _count_again(self, winner: Winner) -> int:
+        sources = winner.intent.sources
+        with self._context.open_session({}) as session:
+            return self._groups_of(session, sources, self._touched(session, sources)).count()
+
+    def _groups_of(self, session: SparkSession, sources: BatchSources, touched: list[str | None] | None) -> DataFrame:
+        require_same_sources(sources, self._context.paths)
+        return self._all_groups(session, {table: upto for table, (_, upto) in sources.ranges.items()}, touched)
+
+    def _all_groups(
+        self, session: SparkSession, versions: dict[str, int], touched: list[str | None] | None
+    ) -> DataFrame:
+        frames = {
+            alias: read_version(session, self._context.paths.table(source.table), versions[source.table])
+            for alias, source in self._spec.sources.items()
+        }
+        return aggregate(frames, self._spec, touched)
+
+    def _touched(self, session: SparkSession, sources: BatchSources) -> list[str | None] | None:
+        """The values of `refresh_by` that changed, as text; None for all of them."""
+        if sources.reprocess or any(after is None for after, _ in sources.ranges.values()):
+            return None
+        touched = self._touched_by_any_source(session, sources)
+        if touched is None:
+            return None
+        found = touched.limit(MOST_TOUCHED_VALUES + 1).collect()
+        return [row["touched"] for row in found] if len(found) <= MOST_TOUCHED_VALUES else None
+
+    def _touched_by_any_source(self, session: SparkSession, sources: BatchSources) -> DataFrame | None:
+        found = [
+            touched_values(
+                session, self._path_of(source.table), sources.ranges[source.table], self._spec.refresh_from[alias]
+            )
+            for alias, source in self._spec.sources.items()
+            if _moved(sources.ranges[source.table])
+        ]
+        frames = [frame for frame in found if frame is not None]
+        if len(frames) < len(found):
+            return None
+        every = reduce(DataFrame.union, frames)
+        return every.select(F.col("touched").cast("string").alias("touched")).distinct().orderBy("touched")
+
+    def _path_of(self, table: str) -> LakePath:
+        return self._context.paths.table(table)
+
+    def _shape(self, groups: DataFrame) -> TableShape:
+        columns = {field.name: field.dataType.simpleString() for field in groups.schema.fields}
+        return TableShape(
+            columns={**columns, **STAMP_COLUMNS},
+            partitioned_by=self._spec.partitioned_by,
+            properties=shape_properties(self._spec),
+            comment=self._spec.description,
+        )
+
+
+def _moved(span: tuple[int | None, int]) -> bool:
+    after, upto = span
+    return after is None or after < upto
+
+
+def _predicate(column: str, touched: list[str | None] | None) -> str:
+    """Which rows are replaced: those whose `refresh_by`, as text, is one of the touched values."""
+    if touched is None:
+        return "true"
+    known = [value for value in touched if value is not None]
+    parts = [one_of(column, known)] if known else []
+    parts += [f"`{column}` IS NULL"] if None in touched else []
+    return " OR ".join(parts) or "false"

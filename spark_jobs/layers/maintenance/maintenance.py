@@ -1,0 +1,146 @@
+"""What the maintenance jobs have in common."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from include.contracts.job.args import Job
+from include.contracts.job.contention import Waited
+from include.contracts.job.report import JobReport
+from include.contracts.lake_path import LakePath
+from include.control.leases.leases import Leases
+from include.control.ledger.commit_history import Written
+from include.control.ledger.measures import table_rows
+from include.control.log.batch import new_token
+from include.control.log.delta_log import MAINTENANCE_KEY, latest_version
+from include.control.log.stored_tables import is_table
+from include.errors import LeaseLostError, NotReadyError, Outcome
+from spark_jobs.delta_io.conflict_policy import WriteKind
+from spark_jobs.delta_io.contest import Contest, commit_anyway
+from spark_jobs.runtime.context import JobContext
+
+T = TypeVar("T")
+
+
+def require_table(context: JobContext) -> LakePath:
+    """The folder of the job's table.
+
+    Raises:
+        NotReadyError: there is no table yet.
+    """
+    path = context.paths.table(context.spec.table)
+    if not is_table(path):
+        msg = f"{context.spec.table}: there is no table at {path} yet; run the task that writes it first"
+        raise NotReadyError(msg)
+    return path
+
+
+def maintenance_conf(context: JobContext) -> dict[str, str]:
+    """Marks the commits of maintenance with the run and a token; never with a txn."""
+    told = {MAINTENANCE_KEY: {"run_id": context.args.run_id, "token": new_token()}}
+    return {"spark.databricks.delta.commitInfo.userMetadata": json.dumps(told)}
+
+
+@dataclass
+class TableWork:
+    """One piece of maintenance, and how it got on with the table's writers.
+
+    Attributes:
+        table: the table, as a person knows it.
+        path: its folder.
+        leases: where its lease is had.
+        contest: the races that it lost.
+        waited: how long it waited for the lease, and for whom.
+        gave_way_to: the batches that it let go first, run and process.
+    """
+
+    table: str
+    path: LakePath
+    leases: Leases
+    contest: Contest
+    waited: Waited = field(default_factory=Waited)
+    gave_way_to: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def leased(self) -> Iterator[None]:
+        """Hold the lease of the table.
+
+        Raises:
+            LeaseLostError: it could not be had in time.
+        """
+        try:
+            with self.leases.table(self.table) as waited:
+                self.waited = self.waited.and_then(waited)
+                yield
+        except LeaseLostError as error:
+            self.waited = self.waited.and_then(error.waited)
+            raise
+
+    def commit(self, write: Callable[[], T]) -> T:
+        """Run `write`, which commits; again after it lost to a writer that knows no lease.
+
+        Raises:
+            ConflictError: it lost too often.
+        """
+        return cast(T, commit_anyway(self.contest, WriteKind.MAINTENANCE, self.path, write))
+
+
+@contextmanager
+def table_work(context: JobContext, operation: str) -> Iterator[TableWork]:
+    """Work on the job's table, of which `ops.commits` tells under `operation`, however it ends."""
+    table, path = context.spec.table, context.paths.table(context.spec.table)
+    work, before = TableWork(table, path, context.leases, Contest(table, context.spec.conflicts)), latest_version(path)
+    try:
+        yield work
+    finally:
+        context.records.commits.record(_written(context, operation, work, before))
+
+
+def _written(context: JobContext, operation: str, work: TableWork, before: int) -> Written:
+    version = latest_version(work.path)
+    return Written(
+        table=context.spec.table,
+        run_id=context.args.run_id,
+        operation=operation,
+        version=version if version > before else None,
+        attempts=len(work.contest.lost) + 1,
+        took_s=time.monotonic() - work.contest.started,
+        waited=work.waited,
+        lost=tuple(work.contest.lost),
+    )
+
+
+def maintenance_report(
+    context: JobContext,
+    job: Job,
+    outcome: Outcome,
+    message: str,
+    details: dict[str, Any],
+    notes: tuple[str, ...] = (),
+    work: TableWork | None = None,
+) -> JobReport:
+    """The report of a maintenance job; `work` is what it did under the lease, if anything."""
+    path = context.paths.table(context.spec.table)
+    version = latest_version(path)
+    return JobReport(
+        job=job.value,
+        table=context.spec.table,
+        outcome=outcome,
+        message=f"{context.spec.table}: {message}",
+        interval=context.args.interval,
+        run_id=context.args.run_id,
+        version=version,
+        certified_version=context.records.gates.certified(context.spec.table),
+        table_rows=table_rows(path, version),
+        attempts=len(work.contest.lost) + 1 if work else 0,
+        lost_races=tuple(work.contest.lost) if work else (),
+        waited_s=round(work.waited.seconds, 3) if work else 0.0,
+        waited_for=work.waited.for_whom if work else "",
+        details=details,
+        notes=notes,
+    )

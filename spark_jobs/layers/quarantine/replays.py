@@ -1,0 +1,67 @@
+"""Replays: quarantined rows tried once more, as a batch of their table like any other (ADR 0014)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from include.contracts.job.quarantine_request import QuarantineRequest
+from include.control.log.batch import Intent, StreamPosition, Winner, new_token
+from include.control.quarantine.events import Said
+from include.control.quarantine.rows import QuarantinedRow, quarantined_rows
+from spark_jobs.protocol.batches import BatchPlan, BatchWork, Closing
+from spark_jobs.runtime.context import JobContext
+
+MOST_ROWS = 10_000
+"""Rows that one batch tries, which pass through the driver; more are tried in several."""
+
+
+class ReplayWork:
+    """The `BatchWork` of a replay: plans quarantined rows, and leaves writing and closing to the layer.
+
+    A layer knows a replay by its intent: whichever run comes next can close one whose driver died.
+    """
+
+    def __init__(self, context: JobContext, layer: BatchWork, request: QuarantineRequest) -> None:
+        self._context = context
+        self._layer = layer
+        self._request = request
+        self._tried: set[str] = set()
+        self._waiting = 0
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the last plan left rows for further batches."""
+        return self._waiting > 0
+
+    def plan(self, position: StreamPosition) -> BatchPlan | None:
+        """Pin the rows that are still pending; None when nobody waits for a replay any more."""
+        rows = self._pending()
+        self._waiting = max(len(rows) - MOST_ROWS, 0)
+        if not rows:
+            return None
+        replay, table = new_token(), self._context.spec.table
+        said = Said(self._request.said_by, self._request.why, self._context.args.run_id)
+        pinned = [row.to_try for row in rows[:MOST_ROWS]]
+        self._context.records.quarantine.pin(table, position.table_id, replay, pinned, said)
+        return BatchPlan(position.last_sources.replaying(replay, len(pinned)))
+
+    def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
+        """Write them as the layer writes any row."""
+        self._layer.write(session, intent, plan)
+
+    def close(self, winner: Winner) -> Closing:
+        """Close the batch; a row that it refused again is not tried twice in one run."""
+        closing = self._layer.close(winner)
+        if replay := winner.intent.sources.replay:
+            self._tried |= {row.id for row in self._context.records.quarantine.pinned(winner.intent.table, replay)}
+        return closing
+
+    def _pending(self) -> list[QuarantinedRow]:
+        return [row for row in pending_rows(self._context, self._request) if row.id not in self._tried]
+
+
+def pending_rows(context: JobContext, request: QuarantineRequest) -> Sequence[QuarantinedRow]:
+    """The rows that the request is about, those that were refused first ahead."""
+    rows = quarantined_rows(context.spec.table, context.paths, request.rows)
+    return sorted(rows, key=lambda row: (row.batch_seq, row.id))

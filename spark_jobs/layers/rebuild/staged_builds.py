@@ -1,0 +1,182 @@
+"""Builds tables anew in a folder beside those in use, by the very jobs that write any table (ADR 26)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from include.contracts.interval import Interval
+from include.contracts.job.args import WRITER_OF_LAYER, Job
+from include.contracts.job.report import JobReport
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec, SilverSpec
+from include.control.changes.staging import StagedPaths, StagedRecords, bring_ledger, staged_paths
+from include.control.landing.landing import landing_of
+from include.control.ledger.deletes import are_too_many
+from include.control.ledger.events import FileEvent
+from include.control.ledger.measures import table_rows
+from include.control.ledger.rebuilds import Rebuild
+from include.control.ledger.resolution import table_id
+from include.control.log.delta_log import latest_version
+from include.control.log.stored_tables import is_table
+from include.control.records import Records
+from include.errors import BadInputError, DeletesRefusedError, GateFailedError, first_line
+from include.paths import LakehousePaths
+from spark_jobs.runtime.context import JobContext
+from spark_jobs.runtime.entrypoint import RunJob
+
+
+@dataclass(frozen=True)
+class StagedContext(JobContext):
+    """A job's context within a rebuild.
+
+    Attributes:
+        staged: the lakehouse as the rebuild sees it.
+    """
+
+    staged: StagedPaths | None = None
+
+    @cached_property
+    def paths(self) -> LakehousePaths:
+        """Where things lie."""
+        return self.staged or super().paths
+
+    def lets_deletes_go(self, interval_start: datetime | None) -> bool:
+        """Whether who has asked for the rebuild lets deletes by absence go: of all intervals, since all are read."""
+        return bool(self.args.allow_deletes)
+
+
+@dataclass(frozen=True)
+class StagedBuild:
+    """One table of a rebuild, beside the one in use; its sources are read where they are.
+
+    Attributes:
+        context: of the job that rebuilds.
+        rebuild: what it is part of.
+        table: the table.
+        writers: the job of each layer.
+    """
+
+    context: JobContext
+    rebuild: Rebuild
+    table: str
+    writers: Mapping[Job, RunJob]
+
+    @cached_property
+    def paths(self) -> StagedPaths:
+        """Where it builds."""
+        return staged_paths(self.context.paths, self.rebuild.id, [self.table])
+
+    @cached_property
+    def records(self) -> Records:
+        """What is written down there."""
+        return StagedRecords(self.paths, self.context.records.deletes)
+
+    def build(self) -> None:
+        """Bring the table up to date with its sources, as they are now.
+
+        Raises:
+            GateFailedError: its gate refuses what was built.
+            DeletesRefusedError: more keys would be deleted by absence than the spec lets go, and nobody has allowed it.
+        """
+        table, spec = self.table, self.context.catalog.spec(self.table)
+        named = {rule.arguments["other_table"] for rule in spec.table_rules if "other_table" in rule.arguments}
+        bring_ledger(self.context.paths, self.paths, {*spec.source_tables} | named)
+        reports = [self._run(spec, interval) for interval in self._intervals(spec)]
+        refused = next((report for report in reports[-1:] if any(check.refuses for check in report.checks)), None)
+        if refused or self.records.gates.certified(table) is None:
+            said = refused.message if refused else "nothing was built"
+            msg = (
+                f"{table}: what was built anew did not pass its gate: {said}\n"
+                f"Readers keep the table in use. Mend what is wrong, then: lakehouse rebuild {self.rebuild.table}"
+            )
+            raise GateFailedError(msg)
+
+    def require_rows(self) -> None:
+        """Require that not many more rows are gone than the spec lets go unasked.
+
+        All snapshots of a source count in one batch here, so that no batch finds keys absent that it has not got yet.
+
+        Raises:
+            DeletesRefusedError: they are too many, and nobody has allowed it.
+        """
+        spec, live = self.context.catalog.spec(self.table), self.context.paths.table(self.table)
+        if not isinstance(spec, SilverSpec) or self.context.args.allow_deletes:
+            return
+        certified = self.context.records.gates.certified(self.table)
+        before = table_rows(live, latest_version(live) if certified is None else certified)
+        after = table_rows(self.paths.table(self.table), self.records.gates.certified(self.table) or 0)
+        if are_too_many(before - after, before, spec.max_deleted_percent):
+            raise DeletesRefusedError(
+                f"{self.table}: of {before:,} rows {after:,} would be left: more than max_deleted_percent "
+                f"({spec.max_deleted_percent}) are gone",
+                f"Readers keep the table in use. {self._way_to_allow}",
+            )
+
+    @property
+    def _way_to_allow(self) -> str:
+        return f"If they are to go: lakehouse rebuild {self.rebuild.table} --allow-deletes"
+
+    def lost_files(self) -> list[str]:
+        """The landing files of which the table in use holds rows, and the one that was built does not."""
+        return sorted(loaded_paths(self.context.records, self.table) - loaded_paths(self.records, self.table))
+
+    @property
+    def id(self) -> str:
+        """The id of the table that is built here, and that the one in use has from the switch on."""
+        return table_id(self.paths.table(self.table))
+
+    @property
+    def is_switched(self) -> bool:
+        """Whether the table in use is the one that was built here."""
+        is_there = is_table(self.paths.table(self.table))
+        return is_there and table_id(self.context.paths.table(self.table)) == self.id
+
+    def _run(self, spec: AnySpec, interval: Interval) -> JobReport:
+        of_table = {"table": spec.table, "interval_start": interval.start, "interval_end": interval.end}
+        args = self.context.args.model_copy(update={**of_table, "dry_run": False, "request": None})
+        context = StagedContext(args, self.context.is_to_stop, self.records, staged=self.paths)
+        try:
+            return self.writers[WRITER_OF_LAYER[spec.layer]](context)
+        except DeletesRefusedError as refused:
+            way_out = f"Readers keep the table in use. {self._way_to_allow}"
+            raise DeletesRefusedError(first_line(refused), way_out) from refused
+
+    def _intervals(self, spec: AnySpec) -> Iterator[Interval]:
+        """The intervals of a bronze table that hold files still there; below bronze one run reads everything."""
+        if not isinstance(spec, BronzeSpec):
+            yield self.context.args.interval
+            return
+        gone = set(gone_files(self.context, spec))
+        ledger, of_table = self.context.records.ledger, table_id(self.context.paths.table(spec.table))
+        loaded = {
+            (row["interval_start"], row["interval_end"])
+            for row in ledger.file_events(spec.table, of_table)
+            if row["event"] == FileEvent.LOADED and row["path"] not in gone
+        }
+        for start, end in sorted(loaded):
+            yield Interval(start=start, end=end)
+
+
+def loaded_paths(records: Records, table: str) -> set[str]:
+    """The landing files that a table has loaded; none below bronze."""
+    if not table.startswith("bronze.") or not is_table(records.paths.table(table)):
+        return set()
+    events = records.ledger.file_events(table, table_id(records.paths.table(table)))
+    return {row["path"] for row in events if row["event"] == FileEvent.LOADED}
+
+
+def gone_files(context: JobContext, spec: AnySpec) -> list[str]:
+    """The landing files that a bronze table has loaded and that are not there any more.
+
+    Raises:
+        BadInputError: the table reads Kafka topics, whose messages do not stay.
+    """
+    if not isinstance(spec, BronzeSpec):
+        return []
+    if spec.reads_kafka:
+        msg = f"{spec.table}: reads Kafka topics, which forget their messages: it cannot be built anew"
+        raise BadInputError(msg, "Build the tables that read it anew instead.")
+    place = landing_of(spec.landing_source.landing, context.args.landing)
+    return sorted(path for path in loaded_paths(context.records, spec.table) if place.listed(path) is None)

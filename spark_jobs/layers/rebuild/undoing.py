@@ -1,0 +1,63 @@
+"""Undo a rebuild: the table that was there before comes back, with all that was known of it (ADR 26)."""
+
+from __future__ import annotations
+
+import hashlib
+
+from include.control.ledger.resolution import resolve
+from include.control.log.batch import Intent, Stream, Winner
+from include.control.log.delta_log import latest_version
+from include.control.log.stored_tables import identity, open_table
+from include.errors import NotReadyError
+from spark_jobs.layers.rebuild.switching import close_replacement, replace_rows
+from spark_jobs.runtime.context import JobContext
+
+UNDO = "undo of "
+
+
+def undo_rebuild(context: JobContext) -> Winner:
+    """Put the rows back that the last rebuild of the job's table has replaced; the caller holds the table's lease.
+
+    What the table knew of itself comes back with its id: files, certificates, refused rows, deleted keys. What has come
+    since is read again.
+
+    Raises:
+        NotReadyError: no rebuild has replaced the table, or the last one was undone.
+        ConflictError: somebody else committed meanwhile; nothing was replaced.
+    """
+    table, records = context.spec.table, context.records
+    path, stream = context.paths.table(table), Stream(context.spec.table)
+    position = resolve(path, stream, records.ledger)
+    switches = [one for one in records.ledger.batches(table, position.table_id, -1) if one.intent.sources.rebuild]
+    if not switches or switches[-1].intent.sources.rebuild.startswith(UNDO):
+        raise NotReadyError(f"{table}: there is no rebuild to undo")
+    switch = switches[-1]
+    before = switch.version - 1
+    earlier = identity(open_table(path, version=before, without_files=True))
+    kept = records.ledger.last_recorded(table, earlier, stream.name, before)
+    if kept is None:
+        raise NotReadyError(f"{table}: the ledger does not know the batches of version {before} any more")
+    intent = Intent(
+        table=table,
+        table_id=earlier,
+        stream=stream.name,
+        batch_seq=position.next_seq,
+        token=hashlib.sha256(f"{UNDO}{switch.token}".encode()).hexdigest()[:32],
+        interval_start=kept.intent.interval_start,
+        interval_end=kept.intent.interval_end,
+        run_id=context.args.run_id,
+        spec_hash=kept.intent.spec_hash,
+        sources=kept.intent.sources.rebuilt(f"{UNDO}{switch.intent.sources.rebuild}"),
+    )
+    certificate = records.gates.certificate_of(table, earlier, before)
+    records.ledger.record_intent(intent)
+    expected = latest_version(path) + 1
+    if certificate:
+        batches = (f"{intent.stream}/{intent.batch_seq}",)
+        records.gates.record(certificate.model_copy(update={"version": expected, "batches": batches}))
+    records.ledger.record_committed([Winner(intent, expected)])
+    winner = replace_rows(context, intent, position, path, before)
+    if winner.version != expected:
+        records.ledger.record_committed([winner])
+    close_replacement(context, winner)
+    return winner

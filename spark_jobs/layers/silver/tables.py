@@ -1,0 +1,54 @@
+"""The Delta tables of a silver table: its own, and that of its deleted keys."""
+
+from __future__ import annotations
+
+from include.contracts.spec.table_spec import SilverSpec
+from include.control.log.batch import Intent
+from include.control.log.delta_log import commits_still_known, latest_version
+from include.paths import LakehousePaths
+from spark_jobs.delta_io.statistics import statistics_of
+from spark_jobs.delta_io.tables import TableShape, committed_txn, shape_properties
+from spark_jobs.protocol.secondary import SecondaryTable
+from spark_jobs.transforms.silver.silver import sequence_type, start_type
+from spark_jobs.transforms.silver.timeline import END_AT, START_AT
+from spark_jobs.transforms.stamps import BATCH_SEQ, STAMP_COLUMNS
+
+
+def silver_shape(spec: SilverSpec) -> TableShape:
+    """The silver table of a spec: its columns, the winning sequence of each row, and the batch that wrote it."""
+    stored = {name: spec.columns[name].type for name in spec.stored_columns}
+    history = dict.fromkeys((START_AT, END_AT), start_type(spec)) if spec.keeps_history else {}
+    columns = {**stored, **history, **_order_columns(spec), "_content_hash": "bigint", **STAMP_COLUMNS}
+    # Nobody looks for a hash or a token, and every copied row would pay for theirs.
+    looked_up = (*spec.keys, *history, BATCH_SEQ, *spec.zorder_by, *stored)
+    statistics = statistics_of(looked_up, columns, spec.partitioned_by)
+    return TableShape(
+        columns=columns,
+        comments={name: spec.columns[name].description for name in stored},
+        partitioned_by=spec.partitioned_by,
+        properties={**statistics, **shape_properties(spec)},
+        comment=spec.description,
+    )
+
+
+def tombstones_of(spec: SilverSpec, paths: LakehousePaths, table_id: str) -> SecondaryTable:
+    """The table of the deleted keys of a silver table, each with its sequence."""
+    path = paths.tombstones(spec.table, table_id)
+    keys = {key: spec.columns[key].type for key in spec.keys}
+    columns = {**keys, **_order_columns(spec), **STAMP_COLUMNS}
+    return SecondaryTable(f"silver_tombstones.{spec.name}", path, TableShape(columns, comment="Deleted keys"))
+
+
+def version_before(table: SecondaryTable, intent: Intent) -> int:
+    """The newest version of a secondary table without what a batch itself has written: it may be counted once more."""
+    newest = latest_version(table.path)
+    if committed_txn(table.path, intent.app_id_beside(table.name)) < intent.batch_seq:
+        return newest
+    commits = commits_still_known(table.path, None)
+    return min(
+        (commit.version - 1 for commit in commits if commit.metadata.get("token") == intent.token), default=newest
+    )
+
+
+def _order_columns(spec: SilverSpec) -> dict[str, str]:
+    return {"_sequence": sequence_type(spec), "_source_hash": "bigint"}

@@ -1,0 +1,287 @@
+"""The commit protocol: every data write to a medallion table is a batch, and goes through here (ADR 0002).
+
+Resolve -> plan -> intent -> commit -> settle -> close. Numbering a batch "last committed + 1" together with Delta's
+skip rule (a recorded txnVersion >= mine is skipped) is a compare-and-swap on the Delta log itself: a crash anywhere
+needs no clean-up, a retry finds its token, and a writer that lost its lease is skipped or sent back to plan.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from include.contracts.interval import Interval
+from include.contracts.job.contention import LostRace, Waited
+from include.contracts.job.findings import Findings
+from include.contracts.job.report import FileRows, RowFates
+from include.contracts.lake_path import LakePath
+from include.contracts.spec.conflict_spec import USUAL, ConflictSpec
+from include.control.gates.conservation import check_conservation
+from include.control.leases.leases import Leases
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.resolution import resolve, winner_at
+from include.control.log.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner, new_token
+from include.control.log.conflicting_commits import race_lost, race_lost_to
+from include.control.log.delta_log import read_commit
+from include.errors import LeaseLostError, MillraceError, first_line
+from spark_jobs.delta_io.conflict_policy import Remedy, WriteKind, remedy_of
+from spark_jobs.delta_io.conflicts import Conflict, conflict_of, is_lost_with_an_executor
+from spark_jobs.delta_io.contest import Contest
+
+log = logging.getLogger(__name__)
+
+OpenSession = Callable[[dict[str, str]], AbstractContextManager[Any]]
+"""Opens a session of its own under the given settings."""
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """What a batch would read: pinned sources, and for bronze the files."""
+
+    sources: BatchSources
+    files: tuple[FileFact, ...] = ()
+
+
+@dataclass(frozen=True)
+class Closing:
+    """What closing a batch found.
+
+    Attributes:
+        rows: the fates of its rows.
+        rows_of_file: source file -> what became of its records; bronze only.
+        findings: what a person should know of its rows.
+    """
+
+    rows: RowFates
+    rows_of_file: Mapping[str, FileRows] = field(default_factory=dict)
+    findings: Findings = field(default_factory=Findings)
+
+
+class BatchWork(Protocol):
+    """What one kind of job does within the protocol. All but `plan` may be called again after a crash."""
+
+    def plan(self, position: StreamPosition) -> BatchPlan | None:
+        """What to read from here, or None when there is nothing new."""
+
+    def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
+        """Make exactly one commit, with frames of `session` only."""
+
+    def close(self, winner: Winner) -> Closing:
+        """Do the batch's secondary writes, if they are not done yet, and count the fates of its rows."""
+
+
+@dataclass(frozen=True)
+class BatchRequest:
+    """What a batch is for.
+
+    Attributes:
+        path: the folder of the table.
+        stream: the stream that is written.
+        interval: the interval of the run.
+        run_id: who asked.
+        spec_hash: digest of the spec that the rows follow.
+    """
+
+    path: LakePath
+    stream: Stream
+    interval: Interval
+    run_id: str
+    spec_hash: str
+
+
+@dataclass
+class BatchResult:
+    """How a run of the protocol ended.
+
+    Attributes:
+        winner: the batch, or the stream's last one when there was nothing new.
+        committed: whether this run committed it.
+        finished: whether this run did what a writer that died after its commit had left undone.
+        previous: the batch before it.
+        rows: the fates of its rows.
+        findings: what a person should know of them; nothing of a batch that was closed before.
+        attempts: how often a batch was planned.
+        lost: the races that were lost on the way.
+        waited: how long the lease was waited for, and for whom.
+        took_s: seconds from asking for the lease to the batch's close.
+    """
+
+    winner: Winner | None = None
+    previous: Winner | None = None
+    committed: bool = False
+    finished: bool = False
+    rows: RowFates = field(default_factory=RowFates)
+    findings: Findings = field(default_factory=Findings)
+    attempts: int = 0
+    lost: list[LostRace] = field(default_factory=list)
+    waited: Waited = field(default_factory=Waited)
+    took_s: float = 0.0
+
+
+class _PlanAgainError(Exception):
+    """Someone else took the number, or the table changed under the plan."""
+
+
+class _SamePlanAgainError(Exception):
+    """The commit failed without a trace; the same number and token may be tried again."""
+
+
+class BatchWriter:
+    """Runs the commit protocol for one request; `result` says how far it came, also where it has raised.
+
+    Args:
+        request: what the batch is for.
+        work: what to plan, write and close.
+        ledger: where intents and winners are recorded.
+        open_session: opens a session of its own for one commit.
+        limits: how often, and how long, it tries again when it lost to other writers.
+    """
+
+    def __init__(
+        self,
+        request: BatchRequest,
+        work: BatchWork,
+        ledger: Ledger,
+        open_session: OpenSession,
+        limits: ConflictSpec = USUAL,
+    ) -> None:
+        self._request = request
+        self._work = work
+        self._ledger = ledger
+        self._open_session = open_session
+        self._limits = limits
+        self.result = BatchResult()
+
+    def run(self, leases: Leases) -> BatchResult:
+        """Commit the batch under the stream's lease.
+
+        Raises:
+            ConflictError: other writers won until the budget was spent.
+        """
+        started = time.monotonic()
+        try:
+            with leases.stream(self._request.stream.table, self._request.stream.name) as waited:
+                self.result.waited = waited
+                return self.run_unleased()
+        except LeaseLostError as error:
+            self.result.waited = error.waited
+            raise
+        finally:
+            self.result.took_s = time.monotonic() - started
+
+    def run_unleased(self) -> BatchResult:
+        """Commit the batch without a lease, which is safe: the log fences. It may only throw work away.
+
+        Raises:
+            ConflictError: other writers won until the budget was spent.
+        """
+        self._contest = Contest(self._request.stream.table, self._limits, self.result.lost)
+        return self._contest.retrying(_PlanAgainError)(self._attempt)
+
+    def _attempt(self) -> BatchResult:
+        """Plan and commit, or plan again where rows of this attempt were lost with an executor."""
+        try:
+            return self._plan_and_commit()
+        except Exception as error:
+            if not is_lost_with_an_executor(error):
+                raise
+            log.warning("%s: rows were lost with an executor: %s", self._request.stream.table, first_line(error))
+            raise _PlanAgainError from error
+
+    def _plan_and_commit(self) -> BatchResult:
+        position = resolve(self._request.path, self._request.stream, self._ledger)
+        self._finish(position.last)
+        self.result.previous = position.last
+        plan = self._work.plan(position)
+        if plan is None:
+            self.result.winner = position.last
+            return self.result
+        self.result.attempts += 1
+        intent = self._intent(position, plan)
+        self._ledger.record_intent(intent, plan.files)
+        winner = self._commit(intent, plan, position)
+        self._ledger.record_committed([winner])
+        self.result.winner, self.result.committed = winner, True
+        self._close(winner)
+        return self.result
+
+    def _finish(self, last: Winner | None) -> None:
+        """Do what a writer that died after its commit left undone, before anything new."""
+        if last is None:
+            return
+        done = self._ledger.closed(last)
+        self.result.finished = done is None
+        if done is None:
+            self._close(last)
+        else:
+            self.result.rows = done
+
+    def _close(self, winner: Winner) -> None:
+        closing = self._work.close(winner)
+        check_conservation(self._request.path, winner, closing.rows)
+        self._ledger.record_closed(winner, closing.rows, closing.rows_of_file)
+        self.result.rows, self.result.findings = closing.rows, closing.findings
+
+    def _intent(self, position: StreamPosition, plan: BatchPlan) -> Intent:
+        return Intent(
+            table=self._request.stream.table,
+            table_id=position.table_id,
+            stream=self._request.stream.name,
+            batch_seq=position.next_seq,
+            token=new_token(),
+            interval_start=self._request.interval.start,
+            interval_end=self._request.interval.end,
+            run_id=self._request.run_id,
+            spec_hash=self._request.spec_hash,
+            sources=plan.sources,
+        )
+
+    def _commit(self, intent: Intent, plan: BatchPlan, position: StreamPosition) -> Winner:
+        return self._contest.retrying(_SamePlanAgainError)(self._commit_once, intent, plan, position)
+
+    def _commit_once(self, intent: Intent, plan: BatchPlan, position: StreamPosition) -> Winner:
+        """Commit, then settle by the log alone: whatever the write said, the token found there is the truth."""
+        failure: Exception | None = None
+        try:
+            with self._open_session(commit_conf(intent)) as session:
+                self._work.write(session, intent, plan)
+        except Exception as error:  # noqa: BLE001  settled below: an exception does not mean that nothing was committed
+            failure = error
+        winner = winner_at(self._request.path, intent.app_id, intent.batch_seq, after=position.version)
+        if winner is None:
+            raise self._without_trace(intent, failure, position) from failure
+        if winner.token != intent.token:
+            self._note_loss(Conflict.CONCURRENT_TRANSACTION, winner)
+            raise _PlanAgainError
+        return winner
+
+    def _without_trace(self, intent: Intent, failure: Exception | None, position: StreamPosition) -> Exception:
+        if failure is None:
+            msg = (
+                f"{intent.table}: the write of batch {intent.batch_seq} ended without an error and without a commit\n"
+                "Nothing was lost; its frames were built from another session than the batch's own."
+            )
+            return MillraceError(msg)
+        conflict = conflict_of(failure)
+        if conflict is None:
+            return failure
+        self._contest.lose(race_lost(conflict.value, str(failure), self._request.path, position.version))
+        is_void = remedy_of(WriteKind.BATCH, conflict) is Remedy.PLAN_AGAIN
+        return _PlanAgainError() if is_void else _SamePlanAgainError()
+
+    def _note_loss(self, conflict: Conflict, winner: Winner) -> None:
+        commit = read_commit(self._request.path, winner.version)
+        self._contest.lose(race_lost_to(conflict.value, commit) if commit else LostRace(conflict=conflict.value))
+
+
+def commit_conf(intent: Intent) -> dict[str, str]:
+    """The session settings that make a commit carry its number and its token."""
+    return {
+        "spark.databricks.delta.write.txnAppId": intent.app_id,
+        "spark.databricks.delta.write.txnVersion": str(intent.batch_seq),
+        "spark.databricks.delta.commitInfo.userMetadata": intent.user_metadata(),
+    }

@@ -1,0 +1,160 @@
+"""The quarantine: rows a rule refused, with their reasons, kept as JSON so that a change of schema cannot break it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from include.control.log.batch import Winner
+from include.control.log.delta_log import latest_version
+from include.control.log.stored_tables import is_table, open_table
+from include.control.log.table_queries import moment, query, texts
+from include.paths import LakehousePaths
+from spark_jobs.delta_io.reads import read_version
+from spark_jobs.delta_io.row_writes import append, one_of, replace_where
+from spark_jobs.delta_io.tables import OpenSession, TableShape
+from spark_jobs.protocol.secondary import TABLE_ID, SecondaryTable, about, write_once
+from spark_jobs.transforms.received import RECEIVED, ROW_ID
+
+SHAPE = TableShape(
+    columns={
+        "record": "string",
+        "reasons": "array<string>",
+        "source": "string",
+        "position": "bigint",
+        "_interval_start": "timestamp",
+        TABLE_ID: "string",
+        "_stream": "string",
+        "_batch_seq": "bigint",
+        "_batch_token": "string",
+        "row_id": "string",
+        "received": "string",
+        "first_seen": "timestamp",
+        "last_seen": "timestamp",
+    },
+    comments={
+        "row_id": "what the row is known by, however often it is refused; what became of it is in ops/quarantine",
+        "received": "the row as the table's writer received it, as JSON: what a replay tries",
+        "first_seen": "when it was refused first",
+        "last_seen": "when it was refused last",
+        "record": "the refused row as JSON, or the record as text when it could not be parsed",
+        "reasons": "why it was refused: `rule: reason`, one for each rule",
+        "source": "the landing file it came from, or the Kafka topic and partition",
+        "position": "its record number in that file, where it could not be parsed, or its Kafka offset",
+    },
+    comment="Rows that a row rule refused",
+)
+
+
+@dataclass(frozen=True)
+class QuarantineWrite:
+    """What a closed batch means to the quarantine of its table.
+
+    Attributes:
+        paths: the lakehouse.
+        winner: the batch.
+        rows: how many of its rows were refused.
+        replaced: landing files whose earlier content it took out of the table; what was refused of it goes as well.
+        again: start of each interval that it read once more, whole: what was refused of it before is refused now, or
+            not.
+    """
+
+    paths: LakehousePaths
+    winner: Winner
+    rows: int
+    replaced: Sequence[str] = ()
+    again: Sequence[datetime] = ()
+
+    def run(self, open_session: OpenSession, refused: Callable[[SparkSession], DataFrame]) -> None:
+        """Make it the quarantine's own commit, once; without a Spark job where there is nothing to do.
+
+        Args:
+            open_session: opens a session of its own.
+            refused: the refused rows in the form of the quarantine table, as frames of the session that it is given.
+        """
+        if self.rows or self._holds_outdated():
+            table = quarantine_of(self.winner.intent.table, self.paths)
+            write_once(open_session, table, self.winner, lambda session: self._write(refused(session)))
+
+    def _write(self, refused: DataFrame) -> None:
+        path = self.paths.quarantine(self.winner.intent.table)
+        outdated = self._outdated()
+        if not outdated:
+            append(refused, path)
+            return
+        mine = one_of("_batch_token", [self.winner.token])
+        of_table = about(self.winner.intent.table_id)
+        replace_where(self._seen_before(refused), path, f"{of_table} AND ({' OR '.join([*outdated, mine])})")
+
+    def _seen_before(self, refused: DataFrame) -> DataFrame:
+        """The rows with the time of their first refusal, where they stand in quarantine already."""
+        path = self.paths.quarantine(self.winner.intent.table)
+        stored = read_version(refused.sparkSession, path, latest_version(path))
+        known = stored.where(about(self.winner.intent.table_id))
+        first = known.groupBy("row_id").agg(F.min("first_seen").alias("_first"))
+        seen = F.coalesce("_first", "first_seen")
+        return refused.join(first, "row_id", "left").withColumn("first_seen", seen).select(*SHAPE.columns)
+
+    def _outdated(self) -> list[str]:
+        """SQL of the rows that the batch has read anew, or whose source is gone."""
+        files = [one_of("source", self.replaced)] if self.replaced else []
+        return files + [f"`_interval_start` = TIMESTAMP '{start:%Y-%m-%dT%H:%M:%S.%fZ}'" for start in self.again]
+
+    def _holds_outdated(self) -> bool:
+        path = self.paths.quarantine(self.winner.intent.table)
+        if not (self.replaced or self.again) or not is_table(path):
+            return False
+        is_outdated = [f"source IN ({texts(self.replaced)})"] if self.replaced else []
+        is_outdated += [f"_interval_start = {moment(start)}" for start in self.again]
+        of_table = f"{TABLE_ID} = {texts([self.winner.intent.table_id])}"
+        sql = f"SELECT 1 FROM stored WHERE {of_table} AND ({' OR '.join(is_outdated)}) LIMIT 1"
+        return bool(query(open_table(path), sql))
+
+
+def quarantine_of(table: str, paths: LakehousePaths) -> SecondaryTable:
+    """The quarantine table of `table`."""
+    layer, name = table.split(".")
+    return SecondaryTable(f"{layer}_quarantine.{name}", paths.quarantine(table), SHAPE)
+
+
+def quarantine_rows(
+    refused: DataFrame,
+    winner: Winner,
+    refused_at: datetime,
+    *,
+    record: Column,
+    reasons: Column,
+    source: Column,
+    position: Column,
+) -> DataFrame:
+    """Refused rows, which have an `_interval_start`, `ROW_ID` and `RECEIVED`, in the form of the quarantine table.
+
+    Args:
+        refused: the rows.
+        winner: the batch that refused them.
+        refused_at: when it was committed.
+        record: the row as the rules saw it.
+        reasons: why it was refused.
+        source: where it came from.
+        position: its place in there.
+    """
+    intent, seen = winner.intent, F.lit(refused_at).cast("timestamp")
+    return refused.select(
+        record.alias("record"),
+        reasons.alias("reasons"),
+        source.alias("source"),
+        position.cast("bigint").alias("position"),
+        "_interval_start",
+        F.lit(intent.table_id).alias(TABLE_ID),
+        F.lit(intent.stream).alias("_stream"),
+        F.lit(intent.batch_seq).cast("bigint").alias("_batch_seq"),
+        F.lit(intent.token).alias("_batch_token"),
+        F.col(ROW_ID).alias("row_id"),
+        F.col(RECEIVED).alias("received"),
+        seen.alias("first_seen"),
+        seen.alias("last_seen"),
+    )

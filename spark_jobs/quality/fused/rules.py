@@ -1,0 +1,52 @@
+"""Table rules compiled to figures of one pass, each with the verdict that Great Expectations would give on them.
+
+What it would say of odd values is kept to: NULL fails no rule but `expect_column_values_to_not_be_null`, an empty table
+has no figure, and no figure lies nowhere.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.types import StructType
+
+from include.contracts.spec.expectation import ROW_EXPECTATIONS, Expectation
+from include.contracts.spec.expectation_arguments import ARGUMENTS
+from include.errors import SpecError
+from spark_jobs.quality.fused import figures
+from spark_jobs.quality.fused import row_counts as rows
+from spark_jobs.quality.fused.rule import Compile, FusedRule
+from spark_jobs.quality.rules.figure_bounds import NotFusedError
+
+COMPILERS: dict[str, Compile] = {
+    **dict.fromkeys(ROW_EXPECTATIONS, rows.row_rule),
+    "expect_column_values_to_be_unique": rows.unique,
+    "expect_compound_columns_to_be_unique": rows.unique,
+    "expect_column_distinct_values_to_be_in_set": rows.distinct_in_set,
+    "expect_column_unique_value_count_to_be_between": figures.distinct_count,
+    "expect_column_proportion_of_unique_values_to_be_between": figures.distinct_share,
+    "expect_table_row_count_to_be_between": figures.row_count,
+    "expect_table_row_count_to_equal": figures.row_count_equal,
+    "expect_column_mean_to_be_between": figures.mean,
+    "expect_column_sum_to_be_between": figures.total,
+    "expect_column_min_to_be_between": figures.least,
+    "expect_column_max_to_be_between": figures.greatest,
+    "expect_column_to_exist": figures.column_exists,
+    "expect_table_column_count_to_be_between": figures.column_count,
+    "expect_table_columns_to_match_set": figures.column_set,
+}
+"""Expectation -> how it becomes figures."""
+
+
+def fused(rule: Expectation, schema: StructType) -> FusedRule | None:
+    """The rule as figures of a frame of this schema; None for one that Great Expectations has to judge.
+
+    That are rules on values that it compares in a way of its own, such as the least of texts, and rules whose arguments
+    are wrong, of which it says why.
+    """
+    takes = ARGUMENTS[rule.name]
+    is_well_formed = set(takes.required) <= set(rule.arguments) <= set(takes.known)
+    if not is_well_formed or rule.name not in COMPILERS:
+        return None
+    try:
+        return COMPILERS[rule.name](rule, schema)
+    except (NotFusedError, SpecError):
+        return None

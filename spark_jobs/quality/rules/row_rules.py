@@ -1,0 +1,175 @@
+"""Row rules compiled to columns: which rules of a spec a row fails, found in the same pass that writes the batch.
+
+A compiled rule says of a row exactly what Great Expectations would say of it: NULL fails no rule but
+`expect_column_values_to_not_be_null`, NaN is greater than every number, and bounds are compared as doubles.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from include.contracts.spec.expectation import Action, Expectation
+from include.contracts.spec.expectation_arguments import ARGUMENTS
+from include.errors import SpecError
+from spark_jobs.quality.rules.bounds import beyond, length_bound, literal, value_bound
+from spark_jobs.quality.rules.fit import misfits
+
+REFUSALS = "_refusals"
+"""The column of the rules that a row fails: empty for a row without a fault."""
+
+REFUSALS_TYPE = "array<struct<rule:string,action:string,reason:string>>"
+
+
+def require_fit(schema: StructType, rules: Sequence[Expectation]) -> None:
+    """Refuse rules that cannot be judged on a frame of this schema.
+
+    Raises:
+        SpecError: with one line for every rule that names a missing column, or compares it with values of another kind.
+    """
+    if wrong := [f"{rule.rule}: {misfit}" for rule in rules for misfit in misfits(schema, rule)]:
+        raise SpecError("\n".join(wrong))
+
+
+def not_null_rules(columns: Sequence[str]) -> tuple[Expectation, ...]:
+    """The built-in rules for columns that must have a value.
+
+    >>> [rule.reason for rule in not_null_rules(["flight_id"])]
+    ['flight_id is null']
+    """
+    return tuple(
+        Expectation(
+            name="expect_column_values_to_not_be_null",
+            arguments={"column": column},
+            action=Action.QUARANTINE,
+            reason=f"{column} is null",
+        )
+        for column in dict.fromkeys(columns)
+    )
+
+
+def refusals(rules: Sequence[Expectation]) -> Column:
+    """The rules that a row fails, in their order, as `array<struct<rule, action, reason>>`; never NULL.
+
+    Raises:
+        SpecError: a rule cannot judge a single row as it is written.
+    """
+    none = F.array().cast(REFUSALS_TYPE)
+    if not rules:
+        return none
+    failed = [(fails(rule), rule) for rule in rules]
+    found = F.array_compact(F.array(*[F.when(failure, _refusal(rule)) for failure, rule in failed]))
+    # Most rows fail nothing: they take the generated code of the condition and never reach the interpreted array.
+    return F.when(reduce(operator.or_, [failure for failure, _ in failed]), found.cast(REFUSALS_TYPE)).otherwise(none)
+
+
+def is_quarantined(refused: Column) -> Column:
+    """True for refusals that send the row to the quarantine: one quarantine rule outweighs any drop rule."""
+    return F.exists(refused, lambda refusal: refusal["action"] == Action.QUARANTINE.value)
+
+
+def is_dropped(refused: Column) -> Column:
+    """True for refusals that only leave the row out: every rule that it fails says `drop`."""
+    return (F.size(refused) > 0) & ~is_quarantined(refused)
+
+
+def fails(rule: Expectation) -> Column:
+    """True for a row that fails `rule`, else false; never NULL.
+
+    Raises:
+        SpecError: the rule cannot judge a single row as it is written.
+    """
+    _require_arguments(rule)
+    try:
+        return F.coalesce(_FAILURES[rule.name](**rule.arguments), F.lit(False))
+    except ValueError as error:
+        raise SpecError(f"{rule.rule}: {error}") from error
+
+
+def _null(column: str) -> Column:
+    return F.col(column).isNull()
+
+
+def _not_null(column: str) -> Column:
+    return F.col(column).isNotNull()
+
+
+def _outside(
+    column: str,
+    min_value: object = None,
+    max_value: object = None,
+    strict_min: bool = False,
+    strict_max: bool = False,
+) -> Column:
+    return beyond(F.col(column), value_bound(min_value), value_bound(max_value), strict_min, strict_max)
+
+
+def _length_outside(
+    column: str,
+    min_value: object = None,
+    max_value: object = None,
+    strict_min: bool = False,
+    strict_max: bool = False,
+) -> Column:
+    return beyond(F.length(column), length_bound(min_value), length_bound(max_value), strict_min, strict_max)
+
+
+def _not_in_set(column: str, value_set: Sequence[object]) -> Column:
+    return ~F.col(column).isin([literal(value) for value in value_set])
+
+
+def _in_set(column: str, value_set: Sequence[object]) -> Column:
+    return F.col(column).isin([literal(value) for value in value_set])
+
+
+def _unlike(column: str, regex: str) -> Column:
+    return ~F.col(column).rlike(regex)
+
+
+def _like(column: str, regex: str) -> Column:
+    return F.col(column).rlike(regex)
+
+
+def _not_greater(column_A: str, column_B: str, or_equal: bool = False) -> Column:
+    return F.col(column_A) < F.col(column_B) if or_equal else F.col(column_A) <= F.col(column_B)
+
+
+_FAILURES: dict[str, Callable[..., Column]] = {
+    "expect_column_values_to_not_be_null": _null,
+    "expect_column_values_to_be_null": _not_null,
+    "expect_column_values_to_be_between": _outside,
+    "expect_column_values_to_be_in_set": _not_in_set,
+    "expect_column_values_to_not_be_in_set": _in_set,
+    "expect_column_values_to_match_regex": _unlike,
+    "expect_column_values_to_not_match_regex": _like,
+    "expect_column_value_lengths_to_be_between": _length_outside,
+    "expect_column_pair_values_a_to_be_greater_than_b": _not_greater,
+}
+"""Expectation -> the column that is true for a row that fails it; NULL says that it does not."""
+
+
+def _refusal(rule: Expectation) -> Column:
+    return F.struct(
+        F.lit(rule.rule).alias("rule"), F.lit(rule.action.value).alias("action"), F.lit(rule.reason).alias("reason")
+    )
+
+
+def _require_arguments(rule: Expectation) -> None:
+    if rule.name not in _FAILURES:
+        raise SpecError(f"{rule.rule} judges a whole table and cannot refuse a row: use action warn or fail.")
+    if "mostly" in rule.arguments:
+        msg = (
+            f"{rule.rule}: mostly is the share of a table's rows that may fail, and action {rule.action} judges each "
+            "row alone\nLeave mostly out, or use action warn or fail."
+        )
+        raise SpecError(msg)
+    known = ARGUMENTS[rule.name]
+    given = set(rule.arguments)
+    if given - set(known.known) or set(known.required) - given:
+        msg = f"{rule.rule} takes {', '.join(known.known)}; given are {', '.join(sorted(given)) or 'none'}."
+        raise SpecError(msg)

@@ -1,0 +1,73 @@
+"""A table whose gate refuses for longer than Delta keeps its log: Delta itself cleans the log up meanwhile."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.control.gates.gates import Gates
+from include.errors import Outcome
+from spark_jobs.runtime.session import own_session
+from tests.support.documents.specs import bronze_document
+from tests.support.lakehouse import Lakehouse, order
+from tests.support.ledger.delta_tables import commit_file
+
+BRONZE, SILVER = "bronze.orders", "silver.orders"
+FORTY_DAYS = 40 * 24 * 3600
+
+
+@pytest.fixture
+def shop(lakehouse: Lakehouse) -> Lakehouse:
+    """Six days of one order each, delivered; the gate of bronze refuses a table of more than one row."""
+    lakehouse.specs(bronze_document(expectations=[at_most(1)]))
+    for number in range(1, 7):
+        lakehouse.deliver(number, "a.json", [order(number, number)])
+    return lakehouse
+
+
+def at_most(rows: int) -> dict[str, Any]:
+    return {"expect_table_row_count_to_be_between": {"max_value": rows}, "action": "fail", "reason": f"{rows} at most"}
+
+
+def let_delta_clean_up(table: Path) -> None:
+    """Let all that the log holds be forty days old, and Delta write a checkpoint, after which it cleans up."""
+    then = time.time() - FORTY_DAYS
+    for file in (table / "_delta_log").iterdir():
+        os.utime(file, (then, then))
+    with own_session({}) as session:
+        session.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
+        session.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('aged' = 'yes')")
+
+
+def test_a_certificate_stands_and_a_later_version_is_certified_though_delta_has_cleaned_the_log_between(
+    shop: Lakehouse,
+) -> None:
+    table = shop.paths.table(BRONZE)
+    certified = shop.run(BRONZE, 1).version
+    assert certified is not None
+    assert shop.run(SILVER, 1).outcome is Outcome.COMMITTED
+    refused = shop.run(BRONZE, 2)
+    assert refused.certified_version == certified
+    let_delta_clean_up(table)
+    assert not commit_file(table, certified + 1).exists(), "Delta has cleaned its log up"
+    assert Gates(shop.paths).certified(BRONZE) == certified
+    still = shop.run(BRONZE, 3)
+    assert (still.outcome, still.certified_version) == (Outcome.COMMITTED, certified)
+    assert shop.run(SILVER, 3).outcome is Outcome.NO_OP
+    shop.specs(bronze_document(expectations=[at_most(9)]))
+    right = shop.run(BRONZE, 4)
+    assert right.certified_version == right.version == Gates(shop.paths).certified(BRONZE)
+    assert shop.run(SILVER, 4).rows.applied == 3, "orders 2 to 4"
+
+
+def test_who_never_read_the_certified_version_waits_for_a_later_one(shop: Lakehouse) -> None:
+    certified = shop.run(BRONZE, 1).version
+    shop.run(BRONZE, 2)
+    let_delta_clean_up(shop.paths.table(BRONZE))
+    report = shop.run(SILVER, 1)
+    assert report.outcome is Outcome.NOT_READY
+    assert f"version {certified} of {BRONZE} is certified, but cannot be read any more" in report.message

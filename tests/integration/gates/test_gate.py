@@ -1,0 +1,167 @@
+"""The gate on real Delta: exactly the version that was judged is certified, whatever is committed meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from include.contracts.job.args import Job
+from include.contracts.job.report import JobReport
+from include.control.gates.gates import Gates
+from include.errors import ExitCode, Outcome
+from spark_jobs.layers import writing
+from spark_jobs.layers.gate.gate import run_gate
+from tests.support.documents.specs import bronze_document
+from tests.support.lakehouse import Lakehouse, order
+from tests.support.ledger.delta_tables import optimize
+
+BRONZE, SILVER = "bronze.orders", "silver.orders"
+AT_MOST = "expect_table_row_count_to_be_between"
+
+
+class Died(BaseException):
+    """The driver ended here."""
+
+
+@pytest.fixture
+def shop(lakehouse: Lakehouse) -> Lakehouse:
+    """Three days of one order each, delivered; bronze may have two rows at most."""
+    lakehouse.specs(bronze_document(expectations=[at_most(2)]))
+    for number in (1, 2, 3):
+        lakehouse.deliver(number, "a.json", [order(number, number)])
+    return lakehouse
+
+
+def at_most(rows: int) -> dict[str, Any]:
+    return {AT_MOST: {"max_value": rows}, "action": "fail", "reason": f"{rows} at most"}
+
+
+def write_without_gate(shop: Lakehouse, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commit the day's batch; the driver dies before the gate."""
+    instead_of_the_gate(monkeypatch, die)
+    with pytest.raises(Died):
+        shop.run(BRONZE, number)
+    monkeypatch.setattr(writing, "run_gate", run_gate)
+
+
+def instead_of_the_gate(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
+    """Let something happen between the write and its gate."""
+
+    def run(*args: Any) -> Any:
+        monkeypatch.setattr(writing, "run_gate", run_gate)
+        meanwhile()
+        return run_gate(*args)
+
+    monkeypatch.setattr(writing, "run_gate", run)
+
+
+def die() -> None:
+    raise Died
+
+
+def gate(shop: Lakehouse) -> JobReport:
+    return shop.run(BRONZE, 1, job=Job.QUALITY_GATE)
+
+
+def verdicts(shop: Lakehouse) -> list[tuple[int, bool]]:
+    return [(row["version"], row["passed"]) for row in Gates(shop.paths)._of_this_table(BRONZE)]
+
+
+def test_a_batch_that_commits_between_a_write_and_its_gate_is_not_certified_with_it(
+    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instead_of_the_gate(monkeypatch, lambda: write_without_gate(shop, 2, monkeypatch))
+    first = shop.run(BRONZE, 1)
+    assert (first.version, first.certified_version, first.certified_moved) == (1, 1, True)
+    assert len(shop.rows(BRONZE, "order_id")) == 2, "nothing was committed in between"
+    assert verdicts(shop) == [(1, True)]
+    assert shop.run(SILVER, 1).rows.read == 1
+    assert shop.rows(SILVER, "order_id") == [("o1",)]
+
+    judged = gate(shop)
+
+    assert (judged.outcome, judged.version, judged.certified_version) == (Outcome.NO_OP, 2, 2)
+    assert judged.certified_moved
+    assert shop.run(SILVER, 2).rows.read == 1
+    assert shop.rows(SILVER, "order_id") == [("o1",), ("o2",)]
+
+
+def test_a_gate_that_comes_late_never_moves_the_certified_version_back(
+    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instead_of_the_gate(monkeypatch, lambda: shop.run(BRONZE, 2))
+    late = shop.run(BRONZE, 1)
+    assert verdicts(shop) == [(2, True), (1, True)]
+    assert (late.version, late.certified_version, late.certified_moved) == (1, 2, False)
+
+
+def test_a_later_batch_that_the_rules_refuse_leaves_the_judged_one_certified(
+    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.deliver(2, "b.json", [order(4, 4)])
+    instead_of_the_gate(monkeypatch, lambda: write_without_gate(shop, 2, monkeypatch))
+    assert shop.run(BRONZE, 1).certified_version == 1
+
+    refused = gate(shop)
+
+    assert (refused.outcome, refused.exit_code) == (Outcome.GATE_FAILED, ExitCode.GATE_FAILED)
+    assert (refused.version, refused.certified_version, refused.certified_moved) == (2, 1, False)
+    assert refused.message == (
+        f"bronze.orders version 2 refused: {AT_MOST}(max_value=2) observed 3 (2 at most); readers stay on version 1\n"
+        "Fix the data or the rule, then clear this task."
+    )
+    [check] = refused.checks
+    assert (check.passed, check.observed, check.expected) == (False, 3, {"max_value": 2})
+    assert shop.run(SILVER, 2).rows.read == 1
+    third = shop.run(BRONZE, 3)
+    assert (third.outcome, third.version, third.certified_version) == (Outcome.COMMITTED, 3, 1)
+    assert "First refused at version 2 (batch main/2)." in gate(shop).message
+    assert shop.run(SILVER, 3).outcome == Outcome.NO_OP
+
+
+def test_judging_again_says_the_same_and_records_nothing(shop: Lakehouse) -> None:
+    for number, passed in ((1, True), (2, True), (3, False)):
+        shop.run(BRONZE, number)
+        before = verdicts(shop)
+        assert before[-1] == (number, passed)
+        first, second = gate(shop), gate(shop)
+        assert verdicts(shop) == before
+        assert not first.certified_moved
+        assert first.model_dump(exclude={"timings_s"}) == second.model_dump(exclude={"timings_s"})
+        assert first.outcome == (Outcome.NO_OP if passed else Outcome.GATE_FAILED)
+
+
+def test_a_mended_rule_certifies_all_batches_since_the_last_certified_one(
+    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.run(BRONZE, 1)
+    shop.specs(bronze_document(expectations=[at_most(1)]))
+    refused = [shop.run(BRONZE, number) for number in (2, 3)]
+    assert [report.certified_version for report in refused] == [1, 1]
+    shop.specs(bronze_document(expectations=[at_most(3)]))
+
+    mended = gate(shop)
+
+    assert (mended.outcome, mended.version, mended.certified_version) == (Outcome.NO_OP, 3, 3)
+    verdict = Gates(shop.paths)._of_this_table(BRONZE)[-1]["result"]
+    assert '"batches":["main/2","main/3"]' in verdict
+
+
+def test_an_optimize_between_the_write_and_the_gate_inherits_the_verdict(
+    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.run(BRONZE, 1)
+    write_without_gate(shop, 2, monkeypatch)
+    assert optimize(shop.paths.table(BRONZE)) == 3
+    assert Gates(shop.paths).certified(BRONZE) == 1
+    judged = gate(shop)
+    assert (judged.version, judged.certified_version) == (2, 3)
+    assert verdicts(shop) == [(1, True), (2, True)]
+
+
+def test_a_table_without_a_batch_cannot_be_judged(shop: Lakehouse) -> None:
+    report = gate(shop)
+    assert (report.outcome, report.exit_code) == (Outcome.NOT_READY, ExitCode.NOT_READY)
+    assert "there is no batch to judge" in report.message

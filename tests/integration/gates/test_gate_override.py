@@ -1,0 +1,98 @@
+"""An override on real Delta: the tables below read the version, and the rules judge the next one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from include.catalog import load_catalog
+from include.contracts.job.args import Job
+from include.contracts.job.interval_args import DomainArgs
+from include.control.gates.gates import Gates
+from include.control.gates.overrides import override
+from include.control.gates.result import Override
+from include.errors import ExitCode, Outcome
+from spark_jobs.jobs.run_intervals import run_intervals
+from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.ledger.delta_tables import day
+
+BRONZE, SILVER = "bronze.orders", "silver.orders"
+AT_MOST = "expect_table_row_count_to_be_between"
+RULE = {AT_MOST: {"max_value": 1}, "action": "fail", "reason": "one at most"}
+
+
+@pytest.fixture(scope="module")
+def made(shared: Lakehouse) -> Lakehouse:
+    """Three days of one order each; bronze may have one row, so that its second version was refused."""
+    shared.specs(bronze_document(expectations=[RULE]), silver_document())
+    for number in (1, 2, 3):
+        shared.deliver(number, "a.json", [order(number, number)])
+    shared.run_all(1, BRONZE, SILVER)
+    assert shared.run(BRONZE, 2).certified_version == 1
+    return shared
+
+
+@pytest.fixture
+def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
+    """That lakehouse, for one test."""
+    return copied(made, tmp_path / "shop")
+
+
+def let_pass(shop: Lakehouse, version: int) -> None:
+    said = Override(by="ann", reason="a holiday", run_id=f"manual__{version}", at=datetime(2013, 1, 5, tzinfo=UTC))
+    override(load_catalog(shop.folder / "tables").spec(BRONZE), version, said, shop.paths)
+
+
+def interval_args(shop: Lakehouse, folder: str) -> DomainArgs:
+    return DomainArgs(
+        domain="shop",
+        run_id="cli",
+        root=shop.paths.root,
+        landing=str(shop.folder / "landing"),
+        tables=shop.folder / "tables",
+        reports=Path(shop.folder / folder),
+        table=(BRONZE, SILVER),
+    )
+
+
+def test_the_tables_below_go_on_with_the_overridden_version(shop: Lakehouse) -> None:
+    refused = list(run_intervals(interval_args(shop, "before").through([day(2)])))
+    assert [report.outcome for report in refused] == [Outcome.NO_OP, Outcome.NOT_READY]
+    let_pass(shop, 2)
+    bronze, silver = run_intervals(interval_args(shop, "after").through([day(2)]))
+    assert (bronze.exit_code, bronze.certified_version, bronze.certified_moved) == (ExitCode.OK, 2, False)
+    [note] = bronze.notes
+    assert note.startswith("readers use version 2 of bronze.orders, overridden by ann at 2013-01-05 00:00 UTC")
+    assert (silver.outcome, silver.rows.read) == (Outcome.COMMITTED, 1)
+    assert shop.rows(SILVER, "order_id") == [("o1",), ("o2",)]
+
+
+def test_the_gates_own_job_finds_the_override_and_judges_nothing(shop: Lakehouse) -> None:
+    let_pass(shop, 2)
+    before = Gates(shop.paths).results(BRONZE)
+    judged = shop.run(BRONZE, 2, job=Job.QUALITY_GATE)
+    assert (judged.outcome, judged.version, judged.certified_version) == (Outcome.NO_OP, 2, 2)
+    assert "overridden by ann" in "".join(judged.notes)
+    assert Gates(shop.paths).results(BRONZE) == before
+
+
+def test_the_next_version_is_judged_by_the_rules_and_says_what_was_overridden(shop: Lakehouse) -> None:
+    let_pass(shop, 2)
+    third = shop.run(BRONZE, 3)
+    assert (third.outcome, third.version, third.certified_version) == (Outcome.COMMITTED, 3, 2)
+    assert "observed 3 (one at most); readers stay on version 2" in third.message
+    assert third.message.endswith("overridden by ann at 2013-01-05 00:00 UTC: a holiday; that covers no later one.")
+    assert shop.run(SILVER, 3).rows.read == 1, "what was let pass, and nothing more"
+    assert shop.rows(SILVER, "order_id") == [("o1",), ("o2",)]
+
+
+def test_a_mended_rule_takes_over_from_a_persons_word(shop: Lakehouse) -> None:
+    let_pass(shop, 2)
+    shop.specs(bronze_document(expectations=[{**RULE, AT_MOST: {"max_value": 2}}]), silver_document())
+    judged = shop.run(BRONZE, 2, job=Job.QUALITY_GATE)
+    assert (judged.outcome, judged.certified_version, judged.certified_moved) == (Outcome.NO_OP, 2, False)
+    assert not [note for note in judged.notes if "overridden" in note]
+    assert Gates(shop.paths).override_in_force(BRONZE) is None

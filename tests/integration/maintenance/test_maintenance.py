@@ -1,0 +1,266 @@
+"""OPTIMIZE and VACUUM on real Delta: fewer files and the same rows, nothing deleted that anyone still needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from embedded.spark.server import SparkServer
+from include.contracts.job.args import Job
+from include.contracts.job.interval_args import MAINTENANCE_JOBS, MaintenanceArgs
+from include.control.gates.gates import Gates
+from include.control.log.delta_log import latest_version, read_commit
+from include.errors import ExitCode, Outcome
+from spark_jobs.jobs.maintain_tables import maintain_tables
+from spark_jobs.runtime.session import own_session
+from tests.support.documents.specs import bronze_document, gold_document, silver_document
+from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.ledger.delta_tables import commit_file, contents, day
+
+BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
+PARTITIONS = 8
+DAY_S = 24 * 3600
+WOULD = "bronze.orders: would bin-pack it: 17 small files of 17, 8 are worth a run"
+
+
+@pytest.fixture(scope="module")
+def traded(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
+    """Two batches through all layers, each with orders of eight days, and an update of the first order."""
+    traded = Lakehouse(tmp_path_factory.mktemp("traded"))
+    by_day = {"partitioned_by": ["day"]}
+    traded.specs(bronze_document(**by_day), silver_document(**by_day, zorder_by=["amount"]), gold_document())
+    traded.deliver(1, "a.json", [order(day, day, of_day=day) for day in range(1, PARTITIONS + 1)])
+    traded.deliver(2, "a.json", [order(100 + day, day, of_day=day) for day in range(1, PARTITIONS + 1)])
+    traded.deliver(2, "b.json", [order(1, 11, hour=1)])
+    traded.deliver(3, "a.json", [order(1, 12, hour=2)])
+    reports = [*traded.run_all(1, BRONZE, SILVER), *traded.run_all(2, BRONZE, SILVER, GOLD)]
+    assert [report.outcome for report in reports] == [Outcome.COMMITTED] * 5, [report.message for report in reports]
+    return traded
+
+
+@pytest.fixture
+def shop(traded: Lakehouse, tmp_path: Path) -> Lakehouse:
+    """A lakehouse of this test alone, as `traded` left it."""
+    return copied(traded, tmp_path / "shop")
+
+
+def files(shop: Lakehouse, table: str) -> set[str]:
+    """The data files in the folder of a table, change data included."""
+    path = shop.paths.table(table)
+    return {file.relative_to(path).as_posix() for file in path.rglob("*.parquet") if "_delta_log" not in file.parts}
+
+
+def amounts(shop: Lakehouse, table: str, version: int | None) -> list[tuple[str, int]]:
+    """(order, amount) of each row of a version, as another reader than Spark reads it."""
+    columns = ["order_id", "amount"]
+    rows = DeltaTable(str(shop.paths.table(table)), version=version).to_pyarrow_table(columns=columns).to_pylist()
+    return sorted((row["order_id"], row["amount"]) for row in rows)
+
+
+def aged(shop: Lakehouse, folder: Path, table: str, upto: int, days: int) -> Lakehouse:
+    """The lakehouse as if the table's versions up to `upto` had been made so many days earlier.
+
+    A copy, since Spark keeps in mind what it has read of a log.
+    """
+    old = copied(shop, folder)
+    path = old.paths.table(table)
+    for checksum in (path / "_delta_log").glob("*.crc"):
+        checksum.unlink()
+    for checksum in (path / "_delta_log").glob(".*.crc"):
+        checksum.unlink()
+    for version in range(upto + 1):
+        _age(path, commit_file(path, version), days)
+    return old
+
+
+def _age(path: Path, commit: Path, days: int) -> None:
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    for action in actions:
+        for kind, key in (("commitInfo", "timestamp"), ("add", "modificationTime"), ("remove", "deletionTimestamp")):
+            if kind in action:
+                action[kind][key] -= days * DAY_S * 1000
+    commit.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+    written = [action[kind]["path"] for action in actions for kind in ("add", "cdc") if kind in action]
+    then = commit.stat().st_mtime - days * DAY_S
+    for file in (commit, *(path / name for name in written)):
+        os.utime(file, (then, then))
+
+
+@pytest.mark.parametrize(("table", "downstream"), [(BRONZE, SILVER), (SILVER, GOLD)], ids=["bin-pack", "Z-order"])
+def test_optimize_makes_few_files_of_many_and_is_no_new_data_for_anyone(
+    shop: Lakehouse, table: str, downstream: str
+) -> None:
+    path = shop.paths.table(table)
+    rows, version, certified = amounts(shop, table, None), latest_version(path), Gates(shop.paths).certified(table)
+    many = len(DeltaTable(str(path)).file_uris())
+    assert many > PARTITIONS, "there is nothing to put together"
+    assert certified == version
+
+    report = shop.run(table, 2, job=Job.TABLE_OPTIMIZE)
+
+    assert (report.outcome, report.exit_code, report.version) == (Outcome.COMMITTED, ExitCode.OK, version + 1)
+    assert len(DeltaTable(str(path)).file_uris()) == PARTITIONS
+    removed, added = (report.details[f"numFiles{what}"] for what in ("Removed", "Added"))
+    assert removed - added == many - PARTITIONS
+    assert report.message == f"{table}: {removed} files became {added} ({report.details['rewrite']})"
+    commit = read_commit(path, version + 1)
+    assert commit is not None
+    assert (commit.operation, commit.changes_data, commit.txns) == ("OPTIMIZE", False, {})
+    assert report.certified_version == version + 1
+    assert amounts(shop, table, version) == amounts(shop, table, report.certified_version) == rows
+
+    lake = contents(shop.paths.root)
+    assert shop.run(downstream, 2).outcome == Outcome.NO_OP
+    again = shop.run(table, 2, job=Job.TABLE_OPTIMIZE)
+    assert (again.outcome, again.version) == (Outcome.NO_OP, version + 1), again.message
+    assert contents(shop.paths.root) == lake, "something was written"
+
+
+def test_a_dry_run_of_optimize_says_what_it_would_do_and_does_nothing(shop: Lakehouse) -> None:
+    lake = contents(shop.paths.root)
+    report = shop.run(BRONZE, 2, job=Job.TABLE_OPTIMIZE, dry_run=True)
+    assert (report.outcome, report.message) == (Outcome.NO_OP, WOULD)
+    assert contents(shop.paths.root) == lake
+
+
+def test_a_table_is_put_in_order_once_and_again_when_a_fifth_of_it_was_written_since(
+    server: SparkServer, tmp_path: Path
+) -> None:
+    shop = Lakehouse(tmp_path)
+    orders = [order(number, number, of_day=1) for number in range(1, 1001)]
+    shop.specs(bronze_document(), silver_document(zorder_by=["amount"], maintenance={"target_file_size": "4 KiB"}))
+    for number, delivery in ((1, orders), (2, [order(1, 5000, hour=1)])):
+        shop.deliver(number, "a.json", delivery)
+        assert [report.outcome for report in shop.run_all(number, BRONZE, SILVER)] == [Outcome.COMMITTED] * 2
+        due = shop.run(SILVER, number, job=Job.TABLE_OPTIMIZE, dry_run=True)
+        assert due.message.startswith(f"{SILVER}: would z-order it: "), due.message
+        assert shop.run(SILVER, number, job=Job.TABLE_OPTIMIZE).outcome == Outcome.COMMITTED
+        in_order = shop.run(SILVER, number, job=Job.TABLE_OPTIMIZE)
+        assert (in_order.outcome, in_order.details["written_share"]) == (Outcome.NO_OP, 0), in_order.message
+        ranges = sorted(
+            (file["min.amount"], file["max.amount"])
+            for file in pa.table(DeltaTable(str(shop.paths.table(SILVER))).get_add_actions(flatten=True)).to_pylist()
+        )
+        assert len(ranges) > 2
+        assert all(high <= low for (_, high), (low, _) in pairwise(ranges)), "each file has amounts of its own"
+
+
+def test_vacuum_deletes_only_what_no_version_within_the_retention_needs(shop: Lakehouse, tmp_path: Path) -> None:
+    shop.run_all(3, BRONZE, SILVER)
+    first = read_commit(shop.paths.table(SILVER), 1)
+    old = aged(shop, tmp_path / "old", SILVER, upto=2, days=40)
+    before = files(old, SILVER)
+
+    dry = old.run(SILVER, 3, job=Job.TABLE_VACUUM, dry_run=True)
+
+    assert dry.outcome == Outcome.NO_OP
+    assert files(old, SILVER) == before
+    report = old.run(SILVER, 3, job=Job.TABLE_VACUUM)
+    deleted = before - files(old, SILVER)
+    assert (report.outcome, report.exit_code) == (Outcome.COMMITTED, ExitCode.OK)
+    assert dry.details == report.details == {"files": len(deleted), "retain": "30 days"}
+    assert report.message == f"silver.orders: deleted {len(deleted)} files"
+    assert first is not None
+    assert len(deleted & set(first.added)) == 1, "the file that the second version replaced 40 days ago"
+    assert all(file in first.added or file.startswith("_change_data/") for file in deleted)
+    assert [dict(amounts(old, SILVER, version))["o1"] for version in (2, 3)] == [11, 12]
+    with pytest.raises(OSError, match=r"parquet|Object"):
+        amounts(old, SILVER, 1)
+    assert report.certified_version == report.version
+    assert amounts(old, SILVER, report.certified_version) == amounts(old, SILVER, 3)
+    again = old.run(SILVER, 3, job=Job.TABLE_VACUUM)
+    assert (again.outcome, again.message) == (Outcome.NO_OP, "silver.orders: no file is older than the retention")
+
+
+def test_vacuum_is_refused_while_a_table_downstream_stands_on_a_version_that_is_about_to_go(
+    shop: Lakehouse, tmp_path: Path
+) -> None:
+    shop.run(BRONZE, 3)
+    old = aged(shop, tmp_path / "old", BRONZE, upto=3, days=20)
+    lake = contents(old.paths.root)
+    for dry_run in (True, False):
+        report = old.run(BRONZE, 3, job=Job.TABLE_VACUUM, dry_run=dry_run)
+        assert (report.outcome, report.exit_code) == (Outcome.FAILED, ExitCode.FAILED)
+        assert report.message.startswith(
+            "bronze.orders: VACUUM refused, it would soon cut off silver.orders (version 2"
+        )
+        assert "readers of the certified version" not in report.message
+    assert contents(old.paths.root) == lake
+    assert old.run(SILVER, 3).rows.applied == 1, "what was behind can be run"
+    assert old.run(BRONZE, 3, job=Job.TABLE_VACUUM).exit_code == ExitCode.OK
+
+
+def test_vacuum_is_refused_while_readers_stand_on_a_certified_version_that_is_about_to_go(
+    shop: Lakehouse, tmp_path: Path
+) -> None:
+    rule = {
+        "expect_table_row_count_to_be_between": {"max_value": 16},
+        "action": "fail",
+        "reason": "two batches at most",
+    }
+    shop.specs(bronze_document(partitioned_by=["day"], expectations=[rule]))
+    shop.deliver(3, "b.json", [order(200, 1)])
+    refused = shop.run(BRONZE, 3)
+    assert refused.certified_version == 2
+    old = aged(shop, tmp_path / "old", BRONZE, upto=3, days=20)
+    before = files(old, BRONZE)
+    report = old.run(BRONZE, 3, job=Job.TABLE_VACUUM)
+    assert report.outcome == Outcome.FAILED
+    assert "cut off readers of the certified version (version 2, old since" in report.message
+    assert files(old, BRONZE) == before
+
+
+def test_a_retention_below_the_table_s_own_deletes_nothing(shop: Lakehouse, tmp_path: Path) -> None:
+    old = aged(shop, tmp_path / "old", SILVER, upto=2, days=20)
+    before = files(old, SILVER)
+    path = old.paths.table(SILVER)
+    with own_session({}) as session, pytest.raises(Exception, match="retention"):
+        session.sql(f"VACUUM delta.`{path}` RETAIN 0 HOURS").collect()
+    assert files(old, SILVER) == before
+    old.specs(silver_document(partitioned_by=["day"], maintenance={"vacuum": {"retain": "1 hours"}}))
+    old.run(SILVER, 2, job=Job.TABLE_VACUUM)
+    assert files(old, SILVER) == before
+
+
+def test_a_lost_writer_s_files_outlive_vacuum_while_they_are_young(shop: Lakehouse) -> None:
+    strays = [shop.paths.table(BRONZE) / f"part-{number}.parquet" for number in range(1001)]
+    for stray in strays:
+        stray.touch()
+    assert shop.run(BRONZE, 2, job=Job.TABLE_VACUUM).outcome == Outcome.NO_OP
+    long_ago = time.time() - 31 * DAY_S
+    for stray in strays:
+        os.utime(stray, (long_ago, long_ago))
+    report = shop.run(BRONZE, 2, job=Job.TABLE_VACUUM)
+    assert (report.outcome, report.details["files"]) == (Outcome.COMMITTED, len(strays))
+    assert not any(stray.exists() for stray in strays)
+
+
+def test_one_driver_maintains_all_tables_that_are_named(shop: Lakehouse) -> None:
+    before = amounts(shop, BRONZE, None)
+    assert before
+    args = MaintenanceArgs(
+        domain="shop",
+        run_id="cli",
+        root=shop.paths.root,
+        landing=str(shop.folder / "landing"),
+        tables=shop.folder / "tables",
+        reports=shop.folder / "reports",
+        table=(BRONZE, GOLD),
+        start=day().start,
+        end=day().end,
+    )
+    reports = list(maintain_tables(args))
+    assert [(report.table, report.job) for report in reports] == [
+        (table, job) for table in (BRONZE, GOLD) for job in MAINTENANCE_JOBS
+    ]
+    assert all(report.exit_code is ExitCode.OK for report in reports), [report.message for report in reports]
+    assert "bin-pack" in reports[0].message
+    assert amounts(shop, BRONZE, None) == before
+    assert args.report_of(Job.TABLE_VACUUM, GOLD).exists()

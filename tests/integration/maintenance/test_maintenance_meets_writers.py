@@ -1,0 +1,184 @@
+"""Maintenance waits for writers, tells for whom, and gives way to those that know no lease."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import CommitProperties, DeltaTable
+
+from embedded.spark.server import SparkServer
+from include.contracts.job.args import Job
+from include.control.leases.leases import Leases
+from include.control.ledger.commit_history import CommitHistory
+from include.control.log.delta_log import read_commit
+from include.control.storage.objects import LocalObjectStore
+from include.errors import Outcome
+from spark_jobs.delta_io.conflicts import Conflict
+from spark_jobs.jobs import table_optimize, table_vacuum
+from tests.support.documents.specs import bronze_document
+from tests.support.lakehouse import Lakehouse, copied, order
+
+TABLE = "bronze.orders"
+DAYS = 8
+OTHER_SYSTEM = CommitProperties(custom_metadata={"userMetadata": "crm"})
+
+
+@pytest.fixture(scope="module")
+def many_files(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
+    """Two files a day, for eight days, three orders each."""
+    made = Lakehouse(tmp_path_factory.mktemp("many"))
+    made.specs(bronze_document(partitioned_by=["day"]))
+    for run in (1, 2):
+        rows = [order(100 * run + 10 * day + n, 1, of_day=day) for day in range(1, DAYS + 1) for n in range(3)]
+        made.deliver(run, "a.json", rows)
+        assert made.run(TABLE, run).outcome is Outcome.COMMITTED
+    assert len(data_files(made)) == 2 * DAYS
+    return made
+
+
+@pytest.fixture
+def shop(many_files: Lakehouse, tmp_path: Path) -> Lakehouse:
+    return copied(many_files, tmp_path / "shop")
+
+
+def data_files(shop: Lakehouse) -> list[str]:
+    return DeltaTable(str(shop.paths.table(TABLE))).file_uris()
+
+
+def orders(shop: Lakehouse) -> set[str]:
+    return {str(row[0]) for row in shop.rows(TABLE, "order_id")}
+
+
+@contextmanager
+def deleting(shop: Lakehouse, doomed: list[str]) -> Any:
+    """Somebody who knows no lease deletes an order now and then, until none of the doomed is left."""
+    table = str(shop.paths.table(TABLE))
+
+    def delete() -> None:
+        for order_id in doomed:
+            DeltaTable(table).delete(f"order_id = '{order_id}'", commit_properties=OTHER_SYSTEM)
+            time.sleep(0.1)
+
+    thread = threading.Thread(target=delete)
+    thread.start()
+    yield
+    thread.join()
+
+
+def test_optimize_that_is_overtaken_takes_what_is_there_then(shop: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    doomed = sorted(orders(shop))[:12]
+    kept, real = orders(shop) - set(doomed), table_optimize.optimize
+
+    def overtaken(*args: Any) -> dict[str, Any]:
+        if (names := sorted(set(doomed) & orders(shop))) == doomed:
+            with deleting(shop, names):
+                return real(*args)
+        return real(*args)
+
+    monkeypatch.setattr(table_optimize, "optimize", overtaken)
+    report = shop.run(TABLE, 2, job=Job.TABLE_OPTIMIZE)
+
+    assert report.outcome is Outcome.COMMITTED, report.message
+    assert orders(shop) == kept
+    assert len(data_files(shop)) == DAYS
+    assert [race.operation for race in report.lost_races] == ["DELETE"]
+    [race] = report.lost_races
+    assert race.version is not None
+    winner = read_commit(shop.paths.table(TABLE), race.version)
+    assert winner is not None
+    assert (winner.operation, race.run_id, report.attempts) == ("DELETE", "", 2)
+    [told] = [one for one in CommitHistory(shop.paths).of(TABLE) if one.operation == "OPTIMIZE"]
+    assert (told.lost, told.version, told.run_id) == ((race,), report.version, report.run_id)
+
+
+@contextmanager
+def altering(shop: Lakehouse) -> Any:
+    """Somebody who knows no lease sets a property of the table, again and again."""
+    table, is_over = str(shop.paths.table(TABLE)), threading.Event()
+
+    def alter() -> None:
+        while not is_over.is_set():
+            DeltaTable(table).alter.set_table_properties(
+                {"crm.seen": str(time.time_ns())}, raise_if_not_exists=False, commit_properties=OTHER_SYSTEM
+            )
+
+    thread = threading.Thread(target=alter)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def stray(shop: Lakehouse) -> Path:
+    """A file that a lost writer left behind, long ago."""
+    left = Path(str(shop.paths.table(TABLE))) / f"part-{time.time_ns()}.parquet"
+    left.touch()
+    long_ago = time.time() - 31 * 24 * 3600
+    os.utime(left, (long_ago, long_ago))
+    return left
+
+
+def test_vacuum_whose_own_commit_is_overtaken_deletes_the_same(
+    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, left, real, tries = orders(shop), stray(shop), table_vacuum.vacuum, 0
+
+    def overtaken(*args: Any) -> None:
+        nonlocal tries
+        tries += 1
+        with altering(shop) if tries == 1 else nullcontext():
+            real(*args)
+
+    monkeypatch.setattr(table_vacuum, "vacuum", overtaken)
+    report = shop.run(TABLE, 2, job=Job.TABLE_VACUUM)
+
+    assert (report.outcome, left.exists()) == (Outcome.COMMITTED, False), report.message
+    assert orders(shop) == kept
+    assert [race.conflict for race in report.lost_races] == [Conflict.METADATA_CHANGED.value]
+    assert (report.attempts, tries) == (2, 2)
+
+
+def test_optimize_waits_for_a_writer_and_says_for_whom(shop: Lakehouse) -> None:
+    writer = Leases(LocalObjectStore(shop.paths.leases), "scheduled__2013-01-03 (process 7 on a)")
+    is_writing = threading.Event()
+
+    def write(done: Callable[[], Any]) -> None:
+        with writer.stream(TABLE, "main"):
+            is_writing.set()
+            done()
+
+    thread = threading.Thread(target=write, args=(lambda: time.sleep(1.5),))
+    thread.start()
+    assert is_writing.wait(5)
+    report = shop.run(TABLE, 2, job=Job.TABLE_OPTIMIZE)
+    thread.join()
+
+    assert report.outcome is Outcome.COMMITTED
+    assert report.waited_for == "scheduled__2013-01-03 (process 7 on a)"
+    assert report.waited_s > 0.2
+    [told] = [one for one in CommitHistory(shop.paths).of(TABLE) if one.operation == "OPTIMIZE"]
+    assert (told.waited.for_whom, round(told.waited.seconds, 3)) == (report.waited_for, report.waited_s)
+
+
+def test_who_waited_in_vain_is_told_of_too(shop: Lakehouse) -> None:
+    shop.specs(bronze_document(partitioned_by=["day"], conflicts={"wait_for_lease": "1 seconds"}))
+    writer = Leases(LocalObjectStore(shop.paths.leases), "scheduled__2013-01-03 (process 7 on a)")
+    with writer.stream(TABLE, "main"):
+        optimize = shop.run(TABLE, 2, job=Job.TABLE_OPTIMIZE)
+        load = shop.run(TABLE, 2)
+    assert [optimize.outcome, load.outcome] == [Outcome.CONFLICT] * 2
+    assert "was not free within 1 s: held by scheduled__2013-01-03 (process 7 on a)" in load.message
+    told = CommitHistory(shop.paths).of(TABLE)[-2:]
+    assert [(one.operation, one.version, one.waited.for_whom) for one in told] == [
+        (operation, None, "scheduled__2013-01-03 (process 7 on a)") for operation in ("OPTIMIZE", "batch")
+    ]
+    assert {one.waited.seconds for one in told} == {1.0}

@@ -1,0 +1,125 @@
+"""Fixes: what is mended is checked, pinned as values, and shown with what the rules make of it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.contracts.job.args import Job
+from include.contracts.job.quarantine_request import QuarantineRequest
+from include.contracts.job.report import JobReport
+from include.contracts.row_status import RowStatus
+from include.errors import Outcome
+from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.lakehouse import Lakehouse, copied, order
+
+BRONZE, SILVER = "bronze.orders", "silver.orders"
+AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
+COLUMNS = {**bronze_document()["columns"], "price": {"type": "decimal(20,6)"}, "note": {"type": "string"}}
+NOTED = {**silver_document()["columns"], "price": {"type": "decimal(20,6)"}, "noted": {"type": "int", "from": "note"}}
+AT = "2013-01-01T08:00:00.123456Z"
+
+
+@pytest.fixture(scope="module")
+def made(shared: Lakehouse) -> Lakehouse:
+    """Silver refused two amounts, and a note that is no number; bronze a line that is no record."""
+    shared.specs(
+        bronze_document(columns=COLUMNS),
+        silver_document(columns=NOTED, expectations=[AT_LEAST_0], sequence_by=["event_at"]),
+    )
+    exact = json.dumps(order(1, -1, note="1", event_at=AT, price=0)).replace(
+        '"price": 0', '"price": 12345678901234.123456'
+    )
+    wrong = [exact, order(2, -2), order(3, 3, note="three"), "{broken"]
+    shared.deliver(1, "a.json", wrong)
+    for report in shared.run_all(1, BRONZE, SILVER):
+        assert report.outcome is Outcome.COMMITTED, report.message
+    assert (len(shared.waiting(BRONZE)), len(shared.waiting(SILVER))) == (1, 3)
+    return shared
+
+
+@pytest.fixture
+def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
+    """That lakehouse, for one test."""
+    return copied(made, tmp_path / "shop")
+
+
+def fix(shop: Lakehouse, table: str = SILVER, *, dry_run: bool = False, **asked: Any) -> JobReport:
+    return shop.ask(Job.QUARANTINE_FIX, table, QuarantineRequest(said_by="ann", **asked), dry_run=dry_run)
+
+
+def test_an_expression_sees_the_row_as_it_was_received_and_what_follows_from_it_follows(shop: Lakehouse) -> None:
+    mends = {"amount": "abs(amount)", "note": "replace(note, 'three', '3')"}
+    report = fix(shop, assign=mends, why="words")
+    assert "3 rows mended: 3 pass all rules now" in report.message
+    assert {row.status for row in shop.waiting(SILVER)} == {RowStatus.FIXED}
+    assert shop.rows(SILVER, "order_id") == [], "a fix brings nothing into the table"
+    assert shop.replay(SILVER).rows.applied == 3
+    assert shop.rows(SILVER, "order_id", "amount", "noted", "price", "event_at") == [
+        ("o1", 1, 1, Decimal("12345678901234.123456"), datetime(2013, 1, 1, 8, 0, 0, 123456, tzinfo=UTC)),
+        ("o2", 2, None, None, datetime(2013, 1, 1, tzinfo=UTC)),
+        ("o3", 3, 3, None, datetime(2013, 1, 1, tzinfo=UTC)),
+    ]
+
+
+def test_fixes_follow_one_another_and_the_same_one_is_not_applied_twice(shop: Lakehouse) -> None:
+    negative = {"reason": "amount"}
+    for mends in ({"amount": "amount * -10"}, {"amount": "amount * -10"}, {"amount": "amount + 1"}):
+        fix(shop, assign=mends, rows=negative)
+    assert shop.replay(SILVER, rows=negative).rows.applied == 2
+    assert shop.rows(SILVER, "order_id", "amount") == [("o1", 11), ("o2", 21)]
+
+
+def test_a_row_that_still_fails_says_so_and_a_dry_run_records_nothing(shop: Lakehouse) -> None:
+    report = fix(shop, assign={"amount": "amount - 1"}, rows={"reason": "amount"}, dry_run=True)
+    assert (report.outcome, report.details["quarantined"]) == (Outcome.NO_OP, 2)
+    assert all("amount" in row["reasons"][0] for row in report.details["rows"])
+    assert {row.status for row in shop.waiting(SILVER)} == {RowStatus.OPEN}
+
+
+@pytest.mark.parametrize(
+    ("mends", "said"),
+    [
+        ({"amuont": "1"}, "no column 'amuont': did you mean 'amount'"),
+        ({"_source_file": "'x'"}, "no column '_source_file'"),
+        ({"amount": "abs("}, "cannot be read"),
+        ({"amount": "length(reflect('java.lang.System', 'getenv', 'HOME'))"}, "function reflect is not for single"),
+        ({"amount": "(select count(*) from text.`/etc/passwd`)"}, "function count is not for single rows"),
+        ({"amount": "nosuch + 1"}, "cannot be worked out"),
+        ({"amount": "'many'"}, "amount is no int"),
+    ],
+)
+def test_what_cannot_be_mended_is_refused_whole(shop: Lakehouse, mends: dict[str, str], said: str) -> None:
+    report = fix(shop, assign=mends)
+    assert (report.outcome, said in report.message) == (Outcome.BAD_INPUT, True), report.message
+    assert {row.status for row in shop.waiting(SILVER)} == {RowStatus.OPEN}
+
+
+def test_edited_rows_change_what_they_state_and_keep_the_rest(shop: Lakehouse) -> None:
+    rows = {json.loads(row.record)["order_id"]: row.id for row in shop.waiting(SILVER)}
+    lines = [
+        f'{{"id": "{rows["o1"]}", "record": {{"amount": "15", "price": 99999999999999.654321, "day": null}}}}',
+        f'{{"id": "{rows["o2"]}", "record": {{"amount": 16, "day": "2013-02-03"}}}}',
+    ]
+    assert shop.replay(SILVER, edited="\n".join(lines), rows={"ids": [rows["o1"], rows["o2"]]}).rows.applied == 2
+    assert shop.rows(SILVER, "order_id", "amount", "price", "day", "noted") == [
+        ("o1", 15, Decimal("99999999999999.654321"), None, 1),
+        ("o2", 16, None, date(2013, 2, 3), None),
+    ]
+    report = fix(shop, edited=f'{{"id": "{rows["o3"]}", "record": {{"amount": "many"}}}}', rows={"ids": [rows["o3"]]})
+    assert (report.outcome, "amount is no int" in report.message) == (Outcome.BAD_INPUT, True)
+
+
+def test_a_record_that_could_not_be_parsed_stays_refused_until_somebody_states_it(shop: Lakehouse) -> None:
+    (broken,) = shop.waiting(BRONZE)
+    assert fix(shop, BRONZE, assign={"amount": "1"}).details["quarantined"] == 1
+    assert shop.replay(BRONZE).rows.quarantined == 1
+    stated = f'{{"id": "{broken.id}", "record": {{"order_id": "o9", "amount": 9, "event_at": "{AT}"}}}}'
+    assert shop.replay(BRONZE, edited=stated, rows={"ids": [broken.id]}).rows.applied == 1
+    assert ("o9", 9) in shop.rows(BRONZE, "order_id", "amount")
+    assert shop.run(SILVER).rows.applied == 1

@@ -1,0 +1,66 @@
+"""Quarantined rows replayed into tables with history: each in the place of its sequence, and there for good."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from include.errors import Outcome
+from tests.support.documents.specs import silver_document
+from tests.support.lakehouse import Lakehouse, order
+
+BRONZE, SILVER = "bronze.orders", "silver.orders"
+AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
+HISTORY = {
+    "stored_as_scd_type": 2,
+    "except_column_list": ["event_at", "event_seq", "day"],
+    "expectations": [AT_LEAST_0],
+}
+
+
+def state(lakehouse: Lakehouse, **changes: Any) -> None:
+    lakehouse.specs(silver_document(**HISTORY, **changes))
+    (lakehouse.folder / "tables/gold/shop/revenue_daily.yaml").unlink()
+
+
+def run(lakehouse: Lakehouse, number: int) -> None:
+    for report in lakehouse.run_all(number, BRONZE, SILVER):
+        assert report.exit_code == 0, report.message
+
+
+def periods(lakehouse: Lakehouse, unit: str) -> list[tuple[Any, ...]]:
+    rows = lakehouse.rows(SILVER, "order_id", "amount", "__START_AT", "__END_AT")
+    found = [(key, amount, getattr(start, unit), getattr(end, unit, None)) for key, amount, start, end in rows]
+    return sorted(found, key=lambda row: (row[0], row[2]))
+
+
+@pytest.mark.faults
+def test_a_mended_late_event_splits_its_period_and_stays_there(lakehouse: Lakehouse) -> None:
+    state(lakehouse, sequence_by=["event_at"])
+    lakehouse.deliver(1, "a.json", [order(1, 5, 1), order(1, -7, 4), order(2, -1, 1)])
+    lakehouse.deliver(2, "a.json", [order(1, 9, 8)])
+    run(lakehouse, 1)
+    run(lakehouse, 2)
+    report = lakehouse.replay(SILVER, assign={"amount": "abs(amount)"}, why="the till's sign was wrong")
+    assert (report.outcome, report.rows.are_conserved) == (Outcome.COMMITTED, True), report.message
+    mended = [("o1", 5, 1, 4), ("o1", 7, 4, 8), ("o1", 9, 8, None), ("o2", 1, 1, None)]
+    assert periods(lakehouse, "hour") == mended
+    lakehouse.deliver(3, "a.json", [order(1, 6, 2)])
+    run(lakehouse, 3)
+    assert periods(lakehouse, "hour") == [("o1", 5, 1, 2), ("o1", 6, 2, 4), *mended[1:]]
+
+
+@pytest.mark.faults
+def test_a_mended_row_of_a_snapshot_is_in_that_snapshot(lakehouse: Lakehouse) -> None:
+    state(lakehouse, sequence_by=[], snapshot="full")
+    for number, amount in ((1, 5), (2, -6), (3, 7)):
+        lakehouse.deliver(number, "a.json", [order(1, amount)])
+        run(lakehouse, number)
+    assert periods(lakehouse, "day") == [("o1", 5, 1, 3), ("o1", 7, 3, None)]
+    report = lakehouse.replay(SILVER, assign={"amount": "abs(amount)"}, why="the till's sign was wrong")
+    assert (report.outcome, report.rows.are_conserved) == (Outcome.COMMITTED, True), report.message
+    assert periods(lakehouse, "day") == [("o1", 5, 1, 2), ("o1", 6, 2, 3), ("o1", 7, 3, None)]
+    lakehouse.deliver(4, "a.json", [order(1, 7)])
+    run(lakehouse, 4)
+    assert len(periods(lakehouse, "day")) == 3

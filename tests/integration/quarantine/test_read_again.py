@@ -1,0 +1,118 @@
+"""Replayed rows are deliveries: what is worked out, looked at or delivered again leaves each where it is due."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.contracts.row_status import RowStatus
+from include.errors import Outcome
+from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.lakehouse import Lakehouse, copied, order
+
+BRONZE, SILVER = "bronze.orders", "silver.orders"
+AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
+ABS = {"amount": "abs(amount)"}
+
+
+def run(shop: Lakehouse, number: int = 1, *tables: str) -> None:
+    for report in shop.run_all(number, *(tables or (BRONZE, SILVER))):
+        assert report.outcome is Outcome.COMMITTED, report.message
+        assert report.rows.are_conserved
+
+
+def replayed(shop: Lakehouse, table: str = SILVER, **asked: Any) -> int:
+    report = shop.replay(table, **asked)
+    assert report.outcome is Outcome.COMMITTED, report.message
+    return report.rows.applied
+
+
+def amounts(shop: Lakehouse) -> dict[str, int]:
+    return dict(shop.rows(SILVER, "order_id", "amount"))
+
+
+@pytest.fixture(scope="module")
+def made(shared: Lakehouse) -> Lakehouse:
+    """Two files of one day that speak of o1, which silver took from b.json once its amount was mended."""
+    source = {**bronze_document()["source"], "on_changed_file": "replace"}
+    shared.specs(bronze_document(source=source), silver_document(expectations=[AT_LEAST_0]))
+    shared.deliver(1, "a.json", [order(1, 5, 7), order(2, 2, 7)])
+    shared.deliver(1, "b.json", [order(1, -6, 9)])
+    run(shared)
+    assert replayed(shared, assign=ABS) == 1
+    assert amounts(shared) == {"o1": 6, "o2": 2}
+    return shared
+
+
+@pytest.fixture
+def replacing(made: Lakehouse, tmp_path: Path) -> Lakehouse:
+    """That lakehouse, for one test."""
+    return copied(made, tmp_path / "shop")
+
+
+def test_a_mended_row_counts_when_another_file_of_its_key_is_replaced(replacing: Lakehouse) -> None:
+    replacing.deliver(1, "a.json", [order(2, 3, 7)])
+    run(replacing)
+    assert amounts(replacing) == {"o1": 6, "o2": 3}
+    assert [row.status for row in replacing.waiting(SILVER, *RowStatus)] == [RowStatus.REPLAYED]
+
+
+def test_a_mended_row_goes_with_its_own_file_and_what_replaces_it_waits_anew(replacing: Lakehouse) -> None:
+    (before,) = replacing.waiting(SILVER, RowStatus.REPLAYED)
+    replacing.deliver(1, "b.json", [order(1, -6, 9), order(9, 1)])
+    run(replacing)
+    assert amounts(replacing) == {"o1": 5, "o2": 2, "o9": 1}
+    (after,) = replacing.waiting(SILVER, *RowStatus)
+    assert (after.status, after.attempts, after.id != before.id) == (RowStatus.OPEN, 0, True)
+    replacing.deliver(1, "a.json", [order(2, 2, 7)])
+    run(replacing)
+    assert amounts(replacing) == {"o2": 2, "o9": 1}, "the fix of a delivery that is gone counts no more"
+
+
+def test_a_row_whose_key_was_mended_goes_with_its_file(replacing: Lakehouse) -> None:
+    replacing.deliver(1, "c.json", [order(None, 4, 9)])
+    run(replacing)
+    assert replayed(replacing, assign={"order_id": "'o7'"}) == 1
+    assert amounts(replacing)["o7"] == 4
+    replacing.deliver(1, "c.json", [order(8, 4, 9)])
+    run(replacing)
+    assert amounts(replacing) == {"o1": 6, "o2": 2, "o8": 4}
+
+
+@pytest.mark.faults
+def test_a_replay_is_part_of_the_snapshot_that_brought_its_row_and_of_no_later_one(lakehouse: Lakehouse) -> None:
+    snapshot = silver_document(snapshot="full", expectations=[AT_LEAST_0])
+    del snapshot["sequence_by"]
+    lakehouse.specs(bronze_document(expectations=[AT_LEAST_0]), snapshot)
+    lakehouse.deliver(1, "a.json", [order(1, 1), order(None, 7), order(2, -2)])
+    run(lakehouse)
+    assert replayed(lakehouse, assign={"order_id": "'o7'"}) == 1
+    assert replayed(lakehouse, BRONZE, assign=ABS) == 1
+    run(lakehouse, 1, SILVER)
+    assert amounts(lakehouse) == {"o1": 1, "o2": 2, "o7": 7}, "a replay is no empty snapshot of its own"
+    lakehouse.deliver(1, "b.json", [order(3, 3)])
+    run(lakehouse)
+    assert amounts(lakehouse) == {"o1": 1, "o2": 2, "o3": 3, "o7": 7}
+    lakehouse.deliver(2, "a.json", [order(1, 1)])
+    run(lakehouse, 2)
+    assert amounts(lakehouse) == {"o1": 1}
+
+
+@pytest.mark.faults
+def test_whenever_a_row_is_replayed_among_its_days_silver_ends_the_same(lakehouse: Lakehouse) -> None:
+    days = {1: [order(1, -5, 8), order(2, -2, 8)], 2: [order(1, 7, 3, of_day=2)], 3: [order(2, 1, 1), order(3, 3, 1)]}
+    ends = []
+    for when in days:
+        shop = Lakehouse(lakehouse.folder / f"after {when}")
+        shop.specs(bronze_document(), silver_document(expectations=[AT_LEAST_0]))
+        for number, events in days.items():
+            shop.deliver(number, "a.json", events)
+            run(shop, number)
+            if number == when:
+                report = shop.replay(SILVER, assign=ABS)
+                assert (report.rows.read, report.rows.are_conserved) == (2, True)
+        assert shop.waiting(SILVER) == []
+        ends.append(amounts(shop))
+    assert ends == [{"o1": 7, "o2": 2, "o3": 3}] * 3

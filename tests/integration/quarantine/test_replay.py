@@ -1,0 +1,136 @@
+"""Quarantined rows replayed: through the same rules, merge and sequence, each once, counted, and remembered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from include.contracts.row_status import RowStatus
+from include.errors import Outcome
+from spark_jobs.layers.quarantine import replays
+from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.lakehouse import Lakehouse, copied, order
+
+BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
+AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
+
+
+@pytest.fixture(scope="module")
+def made(shared: Lakehouse) -> Lakehouse:
+    """Two days of orders; silver refused o2 and o3 for their amounts, and one without a number."""
+    shared.specs(silver_document(expectations=[AT_LEAST_0]))
+    shared.deliver(1, "a.json", [order(1, 5, 8), order(2, -7, 8), order(3, -1, 8), order(None, 4, 8)])
+    shared.deliver(2, "a.json", [order(3, 9, 1, of_day=2), order(4, 1, 8, of_day=2)])
+    for number in (1, 2):
+        for report in shared.run_all(number, BRONZE, SILVER):
+            assert report.outcome == Outcome.COMMITTED, report.message
+    assert len(shared.waiting(SILVER)) == 3
+    return shared
+
+
+@pytest.fixture
+def refused(made: Lakehouse, tmp_path: Path) -> Lakehouse:
+    """That lakehouse, for one test."""
+    return copied(made, tmp_path / "shop")
+
+
+def test_a_mended_row_is_merged_and_a_late_one_loses_against_newer_events(refused: Lakehouse) -> None:
+    report = refused.replay(SILVER, assign={"amount": "abs(amount)"}, why="the till's sign was wrong")
+    assert report.outcome == Outcome.COMMITTED, report.message
+    assert report.rows.model_dump(exclude_defaults=True) == {
+        "read": 3, "applied": 1, "superseded": 1, "quarantined": 1, "inserted": 1
+    }  # fmt: skip
+    assert refused.rows(SILVER, "order_id", "amount") == [("o1", 5), ("o2", 7), ("o3", 9), ("o4", 1)]
+    (left,) = refused.waiting(SILVER)
+    assert (left.status, left.attempts, "order_id is null" in left.reasons[0]) == (RowStatus.OPEN, 1, True)
+    through = refused.waiting(SILVER, RowStatus.REPLAYED)
+    assert sorted((row.attempts, row.fix) for row in through) == [(1, "amount = abs(amount)")] * 2
+    assert len(refused.quarantine(SILVER)) == 3
+
+
+def test_the_same_replay_once_more_finds_nothing_to_do(refused: Lakehouse) -> None:
+    asked = {"assign": {"amount": "-10 * amount"}, "rows": {"reason": "amount"}}
+    assert refused.replay(SILVER, **asked).rows.applied == 1
+    again = refused.replay(SILVER, **asked)
+    assert again.outcome == Outcome.NO_OP, again.message
+    assert refused.rows(SILVER, "order_id", "amount") == [("o1", 5), ("o2", 70), ("o3", 9), ("o4", 1)]
+
+
+def test_many_rows_take_several_batches_and_each_is_tried_once(
+    refused: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replays, "MOST_ROWS", 1)
+    report = refused.replay(SILVER, assign={"amount": "abs(amount)"})
+    assert report.attempts == 3
+    assert (report.rows.read, report.rows.applied, report.rows.superseded, report.rows.quarantined) == (3, 1, 1, 1)
+    assert [row.attempts for row in refused.waiting(SILVER, *RowStatus)] == [1, 1, 1]
+
+
+def test_a_dry_run_says_what_would_happen_and_writes_nothing(refused: Lakehouse) -> None:
+    report = refused.replay(SILVER, assign={"amount": "abs(amount)"}, dry_run=True)
+    assert report.outcome == Outcome.NO_OP
+    assert "2 pass all rules now, 1 stay refused" in report.message
+    assert [row["fate"] for row in report.details["rows"]].count("applied") == 2
+    assert not refused.paths.ops("quarantine").exists()
+    assert {row.status for row in refused.waiting(SILVER)} == {RowStatus.OPEN}
+
+
+def test_what_follows_a_replay_goes_on_where_the_table_had_been(refused: Lakehouse) -> None:
+    refused.replay(SILVER, assign={"amount": "abs(amount)"})
+    assert refused.run(SILVER).outcome == Outcome.NO_OP
+    refused.deliver(3, "a.json", [order(2, 8, 9, of_day=3), order(5, 1, 9, of_day=3)])
+    refused.run(BRONZE, 3)
+    report = refused.run(SILVER, 3)
+    assert (report.rows.read, report.rows.inserted, report.rows.updated) == (2, 1, 1)
+    assert ("o2", 8) in refused.rows(SILVER, "order_id", "amount")
+
+
+def test_an_interval_that_is_read_again_leaves_ids_first_times_and_states_as_they_are(refused: Lakehouse) -> None:
+    before = {row.id: row for row in refused.waiting(SILVER)}
+    refused.replay(SILVER, assign={"amount": "abs(amount)"}, rows={"reason": "amount"})
+    report = refused.run(SILVER, 1, reprocess=True)
+    assert (report.rows.read, report.rows.quarantined) == (4, 3), report.message
+    rows = {row.id: row for row in refused.waiting(SILVER, *RowStatus)}
+    assert rows.keys() == before.keys()
+    for row_id, row in rows.items():
+        assert row.first_seen == before[row_id].first_seen
+        assert (row.last_seen or row.first_seen) > row.first_seen
+    assert sorted(row.status for row in rows.values()) == ["open", "replayed", "replayed"]
+    assert refused.rows(SILVER, "order_id", "amount") == [("o1", 5), ("o2", 7), ("o3", 9), ("o4", 1)]
+
+
+def test_a_fix_stands_when_its_rule_is_loosened_and_the_interval_is_read_again(refused: Lakehouse) -> None:
+    refused.replay(SILVER, assign={"amount": "abs(amount)"}, rows={"reason": "amount"})
+    refused.specs(silver_document())
+    report = refused.run(SILVER, 1, reprocess=True)
+    assert (report.rows.superseded, report.rows.quarantined) == (2, 1)
+    assert ("o2", 7) in refused.rows(SILVER, "order_id", "amount")
+
+
+def test_rows_go_through_as_they_are_once_their_rule_has_changed(refused: Lakehouse) -> None:
+    refused.specs(silver_document())
+    report = refused.replay(SILVER, rows={"reason": "amount"})
+    assert (report.rows.read, report.rows.applied, report.rows.superseded) == (2, 1, 1)
+    assert ("o2", -7) in refused.rows(SILVER, "order_id", "amount")
+    assert refused.run(SILVER, 1, reprocess=True).rows.unchanged == 2
+
+
+def test_a_bronze_row_keeps_the_place_that_it_came_from(lakehouse: Lakehouse) -> None:
+    lakehouse.specs(bronze_document(expectations=[AT_LEAST_0]))
+    lakehouse.deliver(1, "a.json", [order(1, 5), "{broken", order(2, -2, colour="red")])
+    lakehouse.run(BRONZE)
+    broken = next(row for row in lakehouse.waiting(BRONZE) if row.record == "{broken")
+    report = lakehouse.replay(BRONZE)
+    assert (report.rows.read, report.rows.quarantined) == (2, 2)
+    said = f'{{"id": "{broken.id}", "record": {{"order_id": "o9", "amount": "12", "day": "2013-01-01"}}}}'
+    report = lakehouse.replay(BRONZE, edited=said, rows={"ids": [broken.id]})
+    assert report.rows.model_dump(exclude_defaults=True) == {"read": 1, "applied": 1, "inserted": 1}, report.message
+    report = lakehouse.replay(BRONZE, assign={"amount": "0"})
+    assert report.rows.applied == 1, report.message
+    wanted = ("order_id", "amount", "_source_file", "_batch_seq", "_rescued")
+    assert [row[:2] for row in lakehouse.rows(BRONZE, *wanted)] == [("o1", 5), ("o2", 0), ("o9", 12)]
+    assert len({row[2] for row in lakehouse.rows(BRONZE, *wanted)}) == 1
+    assert {row[4] for row in lakehouse.rows(BRONZE, *wanted)} == {None, '{"colour":"red"}'}
+    assert lakehouse.waiting(BRONZE) == []
+    assert [row.attempts for row in lakehouse.waiting(BRONZE, RowStatus.REPLAYED)] == [2, 2]

@@ -1,0 +1,104 @@
+"""Silver tables that read their source in bounded batches, on real Delta: the same rows as in one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from include.contracts.job.args import Job
+from include.control.log.delta_log import commits_still_known
+from spark_jobs.jobs import silver_merge
+from spark_jobs.runtime.context import JobContext
+from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.lakehouse import Lakehouse, order, tombstones_path
+
+BRONZE, SILVER = "bronze.orders", "silver.orders"
+DAYS = {
+    1: [order(1, 5, 1), order(2, 7, 2), order(3, -1, 2)],
+    2: [order(1, 6, 2, of_day=2), order(2, None, 4, of_day=2, op="delete")],
+    3: [order(1, 4, 1), order(4, 9, 9, of_day=3), order(2, 7, 2)],
+    4: [order(2, 9, 6, of_day=4), order(5, 3, 3, of_day=4), order(4, 9, 9, of_day=3)],
+    5: [order(6, 1, 1, of_day=5)],
+}
+RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
+LAST_STATES = {"apply_as_deletes": "op = 'delete'"}
+HISTORY = {
+    **LAST_STATES,
+    "stored_as_scd_type": 2,
+    "sequence_by": ["event_at"],
+    "except_column_list": ["event_at", "event_seq"],
+}
+SNAPSHOT = {"snapshot": "full"}
+
+
+def state(lakehouse: Lakehouse, **changes: Any) -> None:
+    silver = silver_document(expectations=[RULE], **changes)
+    if changes.get("snapshot"):
+        del silver["sequence_by"]
+    columns = {**bronze_document()["columns"], "op": {"type": "string"}}
+    lakehouse.specs(bronze_document(columns=columns), silver)
+    (lakehouse.folder / "tables/gold/shop/revenue_daily.yaml").unlink(missing_ok=True)
+
+
+def delivered(lakehouse: Lakehouse) -> None:
+    for number, events in DAYS.items():
+        lakehouse.deliver(number, "a.json", events)
+        lakehouse.run(BRONZE, number)
+
+
+def rows(lakehouse: Lakehouse) -> list[tuple[Any, ...]]:
+    return lakehouse.rows(SILVER, "order_id", "amount", "_content_hash")
+
+
+def batches(lakehouse: Lakehouse) -> list[tuple[int | None, int]]:
+    commits = commits_still_known(lakehouse.paths.table(SILVER), None)
+    return [tuple(commit.metadata["sources"]["ranges"][BRONZE]) for commit in commits if commit.txns]
+
+
+@pytest.mark.parametrize(
+    "kind", [LAST_STATES, *(pytest.param(kind, marks=pytest.mark.faults) for kind in (HISTORY, SNAPSHOT))]
+)
+def test_bounded_batches_end_in_the_rows_of_one(lakehouse: Lakehouse, kind: dict[str, Any]) -> None:
+    state(lakehouse, **kind)
+    delivered(lakehouse)
+    whole = Lakehouse(lakehouse.folder)
+    whole.reports.extend(lakehouse.reports)
+    at_once = whole.run(SILVER, 5)
+    wanted, refused = rows(whole), sorted(row["record"] for row in whole.quarantine(SILVER))
+    assert len(batches(whole)) == 1
+    assert refused, "a row was refused"
+    for table in (
+        lakehouse.paths.table(SILVER),
+        lakehouse.paths.quarantine(SILVER),
+        tombstones_path(lakehouse, SILVER),
+    ):
+        if table.exists():
+            table.rename(table.with_name(f"{table.name}.at_once"))
+    state(lakehouse, **kind, max_rows_per_batch=5)
+    report = whole.run(SILVER, 5)
+    assert batches(lakehouse) == [(None, 2), (2, 3), (3, 5)]
+    assert rows(lakehouse) == wanted
+    assert sorted(row["record"] for row in lakehouse.quarantine(SILVER)) == refused
+    assert report.rows.are_conserved
+    assert report.rows.quarantined == at_once.rows.quarantined
+    assert report.certified_version == report.version
+    assert "3 batches" in report.message
+    assert whole.run(SILVER, 5).outcome.value == "no_op"
+
+
+def test_a_run_that_is_asked_to_end_ends_after_its_batch_and_the_next_one_goes_on(lakehouse: Lakehouse) -> None:
+    state(lakehouse, **LAST_STATES, max_rows_per_batch=5)
+    delivered(lakehouse)
+    context = JobContext(lakehouse.args(SILVER, 5), is_to_stop=lambda: True)
+    assert silver_merge.run(context).job == Job.SILVER_MERGE.value
+    assert batches(lakehouse) == [(None, 2)]
+    assert lakehouse.run(SILVER, 5).rows.read == 7
+    assert batches(lakehouse) == [(None, 2), (2, 3), (3, 5)]
+
+
+def test_reading_an_interval_again_takes_all_that_is_new_in_one_batch(lakehouse: Lakehouse) -> None:
+    state(lakehouse, **LAST_STATES, max_rows_per_batch=1)
+    delivered(lakehouse)
+    lakehouse.run(SILVER, 1, reprocess=True)
+    assert batches(lakehouse) == [(None, 5)]

@@ -1,0 +1,114 @@
+"""What a run says of rows that it refused and of keys that tie, on real Delta."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from include.contracts.job.findings import Findings
+from include.control.quarantine.rows import refusals
+from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.lakehouse import Lakehouse, order
+
+BRONZE, SILVER = "bronze.orders", "silver.orders"
+HISTORY = {"stored_as_scd_type": 2, "sequence_by": ["event_at"], "except_column_list": ["event_at", "event_seq"]}
+FILLED = {"ignore_null_updates": True}
+
+
+def state(lakehouse: Lakehouse, **changes: Any) -> None:
+    document = silver_document(**changes)
+    if changes.get("snapshot"):
+        del document["sequence_by"]
+    lakehouse.specs(bronze_document(), document)
+    (lakehouse.folder / "tables/gold/shop/revenue_daily.yaml").unlink(missing_ok=True)
+
+
+def findings(lakehouse: Lakehouse, number: int, events: Sequence[dict[str, Any]]) -> Findings:
+    lakehouse.deliver(number, f"{len(lakehouse.reports)}.json", events)
+    lakehouse.run(BRONZE, number)
+    report = lakehouse.run(SILVER, number)
+    assert report.exit_code == 0, report.message
+    assert set(report.findings.lines(SILVER)) <= set(report.notes), "a person reads of them"
+    return report.findings
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {},
+        HISTORY,
+        {"snapshot": "full"},
+        *(pytest.param(kind, marks=pytest.mark.faults) for kind in (FILLED, {**HISTORY, **FILLED})),
+    ],
+)
+def test_events_that_tie_in_one_batch_are_told_by_their_keys(lakehouse: Lakehouse, kind: dict[str, Any]) -> None:
+    state(lakehouse, **kind)
+    events = [order(1, 5, 3), order(1, 6, 3), order(2, 7, 3), order(2, 7, 3), order(3, 1, 2), order(4, 1, 2)]
+    ties = findings(lakehouse, 1, events).ties
+    assert ties.keys == 1
+    assert [sample.split(" at ")[0] for sample in ties.samples] == ["order_id=o1"]
+
+
+@pytest.mark.parametrize("kind", [{}, *(pytest.param(kind, marks=pytest.mark.faults) for kind in (FILLED, HISTORY))])
+def test_an_event_that_ties_with_what_the_table_holds_is_told(lakehouse: Lakehouse, kind: dict[str, Any]) -> None:
+    state(lakehouse, **kind)
+    assert findings(lakehouse, 1, [order(1, 5, 3), order(2, 5, 3)]).ties.keys == 0
+    assert findings(lakehouse, 2, [order(1, 6, 3), order(2, 5, 3)]).ties.keys == 1
+    assert findings(lakehouse, 3, [order(1, 7, 4), order(2, 6, 4)]).ties.keys == 0
+
+
+def test_rows_of_one_key_that_say_the_same_are_repetitions_not_ties(lakehouse: Lakehouse) -> None:
+    state(lakehouse, snapshot="full")
+    assert findings(lakehouse, 1, [order(1, 5), order(1, 5)]) == Findings()
+
+
+def test_refused_rows_are_told_by_reason_with_what_finds_them_again(lakehouse: Lakehouse) -> None:
+    rules = [
+        {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"},
+        {"expect_column_values_to_not_be_null": {"column": "day"}, "action": "drop", "reason": "no day"},
+    ]
+    state(lakehouse, expectations=rules)
+    undayed, undated = order(4, 5), order(5, -5)
+    undayed["day"], undated["event_at"] = None, None
+    found = findings(lakehouse, 1, [order(1, 5), order(None, -1), order(2, -1), order(3, -7), undayed, undated])
+    counts = {(one.reason, one.action): one.rows for one in found.refused}
+    assert counts == {
+        ("expect_column_values_to_be_between(amount)", "quarantine"): 4,
+        ("expect_column_values_to_not_be_null(order_id): order_id is null", "quarantine"): 1,
+        ("expect_column_values_to_not_be_null(event_at): event_at is null", "quarantine"): 1,
+        ("expect_column_values_to_not_be_null(day): no day", "drop"): 1,
+    }
+    by_id = {row.id: row for row in lakehouse.waiting(SILVER)}
+    for one in found.refused:
+        if one.action == "quarantine":
+            assert len(one.samples) == one.rows
+            assert all(one.reason in by_id[sample].reasons for sample in one.samples)
+    (dropped,) = (one for one in found.refused if one.action == "drop")
+    assert dropped.samples == ("orders/date=2013-01-01/0.json",)
+
+
+def test_a_value_that_does_not_fit_is_named_row_by_row_and_counted_by_column(lakehouse: Lakehouse) -> None:
+    state(lakehouse)
+    lakehouse.specs(bronze_document(columns={**bronze_document()["columns"], "amount": {"type": "string"}}))
+    found = findings(lakehouse, 1, [order(1, "many"), order(2, "few: or none"), order(3, "5")])
+    rule = "value does not fit its type: amount is no int"
+    assert [(one.reason, one.rows) for one in found.refused] == [(rule, 2)]
+    waiting = lakehouse.waiting(SILVER)
+    assert {row.reasons for row in waiting} == {(f"{rule}: many",), (f"{rule}: few: or none",)}
+    assert [(one.reason, one.rows) for one in refusals(SILVER, lakehouse.paths)] == [(rule, 2)]
+
+
+def test_bronze_tells_the_records_that_it_refused(lakehouse: Lakehouse) -> None:
+    rule = {"expect_column_values_to_not_be_null": {"column": "amount"}, "action": "drop", "reason": "no amount"}
+    lakehouse.specs(bronze_document(expectations=[rule]))
+    lakehouse.deliver(1, "a.json", ["{broken", "{too", order(1, 5), order(2, None)])
+    report = lakehouse.run(BRONZE)
+    told = {(one.reason.partition(":")[0], one.action): one.rows for one in report.findings.refused}
+    assert told == {
+        ("malformed record", "quarantine"): 2,
+        ("expect_column_values_to_not_be_null(amount)", "drop"): 1,
+    }
+    assert report.rows.dropped == 1
+    assert lakehouse.run(BRONZE).findings == Findings(), "a run without a batch found nothing"

@@ -1,0 +1,174 @@
+"""Full snapshots of which a file is missing: they count once they are whole, and delete nothing before."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from include.contracts.interval import Interval
+from include.control.ledger.resolution import table_id
+from include.errors import Outcome
+from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.lakehouse import Lakehouse, order
+from tests.support.ledger.delta_tables import day
+
+BRONZE, STATES, PERIODS = "bronze.orders", "silver.states", "silver.periods"
+SILVER = (STATES, PERIODS)
+SNAPSHOT = {"snapshot": "full", "sequence_by": [], "except_column_list": ["event_at", "event_seq", "day"]} | {
+    "max_deleted_percent": 20
+}
+MISSING = "orders/date=2013-01-02/b.json.gz"
+
+
+@pytest.fixture
+def shop(lakehouse: Lakehouse) -> Lakehouse:
+    """Orders that are delivered whole every day, in files; the first day is loaded."""
+    source = {**bronze_document()["source"], "files": "*.json*", "max_attempts_per_file": 2}
+    states = silver_document(STATES, **SNAPSHOT)
+    periods = silver_document(PERIODS, **SNAPSHOT, stored_as_scd_type=2)
+    lakehouse.specs(bronze_document(source=source), states, periods)
+    lakehouse.deliver(1, "a.json", [order(number, number) for number in range(1, 6)])
+    for report in lakehouse.run_all(1, BRONZE, *SILVER):
+        assert report.exit_code == 0, report.message
+    return lakehouse
+
+
+def packed(*rows: dict[str, Any]) -> bytes:
+    return gzip.compress("".join(f"{json.dumps(row)}\n" for row in rows).encode())
+
+
+def half(shop: Lakehouse) -> None:
+    """The second day comes in two files, one of which is cut; bronze loads the other one."""
+    shop.deliver(2, "a.json", [order(number, 20) for number in (1, 2, 3)])
+    shop.deliver(2, "b.json.gz", packed(order(4, 20))[:-4])
+    assert shop.run(BRONZE, 2).outcome is Outcome.BAD_INPUT
+
+
+def states(shop: Lakehouse) -> dict[str, int]:
+    return dict(shop.rows(STATES, "order_id", "amount"))
+
+
+def open_periods(shop: Lakehouse) -> dict[str, tuple[int, int]]:
+    rows = shop.rows(PERIODS, "order_id", "amount", "__START_AT", "__END_AT")
+    return {key: (amount, start.day) for key, amount, start, end in rows if end is None}
+
+
+FIRST = {f"o{number}": number for number in range(1, 6)}
+
+
+def test_a_half_snapshot_waits_for_its_file_whichever_day_runs(shop: Lakehouse) -> None:
+    half(shop)
+    for table in SILVER:
+        own = shop.run(table, 2)
+        assert own.outcome is Outcome.NOT_READY
+        assert MISSING in own.message
+        shop.run(BRONZE, 1)
+        other = shop.run(table, 1)
+        assert other.outcome is Outcome.NO_OP
+        assert any(MISSING in note for note in other.notes)
+    assert states(shop) == FIRST
+    assert open_periods(shop) == {key: (amount, 1) for key, amount in FIRST.items()}
+    shop.deliver(2, "b.json.gz", packed(order(4, 20), order(5, 5)))
+    for report in shop.run_all(2, BRONZE, *SILVER):
+        assert report.outcome is Outcome.COMMITTED, report.message
+    assert states(shop) == {**dict.fromkeys(("o1", "o2", "o3", "o4"), 20), "o5": 5}
+    assert open_periods(shop) == {**{f"o{number}": (20, 2) for number in (1, 2, 3, 4)}, "o5": (5, 1)}
+
+
+def test_a_later_snapshot_goes_ahead_of_a_half_one_which_is_spliced_in_once_it_is_whole(shop: Lakehouse) -> None:
+    half(shop)
+    shop.deliver(3, "a.json", [order(number, 30) for number in range(1, 6)])
+    for report in shop.run_all(3, BRONZE, *SILVER):
+        assert report.outcome is Outcome.COMMITTED, report.message
+    assert states(shop) == dict.fromkeys(FIRST, 30)
+    assert open_periods(shop) == {key: (30, 3) for key in FIRST}
+    assert len(shop.rows(PERIODS, "order_id")) == 10, "no period of the second day yet"
+    shop.deliver(2, "b.json.gz", packed(order(4, 20), order(5, 5)))
+    for report in shop.run_all(2, BRONZE, *SILVER):
+        assert report.exit_code == 0, report.message
+    assert states(shop) == dict.fromkeys(FIRST, 30)
+    assert len(shop.rows(PERIODS, "order_id")) == 14
+    assert shop.run(PERIODS, 2).outcome is Outcome.NO_OP
+
+
+def test_a_file_that_a_person_gives_up_is_waited_for_no_longer(shop: Lakehouse) -> None:
+    half(shop)
+    assert shop.run(BRONZE, 2).outcome is Outcome.BAD_INPUT
+    assert shop.run(BRONZE, 2).exit_code == 0, "bronze goes on without it by itself"
+    assert shop.run(STATES, 2).outcome is Outcome.NOT_READY, "that is no decision about its keys"
+    give_up(shop)
+    for table in SILVER:
+        refused = shop.run(table, 2)
+        assert refused.outcome is Outcome.DELETES_REFUSED, refused.message
+        report = shop.run(table, 2, allow_deletes="ann")
+        assert report.outcome is Outcome.COMMITTED, report.message
+    assert states(shop) == dict.fromkeys(("o1", "o2", "o3"), 20)
+    assert open_periods(shop) == {f"o{number}": (20, 2) for number in (1, 2, 3)}
+
+
+def give_up(shop: Lakehouse) -> None:
+    from include.control.ledger.ledger import Ledger
+
+    ledger, identity = Ledger(shop.paths), table_id(shop.paths.table(BRONZE))
+    (failure,) = ledger.unloaded(BRONZE, identity).values()
+    interval: Interval = day(2)
+    ledger.record_given_up(BRONZE, identity, interval, failure.file)
+
+
+def test_an_empty_snapshot_is_refused_until_a_person_allows_it(shop: Lakehouse) -> None:
+    shop.deliver(2, "a.json", "")
+    assert shop.run(BRONZE, 2).outcome is Outcome.COMMITTED
+    for table in SILVER:
+        own = shop.run(table, 2)
+        assert own.outcome is Outcome.DELETES_REFUSED
+        assert "hold no record" in own.message
+        assert shop.run(table, 1).outcome is Outcome.NO_OP
+    shop.deliver(3, "a.json", [order(number, 30) for number in range(1, 5)])
+    for report in shop.run_all(3, BRONZE, *SILVER):
+        assert report.exit_code == 0, report.message
+    assert states(shop) == {f"o{number}": 30 for number in (1, 2, 3, 4)}
+    allowed = shop.run(PERIODS, 2, allow_deletes="ann")
+    assert allowed.outcome is Outcome.COMMITTED, allowed.message
+    ends = shop.rows(PERIODS, "order_id", "__START_AT", "__END_AT")
+    assert [(key, start.day, end and end.day) for key, start, end in ends if key == "o1"] == [
+        ("o1", 1, 2),
+        ("o1", 3, None),
+    ]
+
+
+def test_a_key_that_was_delivered_and_refused_is_not_absent(shop: Lakehouse) -> None:
+    shop.specs(bronze_document(columns={**bronze_document()["columns"], "amount": {"type": "int", "nullable": False}}))
+    shop.deliver(2, "a.json", [order(1, 20), order(2, 20), order(3, None), order(4, None)])
+    for report in shop.run_all(2, BRONZE, *SILVER):
+        assert report.exit_code == 0, report.message
+    assert states(shop) == {"o1": 20, "o2": 20, "o3": 3, "o4": 4}
+    assert set(open_periods(shop)) == {"o1", "o2", "o3", "o4"}
+    assert shop.reports[-1].findings.absent[0].samples == ("order_id=o5",)
+
+
+def test_a_snapshot_with_a_line_whose_key_cannot_be_read_deletes_nothing_and_says_why(shop: Lakehouse) -> None:
+    shop.deliver(2, "a.json", [order(1, 20), "{broken", "{torn"])
+    for report in shop.run_all(2, BRONZE, *SILVER):
+        assert report.exit_code == 0, report.message
+        assert report.table == BRONZE or any("deleted nothing: 2 records" in note for note in report.notes)
+    assert states(shop) == {**FIRST, "o1": 20}
+    assert open_periods(shop) == {**{key: (amount, 1) for key, amount in FIRST.items()}, "o1": (20, 2)}
+    shop.deliver(3, "a.json", [order(number, 30) for number in (1, 2, 3, 4)])
+    for report in shop.run_all(3, BRONZE, *SILVER):
+        assert report.exit_code == 0, report.message
+        assert report.table == BRONZE or "1 key was deleted, of 5" in " ".join(report.notes)
+    assert set(states(shop)) == set(open_periods(shop)) == {"o1", "o2", "o3", "o4"}
+
+
+def test_a_snapshot_without_a_change_writes_no_row_and_leaves_no_file(shop: Lakehouse) -> None:
+    before = {table: sorted(shop.paths.table(table).rglob("*.parquet")) for table in SILVER}
+    shop.deliver(2, "a.json", [order(number, number) for number in range(1, 6)])
+    shop.run(BRONZE, 2)
+    for table in SILVER:
+        report = shop.run(table, 2)
+        assert (report.outcome, report.rows.applied, report.rows.unchanged) == (Outcome.COMMITTED, 0, 5)
+        assert sorted(shop.paths.table(table).rglob("*.parquet")) == before[table]
+        assert shop.run(table, 2).outcome is Outcome.NO_OP

@@ -1,0 +1,154 @@
+"""`on_changed_file: replace`: what a file holds now counts, in bronze, silver, gold and the quarantines."""
+
+from __future__ import annotations
+
+import errno
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from embedded.spark.server import SparkServer
+from include.contracts.file_status import FileStatus
+from include.contracts.job.args import Job
+from include.control.landing.file_states import file_states
+from include.control.ledger.ledger import Ledger
+from include.errors import Outcome
+from tests.support.documents.specs import bronze_document, gold_document, silver_document
+from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.ledger.ledger_failures import APPENDS_A_RUN, failing_appends
+
+BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
+RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
+FIRST = [
+    order(1, 5, 8),
+    order(2, 7, 8),
+    order(3, -1, 8),
+    order(4, None, 9, op="delete"),
+    "{broken",
+]
+OTHER = [order(1, 3, 7), order(4, 9, 8), order(5, 2, 1)]
+REFUSED_TOO = [order(2, -8, 9), "{also broken"]
+SECOND = [order(2, 8, 6), order(6, 1, 1)]
+AFTER_SECOND = {"o1": 3, "o2": 8, "o4": 9, "o5": 2, "o6": 1}
+"""The older event of b.json counts again, o2 has an older one now, and the delete of o4 was never said."""
+
+
+def amounts(shop: Lakehouse) -> dict[str, int]:
+    return dict(shop.rows(SILVER, "order_id", "amount"))
+
+
+def run(shop: Lakehouse, *tables: str) -> None:
+    for report in shop.run_all(1, *tables):
+        assert report.outcome is Outcome.COMMITTED, report.message
+        assert report.rows.are_conserved
+
+
+@pytest.fixture(scope="module")
+def delivered(tmp_path_factory: pytest.TempPathFactory, server: SparkServer) -> Lakehouse:
+    """Orders of two files, in all three layers; a file that is delivered again replaces what it held."""
+    shop = Lakehouse(tmp_path_factory.mktemp("delivered") / "shop")
+    shop.specs(bronze(), silver_document(apply_as_deletes="op = 'delete'", expectations=[RULE]), gold_document())
+    shop.deliver(1, "a.json", FIRST)
+    shop.deliver(1, "b.json", OTHER)
+    run(shop, *TABLES)
+    assert amounts(shop) == {"o1": 5, "o2": 7, "o5": 2}, "o4 is deleted, o3 quarantined"
+    assert [len(shop.quarantine(table)) for table in (BRONZE, SILVER)] == [1, 1]
+    return shop
+
+
+@pytest.fixture
+def shop(delivered: Lakehouse, tmp_path: Path) -> Lakehouse:
+    """A copy of it."""
+    return copied(delivered, tmp_path / "shop")
+
+
+def bronze(**changes: Any) -> dict[str, Any]:
+    """The spec of the orders, with a column that says what an event does."""
+    source = {**bronze_document()["source"], "on_changed_file": "replace"}
+    columns = {**bronze_document()["columns"], "op": {"type": "string"}}
+    return bronze_document(source=source, columns=columns, **changes)
+
+
+def test_the_rows_of_a_file_give_way_to_its_new_content_in_every_layer(shop: Lakehouse) -> None:
+    shop.deliver(1, "a.json", REFUSED_TOO)
+    run(shop, BRONZE)
+    shop.deliver(1, "a.json", SECOND)
+    shop.deliver(1, "new.json", [order(7, 4)])
+    run(shop, *TABLES)
+    assert amounts(shop) == {**AFTER_SECOND, "o7": 4}
+    assert sorted(shop.rows(GOLD, "orders", "revenue")) == [(6, 27)]
+    assert [shop.quarantine(table) for table in (BRONZE, SILVER)] == [[], []]
+    states = file_states(Ledger(shop.paths), BRONZE, DeltaTable(str(shop.paths.table(BRONZE))).metadata().id)
+    assert [(file.path[-6:], file.status, file.rows.written if file.rows else None) for file in states] == [
+        ("a.json", FileStatus.LOADED, 2), ("b.json", FileStatus.LOADED, 3), ("w.json", FileStatus.LOADED, 1)
+    ]  # fmt: skip
+
+    shop.deliver(1, "late.json", [order(4, 10, 8, seq=2)])
+    run(shop, BRONZE, SILVER)
+    assert amounts(shop)["o4"] == 10, "nothing remembers the delete that was taken back"
+
+
+@pytest.mark.faults
+def test_files_that_are_emptied_take_all_their_rows_away_and_one_that_comes_back_as_it_was_brings_them_again(
+    shop: Lakehouse,
+) -> None:
+    for name in ("a.json", "b.json"):
+        shop.deliver(1, name, "")
+    run(shop, *TABLES)
+    assert (amounts(shop), shop.rows(GOLD, "orders")) == ({}, [])
+    assert [shop.quarantine(table) for table in (BRONZE, SILVER)] == [[], []]
+    shop.deliver(1, "a.json", FIRST)
+    run(shop, BRONZE, SILVER)
+    assert amounts(shop) == {"o1": 5, "o2": 7}
+    assert [len(shop.quarantine(table)) for table in (BRONZE, SILVER)] == [1, 1]
+
+
+def test_new_content_that_cannot_be_loaded_leaves_the_old_rows(shop: Lakehouse) -> None:
+    shop.deliver(1, "a.json", "PAR1 is no JSON line\n")
+    shop.deliver(1, "new.json", [order(7, 4)])
+    report = shop.run(BRONZE)
+    assert (report.outcome, report.rows.inserted, report.rows.deleted) == (Outcome.BAD_INPUT, 1, 0)
+    run(shop, SILVER)
+    assert amounts(shop) == {"o1": 5, "o2": 7, "o5": 2, "o7": 4}
+
+
+def test_without_a_change_feed_of_the_range_every_key_is_worked_out_again(shop: Lakehouse) -> None:
+    shop.specs(bronze(maintenance={"change_data_feed": False}))
+    shop.deliver(1, "a.json", SECOND)
+    run(shop, BRONZE, SILVER)
+    assert amounts(shop) == AFTER_SECOND
+
+
+@pytest.mark.faults
+def test_a_delete_that_was_forgotten_is_taken_back_as_well(shop: Lakehouse) -> None:
+    """Of a row that bronze alone cannot bring back: it was mended, and replayed."""
+    retained = {"tombstones": {"retain": "400 days"}}
+    shop.specs(silver_document(apply_as_deletes="op = 'delete'", expectations=[RULE], maintenance=retained))
+    shop.replay(SILVER, assign={"amount": "-amount"})
+    assert amounts(shop)["o3"] == 1
+    shop.deliver(1, "c.json", [order(3, None, 9, op="delete")])
+    run(shop, *TABLES)
+    forgot = shop.run(SILVER, job=Job.TABLE_VACUUM, at=datetime.now(UTC) + timedelta(days=401))
+    assert forgot.details["tombstones"]["keys"] == 2, forgot.message
+    assert amounts(shop) == {"o1": 5, "o2": 7, "o5": 2}
+    shop.specs(bronze(maintenance={"change_data_feed": False}))
+    shop.deliver(1, "c.json", [order(6, 1, 1)])
+    run(shop, BRONZE, SILVER)
+    assert amounts(shop) == {"o1": 5, "o2": 7, "o3": 1, "o5": 2, "o6": 1}
+
+
+@pytest.mark.faults
+def test_runs_that_die_at_each_of_their_records_are_finished_by_the_next_one(
+    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.deliver(1, "a.json", SECOND)
+    for table in (BRONZE, SILVER):
+        for step in range(1, APPENDS_A_RUN + 1):
+            with failing_appends(monkeypatch, step, errno.EIO):
+                shop.run(table)
+        assert shop.run(table).exit_code == 0
+    assert amounts(shop) == AFTER_SECOND
+    assert [shop.quarantine(table) for table in (BRONZE, SILVER)] == [[], []]

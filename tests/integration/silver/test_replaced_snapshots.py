@@ -1,0 +1,72 @@
+"""`on_changed_file: replace` below a full snapshot: what the newest interval's file holds now is all there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from include.errors import Outcome
+from tests.support.documents.specs import bronze_document, gold_document, silver_document
+from tests.support.lakehouse import Lakehouse, copied, order
+
+BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
+RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
+
+
+@pytest.fixture(scope="module")
+def made(shared: Lakehouse) -> Lakehouse:
+    """Two snapshots of the orders in all three layers; a file that is delivered again replaces what it held."""
+    source = {**bronze_document()["source"], "on_changed_file": "replace"}
+    silver = silver_document(snapshot="full", expectations=[RULE])
+    del silver["sequence_by"]
+    shared.specs(bronze_document(source=source), silver, gold_document())
+    shared.deliver(1, "all.json", [order(1, 1), order(2, 2), order(3, 3)])
+    shared.deliver(2, "all.json", [order(1, 10), order(2, 2), order(4, -4)])
+    for number in (1, 2):
+        run(shared, number)
+    assert amounts(shared) == {"o1": 10, "o2": 2}, "o3 is gone, o4 quarantined"
+    assert len(shared.quarantine(SILVER)) == 1
+    return shared
+
+
+@pytest.fixture
+def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
+    """That lakehouse, for one test."""
+    return copied(made, tmp_path / "shop")
+
+
+def run(shop: Lakehouse, number: int, **more: str) -> None:
+    for report in shop.run_all(number, *TABLES, **more):
+        assert report.outcome in (Outcome.COMMITTED, Outcome.NO_OP), report.message
+        assert report.rows.are_conserved
+
+
+def amounts(shop: Lakehouse) -> dict[str, int]:
+    return dict(shop.rows(SILVER, "order_id", "amount"))
+
+
+def test_the_newest_snapshot_that_is_replaced_is_all_there_is(shop: Lakehouse) -> None:
+    shop.deliver(2, "all.json", [order(2, 2), order(3, 30), order(4, 4), order(5, -5)])
+    run(shop, 2)
+    assert amounts(shop) == {"o2": 2, "o3": 30, "o4": 4}
+    assert shop.rows(GOLD, "orders", "revenue") == [(3, 36)]
+    assert ["o5" in row["record"] for row in shop.quarantine(SILVER)] == [True], "what was refused before is gone"
+
+
+@pytest.mark.faults
+def test_an_older_snapshot_that_is_replaced_changes_no_newer_one(shop: Lakehouse) -> None:
+    shop.deliver(1, "all.json", [order(1, 100), order(9, 9)])
+    run(shop, 1)
+    assert ("o9", 9) in shop.rows(BRONZE, "order_id", "amount")
+    assert amounts(shop) == {"o1": 10, "o2": 2}
+    assert shop.rows(GOLD, "orders", "revenue") == [(2, 12)]
+    assert len(shop.quarantine(SILVER)) == 1
+
+
+def test_a_newest_snapshot_that_is_emptied_leaves_nothing_once_a_person_allows_it(shop: Lakehouse) -> None:
+    shop.deliver(2, "all.json", "")
+    assert shop.run(BRONZE, 2).exit_code == 0
+    assert shop.run(SILVER, 2).outcome is Outcome.DELETES_REFUSED
+    run(shop, 2, allow_deletes="ann")
+    assert (amounts(shop), shop.rows(GOLD, "orders"), shop.quarantine(SILVER)) == ({}, [], [])

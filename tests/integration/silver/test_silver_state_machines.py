@@ -1,0 +1,73 @@
+"""Events delivered, corrected, loaded and merged in any order: silver is what a model of dicts says, after every merge.
+
+A file holds some hundred events of sixty keys that have nothing to do with one another, so that each step is an example
+of sixty histories: a test of four lakehouses with two tables comes to more than 400, each looked at after every merge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from embedded.spark.server import SparkServer
+from tests.support.silver.machine_runs import run_machines
+from tests.support.silver.orders import Told, some_events, some_truncates, with_hashes
+from tests.support.silver.silver_machine import Line
+from tests.support.silver.silver_models import DELETES, History, LastStates, SilverModel
+
+pytestmark = pytest.mark.faults
+
+LAST = {**DELETES, "sequence_by": ["event_at", "event_seq"]}
+PERIODS = {
+    **DELETES,
+    "sequence_by": ["event_at"],
+    "stored_as_scd_type": 2,
+    "track_history_column_list": ["amount"],
+    "except_column_list": ["event_at", "event_seq"],
+}
+"""A delete or a state for each hour; only the amount begins a period."""
+
+
+def last_states() -> list[SilverModel]:
+    """Tables that keep the last state: with truncates, and with nulls that leave a value as it was."""
+    return [
+        LastStates("silver.last_states", {**LAST, "apply_as_truncates": "op = 'truncate'"}),
+        LastStates("silver.filled_states", {**LAST, "ignore_null_updates": True}),
+    ]
+
+
+def histories() -> list[SilverModel]:
+    """Tables that keep every state, likewise without truncates."""
+    return [
+        History("silver.histories", PERIODS),
+        History("silver.filled_histories", {**PERIODS, "ignore_null_updates": True}),
+    ]
+
+
+@pytest.fixture(scope="module")
+def pool(server: SparkServer) -> tuple[list[Told], list[Told]]:
+    """Events of which each file holds some, so that they come early, late, twice and tied; and truncates."""
+    chance = Random(2013)
+    events, truncates = some_events(chance, of_each_key=25), some_truncates(chance, 40)
+    hashed = with_hashes([*events, *truncates])
+    return hashed[: len(events)], hashed[len(events) :]
+
+
+@pytest.mark.parametrize(("tables", "seed"), [(last_states, 89), (histories, 22)])
+@pytest.mark.timeout(1800)
+def test_any_order_of_deliveries_and_runs_ends_in_what_a_model_of_dicts_says(
+    pool: tuple[list[Told], list[Told]], tmp_path: Path, tables: Callable[[], list[SilverModel]], seed: int
+) -> None:
+    events, truncates = pool
+
+    def content(chance: Random) -> list[Line]:
+        told: list[Line] = [
+            *chance.choices(events, k=chance.randint(40, 120)),
+            *chance.sample(truncates, chance.randint(0, 2)),
+        ]
+        return [*told, *(f"{{broken {number}" for number in range(chance.randrange(3)))]
+
+    run_machines(tmp_path, tables, content, seed=seed, examples=3, steps=12, histories=400)

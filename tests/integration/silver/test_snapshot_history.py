@@ -1,0 +1,79 @@
+"""Full snapshots as history on real Delta: a row for every state, whatever the order in which snapshots arrive.
+
+The third one holds a row without a key, which may be that of the key it lacks: it ends no period. The fourth is empty,
+and a person lets it end them all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.documents.specs import bronze_document, silver_document
+from tests.support.lakehouse import Lakehouse, order
+
+BRONZE, SILVER = "bronze.orders", "silver.orders"
+SNAPSHOTS = {
+    1: [order(1, 5), order(2, 7), order(3, 1)],
+    2: [order(1, 5), order(3, 2)],
+    3: [order(1, 6), order(2, 7), order(None, 1)],
+    4: [],
+    5: [order(2, 7), order(3, -1)],
+}
+PERIODS = [
+    ("o1", 5, 1, 3), ("o1", 6, 3, 4),
+    ("o2", 7, 1, 2), ("o2", 7, 3, 4), ("o2", 7, 5, None),
+    ("o3", 1, 1, 2), ("o3", 2, 2, 4),
+]  # fmt: skip
+
+
+@pytest.fixture
+def snapshots(lakehouse: Lakehouse) -> Lakehouse:
+    """A lakehouse whose orders are delivered whole every day."""
+    rule = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
+    left_out = ["event_at", "event_seq", "day"]
+    stated = {"snapshot": "full", "stored_as_scd_type": 2, "sequence_by": [], "except_column_list": left_out}
+    lakehouse.specs(bronze_document(), silver_document(expectations=[rule], **stated))
+    (lakehouse.folder / "tables/gold/shop/revenue_daily.yaml").unlink()
+    for number, rows in SNAPSHOTS.items():
+        lakehouse.deliver(number, "a.json", rows)
+    return lakehouse
+
+
+def run(lakehouse: Lakehouse, number: int, *tables: str) -> None:
+    for report in lakehouse.run_all(number, *tables, allow_deletes="ann"):
+        assert report.exit_code == 0, report.message
+        assert report.rows.are_conserved
+
+
+def periods(lakehouse: Lakehouse) -> list[tuple[Any, ...]]:
+    rows = lakehouse.rows(SILVER, "order_id", "amount", "__START_AT", "__END_AT")
+    found = [(key, amount, start.day, end.day if end else None) for key, amount, start, end in rows]
+    return sorted(found, key=lambda row: (row[0], row[2]))
+
+
+@pytest.mark.faults
+def test_any_order_of_snapshots_ends_in_the_same_periods(snapshots: Lakehouse) -> None:
+    for number in (3, 1, 5, 2, 4):
+        run(snapshots, number, BRONZE, SILVER)
+    assert periods(snapshots) == PERIODS
+    assert len(snapshots.quarantine(SILVER)) == 2
+
+
+def test_several_snapshots_at_once_are_put_in_their_order(snapshots: Lakehouse) -> None:
+    run(snapshots, 1, BRONZE, SILVER)
+    for number in (4, 3, 2, 5):
+        run(snapshots, number, BRONZE)
+    run(snapshots, 4, SILVER)
+    assert periods(snapshots) == PERIODS
+    assert snapshots.reports[-1].rows.read == 7, "the rows of the first one are not read again"
+
+
+def test_a_snapshot_that_is_delivered_in_two_files_counts_whole(snapshots: Lakehouse) -> None:
+    run(snapshots, 1, BRONZE, SILVER)
+    run(snapshots, 2, BRONZE, SILVER)
+    assert periods(snapshots)[-3] == ("o2", 7, 1, 2)
+    snapshots.deliver(2, "b.json", [order(2, 8)])
+    run(snapshots, 2, BRONZE, SILVER)
+    assert [row for row in periods(snapshots) if row[0] == "o2"] == [("o2", 7, 1, 2), ("o2", 8, 2, None)]

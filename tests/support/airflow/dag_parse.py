@@ -1,0 +1,31 @@
+"""Parses DAG files as Airflow does, in a process of its own that has imported nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from include.settings import PROJECT
+from tests.support.airflow.airflow_home import airflow_environment
+
+SCRIPT = PROJECT / "tests" / "support" / "airflow" / "dag_serial.py"
+
+
+def parsed(home: Path, dags: Path = PROJECT / "dags", **environment: str) -> dict[str, Any]:
+    """What `tests/support/airflow/dag_serial.py` says of the folder `dags`."""
+    variables = {**os.environ, **airflow_environment(home, dags), "PYTHONPATH": str(PROJECT), **environment}
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), str(dags)],
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return said

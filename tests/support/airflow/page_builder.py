@@ -1,0 +1,18 @@
+"""Stands for the builder of Data Docs where its pages do not matter: writes its environment into one page a table."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from include.contracts.job.data_docs_args import DataDocsArgs
+
+NAME = "0123456789abcdef"
+
+if __name__ == "__main__":
+    args = DataDocsArgs.from_argv(sys.argv[1:])
+    (args.folder / NAME).mkdir(parents=True, exist_ok=True)
+    for judged in args.judged:
+        (args.folder / NAME / f"{judged.table}.html").write_text(json.dumps(dict(os.environ)))
+    sys.stdout.write(NAME)

@@ -1,0 +1,109 @@
+"""Small specs for tests: valid documents to change a key of, as models, catalogs and files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from include.catalog import Catalog
+from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec, parse_spec
+from include.settings import Settings
+from include.specs.files import SpecLoader
+
+Document = dict[str, Any]
+
+
+def bronze_document(table: str = "bronze.orders", **changes: Any) -> Document:
+    """A bronze table of JSON lines with the columns `order_id`, `amount`, `day`, `event_at` and `event_seq`."""
+    name = table.partition(".")[2]
+    columns = {"order_id": "string", "amount": "int", "day": "date", "event_at": "timestamp", "event_seq": "int"}
+    return {
+        "table": table,
+        "source": {"landing": name, "files": "*.json", "format": "json"},
+        "columns": {column: {"type": kind} for column, kind in columns.items()},
+        **changes,
+    }
+
+
+def silver_document(table: str = "silver.orders", **changes: Any) -> Document:
+    """A silver table of the bronze one: key `order_id`, ordered by `event_at` and `event_seq`; any may go unasked."""
+    return {
+        "table": table,
+        "source": "bronze.orders",
+        "keys": ["order_id"],
+        "sequence_by": ["event_at", "event_seq"],
+        "max_deleted_percent": 100,
+        "columns": {
+            "order_id": {"type": "string", "nullable": False},
+            "amount": {"type": "int"},
+            "day": {"type": "date"},
+            "event_at": {"type": "timestamp"},
+            "event_seq": {"type": "int"},
+        },
+        **changes,
+    }
+
+
+def gold_document(table: str = "gold.revenue_daily", **changes: Any) -> Document:
+    """A gold table of the silver one: orders and their amount by day."""
+    return {
+        "table": table,
+        "sources": {"o": {"table": "silver.orders"}},
+        "refresh_by": "day",
+        "refresh_from": {"o": "day"},
+        "group_by": {"day": "o.day"},
+        "measures": {"orders": "count(*)", "revenue": "sum(o.amount)"},
+        **changes,
+    }
+
+
+def bronze_spec(**changes: Any) -> BronzeSpec:
+    """`bronze_document` as a model of the domain `shop`."""
+    return BronzeSpec.model_validate({"domain": "shop", **bronze_document(**changes)})
+
+
+def silver_spec(**changes: Any) -> SilverSpec:
+    """`silver_document` as a model of the domain `shop`."""
+    return SilverSpec.model_validate({"domain": "shop", **silver_document(**changes)})
+
+
+def gold_spec(**changes: Any) -> GoldSpec:
+    """`gold_document` as a model of the domain `shop`."""
+    return GoldSpec.model_validate({"domain": "shop", **gold_document(**changes)})
+
+
+def catalog_of(*specs: AnySpec | Document) -> Catalog:
+    """A catalog of specs or documents, in the order given, not checked against one another."""
+    models = [spec if not isinstance(spec, dict) else parse_spec({"domain": "shop", **spec}) for spec in specs]
+    return Catalog({spec.table: spec for spec in models})
+
+
+def write_specs(folder: Path, *documents: Mapping[str, Any], domain: str = "shop") -> Path:
+    """Write each document where it belongs below `folder`, which is returned."""
+    for document in documents:
+        layer, _, name = str(document["table"]).partition(".")
+        path = folder / layer / domain / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(yaml.safe_dump(dict(document), sort_keys=False), encoding="utf-8")
+    return folder
+
+
+def write_spec(folder: Path, place: str, text: str) -> Path:
+    """Write the YAML `text` at `place`, such as `silver/shop/orders.yaml`; the file's path is returned."""
+    path = folder / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+SHIPPED: Path = Settings.model_fields["tables"].default
+"""The folder of the specs that ship."""
+
+
+def specs_of(folder: Path) -> dict[str, Document]:
+    """Path below the folder -> document, of all specs in it."""
+    files = sorted(folder.rglob("*.yaml"))
+    return {file.relative_to(folder).as_posix(): yaml.load(file.read_text(), SpecLoader) for file in files}

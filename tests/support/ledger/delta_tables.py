@@ -1,0 +1,160 @@
+"""Tiny real Delta tables for tests of the control plane, written by delta-rs in milliseconds, and their batches."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+from include.contracts.interval import Interval
+from include.contracts.job.report import RowFates
+from include.contracts.spec.table_spec import AnySpec
+from include.control.gates.gates import Gates
+from include.control.gates.result import GateResult
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.resolution import resolve, table_id
+from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner, new_token
+from include.control.log.delta_log import latest_version
+from include.paths import LakehousePaths
+
+ROWS = pa.schema([("n", pa.int64())])
+FIRST_DAY = datetime(2013, 1, 1, tzinfo=UTC)
+FLIGHTS = Stream("silver.flights")
+
+
+def day(number: int = 1) -> Interval:
+    """The day `number` of January 2013, from 1 on."""
+    start = FIRST_DAY + timedelta(days=number - 1)
+    return Interval(start=start, end=start + timedelta(days=1))
+
+
+def create_table(path: Path, **properties: str) -> str:
+    """An empty table with the given Delta properties; its id is returned."""
+    table = DeltaTable.create(
+        str(path), ROWS, configuration={f"delta.{key}": value for key, value in properties.items()}
+    )
+    return str(table.metadata().id)
+
+
+def append(path: Path, rows: int = 1, *, txn: tuple[str, int] | None = None, user_metadata: str | None = None) -> int:
+    """Append `rows` rows; the version that the commit made is returned."""
+    numbers = pa.Table.from_arrays([pa.array(range(rows), pa.int64())], schema=ROWS)
+    write_deltalake(str(path), numbers, mode="append", commit_properties=_properties(txn, user_metadata))
+    return latest_version(path)
+
+
+def delete_all(path: Path) -> int:
+    """Delete every row of a table that has some; the version that the commit made is returned."""
+    DeltaTable(str(path)).delete()
+    return latest_version(path)
+
+
+def optimize(path: Path, user_metadata: str | None = None) -> int:
+    """Put the small files together, which changes no row; the version that the commit made is returned."""
+    done = DeltaTable(str(path)).optimize.compact(commit_properties=_properties(None, user_metadata))
+    assert done["numFilesRemoved"] > 1, "there was nothing to put together"
+    return latest_version(path)
+
+
+def set_property(path: Path) -> int:
+    """Set a property of the table, which changes no row; the version that the commit made is returned."""
+    DeltaTable(str(path)).alter.set_table_properties({"owner": "ann"}, raise_if_not_exists=False)
+    return latest_version(path)
+
+
+def clean_log(path: Path, below: int) -> None:
+    """Remove the commit files below a version after a checkpoint, as Delta does when they are old enough."""
+    DeltaTable(str(path)).create_checkpoint()
+    for version in range(below):
+        commit_file(path, version).unlink(missing_ok=True)
+
+
+def commit_file(path: Path, version: int) -> Path:
+    """The file of the log that made `version`."""
+    return path / "_delta_log" / f"{version:020d}.json"
+
+
+def intent_of(
+    table_id: str,
+    batch_seq: int = 1,
+    *,
+    stream: Stream = FLIGHTS,
+    token: str | None = None,
+    sources: BatchSources | None = None,
+    spec_hash: str = "5bec",
+) -> Intent:
+    """What an attempt for the day of its number is about to commit."""
+    interval = day(batch_seq)
+    return Intent(
+        table=stream.table,
+        table_id=table_id,
+        stream=stream.name,
+        batch_seq=batch_seq,
+        token=token or new_token(),
+        interval_start=interval.start,
+        interval_end=interval.end,
+        run_id=f"run-{batch_seq}",
+        spec_hash=spec_hash,
+        sources=sources or BatchSources(),
+    )
+
+
+def commit(path: Path, intent: Intent, rows: int = 1) -> Winner:
+    """Commit the intent as Spark would: rows, txn and token in one version."""
+    version = append(path, rows, txn=(intent.app_id, intent.batch_seq), user_metadata=intent.user_metadata())
+    return Winner(intent, version)
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """Every file below `root` with its bytes, to see that nothing was written."""
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def reading(root: Path, **ranges: tuple[int | None, int]) -> BatchSources:
+    """What a batch read of tables that are there; layer and name are joined by two underscores."""
+    named = {table.replace("__", "."): span for table, span in ranges.items()}
+    ids = {table: table_id(LakehousePaths(root).table(table)) for table in named}
+    return BatchSources(ranges=named, source_ids=ids)
+
+
+def load_batch(
+    root: Path,
+    spec: AnySpec,
+    *,
+    rows: int = 1,
+    sources: BatchSources | None = None,
+    files: tuple[FileFact, ...] = (),
+    closed: bool = True,
+) -> Winner:
+    """The next batch of the spec's table, with all that the protocol records of it; the table is made if need be."""
+    paths, stream = LakehousePaths(root), Stream(spec.table)
+    path, ledger = paths.table(spec.table), Ledger(paths)
+    if latest_version(path) < 0:
+        create_table(path)
+    position = resolve(path, stream, ledger)
+    intent = intent_of(position.table_id, position.next_seq, stream=stream, sources=sources, spec_hash=spec.spec_hash)
+    ledger.record_intent(intent, files)
+    winner = commit(path, intent, rows)
+    ledger.record_committed([winner])
+    if closed:
+        ledger.record_closed(winner, RowFates(read=rows, applied=rows, inserted=rows))
+    return winner
+
+
+def judge(root: Path, spec: AnySpec, version: int, *, passed: bool = True) -> None:
+    """Record the gate's verdict on a version."""
+    paths = LakehousePaths(root)
+    table_id = str(DeltaTable(str(paths.table(spec.table))).metadata().id)
+    verdict = GateResult(
+        table=spec.table, table_id=table_id, version=version, suite_hash=spec.suite_hash, passed=passed
+    )
+    Gates(paths).record(verdict)
+
+
+def _properties(txn: tuple[str, int] | None, user_metadata: str | None) -> CommitProperties:
+    return CommitProperties(
+        custom_metadata={"userMetadata": user_metadata} if user_metadata is not None else None,
+        app_transactions=[Transaction(*txn)] if txn else None,
+    )

@@ -1,0 +1,23 @@
+"""Results of gates, for tests that record them."""
+
+from __future__ import annotations
+
+from include.contracts.job.report import CheckResult
+from include.control.gates.result import GateResult
+
+TABLE = "silver.flights"
+
+
+def verdict(table_id: str, version: int, *, passed: bool = True, suite_hash: str = "suite") -> GateResult:
+    """What a gate of one rule says of a version."""
+    check = CheckResult(rule="expect_column_to_exist(n)", action="fail", passed=passed, samples=(1, "a"), observed=0.5)
+    return GateResult(
+        table=TABLE,
+        table_id=table_id,
+        version=version,
+        suite_hash=suite_hash,
+        passed=passed,
+        checks=(check,),
+        batches=(f"main/{version}",),
+        refused="" if passed else f"version {version} refused",
+    )

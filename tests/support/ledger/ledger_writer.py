@@ -1,0 +1,31 @@
+"""A process that records its batches in the ledger beside others that record theirs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from include.contracts.job.report import FileRows, RowFates
+from include.control.ledger.ledger import Ledger
+from include.control.log.batch import FileFact, Stream, Winner
+from include.paths import LakehousePaths
+from tests.support.ledger.delta_tables import intent_of
+from tests.support.processes import LineUp
+
+
+def files_of(number: int, batch_seq: int) -> tuple[FileFact, ...]:
+    """The two files of one batch of writer `number`."""
+    names = (f"writer={number}/{batch_seq}-{part}.json" for part in "ab")
+    return tuple(FileFact(path=name, size=batch_seq, mtime_ns=number, checksum=name) for name in names)
+
+
+def record_batches(number: int, _: LineUp, root: Path, count: int) -> None:
+    """Plan, win and close `count` batches of a stream of this writer's own."""
+    ledger, stream = Ledger(LakehousePaths(root)), Stream("bronze.orders", f"writer-{number}")
+    for batch_seq in range(1, count + 1):
+        files = files_of(number, batch_seq)
+        winner = Winner(intent_of("id", batch_seq, stream=stream), version=batch_seq)
+        ledger.record_intent(winner.intent, files)
+        ledger.record_committed([winner])
+        ledger.record_closed(
+            winner, RowFates(read=1, applied=1), {file.path: FileRows(read=1, written=1) for file in files}
+        )

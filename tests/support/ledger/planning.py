@@ -1,0 +1,37 @@
+"""The planner as its tests ask it: one chain of tables, and the proof that asking changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from include.contracts.spec.table_spec import AnySpec
+from include.control.planning.advice import Advice
+from include.control.planning.planner import Planner
+from include.settings import Settings
+from tests.support.documents.specs import bronze_spec, catalog_of, gold_spec, silver_spec
+from tests.support.ledger.delta_tables import contents, day, judge, load_batch
+
+BRONZE, SILVER, GOLD = bronze_spec(), silver_spec(), gold_spec()
+CATALOG = catalog_of(BRONZE, SILVER, GOLD)
+
+
+class Said:
+    """Advice, and with each the proof that everything is as it was, byte for byte."""
+
+    def __init__(self, settings: Settings, everything: Path) -> None:
+        self._settings = settings
+        self._everything = everything
+
+    def __call__(self, spec: AnySpec = BRONZE, number: int = 1, *, reprocess: bool = False) -> Advice:
+        before = contents(self._everything)
+        try:
+            return Planner(CATALOG, self._settings).advise(spec, day(number), reprocess=reprocess)
+        finally:
+            assert contents(self._everything) == before
+
+
+def certify_bronze(root: Path, rows: int = 1) -> int:
+    """The version of a bronze batch that its gate let pass."""
+    version = load_batch(root, BRONZE, rows=rows).version
+    judge(root, BRONZE, version)
+    return version

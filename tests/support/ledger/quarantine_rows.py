@@ -1,0 +1,61 @@
+"""Quarantine tables written by delta-rs, for tests that need no Spark."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from include.control.ledger.resolution import table_id as id_of
+from include.paths import LakehousePaths
+
+FIRST = datetime(2013, 1, 1, tzinfo=UTC)
+SEEN = datetime(2026, 1, 1, tzinfo=UTC)
+_TIME = pa.timestamp("us", tz="UTC")
+COLUMNS = pa.schema(
+    [
+        ("record", pa.string()),
+        ("reasons", pa.list_(pa.string())),
+        ("source", pa.string()),
+        ("position", pa.int64()),
+        ("_interval_start", _TIME),
+        ("_batch_seq", pa.int64()),
+        ("_table_id", pa.string()),
+        ("row_id", pa.string()),
+        ("received", pa.string()),
+        ("first_seen", _TIME),
+        ("last_seen", _TIME),
+    ]
+)
+
+
+def refused(number: int, *reasons: str, of_day: int = 1, **more: Any) -> dict[str, Any]:
+    """One refused row, whose id is `r<number>`."""
+    return {
+        "record": f'{{"order_id":"o{number}"}}',
+        "reasons": list(reasons),
+        "source": None,
+        "position": None,
+        "_interval_start": FIRST + timedelta(days=of_day - 1),
+        "_batch_seq": of_day,
+        "row_id": f"r{number}",
+        "received": f'{{"order_id":"o{number}","_source_file":"a.json"}}',
+        "first_seen": SEEN + timedelta(days=of_day - 1),
+        "last_seen": SEEN + timedelta(days=of_day - 1),
+        **more,
+    }
+
+
+def quarantine(paths: LakehousePaths, table: str, *rows: dict[str, Any], table_id: str = "") -> str:
+    """Put rows into the quarantine of a table, which is made if there is none; the id of the table is returned.
+
+    They are rows of `table_id`, of the table that is there for none.
+    """
+    if not DeltaTable.is_deltatable(str(paths.table(table))):
+        DeltaTable.create(str(paths.table(table)), pa.schema([("n", pa.int64())]))
+    target = id_of(paths.table(table))
+    mine = [{**row, "_table_id": table_id or target} for row in rows]
+    write_deltalake(paths.quarantine(table), pa.Table.from_pylist(mine, COLUMNS), mode="append")
+    return target

@@ -1,0 +1,30 @@
+"""Commits of one table and the ledger that resolves them, or has lost them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from include.control.ledger.ledger import Ledger
+from include.control.log.batch import Stream, Winner, new_token
+from include.paths import LakehousePaths
+from tests.support.ledger.delta_tables import FLIGHTS, commit, intent_of
+
+
+def id_of(table: Path) -> str:
+    """Delta's id of the table."""
+    return str(DeltaTable(str(table)).metadata().id)
+
+
+def commit_next(table: Path, batch_seq: int, stream: Stream = FLIGHTS, table_id: str = "") -> Winner:
+    """Commit a batch of the stream; the table's own id unless another is given."""
+    return commit(table, intent_of(table_id or id_of(table), batch_seq, stream=stream))
+
+
+def forget(root: Path) -> Ledger:
+    """A ledger that lost everything, as after the loss of the folders of history and state."""
+    for folder in (root / "ops", LakehousePaths(root).state):
+        if folder.exists():
+            folder.rename(root / f"lost-{new_token()}")
+    return Ledger(LakehousePaths(root))

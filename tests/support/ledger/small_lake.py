@@ -1,0 +1,84 @@
+"""Batches for tests of the worker's side: real Delta tables, ledger and gate results, written without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+from include.contracts.interval import Interval
+from include.contracts.job.report import CheckResult, FileRows, RowFates
+from include.contracts.spec.table_spec import BronzeSpec
+from include.control.gates.gates import Gates
+from include.control.gates.result import GateResult
+from include.control.landing.inspection import inspect
+from include.control.landing.on_disk import LocalLanding
+from include.control.ledger.ledger import Ledger
+from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner, new_token
+from include.control.log.delta_log import latest_version
+from include.paths import LakehousePaths
+from tests.support.listing import list_files
+
+ROW = FileRows(read=1, written=1)
+COLUMNS = pa.schema([("order_id", pa.string()), ("amount", pa.int64())])
+
+
+def commit_batch(root: Path, landing: Path, spec: BronzeSpec, interval: Interval, run_id: str) -> Winner:
+    """Commit what the interval's landing files hold as one batch of `spec`, by the protocol's own records."""
+    paths, stream = LakehousePaths(root), Stream(spec.table)
+    table = paths.table(spec.table)
+    if latest_version(table) < 0:
+        DeltaTable.create(str(table), COLUMNS)
+    delta = DeltaTable(str(table))
+    place = LocalLanding(str(landing))
+    files = tuple(inspect(file, place, spec) for file in list_files(spec, place, interval))
+    intent = Intent(
+        table=spec.table,
+        table_id=str(delta.metadata().id),
+        stream=stream.name,
+        batch_seq=(delta.transaction_version(stream.app_id) or 0) + 1,
+        token=new_token(),
+        interval_start=interval.start,
+        interval_end=interval.end,
+        run_id=run_id,
+        spec_hash=spec.spec_hash,
+        sources=BatchSources(files=len(files)),
+    )
+    return _commit(paths, table, intent, files)
+
+
+def _commit(paths: LakehousePaths, table: Path, intent: Intent, files: tuple[FileFact, ...]) -> Winner:
+    ledger = Ledger(paths)
+    ledger.record_intent(intent, files)
+    rows = pa.table({"order_id": [file.path for file in files], "amount": [file.size for file in files]}, COLUMNS)
+    told = CommitProperties(
+        custom_metadata={"userMetadata": intent.user_metadata()},
+        app_transactions=[Transaction(intent.app_id, intent.batch_seq)],
+    )
+    write_deltalake(str(table), rows, mode="append", commit_properties=told)
+    winner = Winner(intent, latest_version(table))
+    ledger.record_committed([winner])
+    ledger.record_closed(winner, RowFates(read=len(files), applied=len(files)), {file.path: ROW for file in files})
+    return winner
+
+
+def judge(root: Path, spec: BronzeSpec, winner: Winner, *, passed: bool = True) -> GateResult:
+    """Record the gate's verdict on the version that `winner` made."""
+    check = CheckResult(
+        rule="expect_table_row_count_to_be_between()", action="fail", passed=passed, reason="no empty days", observed=0
+    )
+    gates = Gates(LakehousePaths(root))
+    stay = f"readers stay on version {gates.certified(spec.table)}"
+    refused = f"{spec.table} version {winner.version} refused: {check.rule} observed 0; {stay}"
+    result = GateResult(
+        table=spec.table,
+        table_id=winner.intent.table_id,
+        version=winner.version,
+        suite_hash=spec.suite_hash,
+        passed=passed,
+        checks=(check,),
+        refused="" if passed else refused,
+    )
+    gates.record(result)
+    return result

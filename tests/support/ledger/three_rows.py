@@ -1,0 +1,87 @@
+"""A writer of batches of three rows, on a real table without Spark; tests say what befalls each write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from include.contracts.job.report import FileRows, RowFates
+from include.contracts.spec.conflict_spec import USUAL, ConflictSpec
+from include.control.ledger.ledger import Ledger
+from include.control.log.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner
+from include.paths import LakehousePaths
+from spark_jobs.protocol.batches import BatchPlan, BatchRequest, BatchResult, BatchWriter, Closing
+from tests.support.ledger.delta_tables import append, commit, create_table, day, intent_of
+
+ORDERS = Stream("bronze.orders")
+FILE = FileFact(path="a.json", size=9, mtime_ns=1, checksum="aa")
+
+
+Conf = dict[str, str]
+
+
+class ThreeRows:
+    """A batch of three rows; `before` and `after` are what befalls each write, in turn."""
+
+    def __init__(self, table: Path) -> None:
+        self.table = table
+        self.before: list[Callable[[], None]] = []
+        self.after: list[Callable[[], None]] = []
+        self.on_plan: list[Callable[[], None]] = []
+        self.left = 1
+        self.fates = RowFates(read=3, applied=3, inserted=3)
+        self.intents: list[Intent] = []
+        self.closed: list[Winner] = []
+        self.positions: list[StreamPosition] = []
+
+    def plan(self, position: StreamPosition) -> BatchPlan | None:
+        self.positions.append(position)
+        if self.on_plan:
+            self.on_plan.pop(0)()
+        return BatchPlan(BatchSources(files=1), (FILE,)) if self.left else None
+
+    def write(self, session: Conf, intent: Intent, plan: BatchPlan) -> None:
+        self.intents.append(intent)
+        if self.before:
+            self.before.pop(0)()
+        txn = session["spark.databricks.delta.write.txnAppId"], int(session["spark.databricks.delta.write.txnVersion"])
+        if (DeltaTable(str(self.table)).transaction_version(txn[0]) or 0) >= txn[1]:
+            return  # Delta skips it without a sign
+        append(self.table, 3, txn=txn, user_metadata=session["spark.databricks.delta.commitInfo.userMetadata"])
+        self.left -= 1
+        if self.after:
+            self.after.pop(0)()
+
+    def close(self, winner: Winner) -> Closing:
+        self.closed.append(winner)
+        return Closing(self.fates, {"a.json": FileRows(read=3, written=3)})
+
+
+class Lake:
+    """A table, its ledger, and a writer for its next batch."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.table = LakehousePaths(root).table("bronze.orders")
+        self.table_id = create_table(self.table)
+        self.ledger = Ledger(LakehousePaths(root))
+        self.work = ThreeRows(self.table)
+        self.sessions: list[Conf] = []
+
+    def writer(self, limits: ConflictSpec = USUAL) -> BatchWriter:
+        request = BatchRequest(self.table, ORDERS, day(), "manual__1", "5bec")
+        return BatchWriter(request, self.work, self.ledger, self._open_session, limits)
+
+    def run(self, limits: ConflictSpec = USUAL) -> BatchResult:
+        return self.writer(limits).run_unleased()
+
+    def someone_else_commits(self, batch_seq: int) -> Winner:
+        return commit(self.table, intent_of(self.table_id, batch_seq, stream=ORDERS), rows=3)
+
+    @contextmanager
+    def _open_session(self, conf: Conf) -> Iterator[Conf]:
+        self.sessions.append(conf)
+        yield conf

@@ -1,0 +1,53 @@
+"""A bronze table of commits of given sizes, and the batches in which a silver table reads it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from include.contracts.spec.table_spec import SilverSpec
+from include.control.log.batch import BatchSources
+from include.control.planning.bounded_ranges import bounded
+from include.paths import LakehousePaths
+from tests.support.ledger.delta_tables import ROWS
+
+BRONZE = "bronze.orders"
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def bronze_of(folder: Path, sizes: list[int]) -> LakehousePaths:
+    """A lakehouse whose bronze table is empty at version 0, and gains so many rows with each further version."""
+    paths = LakehousePaths(folder)
+    table = str(paths.table(BRONZE))
+    DeltaTable.create(table, schema=ROWS)
+    for size in sizes:
+        write_deltalake(table, pa.table({"n": list(range(size))}, schema=ROWS), mode="append")
+        _count_as_spark_does(paths.table(BRONZE), size)
+    return paths
+
+
+def _count_as_spark_does(table: Path, rows: int) -> None:
+    log = max((table / "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        if "commitInfo" in action:
+            action["commitInfo"]["operationMetrics"] = {"numOutputRows": str(rows)}
+    log.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+
+
+def ranges_of(
+    spec: SilverSpec, paths: LakehousePaths, after: int, readable_since: datetime, upto: int | None = None
+) -> list[tuple[int, int]]:
+    """The ranges of the batches that read all versions after `after`."""
+    newest = DeltaTable(str(paths.table(BRONZE))).version() if upto is None else upto
+    found: list[tuple[int, int]] = []
+    while after < newest:
+        sources = BatchSources(ranges={BRONZE: (after, newest)})
+        end = bounded(spec, sources, paths, readable_since).ranges[BRONZE][1]
+        found.append((after, end))
+        after = end
+    return found

@@ -1,0 +1,95 @@
+"""A driver of its own that judges a Delta table, and counts the jobs that Spark ran for it by Spark's own event log.
+
+Prints as JSON: suite -> jobs, the verdicts, and whether Great Expectations was imported.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from include.contracts.spec.expectation import Action, Expectation
+from include.settings import Settings
+from include.spark_conf import launch_conf
+from spark_jobs.delta_io.reads import read_version
+from spark_jobs.quality.fused.one_pass import GATE_CONF
+from spark_jobs.quality.suites import judge
+from spark_jobs.runtime.session import own_session
+
+COLUMNS = [f"c{number}" for number in range(20)]
+
+
+def rule(name: str, **arguments: Any) -> Expectation:
+    return Expectation(name=name, arguments=arguments, action=Action.FAIL)
+
+
+def row_rules(limit: int) -> list[Expectation]:
+    """40 rules on rows, of which the half that say `limit` can fail."""
+    between = [
+        rule("expect_column_values_to_be_between", column=name, min_value=0, max_value=limit) for name in COLUMNS
+    ]
+    present = [rule("expect_column_values_to_not_be_null", column=name, mostly=0.9) for name in COLUMNS]
+    return between + present
+
+
+def all_rules(limit: int) -> list[Expectation]:
+    """The same with figures, and three rules that need values to be counted."""
+    figures = [rule("expect_column_max_to_be_between", column=name, max_value=limit) for name in COLUMNS]
+    unique = [rule("expect_column_values_to_be_unique", column=name) for name in ("c0", "c1")]
+    together = rule("expect_compound_columns_to_be_unique", column_list=["c2", "c3"])
+    return [*row_rules(limit), *figures, *unique, together, rule("expect_table_row_count_to_be_between", min_value=1)]
+
+
+SUITES = {
+    "one rule": row_rules(10**9)[:1],
+    "40 rules that pass": row_rules(10**9),
+    "40 rules, 20 of them failed": row_rules(100),
+    "rules of all kinds that pass": all_rules(10**9),
+    "rules of all kinds, 40 of them failed": all_rules(100),
+}
+
+
+def logged(events: Path) -> Iterator[dict[str, Any]]:
+    """What Spark has written down, event by event."""
+    for file in events.rglob("events_*"):
+        with file.open() as lines:
+            yield from map(json.loads, lines)
+
+
+def main(folder: Path) -> None:
+    """Write the table, judge it by each suite, and print what was counted."""
+    events = folder / "events"
+    events.mkdir()
+    conf = launch_conf(Settings().jars, "local[2]")
+    conf |= {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.compress": "false",
+    }
+    spark = SparkSession.builder.master("local[2]").config(map=conf).getOrCreate()
+    table = folder / "table"
+    rows = spark.range(1000, numPartitions=4).selectExpr(
+        *[f"id + {place} AS {name}" for place, name in enumerate(COLUMNS)]
+    )
+    rows.write.format("delta").save(str(table))
+    passed = {}
+    for name, suite in SUITES.items():
+        with own_session(GATE_CONF) as session:
+            session.sparkContext.setJobGroup(name, name)
+            passed[name] = [check.passed for check in judge(read_version(session, table, 0), suite)]
+    spark.stop()
+    jobs = dict.fromkeys(SUITES, 0)
+    for event in logged(events):
+        group = event.get("Properties", {}).get("spark.jobGroup.id")
+        if event["Event"] == "SparkListenerJobStart" and group in jobs:
+            jobs[group] += 1
+    print(json.dumps({"jobs": jobs, "passed": passed, "asked": "great_expectations" in sys.modules}))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

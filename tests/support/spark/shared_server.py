@@ -1,0 +1,52 @@
+"""One warm Spark server for all tests of a run: a JVM takes a minute of CPU until it is warm."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from filelock import FileLock
+
+from embedded.airflow.standalone import clean_environment
+from embedded.home import Home, free_port
+from embedded.servers.s3 import CREDENTIALS
+from embedded.spark.server import SparkServer, stop_spark
+from include.settings import Settings
+
+HOME = "MILLRACE_TEST_SPARK_HOME"
+
+
+def announce_server() -> None:
+    """Settle where the server will be, and say so in the environment, which pytest's workers inherit.
+
+    Comes before anything imports `spark_jobs.runtime.session`, which looks there. The first test that needs the server
+    starts it.
+    """
+    if HOME in os.environ:
+        return
+    home = Home(Path(tempfile.mkdtemp(prefix="millrace-spark-")))
+    home.prepare()
+    os.environ.update({HOME: str(home.path), **SparkServer(home, Settings().jars, free_port()).client_env()})
+    atexit.register(_stop, home)
+
+
+def shared_server() -> SparkServer:
+    """The server, which runs: the first process that asks starts it, the others wait."""
+    home = Home(Path(os.environ[HOME]))
+    port = urlsplit(os.environ["SPARK_REMOTE"]).port
+    assert port is not None
+    server = SparkServer(home, Settings().jars, port, memory="3g")
+    with FileLock(home.path / "start.lock"):
+        if not server.is_alive():
+            server.start({**clean_environment(), **CREDENTIALS})
+            server.wait()
+    return server
+
+
+def _stop(home: Home) -> None:
+    stop_spark(home)
+    shutil.rmtree(home.path)

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from embedded.airflow.http import AirflowApiError, AirflowHttp
+from embedded.home import free_port
+
+
+@dataclass
+class Served:
+    """What a small server was asked, and what it answers: path -> (status, body)."""
+
+    url: str = ""
+    answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    drop_next: int = 0
+    password: str = "right"
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    state = Served()
+
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            path = self.path.split("?")[0]
+            state.asked.append((self.command, path))
+            if state.drop_next:
+                state.drop_next -= 1
+                self.close_connection = True
+                return
+            if path == "/auth/token":
+                right = json.loads(body)["password"] == state.password
+                self.reply(*((201, {"access_token": "t"}) if right else (401, {"detail": "no"})))
+            elif self.headers.get("Authorization") != "Bearer t":
+                self.reply(401, {"detail": "who are you?"})
+            else:
+                self.reply(*state.answers[path])
+
+        def reply(self, status: int, body: Any) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(json.dumps(body).encode())
+
+        def log_message(self, *_: Any) -> None:
+            return
+
+        do_GET = do_POST = do_PATCH = answer
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        state.url = f"http://127.0.0.1:{server.server_port}"
+        yield state
+        server.shutdown()
+
+
+def test_it_logs_in_when_it_has_to_and_only_then(served: Served) -> None:
+    served.answers["/dags"] = (200, {"dags": []})
+    with AirflowHttp(served.url, "admin", "right") as http:
+        assert http.get("/dags") == {"dags": []}
+        assert http.get("/dags", limit=1) == {"dags": []}
+    assert served.asked == [("GET", "/dags"), ("POST", "/auth/token"), ("GET", "/dags"), ("GET", "/dags")]
+
+
+def test_a_wrong_password_is_told_without_showing_it(served: Served) -> None:
+    with (
+        AirflowHttp(served.url, "admin", "secret-word") as http,
+        pytest.raises(AirflowApiError, match="log-in of admin") as refused,
+    ):
+        http.get("/dags")
+    assert "secret-word" not in str(refused.value)
+
+
+def test_a_refusal_tells_what_was_asked_and_why_it_was_refused(served: Served) -> None:
+    served.answers["/backfills"] = (409, {"detail": "There is already a running backfill"})
+    with (
+        AirflowHttp(served.url, "admin", "right") as http,
+        pytest.raises(AirflowApiError, match=r"POST /backfills: 409 .*already a running backfill"),
+    ):
+        http.ask("POST", "/backfills", json={})
+
+
+def test_a_question_is_asked_again_when_the_connection_breaks(served: Served) -> None:
+    served.answers["/dags"] = (200, {"dags": []})
+    with AirflowHttp(served.url, "admin", "right") as http:
+        http.get("/dags")
+        served.drop_next = 1
+        assert http.get("/dags") == {"dags": []}
+
+
+def test_a_change_is_not_sent_twice_when_the_connection_breaks(served: Served) -> None:
+    served.answers["/dagRuns"] = (200, {})
+    with AirflowHttp(served.url, "admin", "right") as http:
+        http.get("/dagRuns")
+        asked = len(served.asked)
+        served.drop_next = 1
+        with pytest.raises(AirflowApiError, match="does not answer POST /dagRuns"):
+            http.ask("POST", "/dagRuns", json={})
+    assert served.asked[asked:] == [("POST", "/dagRuns")]
+
+
+def test_a_peek_at_a_server_that_is_not_there_yet_gives_nothing() -> None:
+    with AirflowHttp(f"http://127.0.0.1:{free_port()}", "admin", "x") as http:
+        assert http.peek("/api/v2/monitor/health") is None

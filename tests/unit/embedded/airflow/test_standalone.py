@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from embedded.address import Address
+from embedded.airflow.standalone import Airflow, clean_environment, password, warm_spark
+from embedded.home import Home
+from include.settings import PROJECT, Settings
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path / "home")
+    home.prepare()
+    return home
+
+
+@pytest.fixture
+def airflow(home: Home, tmp_path: Path) -> Airflow:
+    address = Address(web=1111, worker_logs=2222, trigger_logs=3333, spark=4444, root=tmp_path, landing=tmp_path)
+    return Airflow(home, address, tmp_path / "dags", "postgresql+psycopg2://x", warm_spark(4444, "token"))
+
+
+def test_nothing_of_it_listens_beyond_this_machine(airflow: Airflow) -> None:
+    settings = airflow.settings()
+    assert settings["AIRFLOW__API__HOST"] == "127.0.0.1"
+    assert settings["AIRFLOW__API__PORT"] == "1111"
+    assert settings["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] == "http://127.0.0.1:1111/execution/"
+    assert settings["AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT"] == "2222"
+    assert settings["AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT"] == "3333"
+
+
+def test_dags_plugins_and_state_are_where_the_stack_says(airflow: Airflow, home: Home) -> None:
+    settings = airflow.settings()
+    assert settings["AIRFLOW_HOME"] == str(home.airflow)
+    assert settings["AIRFLOW__CORE__DAGS_FOLDER"] == str(airflow.dags)
+    assert settings["AIRFLOW__CORE__PLUGINS_FOLDER"] == str(PROJECT / "plugins")
+    assert settings["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] == "postgresql+psycopg2://x"
+    assert settings["AIRFLOW__API__INSTANCE_NAME"] == "Millrace"
+
+
+def test_the_connection_names_the_warm_server_by_the_one_host_that_needs_no_tls(airflow: Airflow) -> None:
+    connection = json.loads(airflow.settings()["AIRFLOW_CONN_SPARK_DEFAULT"])
+    assert connection == {"conn_type": "spark", "host": "sc://localhost", "port": 4444, "password": "token"}
+
+
+def test_a_cleared_task_whose_driver_ended_well_runs_again(airflow: Airflow) -> None:
+    assert airflow.settings()["AIRFLOW__STATE_STORE__CLEAR_ON_SUCCESS"] == "True"
+
+
+def test_every_setting_is_one_that_airflow_knows(airflow: Airflow, tmp_path: Path) -> None:
+    ask = "from airflow.configuration import conf; import json; print(json.dumps(conf.configuration_description))"
+    env = {**os.environ, "AIRFLOW_HOME": str(tmp_path)}
+    told = subprocess.run([sys.executable, "-c", ask], env=env, capture_output=True, text=True, check=True, timeout=120)
+    known = json.loads(told.stdout)
+
+    stated = [name.removeprefix("AIRFLOW__").lower().split("__") for name in airflow.settings() if "__" in name]
+
+    assert len(stated) > 15
+    assert [f"{part}.{key}" for part, key in stated if key not in known.get(part, {"options": {}})["options"]] == []
+
+
+def test_the_password_is_made_once_for_the_owners_eyes_alone(home: Home) -> None:
+    first = password(home)
+    assert len(first) >= 32
+    assert password(home) == first
+    assert json.loads(home.passwords.read_text()) == {"admin": first}
+    assert stat.S_IMODE(home.passwords.stat().st_mode) == 0o600
+
+
+def test_settings_of_another_airflow_or_spark_are_not_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "AIRFLOW_HOME", "SPARK_HOME", "PYTHONPATH", "LAKEHOUSE_ROOT"):
+        monkeypatch.setenv(name, "/elsewhere")
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy")
+    environment = clean_environment()
+    assert "/elsewhere" not in environment.values()
+    assert environment["HTTPS_PROXY"] == "http://proxy"
+    assert environment["PATH"].split(os.pathsep)[0] == str(PROJECT / ".venv" / "bin")
+
+
+def test_the_browsers_tab_stays_right_when_the_stack_comes_up_again(home: Home, tmp_path: Path) -> None:
+    settings = Settings(root=tmp_path, landing=tmp_path)
+    assert Address.load(home) is None
+    first = Address.free(home, settings)
+    first.save(home)
+    assert Address.load(home) == first
+    assert Address.free(home, settings).url == first.url

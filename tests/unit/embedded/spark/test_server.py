@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from embedded.home import Home, free_port
+from embedded.spark.probe import answers
+from embedded.spark.server import SparkServer
+from embedded.spark.watch import RESTARTS, SparkWatch
+from include.spark_conf import LOG_STORES
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> SparkServer:
+    home = Home(tmp_path / "home")
+    home.prepare()
+    jars = tmp_path / "jars"
+    jars.mkdir()
+    (jars / "delta.jar").touch()
+    return SparkServer(home, jars, port=15777)
+
+
+def test_the_token_is_in_the_environment_of_clients_and_not_on_the_command_line(server: SparkServer) -> None:
+    token = server.token
+    assert len(token) >= 32
+    assert token not in " ".join(server.argv())
+    assert server.client_env() == {
+        "SPARK_REMOTE": "sc://localhost:15777",
+        "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
+    }
+
+
+def test_the_token_outlives_the_server(server: SparkServer) -> None:
+    again = SparkServer(server.home, server.jars, port=15778)
+    assert again.token == server.token
+
+
+def test_it_listens_on_loopback_alone_and_runs_with_the_settings_of_every_session(server: SparkServer) -> None:
+    argv = server.argv()
+    assert "spark.connect.grpc.binding.address=127.0.0.1" in argv
+    assert "spark.connect.grpc.binding.port=15777" in argv
+    assert [f"{key}={value}" for key, value in LOG_STORES.items() if f"{key}={value}" not in argv] == []
+    assert argv[argv.index("--master") + 1] == "local[*]"
+
+
+def test_a_server_that_ran_out_of_memory_ends_instead_of_lingering(server: SparkServer) -> None:
+    options = [part for part in server.argv() if part.startswith("spark.driver.extraJavaOptions=")]
+    assert len(options) == 1
+    assert "-Duser.timezone=UTC" in options[0]
+    assert "-XX:+ExitOnOutOfMemoryError" in options[0].split()
+
+
+def test_a_closed_port_does_not_answer() -> None:
+    assert not answers(free_port(), "token")
+
+
+def test_a_server_of_another_kind_does_not_answer() -> None:
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        assert not answers(other.server_port, "token", patience_s=2)
+        other.shutdown()
+
+
+@dataclass
+class DyingServer:
+    """A server that dies as often as it is told to, and counts its starts."""
+
+    deaths: int
+    starts: int = 0
+    settled: threading.Event = field(default_factory=threading.Event)
+
+    def is_alive(self) -> bool:
+        if self.starts >= self.deaths:
+            self.settled.set()
+        return self.starts >= self.deaths
+
+    def start(self, env: Mapping[str, str]) -> None:
+        assert env == {"A": "b"}
+        self.starts += 1
+
+    def wait(self) -> None:
+        return
+
+
+@pytest.mark.parametrize(("deaths", "starts"), [(0, 0), (1, 1), (RESTARTS, RESTARTS), (RESTARTS + 5, RESTARTS)])
+def test_a_dead_server_is_started_again_a_few_times_and_no_more(deaths: int, starts: int) -> None:
+    server = DyingServer(deaths)
+    watch = SparkWatch(server, {"A": "b"}, every_s=0.01)
+    watch.start()
+    server.settled.wait(0.5)
+    watch.stop()
+    assert server.starts == starts
+
+
+def test_a_watch_that_was_never_started_can_be_stopped() -> None:
+    SparkWatch(DyingServer(deaths=1), {}).stop()

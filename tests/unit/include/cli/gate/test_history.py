@@ -1,0 +1,101 @@
+"""`lakehouse gate`: what was judged, and letting a refused version pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from include.catalog import load_catalog
+from include.contracts.job.report import CheckResult
+from include.contracts.spec.table_spec import AnySpec
+from include.control.gates.gates import Gates
+from include.control.gates.result import GateResult
+from include.errors import ExitCode
+from include.paths import LakehousePaths
+from tests.support.cli import Lakehouse
+from tests.support.documents.specs import silver_document, write_specs
+from tests.support.ledger.delta_tables import append, create_table
+
+ORDERS = "silver.orders"
+RULE = {"expect_table_row_count_to_be_between": {"max_value": 3}, "action": "fail", "reason": "three at most"}
+WRONG_USAGE = 2
+
+
+@pytest.fixture
+def gates(place: Mapping[str, str]) -> Gates:
+    """A table of which version 1 passed, and version 2 was refused."""
+    tables = write_specs(Path(place["LAKEHOUSE_TABLES"]), silver_document(expectations=[RULE]))
+    paths = LakehousePaths(Path(place["LAKEHOUSE_ROOT"]))
+    table_id, spec = create_table(paths.table(ORDERS)), load_catalog(tables).spec(ORDERS)
+    gates = Gates(paths)
+    for passed in (True, False):
+        gates.record(verdict(spec, table_id, append(paths.table(ORDERS)), passed=passed))
+    return gates
+
+
+def verdict(spec: AnySpec, table_id: str, version: int, *, passed: bool) -> GateResult:
+    named = {"table": ORDERS, "table_id": table_id, "version": version, "suite_hash": spec.suite_hash}
+    check = CheckResult(rule=spec.table_rules[0].rule, action="fail", passed=passed, observed=4)
+    refused = "" if passed else f"{ORDERS} version {version} refused: 4 rows"
+    return GateResult(**named, passed=passed, checks=(check,), refused=refused)
+
+
+@pytest.mark.usefixtures("gates")
+def test_it_lists_what_was_judged_and_says_how_to_let_it_pass(lakehouse: Lakehouse) -> None:
+    said = lakehouse("gate", "show", ORDERS).stdout
+    first, second = (line.split() for line in said.splitlines() if line.split()[:1] in (["1"], ["2"]))
+    assert (first[0], first[3:6]) == ("1", ["passed", "the", "rules"])
+    assert (second[0], second[3]) == ("2", "refused")
+    assert "Readers use version 1." in said
+    assert "silver.orders version 2 refused: 4 rows" in said
+    assert "lakehouse gate override silver.orders --version 2 --reason" in said
+
+
+def test_a_person_lets_a_version_pass(lakehouse: Lakehouse, gates: Gates, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "ann")
+    answer = lakehouse("gate", "override", ORDERS, "--version", "2", "--reason", "a holiday")
+    assert answer.exit_code == 0, answer.stderr
+    assert "readers use version 2 from now on, though it failed expect_table_row_count_to_be_between()" in answer.stdout
+    assert gates.certified(ORDERS) == 2
+    [line] = [line for line in lakehouse("gate", "show", ORDERS).stdout.splitlines() if "overridden" in line]
+    assert "ann" in line
+    assert "a holiday" in line
+
+
+@pytest.mark.usefixtures("gates")
+def test_who_let_the_certified_version_pass_is_shown_with_the_tables(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "ann")
+    lakehouse("gate", "override", ORDERS, "--version", "2", "--reason", "a holiday")
+    line = next(line for line in lakehouse("tables").stdout.splitlines() if ORDERS in line)
+    assert "overridden by ann" in line
+    assert "not certified" not in line
+
+
+def test_a_second_override_says_who_was_first(lakehouse: Lakehouse, gates: Gates) -> None:
+    for _ in range(2):
+        answer = lakehouse("gate", "override", ORDERS, "--version", "2", "--reason", "a holiday")
+    assert answer.exit_code == ExitCode.BAD_INPUT
+    assert "version 2 was overridden by" in answer.stderr
+    assert sum(1 for one in gates.results(ORDERS) if one.result.override) == 1
+
+
+def test_version_and_reason_must_be_said(lakehouse: Lakehouse, gates: Gates) -> None:
+    for arguments in (("--version", "2"), ("--reason", "a holiday")):
+        assert lakehouse("gate", "override", ORDERS, *arguments).exit_code == WRONG_USAGE
+    assert gates.certified(ORDERS) == 1
+
+
+@pytest.mark.usefixtures("place")
+def test_a_table_that_nobody_declared_is_a_mistake_in_writing(lakehouse: Lakehouse) -> None:
+    for command in (("show",), ("override", "--version", "2", "--reason", "a holiday")):
+        answer = lakehouse("gate", command[0], "silver.order", *command[1:])
+        assert answer.exit_code == ExitCode.WRONG_USAGE
+        assert "silver.orders" in answer.stderr
+
+
+def test_a_table_that_was_never_built_has_nothing_to_show(lakehouse: Lakehouse) -> None:
+    assert "No version is certified." in lakehouse("gate", "show", ORDERS).stdout

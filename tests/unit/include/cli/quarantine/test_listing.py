@@ -1,0 +1,136 @@
+"""`lakehouse quarantine list`, `show`, `discard`, `reopen`: which rows the tables refused, and who gave them up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from include.cli.quarantine.listing import edit_lines
+from include.contracts.job.quarantine_request import RowFilter
+from include.contracts.row_status import RowStatus
+from include.control.quarantine.edited_rows import edited_rows
+from include.control.quarantine.events import QuarantineEvents, ReceivedRow, RowEvent, Said
+from include.control.quarantine.rows import QuarantinedRow, quarantined_rows
+from include.errors import ExitCode
+from include.paths import LakehousePaths
+from tests.support.cli import Lakehouse
+from tests.support.ledger.quarantine_rows import quarantine, refused
+from tests.support.texts import texts
+
+ORDERS = "silver.orders"
+TOO_LOW, NO_KEY = "expect_between(amount): no [negative] prices", "not_null(order_id): every order has a number"
+ROW = QuarantinedRow("r1", RowStatus.OPEN, (), "a.json", 1, datetime(2013, 1, 1, tzinfo=UTC), 1, None, None)
+ANN = Said("ann", "the till was wrong", "a run")
+
+
+@pytest.fixture
+def paths(place: Mapping[str, str]) -> LakehousePaths:
+    """Three refused rows of a silver table, one of them for two reasons, and one of bronze that was no record."""
+    paths = LakehousePaths(Path(place["LAKEHOUSE_ROOT"]))
+    rows = [refused(1, TOO_LOW), refused(2, TOO_LOW, of_day=2), refused(3, TOO_LOW, NO_KEY, of_day=2)]
+    quarantine(paths, ORDERS, *rows)
+    broken = refused(0, "not a record: cannot be parsed", record="{[b]", source="orders/a.json", position=7)
+    quarantine(paths, "bronze.orders", broken)
+    return paths
+
+
+def standing(paths: LakehousePaths) -> dict[str, str]:
+    found = quarantined_rows(ORDERS, paths, RowFilter(statuses=tuple(RowStatus)))
+    return {row.id: row.status.value for row in found}
+
+
+def test_the_list_names_every_table_that_refused_rows(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
+    assert paths.quarantine(ORDERS).exists()
+    answer = lakehouse("quarantine", "list")
+    assert answer.exit_code == 0, answer.stderr
+    for words in ("bronze.orders", "not a record", ORDERS, "no [negative] prices", "2013-01-02 00:00", "open"):
+        assert words in answer.stdout
+    assert "gold.revenue_daily" not in answer.stdout
+    assert lakehouse("quarantine", "list", "--domain", "shop").stdout == answer.stdout
+
+
+def test_the_list_warns_of_rows_that_nobody_settled_in_time(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
+    assert standing(paths)
+    said = lakehouse("quarantine", "list").stdout
+    assert (
+        "warning: 3 rows of silver.orders wait in quarantine for more than 7 days, the first since 2026-01-01" in said
+    )
+    lakehouse("quarantine", "discard", ORDERS, "--all", "--why", "test orders")
+    assert "rows of silver.orders wait" not in lakehouse("quarantine", "list").stdout
+
+
+def test_a_row_is_shown_whole_with_where_it_came_from(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
+    assert paths.quarantine("bronze.orders").exists()
+    answer = lakehouse("quarantine", "show", "bronze.orders")
+    for words in ("orders/a.json", " 7 ", "{[b]", "1 of 1 quarantined rows of bronze.orders"):
+        assert words in answer.stdout
+    assert "1 of 3 quarantined" in lakehouse("quarantine", "show", ORDERS, "--limit", "1").stdout
+    assert "1 of 1 quarantined" in lakehouse("quarantine", "show", ORDERS, "--reason", "not_null").stdout
+
+
+def test_a_row_that_is_named_is_shown_with_its_history(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
+    events = QuarantineEvents(paths)
+    target = quarantine(paths, ORDERS)
+    events.record_fixed(ORDERS, target, [ReceivedRow("r1", '{"amount":7}', "amount = 7")], ANN)
+    events.record(RowEvent.DISCARDED, ORDERS, target, ["r1"], Said("bob", "no order at all", "another run"))
+    said = lakehouse("quarantine", "show", ORDERS, "r1").stdout
+    for words in ('{"amount":7}', "amount = 7; the till was wrong", "ann", "no order at all", "bob", "refused first"):
+        assert words in said
+
+
+def test_rows_can_be_taken_out_as_json_lines_to_be_edited(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
+    assert standing(paths)
+    lines = lakehouse("quarantine", "show", ORDERS, "--json").stdout.splitlines()
+    said = {row["id"]: row for row in map(json.loads, lines)}
+    assert said["r3"]["record"] == {"order_id": "o3"}
+    assert said["r3"]["reasons"] == [TOO_LOW, NO_KEY]
+
+
+@given(st.dictionaries(texts(), texts()), st.lists(texts()))
+def test_what_json_lines_show_can_be_read_as_edited_rows(record: dict[str, str], reasons: list[str]) -> None:
+    rows = [
+        replace(ROW, id=f"r{number}", reasons=tuple(reasons), received=json.dumps(record, ensure_ascii=number == 1))
+        for number in (1, 2)
+    ]
+    shown = "\n".join(edit_lines(rows))
+    mine = {name: value for name, value in record.items() if not name.startswith("_")}
+    assert [(row.id, json.loads(row.line)["record"]) for row in edited_rows(shown)] == [("r1", mine), ("r2", mine)]
+
+
+def test_a_discarded_row_waits_for_nobody_until_it_is_reopened(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
+    answer = lakehouse("quarantine", "discard", ORDERS, "r3", "r1", "--why", "test orders")
+    assert (answer.exit_code, answer.stdout) == (0, "2 rows of silver.orders discarded\n")
+    assert standing(paths) == {"r1": "discarded", "r2": "open", "r3": "discarded"}
+    assert "1 of 1 quarantined" in lakehouse("quarantine", "show", ORDERS).stdout
+    assert "2 of 2 quarantined" in lakehouse("quarantine", "show", ORDERS, "--status", "discarded").stdout
+    assert "2 discarded: --status shows them" in lakehouse("quarantine", "list").stdout
+    assert lakehouse("quarantine", "reopen", ORDERS, "--all").stdout == "2 rows of silver.orders reopened\n"
+    assert set(standing(paths).values()) == {"open"}
+
+
+def test_nothing_is_discarded_that_nobody_named_or_that_does_not_wait(
+    lakehouse: Lakehouse, paths: LakehousePaths
+) -> None:
+    for words, said in {
+        ("discard", "--why", "so"): "say which rows",
+        ("discard", "r9", "--why", "so"): "has no row 'r9'",
+        ("discard", "r", "--why", "so"): "the beginning of 3 ids",
+        ("reopen", "r1"): "row r1 is open: it cannot be",
+    }.items():
+        answer = lakehouse("quarantine", words[0], ORDERS, *words[1:])
+        assert (answer.exit_code, said in " ".join(answer.stderr.split())) == (2, True), answer.stderr
+    assert set(standing(paths).values()) == {"open"}
+
+
+def test_without_refused_rows_and_without_such_a_table_it_says_so(lakehouse: Lakehouse) -> None:
+    assert "No row is in quarantine." in lakehouse("quarantine", "list").stdout
+    assert "0 of 0 quarantined rows" in lakehouse("quarantine", "show", ORDERS).stdout
+    answer = lakehouse("quarantine", "show", "silver.ordres")
+    assert (answer.exit_code, ORDERS in answer.stderr) == (ExitCode.WRONG_USAGE, True)

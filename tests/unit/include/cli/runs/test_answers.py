@@ -1,0 +1,77 @@
+"""`lakehouse plan`: what a run would do, and nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from include.errors import ExitCode
+from tests.support.cli import Lakehouse
+from tests.support.documents.specs import bronze_document, write_specs
+
+
+def land_orders(place: Mapping[str, str], day: str = "2013-01-01") -> None:
+    """Deliver one file of two orders for `day`."""
+    folder = Path(place["LAKEHOUSE_LANDING"]) / "orders" / f"date={day}"
+    folder.mkdir(parents=True)
+    lines = [f'{{"order_id": "{number}", "amount": 5, "day": "{day}"}}' for number in (1, 2)]
+    (folder / "orders.json").write_text("\n".join(lines) + "\n")
+
+
+class TestPlan:
+    def test_bronze_says_its_files_and_the_layers_above_wait_for_it(
+        self, lakehouse: Lakehouse, place: Mapping[str, str]
+    ) -> None:
+        land_orders(place)
+        answer = lakehouse("plan", "--domain", "shop", "--interval", "2013-01-01")
+        assert answer.exit_code == 0, answer.stderr
+        assert "1 new of 1 files" in answer.stdout
+        assert "reads what bronze.orders will bring" in answer.stdout
+        assert "reads what silver.orders will bring" in answer.stdout
+
+    def test_it_writes_nothing(self, lakehouse: Lakehouse, place: Mapping[str, str], tmp_path: Path) -> None:
+        land_orders(place)
+        before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+        assert lakehouse("plan", "--interval", "2013-01-01").exit_code == 0
+        assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+    def test_a_source_that_has_not_come_is_said_of_each_table(self, lakehouse: Lakehouse) -> None:
+        answer = lakehouse("plan", "--interval", "2013-01-01")
+        assert answer.exit_code == ExitCode.NOT_READY
+        assert answer.stdout.count("no landing folder") == 3
+        assert answer.stdout.count("waits for bronze.orders: no landing folder") == 2
+        assert "orders/date=2013-01-01" in answer.stdout
+
+    def test_each_day_of_a_range_is_planned(self, lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
+        land_orders(place)
+        answer = lakehouse("plan", "--interval", "2013-01-01", "--to", "2013-01-02")
+        assert answer.exit_code == ExitCode.NOT_READY
+        assert answer.stdout.count("shop [2013-01-0") == 2
+
+    def test_single_tables_may_be_named(self, lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
+        land_orders(place)
+        answer = lakehouse("plan", "--interval", "2013-01-01", "--table", "bronze.orders")
+        assert answer.exit_code == 0
+        assert "silver.orders" not in answer.stdout
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            (["--table", "silver.order"], "did you mean 'silver.orders'?"),
+            (["--domain", "shops"], "did you mean 'shop'?"),
+        ],
+    )
+    def test_a_name_that_does_not_exist_gets_the_closest_one(
+        self, lakehouse: Lakehouse, options: list[str], said: str
+    ) -> None:
+        answer = lakehouse("plan", "--interval", "2013-01-01", *options)
+        assert answer.exit_code == ExitCode.WRONG_USAGE
+        assert said in answer.stderr
+
+    def test_one_of_several_domains_must_be_named(self, lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
+        write_specs(Path(place["LAKEHOUSE_TABLES"]), bronze_document("bronze.trips"), domain="travel")
+        answer = lakehouse("plan", "--interval", "2013-01-01")
+        assert answer.exit_code == ExitCode.WRONG_USAGE
+        assert "--domain shop or travel" in answer.stderr

@@ -1,0 +1,40 @@
+"""`lakehouse diff`: how tables differ from their specs, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from include.catalog import load_catalog
+from include.control.ledger.spec_history import SpecHistory
+from include.paths import LakehousePaths
+from tests.support.cli import Lakehouse
+from tests.support.documents.specs import gold_document, write_specs
+from tests.support.ledger.delta_tables import contents, load_batch
+
+GOLD = "gold.revenue_daily"
+
+
+def test_it_says_what_follows_of_a_changed_spec_and_writes_nothing(
+    lakehouse: Lakehouse, place: Mapping[str, str]
+) -> None:
+    root, tables = Path(place["LAKEHOUSE_ROOT"]), Path(place["LAKEHOUSE_TABLES"])
+    spec = load_catalog(tables).spec(GOLD)
+    SpecHistory(LakehousePaths(root)).record(spec, load_batch(root, spec, rows=3).intent.table_id)
+    assert lakehouse("diff", GOLD).stdout == f"{GOLD}: as the spec says\n"
+    measures = {**gold_document()["measures"], "most": "max(o.amount)"}
+    write_specs(tables, gold_document(measures=measures, group_by={"day": "date_add(o.day, 1)"}))
+    lake = contents(root)
+    answer = lakehouse("diff")
+    assert answer.exit_code == 0
+    said = " ".join(answer.stdout.split())
+    assert f"{GOLD}: rebuild: group_by: " in said
+    assert f"The way: lakehouse rebuild {GOLD}" in said
+    assert f"{GOLD}: applied by the next run: measures.most: a new measure" in said
+    assert contents(root) == lake
+
+
+def test_a_table_that_no_spec_creates_is_a_mistake(lakehouse: Lakehouse) -> None:
+    answer = lakehouse("diff", "gold.revenu_daily")
+    assert answer.exit_code == 2
+    assert GOLD in answer.stderr

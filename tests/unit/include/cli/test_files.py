@@ -1,0 +1,62 @@
+"""`lakehouse files`: the landing files of a bronze table, as the ledger knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from include.contracts.job.report import FileRows, RowFates
+from include.control.ledger.ledger import Ledger
+from include.control.log.batch import FileFact, Stream, Winner
+from include.errors import ExitCode
+from include.paths import LakehousePaths
+from tests.support.cli import Lakehouse
+from tests.support.ledger.delta_tables import day, intent_of
+
+
+class TestFiles:
+    @pytest.fixture
+    def paths(self, place: Mapping[str, str]) -> LakehousePaths:
+        """A bronze table whose first batch loaded one file and met a broken one."""
+        paths = LakehousePaths(Path(place["LAKEHOUSE_ROOT"]))
+        write_deltalake(paths.table("bronze.orders"), pa.table({"amount": [1]}))
+        table_id = str(DeltaTable(str(paths.table("bronze.orders"))).metadata().id)
+        ledger, intent = Ledger(paths), intent_of(table_id, 1, stream=Stream("bronze.orders"))
+        ledger.record_intent(intent, [FileFact(path="orders/a.json", size=1200, mtime_ns=1)])
+        ledger.record_committed([Winner(intent, 4)])
+        ledger.record_closed(
+            Winner(intent, 4), RowFates(), {"orders/a.json": FileRows(read=34, written=31, quarantined=3)}
+        )
+        broken = FileFact(path="orders/b.json", size=7, mtime_ns=1, defect="truncated gzip: [it] ends")
+        ledger.record_failed("bronze.orders", table_id, day(), [broken])
+        return paths
+
+    def test_each_file_has_its_batch_and_the_fates_of_its_rows(
+        self, lakehouse: Lakehouse, paths: LakehousePaths
+    ) -> None:
+        assert paths.ops("files").exists()
+        answer = lakehouse("files", "bronze.orders")
+        assert answer.exit_code == 0, answer.stderr
+        words = next(line for line in answer.stdout.splitlines() if "orders/a.json" in line).split()
+        assert (words[1], words[4:]) == ("loaded", ["1.2", "kB", "1", "1", "4", "34", "31", "0", "3"])
+        assert "truncated gzip: [it] ends" in answer.stdout
+        assert "2 files: 1 loaded, 1 failed" in answer.stdout
+
+    def test_files_can_be_chosen_by_status_and_interval(self, lakehouse: Lakehouse, paths: LakehousePaths) -> None:
+        assert paths.ops("files").exists()
+        assert "1 file: 1 failed" in lakehouse("files", "bronze.orders", "--status", "failed").stdout
+        assert "2 files:" in lakehouse("files", "bronze.orders", "--interval", "2013-01-01").stdout
+        assert "0 files" in lakehouse("files", "bronze.orders", "--interval", "2013-01-02").stdout
+
+    def test_a_table_that_was_never_built_has_no_files(self, lakehouse: Lakehouse) -> None:
+        answer = lakehouse("files", "bronze.orders")
+        assert (answer.exit_code, "0 files" in answer.stdout) == (0, True)
+
+    def test_a_table_that_loads_no_files_is_refused(self, lakehouse: Lakehouse) -> None:
+        answer = lakehouse("files", "silver.orders")
+        assert answer.exit_code == ExitCode.WRONG_USAGE
+        assert "silver.orders loads no files\nIt reads bronze.orders" in answer.stderr

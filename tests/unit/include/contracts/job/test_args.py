@@ -1,0 +1,93 @@
+"""Job arguments survive the way over a command line, whatever is in them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from include.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
+
+TEXT = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=40)
+PATHS = TEXT.filter(lambda text: text.strip() not in ("", ".")).map(lambda text: Path("/") / text.replace("/", "_"))
+ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+INSTANTS = st.datetimes(datetime(1971, 1, 1), datetime(2200, 1, 1), timezones=ZONES)  # noqa: DTZ001
+
+JOB_ARGS = st.builds(
+    JobArgs,
+    table=TEXT,
+    interval_start=INSTANTS,
+    interval_end=INSTANTS,
+    run_id=TEXT,
+    root=PATHS,
+    landing=PATHS,
+    tables=PATHS,
+    report=PATHS,
+    reprocess=st.booleans(),
+    dry_run=st.booleans(),
+)
+
+DAY = JobArgs(
+    table="silver.flights",
+    interval_start=datetime(2013, 1, 1, tzinfo=UTC),
+    interval_end=datetime(2013, 1, 2, tzinfo=UTC),
+    run_id="cli",
+    root=Path("/lake"),
+    landing=Path("/landing"),
+    tables=Path("/tables"),
+    report=Path("/report.json"),
+)
+
+
+@given(args=JOB_ARGS)
+@example(args=DAY.model_copy(update={"run_id": "None"}))
+@example(args=DAY.model_copy(update={"run_id": "-None", "table": "null"}))
+def test_any_arguments_come_back_from_their_own_command_line(args: JobArgs) -> None:
+    assert JobArgs.from_argv(args.to_argv()) == args
+
+
+def test_arguments_come_back_in_another_process() -> None:
+    args = DAY.model_copy(
+        update={"run_id": "manual__2013-01-01T00:00:00+00:00 'quoted' $HOME --table x", "reprocess": True}
+    )
+    code = (
+        "import sys; from include.contracts.job.args import JobArgs; "
+        "sys.stdout.write(JobArgs.from_argv(sys.argv[1:]).model_dump_json())"
+    )
+    printed = subprocess.run([sys.executable, "-c", code, *args.to_argv()], capture_output=True, text=True, check=True)
+    assert JobArgs.model_validate_json(printed.stdout) == args
+
+
+def test_a_flag_that_is_off_is_left_out_of_the_command_line() -> None:
+    assert not [part for part in DAY.to_argv() if "reprocess" in part or "dry" in part]
+
+
+@pytest.mark.parametrize(
+    ("argv", "named"),
+    [
+        (DAY.to_argv()[1:], "table"),
+        ([*DAY.to_argv(), "--colour", "red"], "colour"),
+        ([*DAY.to_argv(), "--interval-start", "2013-01-01T00:00:00"], "no time zone"),
+    ],
+    ids=["missing", "unknown", "naive instant"],
+)
+def test_wrong_arguments_are_refused_by_name(argv: list[str], named: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises((SystemExit, ValueError)) as refused:
+        JobArgs.from_argv(argv)
+    assert named in f"{refused.value}{capsys.readouterr().err}"
+
+
+def test_the_interval_is_half_open_and_must_not_be_empty() -> None:
+    assert str(DAY.interval) == "[2013-01-01T00:00:00Z, 2013-01-02T00:00:00Z)"
+    with pytest.raises(ValueError, match="must end after it starts"):
+        _ = DAY.model_copy(update={"interval_end": DAY.interval_start}).interval
+
+
+def test_every_layer_has_a_writer_among_the_jobs() -> None:
+    assert set(WRITER_OF_LAYER) == {"bronze", "silver", "gold"}
+    assert {job.application for job in WRITER_OF_LAYER.values()} < {job.application for job in Job}

@@ -1,0 +1,57 @@
+"""What a person reads of refused rows and of ties."""
+
+from __future__ import annotations
+
+from include.contracts.job.findings import MAX_SAMPLES, Findings, RefusedRows, Ties, by_reason, together
+
+
+def refused(reason: str, rows: int, *samples: str, action: str = "quarantine") -> RefusedRows:
+    return RefusedRows(reason=reason, action=action, rows=rows, samples=samples)
+
+
+def test_the_findings_of_several_batches_add_up_by_reason_the_commonest_first() -> None:
+    first = Findings(
+        refused=(refused("no id", 2, "a", "b"), refused("too old", 1, "c")), ties=Ties(keys=1, samples=("x",))
+    )
+    second = Findings(refused=(refused("too old", 4, *"defgh"),), ties=Ties(keys=2, samples=("y", "z")))
+    found = together([first, Findings(), second])
+    assert found.refused == (refused("too old", 5, *"cdefg"), refused("no id", 2, "a", "b"))
+    assert found.ties == Ties(keys=3, samples=("x", "y", "z"))
+    assert len(found.refused[0].samples) == MAX_SAMPLES
+
+
+def test_the_same_reason_counts_apart_where_it_drops_and_where_it_quarantines() -> None:
+    found = together([Findings(refused=(refused("no id", 1), refused("no id", 1, action="drop")))])
+    assert len(found.refused) == 2
+
+
+def test_a_quarantined_row_is_told_with_the_command_that_shows_it() -> None:
+    (line,) = Findings(refused=(refused("no id", 1, "3fa8"),)).lines("silver.orders")
+    assert line == "silver.orders: 1 row went into quarantine: no id. See: lakehouse quarantine show silver.orders 3fa8"
+
+
+def test_a_dropped_row_is_told_with_where_it_came_from() -> None:
+    (line,) = Findings(refused=(refused("no day", 3, "a.json", "b.json", action="drop"),)).lines("silver.orders")
+    assert line == "silver.orders: 3 rows left out by a rule: no day. They came from a.json, b.json"
+
+
+def test_a_tie_is_told_with_its_keys_and_the_way_out() -> None:
+    (line,) = Findings(ties=Ties(keys=2, samples=('id=1 at {"seq":5}', 'id=2 at {"seq":9}'))).lines("silver.orders")
+    assert line.startswith("silver.orders: 2 keys have events of one sequence that say different things, such as id=1")
+    assert "sequence_by" in line
+
+
+def test_nothing_found_is_nothing_said() -> None:
+    assert together([]).lines("silver.orders") == ()
+
+
+def test_many_reasons_are_told_in_sum_behind_the_commonest() -> None:
+    refused = [RefusedRows(reason=f"rule {number}", action="quarantine", rows=number) for number in range(1, 19)]
+    lines = Findings(refused=by_reason(refused)).lines("silver.flights")
+    assert [line.split(":")[1] for line in lines[:3]] == [
+        f" {number} rows went into quarantine" for number in (18, 17, 16)
+    ]
+    assert lines[3:] == (
+        "silver.flights: 15 further reasons for which rows were refused, 120 times in all. "
+        "See: lakehouse quarantine list",
+    )

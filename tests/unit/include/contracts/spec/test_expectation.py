@@ -1,0 +1,82 @@
+"""Expectations in the form that YAML has, and the actions that they may have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from include.contracts.spec.expectation import ROW_EXPECTATIONS, TABLE_EXPECTATIONS, Action, Expectation
+
+NOT_NULL = {"expect_column_values_to_not_be_null": {"column": "flight_id"}, "action": "quarantine", "reason": "why"}
+
+
+def test_the_yaml_form_and_the_plain_form_are_one_expectation() -> None:
+    plain = Expectation(
+        name="expect_column_values_to_not_be_null",
+        arguments={"column": "flight_id"},
+        action=Action.QUARANTINE,
+        reason="why",
+    )
+    assert Expectation.model_validate(NOT_NULL) == plain
+
+
+def test_an_expectation_is_written_in_the_form_it_is_read_in() -> None:
+    assert Expectation.model_validate(NOT_NULL).model_dump() == NOT_NULL
+    assert Expectation.model_validate_json(Expectation.model_validate(NOT_NULL).model_dump_json()) == (
+        Expectation.model_validate(NOT_NULL)
+    )
+
+
+def test_an_expectation_without_arguments_may_leave_them_empty() -> None:
+    rule = Expectation.model_validate({"expect_table_row_count_to_be_between": None, "action": "warn"})
+    assert rule.arguments == {}
+
+
+@pytest.mark.parametrize("action", ["quarantine", "drop"])
+def test_a_rule_on_a_whole_table_cannot_take_rows_out(action: str) -> None:
+    for name in sorted(TABLE_EXPECTATIONS):
+        with pytest.raises(ValidationError, match="judges a whole table, so its action is warn or fail"):
+            Expectation.model_validate({name: {}, "action": action})
+
+
+@pytest.mark.parametrize("action", list(Action))
+def test_a_rule_on_rows_may_have_every_action(action: Action) -> None:
+    rules = [Expectation.model_validate({name: {}, "action": action.value}) for name in ROW_EXPECTATIONS]
+    assert {rule.judges_rows for rule in rules} == {action in (Action.QUARANTINE, Action.DROP)}
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({"action": "warn"}, "exactly one key that starts with expect_, this one has none"),
+        ({"expect_a": {}, "expect_b": {}, "action": "warn"}, "exactly one key that starts with expect_"),
+        ({"expect_column_values_to_be_nul": {}, "action": "warn"}, "unknown expectation"),
+        ({"expect_column_to_exist": {}, "action": "warn", "reson": "x"}, "Extra inputs are not permitted"),
+        ({"expect_column_to_exist": {}}, "Field required"),
+        ("expect_column_to_exist", "valid dictionary"),
+    ],
+)
+def test_what_is_not_an_expectation_is_refused(document: Any, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Expectation.model_validate(document)
+
+
+@pytest.mark.parametrize(
+    ("document", "rule"),
+    [
+        ({"expect_column_to_exist": {"column": "a"}}, "expect_column_to_exist(a)"),
+        (
+            {"expect_column_pair_values_a_to_be_greater_than_b": {"column_A": "b", "column_B": "a"}},
+            "expect_column_pair_values_a_to_be_greater_than_b(b, a)",
+        ),
+        (
+            {"expect_compound_columns_to_be_unique": {"column_list": ["a", "b"]}},
+            "expect_compound_columns_to_be_unique(a, b)",
+        ),
+        ({"expect_table_row_count_to_equal": {"value": 3}}, "expect_table_row_count_to_equal()"),
+    ],
+)
+def test_refusals_are_counted_under_the_expectation_and_its_columns(document: dict[str, Any], rule: str) -> None:
+    assert Expectation.model_validate({**document, "action": "warn"}).rule == rule

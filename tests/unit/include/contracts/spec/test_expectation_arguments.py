@@ -1,0 +1,71 @@
+"""The arguments that specs may give are those of the installed Great Expectations."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from include.contracts.spec.expectation import COMPARISONS, ROW_EXPECTATIONS, TABLE_EXPECTATIONS
+from include.contracts.spec.expectation_arguments import ARGUMENT_SCHEMAS, ARGUMENTS, BAND_ARGUMENTS
+
+LEFT_OUT = {"ignore_row_if"}
+"""Arguments of Great Expectations that specs do not offer: row rules could not keep to them."""
+
+GIVEN_BY_MILLRACE = {"regex", "column_set"}
+"""Arguments that Great Expectations gives a default which says nothing; a spec must state them."""
+
+
+OF_GREAT_EXPECTATIONS = sorted(set(ARGUMENTS) - COMPARISONS)
+
+
+@pytest.fixture(scope="module")
+def fields_of() -> Any:
+    """Expectation -> the fields of its Great Expectations class, without those that all expectations have."""
+    os.environ["GX_ANALYTICS_ENABLED"] = "False"
+    from great_expectations.expectations.expectation import BatchExpectation
+    from great_expectations.expectations.registry import get_expectation_impl
+
+    common = {*BatchExpectation.__fields__, "row_condition", "condition_parser", "library_metadata"}
+
+    def fields(name: str) -> dict[str, Any]:
+        found = get_expectation_impl(name).__fields__
+        return {key: field for key, field in found.items() if key not in common}
+
+    return fields
+
+
+def test_every_expectation_of_the_contract_has_its_arguments() -> None:
+    assert set(ARGUMENTS) == ROW_EXPECTATIONS | TABLE_EXPECTATIONS
+    assert not ROW_EXPECTATIONS & TABLE_EXPECTATIONS
+
+
+def test_millrace_gives_its_own_expectations_no_name_that_great_expectations_has(fields_of: Any) -> None:
+    from great_expectations.exceptions import ExpectationNotFoundError
+
+    assert COMPARISONS
+    for name in COMPARISONS:
+        with pytest.raises(ExpectationNotFoundError):
+            fields_of(name)
+
+
+def test_a_narrower_band_states_only_arguments_that_some_expectation_takes() -> None:
+    assert set(BAND_ARGUMENTS) <= set(ARGUMENT_SCHEMAS)
+
+
+def test_every_argument_has_a_schema() -> None:
+    assert {argument for takes in ARGUMENTS.values() for argument in takes.known} == set(ARGUMENT_SCHEMAS)
+
+
+@pytest.mark.parametrize("name", OF_GREAT_EXPECTATIONS)
+def test_great_expectations_takes_just_these_arguments(name: str, fields_of: Any) -> None:
+    fields = fields_of(name)
+    assert fields
+    assert set(ARGUMENTS[name].known) == set(fields) - LEFT_OUT
+
+
+@pytest.mark.parametrize("name", OF_GREAT_EXPECTATIONS)
+def test_what_great_expectations_requires_is_required(name: str, fields_of: Any) -> None:
+    required = {key for key, field in fields_of(name).items() if field.required}
+    assert required <= set(ARGUMENTS[name].required) <= required | GIVEN_BY_MILLRACE

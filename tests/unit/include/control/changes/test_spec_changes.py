@@ -1,0 +1,106 @@
+"""What a change of a spec means to its table, without a table: every change is named, with its effect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from include.contracts.spec.table_spec import AnySpec
+from include.control.changes.spec_changes import Effect, SpecChange, by_weight, column_changes, spec_changes
+from include.control.ledger.spec_history import document_of
+from tests.support.documents.specs import bronze_spec, gold_document, gold_spec, silver_document, silver_spec
+
+APPLIED, RECOMPUTE, REBUILD = Effect
+RULE = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
+GATE = {"expect_table_row_count_to_be_between": {"min_value": 1}, "action": "fail"}
+ON_DISK = {"order_id": "string", "amount": "integer", "day": "date", "event_at": "timestamp", "event_seq": "integer"}
+
+
+def effects(before: AnySpec, now: AnySpec) -> dict[str, Effect]:
+    return {change.key: change.effect for change in spec_changes(document_of(before), document_of(now))}
+
+
+def columns(**changes: Any) -> dict[str, Any]:
+    """The columns of the silver spec, some of them changed; one that becomes None is left out."""
+    changed = {name: {**silver_document()["columns"].get(name, {}), **more} for name, more in changes.items() if more}
+    kept = {name: column for name, column in silver_document()["columns"].items() if name not in changes}
+    return {**kept, **changed}
+
+
+SILVER: dict[str, tuple[dict[str, Any], dict[str, Effect]]] = {
+    "nothing": ({}, {}),
+    "keys": ({"keys": ["order_id", "day"]}, {"keys": REBUILD}),
+    "order": ({"sequence_by": ["event_at"]}, {"sequence_by": REBUILD}),
+    "history": ({"stored_as_scd_type": 2}, {"stored_as_scd_type": REBUILD}),
+    "source": ({"source": "bronze.others"}, {"source": REBUILD}),
+    "meaning": ({"columns": columns(amount={"from": "amount * 2"})}, {"columns.amount.from": RECOMPUTE}),
+    "deletes": ({"apply_as_deletes": "amount = 0"}, {"apply_as_deletes": RECOMPUTE}),
+    "rule": ({"expectations": [RULE]}, {"expectations": RECOMPUTE}),
+    "gate": ({"expectations": [GATE]}, {"expectations": APPLIED}),
+    "nullable": ({"columns": columns(day={"nullable": False})}, {"columns.day.nullable": APPLIED}),
+    "comment": ({"columns": columns(day={"description": "UTC"})}, {"columns.day.description": APPLIED}),
+    "property": ({"delta": {"delta.appendOnly": "false"}}, {"delta": APPLIED}),
+    "owner": ({"owner": "the shop"}, {"owner": APPLIED}),
+}
+GOLD: dict[str, tuple[dict[str, Any], dict[str, Effect]]] = {
+    "measure": ({"measures": {**gold_document()["measures"], "most": "max(o.amount)"}}, {"measures.most": APPLIED}),
+    "other measure": (
+        {"measures": {"orders": "count(o.day)", "revenue": "sum(o.amount)"}},
+        {"measures.orders": RECOMPUTE},
+    ),
+    "no measure": ({"measures": {"orders": "count(*)"}}, {"measures.revenue": REBUILD}),
+    "groups": ({"group_by": {"day": "date_add(o.day, 1)"}}, {"group_by": REBUILD}),
+    "rows": ({"sources": {"o": {"table": "silver.orders", "where": "amount > 0"}}}, {"sources": RECOMPUTE}),
+}
+
+
+@pytest.mark.parametrize("name", SILVER)
+def test_of_a_silver_table(name: str) -> None:
+    changes, wanted = SILVER[name]
+    assert effects(silver_spec(), silver_spec(**changes)) == wanted
+
+
+@pytest.mark.parametrize("name", GOLD)
+def test_of_a_gold_table(name: str) -> None:
+    changes, wanted = GOLD[name]
+    assert effects(gold_spec(), gold_spec(**changes)) == wanted
+
+
+@given(names=st.lists(st.sampled_from([name for name in SILVER if name not in ("comment", "nullable", "gate")])))
+def test_several_changes_are_the_sum_of_each(names: list[str]) -> None:
+    changes: dict[str, Any] = {}
+    wanted: dict[str, Effect] = {}
+    for name in names:
+        changes, wanted = {**changes, **SILVER[name][0]}, {**wanted, **SILVER[name][1]}
+    assert effects(silver_spec(), silver_spec(**changes)) == wanted
+    assert set(effects(silver_spec(**changes), silver_spec())) == set(wanted), "and there is a way back"
+
+
+def test_the_columns_are_held_against_those_of_the_table() -> None:
+    def found(on_disk: dict[str, str], *partitions: str, **changes: Any) -> list[SpecChange]:
+        return by_weight(column_changes(document_of(silver_spec(**changes)), on_disk, partitions))
+
+    assert found({**ON_DISK, "_sequence": "struct<event_at:timestamp>", "__START_AT": "long"}) == []
+    added, *rest = found({name: kind for name, kind in ON_DISK.items() if name != "day"})
+    assert (added.key, added.effect, added.is_work, rest) == ("columns.day", APPLIED, True, [])
+    assert [str(change) for change in found({**ON_DISK, "amount": "long", "old": "string"}, "day")] == [
+        "columns.amount.type: long becomes integer",
+        "columns.old: the table has it (string), the spec does not",
+        "partitioned_by: ['day'] is gone",
+    ]
+    assert found({name: kind for name, kind in ON_DISK.items() if name != "day"}, except_column_list=["day"]) == []
+
+
+def test_a_column_that_is_not_stored_may_have_another_type() -> None:
+    def with_type(kind: str) -> AnySpec:
+        return silver_spec(except_column_list=["day"], columns=columns(day={"type": kind}))
+
+    assert effects(with_type("date"), with_type("string")) == {"columns.day.type": RECOMPUTE}
+
+
+def test_where_the_files_of_a_bronze_table_lie_touches_no_row() -> None:
+    source = {"landing": "others", "files": "*.json", "format": "json"}
+    assert effects(bronze_spec(), bronze_spec(source=source)) == {"source": APPLIED}

@@ -1,0 +1,73 @@
+"""How a table differs from its spec, from its ledger and its log: what nobody wrote down is not guessed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from include.control.changes.table_diff import TableDiff, table_diff
+from include.control.ledger.resolution import table_id
+from include.control.log.stored_tables import TABLE_ID
+from include.control.records import Records
+from include.paths import LakehousePaths
+from tests.support.documents.specs import gold_document, gold_spec
+from tests.support.ledger.delta_tables import create_table, load_batch
+
+GOLD = gold_spec()
+MORE_MEASURES = {**gold_document()["measures"], "most": "max(o.amount)"}
+MORE = gold_spec(measures=MORE_MEASURES)
+
+
+def test_a_table_without_a_batch_differs_in_nothing(tmp_path: Path) -> None:
+    assert table_diff(GOLD, None, Records(LakehousePaths(tmp_path))) == TableDiff(GOLD.table)
+
+
+def test_the_last_batch_s_spec_is_compared_and_a_new_measure_wants_a_run(tmp_path: Path) -> None:
+    records = Records(LakehousePaths(tmp_path))
+    last = load_batch(tmp_path, GOLD, rows=7)
+    assert table_diff(GOLD, last, records).changes == ()
+    assert table_diff(MORE, last, records).unknown, "its spec was not written down"
+    records.specs.record(GOLD, last.intent.table_id)
+    found = table_diff(MORE, last, records)
+    assert (found.wants_a_run, found.unknown) == (True, False)
+    assert found.lines() == (
+        "gold.revenue_daily: applied by the next run: measures.most: a new measure; the next run computes all groups",
+    )
+    where = gold_spec(sources={"o": {"table": "silver.orders", "where": "amount > 0"}})
+    (line,) = table_diff(where, last, records).lines()
+    assert line.startswith("gold.revenue_daily: recompute: sources: ")
+    assert line.endswith(
+        "7 rows follow the old spec: lakehouse run --table gold.revenue_daily --reprocess --interval ..."
+    )
+
+
+def test_what_a_run_has_applied_is_not_named_again_though_it_had_nothing_to_load(tmp_path: Path) -> None:
+    records, last = Records(LakehousePaths(tmp_path)), load_batch(tmp_path, GOLD)
+    records.specs.record(GOLD, last.intent.table_id)
+    sources = {"o": {"table": "silver.orders", "where": "amount > 0"}}
+    changed = gold_spec(sources=sources, description="Revenue", owner="the shop", measures=MORE_MEASURES)
+    before, wants = table_diff(changed, last, records), ("description", "measures.most")
+    assert [change.key for change in before.changes if change.is_work] == [*wants]
+    records.specs.record(changed, last.intent.table_id)  # by a run
+    after = table_diff(changed, last, records)
+    assert [change.key for change in after.changes] == ["sources", "measures.most"]
+    assert after.has_new_measures, "no batch has computed it"
+
+
+def test_a_spec_is_written_down_once_and_again_when_it_is_back(tmp_path: Path) -> None:
+    paths = LakehousePaths(tmp_path)
+    last = load_batch(tmp_path, GOLD)
+    for spec in (GOLD, GOLD, MORE, GOLD):
+        Records(paths).specs.record(spec, last.intent.table_id)
+    records = Records(paths)
+    assert set(records.specs.of(GOLD.table, last.intent.table_id)) == {GOLD.spec_hash, MORE.spec_hash}
+    assert len(records.specs._events.events(GOLD.table)) == 3
+    assert records.specs.of(GOLD.table, "of another table") == {}
+
+
+def test_a_rebuild_says_by_a_property_which_table_its_rows_are(tmp_path: Path) -> None:
+    create_table(tmp_path / "own")
+    assert table_id(tmp_path / "own") != "5b0e"
+    DeltaTable(str(tmp_path / "own")).alter.set_table_properties({TABLE_ID: "5b0e"}, raise_if_not_exists=False)
+    assert table_id(tmp_path / "own") == "5b0e"

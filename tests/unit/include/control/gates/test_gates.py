@@ -1,0 +1,240 @@
+"""Gate results, and the version that readers may use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from include.control.gates.gates import Gates
+from include.control.gates.result import GateResult
+from include.control.ledger.ops_table import OpsTable
+from include.paths import LakehousePaths
+from tests.support.ledger.delta_tables import (
+    append,
+    contents,
+    create_table,
+    optimize,
+)
+from tests.support.ledger.gate_results import TABLE, verdict
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return LakehousePaths(tmp_path).table(TABLE)
+
+
+@pytest.fixture
+def table_id(table: Path) -> str:
+    return create_table(table)
+
+
+@pytest.fixture
+def gates(tmp_path: Path) -> Gates:
+    return Gates(LakehousePaths(tmp_path))
+
+
+def test_nothing_is_certified_before_the_first_gate(table: Path, table_id: str, gates: Gates, tmp_path: Path) -> None:
+    append(table)
+    before = contents(tmp_path)
+    assert gates.certified(TABLE) is None
+    assert gates.last_passed(TABLE) is None
+    assert gates.first_refused(TABLE, above=-1) is None
+    assert gates.result(TABLE, 1, "suite") is None
+    assert contents(tmp_path) == before
+
+
+def test_a_table_that_does_not_exist_has_no_certificate(gates: Gates) -> None:
+    gates.record(verdict("an old id", 3))
+    assert gates.certified(TABLE) is None
+
+
+def test_a_verdict_counts_though_another_one_was_written_down_meanwhile(
+    table: Path, table_id: str, gates: Gates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gates.record(verdict(table_id, 0))
+    passed, refused = verdict(table_id, append(table)), verdict(table_id, append(table), passed=False)
+    write = OpsTable.append
+
+    def write_second(self: OpsTable, events: Sequence[dict[str, Any]]) -> None:
+        monkeypatch.setattr(OpsTable, "append", write)
+        Gates(LakehousePaths(tmp_path)).record(refused)
+        self.append(events)
+
+    monkeypatch.setattr(OpsTable, "append", write_second)
+    gates.record(passed)
+    assert gates.certified(TABLE) == passed.version == 1
+    assert gates.first_refused(TABLE, above=1) == refused
+
+
+def test_a_result_comes_back_as_it_was_given(table_id: str, gates: Gates) -> None:
+    given_result = verdict(table_id, 0, passed=False)
+    gates.record(given_result)
+    assert gates.result(TABLE, 0, "suite") == given_result
+
+
+def test_a_passed_version_is_certified_and_a_refused_one_is_not(table: Path, table_id: str, gates: Gates) -> None:
+    first, second = append(table), append(table)
+    gates.record(verdict(table_id, first))
+    gates.record(verdict(table_id, second, passed=False))
+    assert gates.certified(TABLE) == first == gates.last_passed(TABLE)
+
+
+def test_the_certified_version_never_moves_back(table: Path, table_id: str, gates: Gates) -> None:
+    first, second = append(table), append(table)
+    gates.record(verdict(table_id, second))
+    gates.record(verdict(table_id, first))
+    gates.record(verdict(table_id, first, suite_hash="newer rules"))
+    assert gates.certified(TABLE) == second
+
+
+def test_a_version_refused_by_newer_rules_keeps_the_certificate_it_has(
+    table: Path, table_id: str, gates: Gates
+) -> None:
+    version = append(table)
+    gates.record(verdict(table_id, version))
+    gates.record(verdict(table_id, version, passed=False, suite_hash="newer rules"))
+    assert gates.certified(TABLE) == version
+
+
+def test_a_version_judged_by_other_rules_is_judged_anew(table: Path, table_id: str, gates: Gates) -> None:
+    version = append(table)
+    gates.record(verdict(table_id, version, passed=False))
+    assert gates.result(TABLE, version, "corrected rules") is None
+    assert gates.result(TABLE, version + 1, "suite") is None
+    gates.record(verdict(table_id, version, suite_hash="corrected rules"))
+    corrected, first = (gates.result(TABLE, version, suite) for suite in ("corrected rules", "suite"))
+    assert corrected is not None
+    assert first is not None
+    assert (corrected.passed, first.passed) == (True, False)
+    assert gates.certified(TABLE) == version
+
+
+def test_the_newest_result_of_a_version_counts(table: Path, table_id: str, gates: Gates) -> None:
+    version = append(table)
+    for passed in (False, True):
+        gates.record(verdict(table_id, version, passed=passed))
+    found = gates.result(TABLE, version, "suite")
+    assert found is not None
+    assert found.passed
+
+
+def test_results_of_another_table_at_the_same_path_do_not_count(
+    table: Path, table_id: str, gates: Gates, tmp_path: Path
+) -> None:
+    version = append(table)
+    gates.record(verdict(table_id, version))
+    table.rename(tmp_path / "gone")
+    create_table(table)
+    append(table)
+    assert gates.certified(TABLE) is None
+    assert gates.result(TABLE, version, "suite") is None
+
+
+def test_results_of_another_table_do_not_count(table: Path, table_id: str, gates: Gates) -> None:
+    gates.record(verdict(table_id, append(table)).model_copy(update={"table": "silver.planes"}))
+    assert gates.certified(TABLE) is None
+
+
+def test_the_first_refusal_is_that_of_the_lowest_version(table: Path, table_id: str, gates: Gates) -> None:
+    versions = [append(table) for _ in range(4)]
+    gates.record(verdict(table_id, versions[0], passed=False))
+    gates.record(verdict(table_id, versions[1]))
+    for version in (versions[3], versions[2]):
+        gates.record(verdict(table_id, version, passed=False))
+    refused = gates.first_refused(TABLE, above=versions[1])
+    assert refused is not None
+    assert (refused.version, refused.refused) == (versions[2], f"version {versions[2]} refused")
+    assert gates.first_refused(TABLE, above=versions[3]) is None
+
+
+EVENTS = st.lists(
+    st.one_of(
+        st.sampled_from(["append", "optimize"]),
+        st.tuples(st.integers(0, 9), st.booleans(), st.sampled_from(["old", "new"])),
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=12, deadline=None)
+@given(events=EVENTS)
+def test_whatever_is_judged_in_whatever_order_the_certified_version_only_grows(
+    events: list[str | tuple[int, bool, str]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    paths = LakehousePaths(tmp_path_factory.mktemp("lake"))
+    table, gates = paths.table(TABLE), Gates(paths)
+    table_id = create_table(table)
+    changing, newest, passed, files = [0], 0, -1, 0
+    certified = -1
+    for event in events:
+        if event == "append":
+            newest, files = append(table), files + 1
+            changing.append(newest)
+        elif event == "optimize" and files > 1:
+            newest, files = optimize(table), 1
+        elif isinstance(event, tuple) and event[0] <= newest:
+            gates.record(verdict(table_id, event[0], passed=event[1], suite_hash=event[2]))
+            passed = max(passed, event[0] if event[1] else -1)
+        now = gates.certified(TABLE)
+        # The last passed version, and all above it up to the next change of data.
+        next_change = min((version for version in changing if version > passed), default=newest + 1)
+        assert now == (None if passed < 0 else next_change - 1)
+        assert (-1 if now is None else now) >= certified
+        certified = -1 if now is None else now
+
+
+OTHER = "silver.planes"
+
+
+def compared_verdict(table_id: str, seen: int | None, *, passed: bool = False) -> GateResult:
+    return verdict(table_id, 1, passed=passed).model_copy(update={"compared": {OTHER: seen}})
+
+
+def certify_other(gates: Gates, tmp_path: Path, version: int) -> None:
+    """Give the other table a certified version."""
+    path = LakehousePaths(tmp_path).table(OTHER)
+    other_id = create_table(path)
+    gates.record(verdict(other_id, version).model_copy(update={"table": OTHER}))
+
+
+def test_a_refusal_by_another_table_is_out_of_date_once_that_one_has_moved(
+    table: Path, table_id: str, gates: Gates, tmp_path: Path
+) -> None:
+    append(table)
+    gates.record(compared_verdict(table_id, None))
+    assert gates.result(TABLE, 1, "suite") is not None, "the other table still has no certified version"
+    certify_other(gates, tmp_path, 0)
+    assert gates.result(TABLE, 1, "suite") is None
+    gates.record(compared_verdict(table_id, 0))
+    assert gates.result(TABLE, 1, "suite") is not None
+
+
+def test_a_certificate_stands_whatever_becomes_of_the_tables_it_was_held_against(
+    table: Path, table_id: str, gates: Gates, tmp_path: Path
+) -> None:
+    append(table)
+    gates.record(compared_verdict(table_id, None, passed=True))
+    certify_other(gates, tmp_path, 0)
+    assert gates.result(TABLE, 1, "suite") is not None
+    assert gates.last_passed(TABLE) == 1
+
+
+def test_certificates_before_a_version_come_newest_first_and_once_each(
+    table: Path, table_id: str, gates: Gates
+) -> None:
+    for _ in range(4):
+        append(table)
+    gates.record(verdict(table_id, 3))
+    gates.record(verdict(table_id, 1))
+    gates.record(verdict(table_id, 2, passed=False))
+    gates.record(verdict(table_id, 1, suite_hash="mended").model_copy(update={"facts": {"in_table": 7}}))
+    gates.record(verdict(table_id, 4))
+    before = gates.certified_before(TABLE, 4)
+    assert [result.version for result in before] == [3, 1]
+    assert before[1].facts == {"in_table": 7}, "the newest verdict on a version"
+    assert gates.certified_before(TABLE, 1) == []

@@ -1,0 +1,120 @@
+"""Several people at once, people who are killed, and whatever else happens: a version is let pass once or never."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from include.control.gates.gates import Gates
+from include.control.gates.overrides import override
+from include.errors import OverrideError
+from include.paths import LakehousePaths
+from include.settings import PROJECT
+from tests.support.ledger.delta_tables import append, create_table
+from tests.support.ledger.refused_table import SPEC, TABLE, judge, refused_table, said
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> LakehousePaths:
+    return LakehousePaths(tmp_path)
+
+
+@pytest.fixture
+def gates(paths: LakehousePaths) -> Gates:
+    """Version 1 passed, version 2 was refused."""
+    return refused_table(paths)
+
+
+@pytest.mark.usefixtures("gates")
+def test_of_many_at_once_one_lets_it_pass(paths: LakehousePaths) -> None:
+    def attempt(number: int) -> str:
+        try:
+            made = override(SPEC, 2, said(f"person {number}", run_id=f"manual__{number}"), paths)
+        except OverrideError as refused:
+            return str(refused)
+        assert made.override is not None
+        return made.override.by
+
+    with ThreadPoolExecutor(8) as people:
+        answers = list(people.map(attempt, range(8)))
+    winners = [answer for answer in answers if answer.startswith("person")]
+    recorded = [one.result.override for one in Gates(paths).results(TABLE) if one.result.override]
+    assert [one.by for one in recorded] == winners
+    assert len(winners) == 1
+    others = [answer for answer in answers if answer not in winners]
+    assert all("overridden by" in answer or "somebody else" in answer for answer in others)
+
+
+EVENTS = st.lists(
+    st.one_of(
+        st.just("append"),
+        st.tuples(st.just("judge"), st.integers(0, 5), st.booleans()),
+        st.tuples(st.just("override"), st.integers(-1, 6)),
+    ),
+    max_size=10,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(events=EVENTS)
+def test_whatever_happened_before_an_override_certifies_just_the_newest_refused_version(
+    events: list[str | tuple[str, int, bool] | tuple[str, int]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    paths = LakehousePaths(tmp_path_factory.mktemp("lake"))
+    create_table(paths.table(TABLE))
+    newest, passed, refused = 0, set[int](), set[int]()
+    for number, event in enumerate(events):
+        certified = max(passed, default=-1)
+        if event == "append":
+            newest = append(paths.table(TABLE))
+        elif event[0] == "judge" and event[1] <= newest:
+            judge(paths, event[1], passed=bool(event[2]))
+            (passed if event[2] else refused).add(event[1])
+        elif event[0] == "override":
+            standing = [version for version in refused if version > certified]
+            if standing and event[1] == max(standing):
+                assert override(SPEC, event[1], said(run_id=str(number)), paths).version == event[1]
+                passed.add(event[1])
+            else:
+                with pytest.raises(OverrideError):
+                    override(SPEC, event[1], said(run_id=str(number)), paths)
+        now = Gates(paths).last_passed(TABLE)
+        assert (-1 if now is None else now) == max(passed, default=-1) >= certified
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from deltalake import write_deltalake
+from include.control.ledger import ops_table
+from include.control.gates.overrides import override
+from include.paths import LakehousePaths
+from tests.support.ledger.refused_table import SPEC, said
+when, root = sys.argv[1], Path(sys.argv[2])
+def dies(*args, **named):
+    if when == "before": os._exit(9)
+    write_deltalake(*args, **named)
+    os._exit(9)
+ops_table.write_deltalake = dies
+override(SPEC, 2, said(), LakehousePaths(root))
+"""
+
+
+@pytest.mark.parametrize(("when", "certified"), [("before", 1), ("after", 2)])
+def test_one_who_is_killed_has_let_it_pass_or_not_and_may_ask_again(
+    paths: LakehousePaths, gates: Gates, when: str, certified: int
+) -> None:
+    environment = {"PYTHONPATH": f"{PROJECT}:{PROJECT / 'plugins'}", "PATH": "/usr/bin:/bin"}
+    command = [sys.executable, "-c", KILLED, when, str(paths.root)]
+    killed = subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert killed.returncode == 9, killed.stderr
+    assert gates.certified(TABLE) == certified
+    assert override(SPEC, 2, said(), paths).override == said()
+    assert gates.certified(TABLE) == 2
+    assert sum(1 for one in gates.results(TABLE) if one.result.override) == 1

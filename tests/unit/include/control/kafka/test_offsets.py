@@ -1,0 +1,133 @@
+"""Which Kafka messages a batch takes, held against a model of a topic that lives on while batches are made."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from include.contracts.spec.bronze_sources import KafkaSource
+from include.control.kafka.offsets import HeldOffsets, OffsetPlan, plan_offsets, require_nothing_lost, waits_for_more
+from include.control.log.batch import BatchSources
+from include.control.log.delta_log import Commit
+from include.errors import BadInputError
+from tests.support.documents.specs import bronze_spec
+
+NOW = datetime(2013, 1, 1, tzinfo=UTC)
+
+
+def source(**changes: Any) -> KafkaSource:
+    return KafkaSource.model_validate({"kafka": "main", "topics": ["t"], "format": "json", **changes})
+
+
+def held(
+    end: dict[int, int], first: dict[int, int] | None = None, topic: str = "t", known_as: str = "1"
+) -> HeldOffsets:
+    oldest = {partition: (first or {}).get(partition, 0) for partition in end}
+    return HeldOffsets({topic: known_as}, {topic: oldest}, {topic: end}, {topic: oldest})
+
+
+def after(ranges: dict[int, tuple[int, int]], known_as: str = "1") -> BatchSources:
+    return BatchSources(offsets={"t": ranges}, topic_ids={"t": known_as})
+
+
+GROWTH = st.lists(
+    st.tuples(st.sampled_from(["send", "grow", "batch"]), st.integers(0, 3), st.integers(1, 9)), min_size=1, max_size=30
+)
+
+
+@given(GROWTH, st.integers(1, 7))
+def test_batches_take_every_message_once_and_none_is_larger_than_allowed(steps: list[Any], limit: int) -> None:
+    ends, last, taken = {0: 0}, BatchSources(), []
+    for what, partition, number in [*steps, *[("batch", 0, 0)] * 300]:
+        if what == "grow":
+            ends.setdefault(max(ends) + 1, 0)
+        elif what == "send":
+            ends[partition % len(ends)] += number
+        else:
+            found = plan_offsets(source(max_messages_per_batch=limit), last, held(dict(ends)))
+            assert found.messages <= limit
+            assert not found.lost
+            if found.is_new:
+                taken += [(p, at) for p, span in found.ranges["t"].items() for at in range(*span)]
+                last = BatchSources(offsets=found.ranges, topic_ids={"t": "1"})
+            elif len(taken) == sum(ends.values()):
+                assert found.later == 0
+    assert sorted(taken) == [(partition, at) for partition, end in ends.items() for at in range(end)]
+
+
+def test_a_large_partition_does_not_keep_small_ones_waiting() -> None:
+    found = plan_offsets(source(max_messages_per_batch=100), BatchSources(), held({0: 1_000_000, 1: 10, 2: 40}))
+    assert found.ranges == {"t": {0: (0, 50), 1: (0, 10), 2: (0, 40)}}
+    assert found.later == 999_950
+
+
+@pytest.mark.parametrize(
+    ("last", "now", "lost"),
+    [
+        (
+            after({0: (0, 5)}),
+            held({0: 9}, first={0: 7}),
+            "t/0: the brokers deleted offsets 5 to 6 before they were read",
+        ),
+        (after({0: (0, 5)}), held({0: 3}), "t/0: it ends at offset 3, but was read up to 5"),
+        (
+            after({0: (0, 5)}),
+            held({0: 9}, known_as="2"),
+            "t: it was deleted and created again; it is read from its start",
+        ),
+        (after({0: (0, 5)}), held({0: 9}, topic="other"), "t: there is no such topic any more"),
+        (
+            after({0: (0, 5)}),
+            held({0: 5, 1: 9}, first={1: 4}),
+            "t/1: the brokers deleted offsets 0 to 3",
+        ),
+    ],
+)
+def test_whatever_was_lost_is_told(last: BatchSources, now: HeldOffsets, lost: str) -> None:
+    found = plan_offsets(source(), last, now)
+    (told,) = found.lost
+    assert told.startswith(lost)
+    assert found.is_new
+    spec = bronze_spec(source={"kafka": "main", "topics": ["t"], "format": "json"})
+    with pytest.raises(
+        BadInputError, match=r"(?s)bronze\.orders: Kafka messages are gone.*" + lost[:3] + ".*fail_on_data_loss"
+    ):
+        require_nothing_lost(spec, found)
+    lenient = bronze_spec(source={"kafka": "main", "topics": ["t"], "format": "json", "fail_on_data_loss": False})
+    require_nothing_lost(lenient, found)
+
+
+def test_what_retention_deleted_after_it_was_read_is_no_loss() -> None:
+    found = plan_offsets(source(), after({0: (0, 5)}), held({0: 9}, first={0: 5}))
+    assert (found.lost, found.ranges) == ((), {"t": {0: (5, 9)}})
+
+
+def test_a_topic_that_a_spec_adds_starts_where_the_spec_says_and_one_that_came_to_match_at_its_start() -> None:
+    both = HeldOffsets(
+        topic_ids={"t": "1", "new": "2"},
+        first={"t": {0: 0}, "new": {0: 0}},
+        end={"t": {0: 5}, "new": {0: 8}},
+        start={"t": {0: 5}, "new": {0: 8}},
+    )
+    named = plan_offsets(source(topics=["t", "new"], starting_offsets="latest"), after({0: (0, 5)}), both)
+    assert (named.ranges["new"], named.pins_start) == ({0: (8, 8)}, True)
+    pattern = source(topics=[], topic_pattern=".*", starting_offsets="latest")
+    assert plan_offsets(pattern, after({0: (0, 5)}), both).ranges["new"] == {0: (0, 8)}
+
+
+@pytest.mark.parametrize(
+    ("messages", "minutes", "waits"),
+    [(10, 1, True), (10, 10, False), (11_000, 1, False), (10, -1, False)],
+    ids=["few and soon", "few and late", "enough", "the clock went back"],
+)
+def test_few_messages_wait_until_the_latency_is_over(messages: int, minutes: int, waits: bool) -> None:
+    last = Commit(3, NOW, metrics={"numOutputRows": "1000", "numOutputBytes": "100000"})
+    patient = source(min_bytes_per_file="1 MiB", allowed_latency="10 minutes")
+    plan = OffsetPlan({"t": {0: (0, messages)}})
+    assert waits_for_more(patient, plan, last, NOW + timedelta(minutes=minutes)) is waits
+    assert not waits_for_more(source(), plan, last, NOW)
+    assert not waits_for_more(patient, plan, None, NOW)

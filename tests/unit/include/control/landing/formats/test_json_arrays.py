@@ -1,0 +1,126 @@
+"""JSON files that are one array: told from lines, and refused unless they are whole, however they are read."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from include.control.landing.formats.json_arrays import LARGEST, is_array, require_array
+from include.control.landing.inspection import inspect
+from include.control.landing.on_disk import LocalLanding
+from include.control.log.batch import JSON_ARRAY
+from tests.support.deliveries import Deliver, deliveries_as
+from tests.support.ledger.delta_tables import day
+from tests.support.listing import list_files
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8)
+RECORDS = st.lists(VALUES, max_size=5)
+INDENTS = st.sampled_from([None, 0, 2, "\t"])
+
+
+class Trickle(io.TextIOBase):
+    """A text that comes a few characters at a time, as from a slow disk."""
+
+    def __init__(self, text: str, size: int) -> None:
+        self._text = io.StringIO(text)
+        self._size = size
+
+    def read(self, most: int | None = -1) -> str:
+        return self._text.read(self._size)
+
+
+def problem_of(text: str, size: int = 3) -> str:
+    """Why a text is no array; empty for a sound one."""
+    try:
+        require_array(Trickle(text, size))
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+@given(records=RECORDS, indent=INDENTS, is_ascii=st.booleans(), size=st.integers(1, 20))
+def test_every_array_is_sound_however_it_is_written_and_read(
+    records: list[Any], indent: int | str | None, is_ascii: bool, size: int
+) -> None:
+    text = json.dumps(records, indent=indent, ensure_ascii=is_ascii)
+    assert is_array(Trickle(text, size))
+    assert problem_of(f"\n {text}\n ", size) == ""
+
+
+@given(records=RECORDS, indent=INDENTS, size=st.integers(1, 20), data=st.data())
+def test_an_array_that_is_cut_anywhere_is_not_sound(
+    records: list[Any], indent: int | str | None, size: int, data: st.DataObject
+) -> None:
+    text = json.dumps(records, indent=indent)
+    kept = data.draw(st.integers(1, len(text) - 1))
+    assert problem_of(text[:kept], size).startswith("not a sound JSON array (element ")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('[{"a": 1} {"a": 2}]', "element 1: then comes '{' instead of , or ]"),
+        ('[{"a": 1}, {"a" 2}, {"a": 3}, "and so on, and so on"]', "element 2: Expecting ':' delimiter"),
+        ('[{"a": 1},]', "element 2: Expecting value"),
+        ('[,{"a": 1}]', "element 1: Expecting value"),
+        ('[{"a": 01}, 2, 3, "and so on, and so on"]', "element 1: Expecting ',' delimiter"),
+        ('[{"a": 1}]\n{"a": 2}\n', "element 1: more text follows the array; it begins with ["),
+        ("[1]]", "element 1: more text follows the array"),
+        ("[", "element 1: the file ends within"),
+        ("[" * 99_999, "element 1: maximum recursion depth exceeded"),
+    ],
+)
+def test_a_malformed_array_is_refused_with_the_place_where_it_breaks(text: str, problem: str) -> None:
+    found = problem_of(text, 1000)
+    assert found.startswith(f"not a sound JSON array ({problem}")
+    assert found.endswith("have it delivered again")
+
+
+def test_numbers_of_any_length_are_digits_and_no_more(landing: Path, deliver: Deliver) -> None:
+    assert problem_of(f'[{{"a": {"7" * 99_999}}}, {"1" * 99_999}.5]', 1000) == ""
+
+
+def test_an_array_that_no_task_could_hold_is_refused_with_the_way_out() -> None:
+    element = f'"{"x" * 1_000_000}"'
+    count = LARGEST // len(element)
+    assert problem_of(f"[{','.join([element] * count)}]", LARGEST) == ""
+    problem = problem_of(f"[{','.join([element] * (count + 1))}]", LARGEST)
+    assert problem.startswith("an array of more than 64 MiB, which no task takes apart; have it delivered as JSON")
+
+
+@pytest.mark.parametrize("text", ['{"a": [1]}', "", "  \n", '"["', "x["])
+def test_other_text_is_no_array(text: str) -> None:
+    assert not is_array(io.StringIO(text))
+
+
+@pytest.mark.parametrize(
+    ("content", "layout", "defect"),
+    [
+        (b'[{"order_id": "1"}]', JSON_ARRAY, ""),
+        (b'\xef\xbb\xbf\n[\n {"order_id": "1"}]\n', JSON_ARRAY, ""),
+        (b"\n" * 9999 + b'[\n{"order_id": "1"\n}]', JSON_ARRAY, ""),
+        (b"[]", JSON_ARRAY, ""),
+        (b'{"order_id": [1]}\n', "", ""),
+        (b'[{"order_id": "\xff"}]', "", "not UTF-8 text (invalid start byte) within a JSON array"),
+        ('[{"order_id": "1"}]'.encode("utf-16"), "", "a.json holds neither JSON lines nor an array"),
+        ('[{"order_id": "1"}]'.encode("utf-16-le"), "", "not a sound JSON array (element 1: Expecting value)"),
+        (b'[{"order_id": "1"},\n', "", "not a sound JSON array (element 2: the file ends within"),
+    ],
+)
+def test_a_file_is_an_array_by_its_first_character(
+    landing: Path, deliver: Deliver, content: bytes, layout: str, defect: str
+) -> None:
+    deliver("a.json", content)
+    place = LocalLanding(str(landing))
+    (file,) = list_files(deliveries_as("json"), place, day())
+    found = inspect(file, place, deliveries_as("json"))
+    assert found.layout == layout
+    assert found.defect.startswith(defect)
+    assert bool(found.defect) == bool(defect)

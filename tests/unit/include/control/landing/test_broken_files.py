@@ -1,0 +1,102 @@
+"""Landing files that cannot be loaded: broken ones are tried so often, unreachable ones for ever."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from include.control.ledger.ledger import Ledger
+from include.control.log.batch import FileFact
+from include.errors import NotReadyError
+from include.paths import LakehousePaths
+from tests.support.deliveries import Deliver
+from tests.support.ledger.delta_tables import day
+from tests.support.ledger.ingests import load, named, plan
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(LakehousePaths(tmp_path / "lakehouse"))
+
+
+def test_broken_files_are_set_apart_and_the_others_are_new(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
+    for name, content in (("a.json", "{}"), ("broken.json", "PAR1"), ("c.json", "{}"), ("empty.json", "")):
+        deliver(name, content)
+    found = plan(landing, ledger)
+    assert named(found.new) == ["a.json", "c.json", "empty.json"]
+    assert [(Path(file.path).name, file.defect[:27]) for file in found.broken] == [
+        ("broken.json", "broken.json holds neither J")
+    ]
+
+
+def test_a_broken_file_is_given_up_after_so_many_attempts_and_its_new_content_or_a_replay_is_tried(
+    landing: Path, deliver: Deliver, ledger: Ledger
+) -> None:
+    deliver("broken.json", "PAR1")
+    for number in (1, 2):
+        found = plan(landing, ledger, max_attempts_per_file=2)
+        assert (found.attempts, found.given_up) == ({found.broken[0].path: number}, ())
+        ledger.record_failed("bronze.orders", "id", day(1), found.broken)
+    assert plan(landing, ledger, max_attempts_per_file=3).attempts == {found.broken[0].path: 3}
+
+    hopeless = plan(landing, ledger, look=lambda file: pytest.fail(f"{file.path} was read"), max_attempts_per_file=2)
+    assert (named(hopeless.given_up), hopeless.broken, hopeless.new) == (["broken.json"], (), ())
+
+    os.utime(landing / found.broken[0].path, ns=(1, 1))
+    touched = plan(landing, ledger, max_attempts_per_file=2)
+    assert (named(touched.given_up), touched.broken, touched.attempts) == (["broken.json"], (), {})
+
+    ledger.record_replayed("bronze.orders", "id", day(1), found.broken[0])
+    assert plan(landing, ledger, max_attempts_per_file=2).attempts == {found.broken[0].path: 1}
+    for _ in range(2):
+        ledger.record_failed("bronze.orders", "id", day(1), found.broken)
+    deliver("broken.json", "{}\n")
+    assert named(plan(landing, ledger, max_attempts_per_file=2).new) == ["broken.json"]
+
+
+def test_a_file_that_the_disk_does_not_hand_over_is_never_given_up_and_the_others_are_loaded(
+    landing: Path, deliver: Deliver, ledger: Ledger
+) -> None:
+    out_of_reach = [deliver(name) for name in ("b.json", "d.json")]
+    for path in out_of_reach:
+        path.unlink()
+        path.symlink_to("/proc/self/mem")  # whose first page cannot be read: EIO
+    for name in ("a.json", "c.json", "e.json"):
+        deliver(name)
+    for number in range(1, 5):
+        found = plan(landing, ledger, max_attempts_per_file=2)
+        assert named(found.unreachable) == ["b.json", "d.json"]
+        assert "Input/output error" in found.unreachable[0].defect
+        assert (found.broken, found.given_up, found.attempts, found.later) == ((), (), {}, 0)
+        assert named(load(landing, ledger, number)) == (["a.json", "c.json", "e.json"] if number == 1 else [])
+    out_of_reach[0].unlink()
+    deliver("b.json")
+    assert named(plan(landing, ledger).new) == ["b.json"]
+
+
+def test_a_store_that_hands_over_no_file_of_several_is_asked_for_no_more(
+    landing: Path, deliver: Deliver, ledger: Ledger
+) -> None:
+    for name in "abcde":
+        deliver(f"{name}.json")
+    asked: list[str] = []
+
+    def look(file: FileFact) -> FileFact:
+        asked.append(Path(file.path).name)
+        raise NotReadyError("no answer")
+
+    with pytest.raises(NotReadyError, match="no answer"):
+        plan(landing, ledger, look=look)
+    assert asked == ["a.json", "b.json", "c.json"]
+
+
+def test_a_broken_file_that_is_delivered_again_is_new(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
+    deliver("a.json", "PAR1")
+    broken = plan(landing, ledger).broken
+    ledger.record_failed("bronze.orders", "id", day(1), broken)
+    assert plan(landing, ledger).broken == broken
+    deliver("a.json", "{}")
+    assert named(load(landing, ledger)) == ["a.json"]
+    assert plan(landing, ledger).broken == ()

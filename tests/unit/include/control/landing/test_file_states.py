@@ -1,0 +1,109 @@
+"""The state of each landing file, from all that the ledger says of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from include.contracts.file_status import FileStatus
+from include.contracts.job.report import FileRows, RowFates
+from include.control.landing.file_states import FileState, file_states
+from include.control.ledger.ledger import Ledger
+from include.control.log.batch import FileFact, Intent, Stream, Winner
+from include.paths import LakehousePaths
+from tests.support.ledger.delta_tables import day, intent_of
+
+ORDERS = Stream("bronze.orders")
+FILE = FileFact(path="orders/date=2013-01-01/a.json", size=9, mtime_ns=1, checksum="aa")
+ROWS = FileRows(read=5, written=3, rescued=1, quarantined=1, dropped=1)
+FATES = RowFates(read=5, applied=3, quarantined=1, dropped=1, inserted=3)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(LakehousePaths(tmp_path))
+
+
+def attempt(ledger: Ledger, batch_seq: int = 1, *files: FileFact) -> Intent:
+    """An intent to load the files, which may never commit."""
+    intent = intent_of("id", batch_seq, stream=ORDERS)
+    ledger.record_intent(intent, files or (FILE,))
+    return intent
+
+
+def state(ledger: Ledger) -> FileState:
+    """The state of the one file that the ledger knows."""
+    [only] = file_states(ledger, "bronze.orders", "id")
+    return only
+
+
+def test_a_table_without_files_has_no_states(ledger: Ledger) -> None:
+    assert file_states(ledger, "bronze.orders", "id") == []
+
+
+def test_a_file_of_an_attempt_that_came_to_nothing_is_planned(ledger: Ledger) -> None:
+    attempt(ledger)
+    found = state(ledger)
+    assert (found.status, found.tries, found.batch_seq, found.version) == (FileStatus.PLANNED, 1, None, None)
+    assert (found.size, found.checksum, found.interval) == (9, "aa", day(1))
+
+
+def test_a_file_is_loaded_as_soon_as_its_attempt_won_and_its_rows_follow(ledger: Ledger) -> None:
+    attempt(ledger)
+    winner = Winner(attempt(ledger), 7)
+    attempt(ledger)
+    ledger.record_committed([winner])
+    committed = state(ledger)
+    assert (committed.status, committed.tries, committed.batch_seq, committed.version) == (FileStatus.LOADED, 3, 1, 7)
+    assert committed.rows is None
+
+    ledger.record_closed(winner, FATES, {FILE.path: ROWS})
+    assert state(ledger).rows == ROWS
+    assert state(ledger).tries == 3
+
+
+def test_a_broken_file_is_failed_with_its_reason_until_it_is_loaded(ledger: Ledger) -> None:
+    broken = replace(FILE, defect="truncated gzip", checksum="bad")
+    ledger.record_failed("bronze.orders", "id", day(1), [broken])
+    found = state(ledger)
+    assert (found.status, found.reason, found.interval) == (FileStatus.FAILED, "truncated gzip", day(1))
+
+    ledger.record_committed([Winner(attempt(ledger), 2)])
+    mended = state(ledger)
+    assert (mended.status, mended.reason, mended.checksum, mended.tries) == (FileStatus.LOADED, "", "aa", 2)
+    assert mended.seen_at == found.seen_at
+
+
+def test_a_loaded_file_whose_new_content_is_broken_is_failed_and_keeps_its_batch(ledger: Ledger) -> None:
+    winner = Winner(attempt(ledger), 2)
+    ledger.record_committed([winner])
+    ledger.record_closed(winner, FATES, {FILE.path: ROWS})
+    broken = replace(FILE, defect="truncated gzip", checksum="bad")
+    ledger.record_failed("bronze.orders", "id", day(1), [broken])
+    found = state(ledger)
+    assert (found.status, found.reason, found.checksum) == (FileStatus.FAILED, "truncated gzip", "bad")
+    assert (found.batch_seq, found.version, found.rows) == (1, 2, ROWS)
+
+
+def test_an_unreachable_file_is_told_apart_from_a_broken_one_until_it_was_read(ledger: Ledger) -> None:
+    ledger.record_unreachable("bronze.orders", "id", day(1), [replace(FILE, checksum="", defect="HTTP 503: slow down")])
+    found = state(ledger)
+    assert (found.status, found.reason, found.tries) == (FileStatus.UNREACHABLE, "HTTP 503: slow down", 0)
+    assert ledger.failures("bronze.orders", "id") == {}
+
+    ledger.record_committed([Winner(attempt(ledger), 2)])
+    assert (state(ledger).status, state(ledger).reason, state(ledger).tries) == (FileStatus.LOADED, "", 1)
+
+    ledger.record_unreachable("bronze.orders", "id", day(1), [replace(FILE, mtime_ns=2, defect="HTTP 503")])
+    assert (state(ledger).status, state(ledger).batch_seq) == (FileStatus.UNREACHABLE, 1)
+    ledger.record_seen("bronze.orders", "id", day(1), [replace(FILE, mtime_ns=2)])
+    assert (state(ledger).status, state(ledger).batch_seq, state(ledger).reason) == (FileStatus.LOADED, 1, "")
+
+
+def test_files_come_by_name_and_those_of_another_table_are_left_out(ledger: Ledger) -> None:
+    files = [replace(FILE, path=name) for name in ("b.json", "a.json")]
+    attempt(ledger, 1, *files)
+    ledger.record_intent(intent_of("other id", 1, stream=ORDERS), [FILE])
+    assert [found.path for found in file_states(ledger, "bronze.orders", "id")] == ["a.json", "b.json"]

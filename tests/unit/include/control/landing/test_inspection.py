@@ -1,0 +1,200 @@
+"""Landing files, read through once: what is in each, and which cannot be loaded."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+from collections.abc import Collection
+from operator import add
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from include.contracts.spec.table_spec import BronzeSpec
+from include.control.landing.inspection import inspect
+from include.control.landing.on_disk import LocalLanding
+from include.control.log.batch import MIXED_LINE_ENDS, FileFact
+from include.specs.checks.needed_columns import needed_columns
+from tests.support.deliveries import Deliver, deliveries_as
+from tests.support.documents.specs import bronze_spec, silver_spec
+from tests.support.ledger.delta_tables import contents, day
+from tests.support.listing import list_files
+
+COLUMNS = ("order_id", "amount", "day", "event_at", "event_seq")
+LINES = b"".join(json.dumps({"order_id": str(number), "amount": number}).encode() + b"\n" for number in range(50))
+MEBIBYTE = 1 << 20
+
+
+def looked_at(spec: BronzeSpec, landing: Path, needed: Collection[str] = ()) -> FileFact:
+    """The only file of the first day, looked at."""
+    place = LocalLanding(str(landing))
+    (file,) = list_files(spec, place, day())
+    return inspect(file, place, spec, needed)
+
+
+def parquet(**columns: list[object]) -> bytes:
+    stored = io.BytesIO()
+    pq.write_table(pa.table(columns), stored)
+    return stored.getvalue()
+
+
+def test_a_checksum_is_that_of_the_bytes_as_they_lie_there(landing: Path, deliver: Deliver) -> None:
+    stored = gzip.compress(LINES)
+    deliver("a.json.gz", stored)
+    found = looked_at(deliveries_as("json"), landing)
+    assert (found.checksum, found.defect) == (hashlib.sha256(stored).hexdigest(), "")
+
+
+@pytest.mark.parametrize("file_format", ["json", "csv", "parquet", "avro"])
+@pytest.mark.parametrize("name", ["empty", "empty.gz", "empty.zst"])
+def test_an_empty_file_is_sound(landing: Path, deliver: Deliver, file_format: str, name: str) -> None:
+    deliver(name, b"")
+    found = looked_at(deliveries_as(file_format), landing)
+    assert (found.size, found.defect, found.columns) == (0, "", ())
+    assert found.checksum == hashlib.sha256(b"").hexdigest()
+
+
+LINE_ENDS = ("\n", "\r\n", "\r")
+
+
+@given(
+    # A carriage return alone ends records where it ends the header; else it is text.
+    ends=st.sampled_from(LINE_ENDS).flatmap(
+        lambda first: st.lists(st.sampled_from(LINE_ENDS if first == "\r" else LINE_ENDS[:2]), max_size=3).map(
+            lambda others: [first, *others]
+        )
+    ),
+    within=st.lists(st.sampled_from(LINE_ENDS), max_size=3),
+    is_ended=st.booleans(),
+)
+def test_what_ends_the_records_of_a_csv_file_is_told_from_what_ends_lines_within_them(
+    tmp_path_factory: pytest.TempPathFactory, ends: list[str], within: list[str], is_ended: bool
+) -> None:
+    landing = tmp_path_factory.mktemp("landing")
+    header = ",".join([*COLUMNS[:-1], f'"{COLUMNS[-1]}"'])
+    records = [header, *(f'"a{"b".join(within)}c",1,,,' for _ in ends)]
+    between = [ends[0], *ends] if is_ended else [*ends, ""]
+    Deliver(landing)("a.csv", "".join(map(add, records, between)).encode())
+    found = looked_at(deliveries_as("csv"), landing)
+    if len(set(ends)) > 1:
+        assert found.defect.startswith("its records end in several ways") if within else found.layout == MIXED_LINE_ENDS
+    else:
+        assert (found.layout, found.defect) == ("" if ends[0] == "\n" else ends[0], "")
+
+
+@pytest.mark.parametrize(("ends", "layout"), [("\n", ""), ("\r\n", "\r\n")])
+def test_a_carriage_return_within_a_value_is_text_quoted_or_not(
+    landing: Path, deliver: Deliver, ends: str, layout: str
+) -> None:
+    deliver("a.csv", ends.join([",".join(COLUMNS), "a\rb,1,,,", '"\r",2,,,', ""]).encode())
+    found = looked_at(deliveries_as("csv"), landing)
+    assert (found.layout, found.defect) == (layout, "")
+
+
+def test_columns_without_a_name_of_their_own_are_called_by_their_place(landing: Path, deliver: Deliver) -> None:
+    deliver("a.csv", ",".join([*COLUMNS, "", "amount", "x`y"]).encode())
+    found = looked_at(deliveries_as("csv"), landing)
+    assert (found.columns[5:], found.defect) == (("column 6", "column 7", "x`y"), "")
+
+
+@pytest.mark.parametrize("file_format", ["json", "csv"])
+def test_an_empty_file_within_gzip_is_sound(landing: Path, deliver: Deliver, file_format: str) -> None:
+    deliver("a.gz", gzip.compress(b""))
+    assert looked_at(deliveries_as(file_format), landing).defect == ""
+
+
+def test_json_lines_with_malformed_ones_among_them_are_sound(landing: Path, deliver: Deliver) -> None:
+    deliver("a.json", b"not json\n\n" + LINES)
+    found = looked_at(deliveries_as("json"), landing)
+    assert (found.defect, found.columns) == ("", ())
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_the_columns_of_a_csv_file_are_those_of_its_header_in_order(landing: Path, deliver: Deliver, name: str) -> None:
+    text = b'event_seq;"order_id";day;amount;event_at;"a; more"\r\n1;2;;;;\r\n'
+    deliver(name, gzip.compress(text) if name.endswith(".gz") else text)
+    found = looked_at(deliveries_as("csv", delimiter=";"), landing)
+    assert (found.defect, found.columns) == ("", ("event_seq", "order_id", "day", "amount", "event_at", "a; more"))
+
+
+def test_the_columns_of_a_parquet_file_are_those_of_its_schema(landing: Path, deliver: Deliver) -> None:
+    deliver("a.parquet", parquet(**{name: [1] for name in (*COLUMNS, "more")}))
+    found = looked_at(deliveries_as("parquet"), landing)
+    assert (found.defect, found.columns) == ("", (*COLUMNS, "more"))
+
+
+CSV = ",".join(COLUMNS).encode() + b"\n1,2,,,\n"
+PARQUET = parquet(**{name: [1] for name in COLUMNS})
+NOT_WHAT_IT_SAYS = [
+    ("json", CSV, "a.data holds neither JSON lines nor an array; the spec's source.format is json"),
+    ("json", PARQUET, "a.data holds neither JSON lines nor an array; the spec's source.format is json"),
+    ("json", b"\x00\xff" * 999, "a.data holds neither JSON lines nor an array; the spec's source.format is json"),
+    ("csv", PARQUET, "Parquet data under the name a.data; the spec's source.format is csv"),
+    ("csv", LINES, "has no column order_id, amount, day, event_at, event_seq; its columns are {"),
+    (
+        "csv",
+        b"\x00\xff" * 99_999,
+        "not UTF-8 text (invalid start byte); correct source.encoding",
+    ),
+    ("avro", CSV, "a.data is not an Avro file; the spec's source.format is avro"),
+    ("avro", PARQUET, "a.data is not an Avro file; the spec's source.format is avro"),
+    ("parquet", CSV, "a.data is not a Parquet file; the spec's source.format is parquet"),
+    ("parquet", LINES, "a.data is not a Parquet file; the spec's source.format is parquet"),
+    ("parquet", b"PA", "a.data is not a Parquet file; the spec's source.format is parquet"),
+]
+
+
+@pytest.mark.parametrize(("file_format", "content", "defect"), NOT_WHAT_IT_SAYS)
+def test_a_file_that_is_not_what_the_spec_says_is_refused(
+    landing: Path, deliver: Deliver, file_format: str, content: bytes, defect: str
+) -> None:
+    deliver("a.data", content)
+    found = looked_at(deliveries_as(file_format), landing)
+    assert found.defect.startswith(defect)
+    assert found.checksum == hashlib.sha256(content).hexdigest()
+
+
+DAMAGED = [
+    PARQUET[:-20],
+    PARQUET[:4] + bytes(40),
+    PARQUET[:-60] + b"\xff" * 52 + PARQUET[-8:],
+    PARQUET[:-8] + b"\xff\xff\xff\x7fPAR1",
+]
+
+
+@pytest.mark.parametrize("content", DAMAGED, ids=["cut", "no footer", "footer overwritten", "footer too long"])
+def test_a_damaged_parquet_file_is_refused(landing: Path, deliver: Deliver, content: bytes) -> None:
+    deliver("a.parquet", content)
+    assert looked_at(deliveries_as("parquet"), landing).defect.startswith("not a sound Parquet file (")
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_a_file_may_lack_a_column_that_nobody_needs(landing: Path, deliver: Deliver, file_format: str) -> None:
+    there = [name for name in COLUMNS if name not in ("amount", "day")]
+    content = ",".join(there).encode() + b"\n" if file_format == "csv" else parquet(**{name: [1] for name in there})
+    deliver("a.data", content)
+    assert looked_at(deliveries_as(file_format), landing).defect == ""
+    assert looked_at(deliveries_as(file_format), landing, needed={"day", "order_id"}).defect == (
+        "has no column day; its columns are order_id, event_at, event_seq: correct the file or the spec"
+    )
+
+
+def test_needed_are_the_columns_that_are_stated_so_and_those_of_keys() -> None:
+    kinds = {"order_id": {}, "shop": {}, "amount": {"nullable": False}, "day": {"required": True}, "note": {}}
+    key = {"type": "string", "from": "concat(shop, '-', order_id)"}
+    silver = silver_spec(keys=["id"], sequence_by=[], columns={"id": key, "note": {"type": "string"}})
+    assert needed_columns(bronze_spec(columns=kinds), [silver]) == {"order_id", "shop", "amount", "day"}
+    assert needed_columns(bronze_spec(columns=kinds), []) == {"amount", "day"}
+
+
+def test_looking_at_files_changes_none(landing: Path, deliver: Deliver) -> None:
+    deliver("a.json.gz", gzip.compress(LINES))
+    before = contents(landing)
+    looked_at(deliveries_as("json"), landing)
+    assert contents(landing) == before

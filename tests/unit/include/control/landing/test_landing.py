@@ -1,0 +1,165 @@
+"""Landing files: which ones count, and what identifies each."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from include.contracts.spec.table_spec import BronzeSpec
+from include.control.landing.landing import interval_folder, same_listing
+from include.control.landing.on_disk import LocalLanding
+from include.control.log.batch import FileFact
+from include.errors import BadInputError, ExitCode, NotReadyError, StorageError
+from tests.support.deliveries import Deliver, deliveries_as
+from tests.support.documents.specs import bronze_spec
+from tests.support.ledger.delta_tables import day
+from tests.support.listing import list_files
+
+
+def names(spec: BronzeSpec, landing: Path, number: int = 1) -> list[str]:
+    return [Path(file.path).name for file in list_files(spec, LocalLanding(str(landing)), day(number))]
+
+
+def test_a_missing_folder_is_not_ready_and_the_message_says_what_to_do(landing: Path, deliver: Deliver) -> None:
+    deliver("a.json", number=2)
+    with pytest.raises(NotReadyError) as raised:
+        list_files(bronze_spec(), LocalLanding(str(landing)), day(1))
+    said = str(raised.value)
+    cause, way_out = said.split("\n")
+    assert cause == f"bronze.orders: no landing folder {landing}/orders/date=2013-01-01"
+    assert "The source has not delivered yet" in way_out
+    assert raised.value.exit_code is ExitCode.NOT_READY
+
+
+def test_a_file_in_the_folders_place_is_not_ready_either(landing: Path) -> None:
+    (landing / "orders").mkdir(parents=True)
+    (landing / "orders" / "date=2013-01-01").write_text("")
+    with pytest.raises(NotReadyError):
+        list_files(bronze_spec(), LocalLanding(str(landing)), day())
+
+
+def test_an_empty_folder_is_a_delivery_of_nothing(landing: Path, deliver: Deliver) -> None:
+    deliver("a.json").unlink()
+    assert list_files(bronze_spec(), LocalLanding(str(landing)), day()) == ()
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error_that_names_it(landing: Path, deliver: Deliver) -> None:
+    """Not even root can list a folder whose path is too long, and a listing without it would lack its files."""
+    deep = deliver("a.json").parent
+    descriptor = os.open(deep, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=descriptor)
+        below = os.open("d" * 250, os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = below
+    os.close(descriptor)
+    with pytest.raises(NotReadyError, match=r"date=2013-01-01/(d{250}/)+d+ cannot be read now \(File name too long\)"):
+        list_files(bronze_spec(), LocalLanding(str(landing)), day())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives up root's rights for a while")
+@pytest.mark.parametrize("closed", ["orders/date=2013-01-01/eu", "orders", "orders/date=2013-01-01/a.json"])
+def test_what_may_not_be_read_is_said_and_is_no_missing_folder(
+    deliver: Deliver, landing: Path, monkeypatch: pytest.MonkeyPatch, closed: str
+) -> None:
+    for name in ("a.json", "eu/b.json"):
+        deliver(name)
+    (landing / closed).chmod(0)
+    place = LocalLanding(".")
+    monkeypatch.chdir(landing)
+    os.seteuid(65534)
+    try:
+        with pytest.raises(StorageError, match=rf"^\./{closed}\S* may not be read \(Permission denied\)"):
+            [place.open(file.path) for file in list_files(bronze_spec(), place, day())]
+    finally:
+        os.seteuid(0)
+
+
+def test_the_folder_of_an_interval_follows_the_specs_path(landing: Path) -> None:
+    spec = deliveries_as("json", path="{interval_start:%Y/%j}/to-{interval_end:%d}")
+    assert interval_folder(spec.landing_source, day(2)) == "orders/2013/002/to-03"
+
+
+def test_files_are_listed_by_name_with_path_size_and_time_and_nothing_is_read(landing: Path, deliver: Deliver) -> None:
+    for name in ("b.json", "part/c.json", "a.json"):
+        deliver(name, "12345")
+        os.utime(deliver(name, "12345"), ns=(1, 1_357_000_000_123_456_789))
+    found = list_files(bronze_spec(), LocalLanding(str(landing)), day())
+    assert [file.path for file in found] == [
+        f"orders/date=2013-01-01/{name}" for name in ("a.json", "b.json", "part/c.json")
+    ]
+    assert {(file.size, file.mtime_ns, file.checksum) for file in found} == {(5, 1_357_000_000_123_456_789, "")}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".hidden.json",
+        "_SUCCESS",
+        "_started.json",
+        "a.json.tmp",
+        "a.json.partial",
+        ".a.json.crc",
+        "a.json.crc",
+        "a.json._COPYING_",
+        "a.json.inprogress",
+        "_temporary/0/part-0.json",
+        ".staging/a.json",
+        "part/_delta_log/0.json",
+        "upload.tmp/a.json",
+    ],
+)
+def test_hidden_and_unfinished_files_are_left_alone(landing: Path, deliver: Deliver, name: str) -> None:
+    deliver("whole.json")
+    deliver(name)
+    assert names(deliveries_as("json"), landing) == ["whole.json"]
+
+
+def test_a_file_whose_name_is_no_text_is_an_error_that_names_it(landing: Path, deliver: Deliver) -> None:
+    deliver("a.json", b"{}")
+    folder = next(landing.rglob("a.json")).parent
+    os.rename(folder / "a.json", os.fsencode(folder) + b"/M\xe1laga.json")
+    with pytest.raises(BadInputError, match=r"no UTF-8 text: b'.*M\\xe1laga\.json'\nRename it"):
+        list_files(deliveries_as("json"), LocalLanding(str(landing)), day())
+
+
+def test_only_files_that_the_spec_asks_for_are_listed(landing: Path, deliver: Deliver) -> None:
+    for name in ("a.json", "b.json.gz", "c.csv", "README.md"):
+        deliver(name)
+    assert names(deliveries_as("json", "*.json"), landing) == ["a.json"]
+    assert names(deliveries_as("json", "*.json*"), landing) == ["a.json", "b.json.gz"]
+
+
+def test_a_glob_with_a_slash_is_one_of_paths(landing: Path, deliver: Deliver) -> None:
+    for name in ("a.json", "north/b.json", "north/2013/c.json", "south/_old/d.json", "south/e.json"):
+        deliver(name)
+    assert names(deliveries_as("json", "north/*.json"), landing) == ["b.json"]
+    assert names(deliveries_as("json", "north/**/*.json"), landing) == ["c.json", "b.json"]
+    assert names(deliveries_as("json", "*/**/*.json"), landing) == ["c.json", "b.json", "e.json"]
+
+
+def test_a_path_without_the_interval_gives_every_run_all_that_lies_there(landing: Path, deliver: Deliver) -> None:
+    deliver("a.json", number=1)
+    deliver("b.json", number=2)
+    (landing / "orders" / "c.json").write_text("{}")
+    everything = deliveries_as("json", path=".")
+    assert names(everything, landing, 1) == names(everything, landing, 9) == ["c.json", "a.json", "b.json"]
+
+
+def test_folders_above_the_interval_may_have_any_name(tmp_path: Path) -> None:
+    landing = tmp_path / "_landing.tmp"
+    path = landing / ".feeds" / "date=2013-01-01" / "a.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
+    assert names(deliveries_as("json", landing=".feeds"), landing) == ["a.json"]
+
+
+def test_a_file_is_known_again_by_path_size_and_time() -> None:
+    file = FileFact(path="a.json", size=1, mtime_ns=2)
+    assert same_listing(file, {"a.json": replace(file, checksum="c")})
+    assert not same_listing(file, {})
+    for change in ({"size": 3}, {"mtime_ns": 3}):
+        assert not same_listing(file, {"a.json": replace(file, **change)})

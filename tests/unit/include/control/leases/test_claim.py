@@ -1,0 +1,80 @@
+"""What a lease says of its holder, and when it counts no more: whatever clocks say, and a power loss has left of it."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from include.control.leases.claim import LeaseClaim
+from include.control.leases.leases import Leases
+from include.control.storage.objects import LocalObjectStore
+from include.errors import LeaseLostError
+from tests.support.ledger.lease_holder import STREAM, STREAM_KEY, TABLE, claim_in
+
+SOON_S, LONG_S, SHORT_S = 0.3, 60.0, 1.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "leases"
+
+
+@given(claim=st.builds(LeaseClaim, holder=st.text(), nonce=st.text(), lasts_s=st.floats(0, 1e12), beats=st.integers(0)))
+def test_a_claim_comes_back_from_its_object(claim: LeaseClaim) -> None:
+    assert LeaseClaim.from_bytes(claim.to_bytes()) == claim
+
+
+@pytest.mark.parametrize("skew_s", [-3600.0, -45.0, 45.0, 3600.0], ids=lambda skew: f"{skew:+.0f} s")
+def test_a_lease_lasts_as_long_as_it_should_whatever_the_clocks_say(folder: Path, skew_s: float) -> None:
+    """A shared folder may stamp files by the clock of the machine that writes them."""
+
+    class Stamped(LocalObjectStore):
+        def put_if_absent(self, key: str, body: bytes) -> bool:
+            return super().put_if_absent(key, body) and self._stamp(key)
+
+        def put_if_match(self, key: str, body: bytes, etag: str) -> bool:
+            return super().put_if_match(key, body, etag) and self._stamp(key)
+
+        def _stamp(self, key: str) -> bool:
+            os.utime(folder / key, (0, time.time() + skew_s))
+            return True
+
+    alive = Leases(Stamped(folder), "skewed", lasts_s=1.5)
+    with alive.stream(TABLE, STREAM):
+        before = claim_in(LocalObjectStore(folder))
+        with (
+            pytest.raises(LeaseLostError, match="held by skewed"),
+            Leases(LocalObjectStore(folder), "other", patience_s=2.5).stream(TABLE, STREAM),
+        ):
+            pytest.fail("both held it")
+        assert claim_in(LocalObjectStore(folder)).beats > before.beats
+
+    Stamped(folder).put_if_absent(STREAM_KEY, LeaseClaim("dead", "nonce", lasts_s=SHORT_S).to_bytes())
+    with Leases(LocalObjectStore(folder), "other", patience_s=LONG_S).stream(TABLE, STREAM) as waited:
+        assert SHORT_S <= waited.seconds < LONG_S / 2
+        assert waited.for_whom == "dead"
+
+
+@pytest.mark.parametrize("body", [b"", b'{"holder": "run o', b"\0" * 20, b"[]", b"\xff"], ids=repr)
+def test_a_lease_that_a_power_loss_has_cut_expires_like_any_other(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, body: bytes
+) -> None:
+    store = LocalObjectStore(folder)
+    monkeypatch.setattr("include.control.leases.claim.LASTS_S", SHORT_S)
+    folder.mkdir()
+    note = f"{TABLE}.waiting-{0:020d}-0123-table"
+    for key in (STREAM_KEY, f"{TABLE}.table", note):
+        (folder / key).write_bytes(body)
+    with pytest.raises(LeaseLostError), Leases(store, "too soon", patience_s=SOON_S).stream(TABLE, STREAM):
+        pytest.fail("nobody knows yet that its holder is dead")
+    with Leases(store, "the next", patience_s=LONG_S).table(TABLE) as waited:
+        assert SHORT_S / 2 < waited.seconds < LONG_S / 2
+        assert "the lease cannot be read" in waited.for_whom
+    with Leases(store, "one more", patience_s=LONG_S).stream(TABLE, STREAM):
+        assert claim_in(store).holder == "one more"
+    assert note not in store.keys("")

@@ -1,0 +1,247 @@
+"""Leases: who may write for a while, and that losing one does no harm."""
+
+from __future__ import annotations
+
+import errno
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from include.contracts.job.contention import Waited
+from include.control.leases.claim import LeaseClaim
+from include.control.leases.leases import Leases
+from include.control.storage.objects import LocalObjectStore
+from include.errors import ExitCode, LeaseLostError, Outcome
+from tests.support.ledger.lease_holder import HOLDER, STREAM, STREAM_KEY, TABLE, claim_in, count_up, holding, leave
+from tests.support.processes import together
+
+SOON_S, LONG_S, SHORT_S = 0.3, 60.0, 1.0
+
+Lease = Callable[[Leases], AbstractContextManager[float]]
+
+
+def stream(name: str = STREAM, table: str = TABLE) -> Lease:
+    return lambda leases: leases.stream(table, name)
+
+
+def whole(table: str = TABLE) -> Lease:
+    return lambda leases: leases.table(table)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "leases"
+
+
+@pytest.fixture
+def store(folder: Path) -> LocalObjectStore:
+    return LocalObjectStore(folder)
+
+
+@pytest.fixture
+def first(store: LocalObjectStore) -> Leases:
+    return Leases(store, "run one", lasts_s=LONG_S, patience_s=SOON_S)
+
+
+@pytest.fixture
+def second(store: LocalObjectStore) -> Leases:
+    return Leases(store, "run two", lasts_s=LONG_S, patience_s=SOON_S)
+
+
+def expiry_in(store: LocalObjectStore, key: str = STREAM_KEY) -> float:
+    """When the lease expires, as seconds since the epoch."""
+    found = store.get(key)
+    assert found is not None
+    return time.time() - found.age_s + LeaseClaim.from_bytes(found.body).lasts_s
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end, f"not within a minute: {what}"
+        time.sleep(0.02)
+
+
+def test_a_free_lease_is_had_at_once_and_given_back(store: LocalObjectStore, first: Leases) -> None:
+    with first.stream(TABLE, STREAM) as waited:
+        assert (waited.seconds < LONG_S, waited.for_whom) == (True, "")
+        assert store.keys("") == [STREAM_KEY]
+        assert claim_in(store).holder == "run one"
+        assert 0 < expiry_in(store) - time.time() <= LONG_S
+    assert store.keys("") == []
+
+
+def test_a_lease_is_given_back_when_the_work_fails(store: LocalObjectStore, first: Leases) -> None:
+    with pytest.raises(FileNotFoundError), first.table(TABLE):
+        Path("/no such file").read_text()
+    assert store.keys("") == []
+
+
+EXCLUDE_EACH_OTHER = {
+    "stream and itself": (stream(), stream()),
+    "stream and table": (stream(), whole()),
+    "table and stream": (whole(), stream()),
+    "table and itself": (whole(), whole()),
+}
+SIDE_BY_SIDE = {
+    "two streams": (stream("a"), stream("b")),
+    "streams of two tables": (stream(), stream(table="silver.planes")),
+    "two tables": (whole(), whole("silver.planes")),
+    "table and stream of a table named alike": (whole(), stream(table="silver.flights2")),
+    "stream and table named alike": (stream(), whole("silver.flights2")),
+}
+
+
+@pytest.mark.parametrize(("held", "wanted"), EXCLUDE_EACH_OTHER.values(), ids=EXCLUDE_EACH_OTHER.keys())
+def test_batches_of_one_stream_and_maintenance_of_its_table_exclude_each_other(
+    store: LocalObjectStore, first: Leases, second: Leases, held: Lease, wanted: Lease
+) -> None:
+    with held(first):
+        before = store.keys("")
+        with pytest.raises(LeaseLostError), wanted(second):
+            pytest.fail("both held it")
+        assert store.keys("") == before, "who waited in vain left something behind"
+    with wanted(second):
+        assert claim_in(store, store.keys("")[0]).holder == "run two"
+
+
+@pytest.mark.parametrize(("held", "wanted"), SIDE_BY_SIDE.values(), ids=SIDE_BY_SIDE.keys())
+def test_streams_and_tables_that_have_nothing_to_do_with_each_other_run_side_by_side(
+    store: LocalObjectStore, first: Leases, second: Leases, held: Lease, wanted: Lease
+) -> None:
+    with held(first), wanted(second):
+        assert len(store.keys("")) == 2
+
+
+def test_who_waits_in_vain_is_told_what_for_how_long_and_who_holds_it(first: Leases, second: Leases) -> None:
+    with first.stream(TABLE, STREAM), pytest.raises(LeaseLostError) as raised, second.stream(TABLE, STREAM):
+        pytest.fail("both held it")
+    assert str(raised.value).startswith(
+        f"The lease {STREAM_KEY} was not free within 0 s: held by run one\nLet that run end"
+    )
+    assert (raised.value.outcome, raised.value.exit_code) == (Outcome.CONFLICT, ExitCode.CONFLICT)
+
+
+def test_who_waits_for_a_table_is_told_of_every_stream_that_is_written(
+    store: LocalObjectStore, first: Leases, second: Leases
+) -> None:
+    third = Leases(store, "run three", patience_s=SOON_S)
+    with (
+        first.stream(TABLE, "a"),
+        second.stream(TABLE, "b"),
+        pytest.raises(LeaseLostError, match="held by run one, run two"),
+        third.table(TABLE),
+    ):
+        pytest.fail("streams were being written")
+
+
+def test_a_lease_is_had_as_soon_as_its_holder_is_done(store: LocalObjectStore, first: Leases) -> None:
+    patient = Leases(store, "run two", patience_s=LONG_S)
+    waited: list[Waited] = []
+
+    def work() -> None:
+        with patient.stream(TABLE, STREAM) as found:
+            waited.append(found)
+
+    waiting = threading.Thread(target=work)
+    with first.stream(TABLE, STREAM):
+        waiting.start()
+        time.sleep(0.5)
+        assert waited == []
+    waiting.join(60)
+    assert len(waited) == 1
+    assert 0.1 < waited[0].seconds < LONG_S
+    assert waited[0].for_whom == "run one"
+
+
+def test_a_heartbeat_renews_the_lease_and_leaves_it_the_same(store: LocalObjectStore) -> None:
+    with Leases(store, "run one", lasts_s=SHORT_S).stream(TABLE, STREAM):
+        before = claim_in(store)
+        wait_until(lambda: claim_in(store).beats > before.beats, "the lease was renewed")
+        after = claim_in(store)
+    assert (after.holder, after.nonce) == (before.holder, before.nonce)
+    assert store.keys("") == []
+
+
+def test_a_heartbeat_outlives_a_disk_that_is_full_for_a_while(folder: Path) -> None:
+    class FullAtFirst(LocalObjectStore):
+        refusals = iter(range(2))
+
+        def put_if_match(self, key: str, body: bytes, etag: str) -> bool:
+            for _ in self.refusals:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().put_if_match(key, body, etag)
+
+    store = FullAtFirst(folder)
+    with Leases(store, "run one", lasts_s=SHORT_S).stream(TABLE, STREAM):
+        before = claim_in(store)
+        wait_until(lambda: claim_in(store).beats > before.beats, "the lease was renewed in the end")
+        assert not list(store.refusals)
+
+
+def test_the_lease_of_a_killed_holder_expires_by_itself(folder: Path, store: LocalObjectStore) -> None:
+    with holding(folder, lasts_s=2.0) as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=30)
+        expires_at = expiry_in(store)
+        assert claim_in(store).holder == HOLDER
+        with Leases(store, "the next", patience_s=LONG_S).stream(TABLE, STREAM):
+            assert time.time() > expires_at, "the lease was taken before it had expired"
+            assert claim_in(store).holder == "the next"
+    assert store.keys("") == []
+
+
+def test_a_killed_holder_of_a_stream_holds_up_its_table_no_longer_than_its_lease(
+    folder: Path, store: LocalObjectStore
+) -> None:
+    with holding(folder, lasts_s=SHORT_S) as process:
+        process.kill()
+        process.wait(timeout=30)
+        expires_at = expiry_in(store)
+        with Leases(store, "maintenance", patience_s=LONG_S).table(TABLE):
+            assert time.time() > expires_at
+
+
+def test_a_holder_that_was_stopped_past_its_expiry_and_woken_does_no_harm(
+    folder: Path, store: LocalObjectStore
+) -> None:
+    with holding(folder, lasts_s=SHORT_S) as process:
+        process.send_signal(signal.SIGSTOP)
+        with Leases(store, "the next", lasts_s=LONG_S, patience_s=LONG_S).stream(TABLE, STREAM):
+            taken = claim_in(store)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(SHORT_S)  # several of its heartbeats
+            assert claim_in(store) == taken
+            leave(process)
+            assert claim_in(store) == taken
+            with (
+                pytest.raises(LeaseLostError, match="held by the next"),
+                Leases(store, "a third", patience_s=SOON_S).stream(TABLE, STREAM),
+            ):
+                pytest.fail("the lease of the second holder was given away")
+    assert store.keys("") == []
+
+
+def test_a_holder_that_was_stopped_and_whose_lease_nobody_took_goes_on(folder: Path, store: LocalObjectStore) -> None:
+    with holding(folder, lasts_s=SHORT_S) as process:
+        before = claim_in(store)
+        process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: time.time() > expiry_in(store), "the lease expired")
+        process.send_signal(signal.SIGCONT)
+        wait_until(lambda: expiry_in(store) > time.time(), "the woken holder renewed its lease")
+        assert claim_in(store).nonce == before.nonce
+        leave(process)
+    assert store.keys("") == []
+
+
+def test_processes_never_hold_a_stream_and_its_table_at_once(folder: Path, tmp_path: Path) -> None:
+    counter = tmp_path / "counter"
+    counter.write_text("0")
+    together(4, count_up, folder, counter, 6)
+    assert counter.read_text() == "24"
+    assert LocalObjectStore(folder).keys("") == []

@@ -1,0 +1,129 @@
+"""Who waits for a lease says so, and gets it in the order in which they came."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from include.control.leases.claim import LeaseClaim
+from include.control.leases.leases import Leases
+from include.control.storage.objects import LocalObjectStore
+from include.errors import LeaseLostError
+from tests.support.ledger.lease_holder import STREAM, TABLE
+from tests.support.waiting import wait_for
+
+SOON_S, LONG_S = 0.3, 60.0
+STREAM_KEY = f"{TABLE}.stream-{STREAM}"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalObjectStore:
+    return LocalObjectStore(tmp_path / "leases")
+
+
+@pytest.fixture
+def first(store: LocalObjectStore) -> Leases:
+    return Leases(store, "run one", lasts_s=LONG_S, patience_s=SOON_S)
+
+
+@pytest.fixture
+def second(store: LocalObjectStore) -> Leases:
+    return Leases(store, "run two", lasts_s=LONG_S, patience_s=SOON_S)
+
+
+def note(wanted: str, *, at: int, lasts_s: float, holder: str = "run two") -> tuple[str, bytes]:
+    """What somebody leaves who began to wait at that time."""
+    return f"{TABLE}.waiting-{at:020d}-{at}-{wanted}", LeaseClaim(holder, str(at), lasts_s=lasts_s).to_bytes()
+
+
+def test_maintenance_is_told_which_batches_wait_and_comes_after_them(store: LocalObjectStore, first: Leases) -> None:
+    patient, has_it, may_end = Leases(store, "run two", patience_s=LONG_S), threading.Event(), threading.Event()
+
+    def work() -> None:
+        with patient.stream(TABLE, STREAM):
+            has_it.set()
+            assert may_end.wait(LONG_S)
+
+    batch = threading.Thread(target=work)
+    with first.table(TABLE):
+        assert first.batches_waiting(TABLE) == ""
+        batch.start()
+        wait_for(lambda: first.batches_waiting(TABLE) == "run two")
+        assert first.batches_waiting("silver.flights2") == ""
+    with pytest.raises(LeaseLostError), first.table(TABLE):
+        pytest.fail("it went before the batch")
+    assert has_it.wait(LONG_S)
+    assert store.keys("") == [STREAM_KEY], "who has its lease waits no more"
+    may_end.set()
+    batch.join(60)
+    assert store.keys("") == []
+
+
+def test_leases_are_had_in_the_order_in_which_they_were_asked_for(store: LocalObjectStore, first: Leases) -> None:
+    order, had, asked = ["b", "table", "a", "c"], list[str](), list[threading.Thread]()
+
+    def work(name: str) -> None:
+        leases = Leases(store, name, patience_s=LONG_S)
+        with leases.table(TABLE) if name == "table" else leases.stream(TABLE, STREAM):
+            had.append(name)
+
+    with first.table(TABLE):
+        for number, name in enumerate(order, start=1):
+            asked.append(threading.Thread(target=work, args=(name,)))
+            asked[-1].start()
+            wait_for(lambda number=number: len(store.keys(f"{TABLE}.waiting-")) == number)
+    for thread in asked:
+        thread.join(LONG_S)
+    assert had == order
+
+
+@pytest.mark.parametrize(("waits_for", "wanted"), [(STREAM, STREAM), ("table", STREAM), (STREAM, "table")])
+def test_nobody_goes_before_who_waits_even_when_the_lease_is_free(
+    store: LocalObjectStore, first: Leases, waits_for: str, wanted: str
+) -> None:
+    store.put_if_absent(*note("table" if waits_for == "table" else f"stream-{waits_for}", at=1, lasts_s=LONG_S))
+    with pytest.raises(LeaseLostError), first.table(TABLE) if wanted == "table" else first.stream(TABLE, wanted):
+        pytest.fail("it went first")
+
+
+def test_who_waits_for_another_stream_is_in_nobodys_way(store: LocalObjectStore, first: Leases) -> None:
+    store.put_if_absent(*note("stream-another", at=1, lasts_s=LONG_S))
+    with first.stream(TABLE, STREAM) as waited:
+        assert waited.for_whom == ""
+
+
+def test_the_note_of_a_batch_that_was_killed_while_it_waited_is_removed(first: Leases, store: LocalObjectStore) -> None:
+    store.put_if_absent(*note(f"stream-{STREAM}", at=1, lasts_s=0.0))
+    wait_for(lambda: first.batches_waiting(TABLE) == "")
+    assert store.keys("") == []
+
+
+def test_eight_writers_that_always_come_again_get_their_share(store: LocalObjectStore) -> None:
+    count, rounds, over = 8, 3, threading.Event()
+
+    def all_others_wait() -> bool:
+        return over.is_set() or len(store.keys(f"{TABLE}.waiting-")) == count - 1
+
+    def work(number: int) -> int:
+        leases, had = Leases(store, f"writer {number}", patience_s=LONG_S), 0
+        while not over.is_set():
+            with leases.stream(TABLE, STREAM):
+                wait_for(all_others_wait)
+                had += 1
+            if had >= rounds:
+                over.set()
+        return had
+
+    with ThreadPoolExecutor(count) as writers:
+        had = list(writers.map(work, range(count)))
+    assert max(had) >= rounds
+    assert max(had) - min(had) <= 1, had
+
+
+def test_maintenance_that_waits_asks_nobody_to_give_way(store: LocalObjectStore, first: Leases, second: Leases) -> None:
+    with first.table(TABLE), pytest.raises(LeaseLostError), second.table(TABLE):
+        pytest.fail("both held it")
+    assert first.batches_waiting(TABLE) == ""

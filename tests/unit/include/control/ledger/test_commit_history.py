@@ -1,0 +1,52 @@
+"""What is remembered of writers that met: it comes back as it was, and only what was contended is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from include.contracts.job.contention import LostRace, Waited
+from include.control.ledger.commit_history import CommitHistory, Written, contended
+from include.paths import LakehousePaths
+from tests.support.ledger.delta_tables import FIRST_DAY
+
+WORDS = st.text(max_size=5)
+RACES = st.builds(LostRace, conflict=WORDS, operation=WORDS, run_id=WORDS, version=st.none() | st.integers(0, 9))
+WRITTEN = st.builds(
+    Written,
+    table=st.just("silver.orders"),
+    operation=WORDS,
+    stream=WORDS,
+    run_id=WORDS,
+    batch_seq=st.none() | st.integers(1, 9),
+    token=WORDS,
+    version=st.none() | st.integers(0, 9),
+    attempts=st.integers(1, 9),
+    took_s=st.floats(0, 99),
+    waited=st.builds(Waited, seconds=st.floats(0, 99), for_whom=WORDS),
+    lost=st.lists(RACES, max_size=3).map(tuple),
+    at=st.just(FIRST_DAY),
+)
+
+
+def test_there_is_none_before_the_first_batch(tmp_path: Path) -> None:
+    assert CommitHistory(LakehousePaths(tmp_path)).of("silver.orders") == []
+
+
+@settings(max_examples=20)
+@given(written=WRITTEN)
+def test_what_was_recorded_comes_back_and_no_other_table_s(tmp_path_factory: object, written: Written) -> None:
+    folder = tmp_path_factory.mktemp("ops")  # type: ignore[attr-defined]
+    history = CommitHistory(LakehousePaths(folder))
+    history.record(written)
+    assert CommitHistory(LakehousePaths(folder)).of("silver.orders") == [written]
+    assert history.of("silver.others") == []
+
+
+def test_a_run_that_met_nobody_is_not_contended() -> None:
+    alone = Written("silver.orders", "scheduled__1", attempts=1, waited=Waited(seconds=0.2))
+    loser = Written("silver.orders", "scheduled__2", lost=(LostRace(conflict="ConcurrentAppendException"),))
+    waiter = Written("silver.orders", "scheduled__3", waited=Waited(seconds=1.0, for_whom="manual__1"))
+    assert contended([alone, loser, waiter]) == [loser, waiter]

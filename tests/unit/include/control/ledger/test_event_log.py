@@ -1,0 +1,109 @@
+"""The log of an `ops` table as we read it and append to it, beside delta-rs, which reads and writes the same log."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from embedded.servers.s3 import s3_bucket
+from include.contracts.lake_path import S3Path
+from include.control.ledger.event_log import EventLog
+from include.control.ledger.ops_table import OpsTable
+from include.control.log.stored_tables import open_table
+from include.errors import TornLogError
+from tests.support.storage.faulty_s3 import faulty_s3
+
+SCHEMA = pa.schema(
+    [("recorded_at", pa.timestamp("us", tz="UTC")), ("table", pa.string()), ("batch_seq", pa.int64())],
+)
+AT = datetime(2026, 3, 1, 12, 30, 15, 123456, UTC)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a lake, 100% übrig" / "ops" / "events"
+
+
+def log_of(path: Path) -> EventLog:
+    def create() -> None:
+        DeltaTable.create(str(path), SCHEMA, mode="ignore", partition_by=["table"])
+
+    return EventLog(path, ["recorded_at", "batch_seq"], create)
+
+
+def events(*numbers: int, table: str = "silver.flights") -> pa.Table:
+    return pa.Table.from_pylist([{"recorded_at": AT, "table": table, "batch_seq": one} for one in numbers], SCHEMA)
+
+
+def seen(log: EventLog) -> set[str]:
+    return {str(file.path) for file in log.files()}
+
+
+def seen_by_delta_rs(path: Path) -> set[str]:
+    return set(map(unquote, DeltaTable(str(path)).file_uris()))
+
+
+def test_delta_rs_reads_what_we_append_and_we_read_what_it_does(path: Path) -> None:
+    writer, reader = log_of(path), log_of(path)
+    assert reader.files() == []
+    for number in range(3):
+        assert writer.append(events(number, number + 10)) == number + 1
+        assert seen(writer) == seen(reader) == seen(log_of(path)) == seen_by_delta_rs(path)
+    stored = DeltaTable(str(path))
+    assert sorted(stored.to_pyarrow_table()["batch_seq"].to_pylist()) == [0, 1, 2, 10, 11, 12]
+    [added, *_] = pa.table(stored.get_add_actions(flatten=True)).sort_by("min.batch_seq").to_pylist()
+    assert (added["num_records"], added["min.batch_seq"], added["max.batch_seq"]) == (2, 0, 10)
+    assert added["max.recorded_at"] == AT
+    stored.optimize.compact()
+    assert seen(reader) == seen(log_of(path)) == seen_by_delta_rs(path)
+    assert len(seen(reader)) == 1
+    stored.create_checkpoint()
+    (path / "_delta_log" / f"{1:020d}.json").unlink()
+    assert seen(log_of(path)) == seen_by_delta_rs(path)
+    assert writer.append(events(7, table="silver.planes")) == 5
+    assert [(file.table, file.greatest["batch_seq"]) for file in sorted(reader.files(), key=lambda one: one.table)] == [
+        ("silver.flights", 12),
+        ("silver.planes", 7),
+    ]
+
+
+def test_a_table_that_was_put_in_the_place_of_another_is_read_anew(path: Path) -> None:
+    log = log_of(path)
+    for number in range(3):
+        log.append(events(number))
+    assert len(log.files()) == 3
+    shutil.rmtree(path)
+    assert log.files() == []
+    assert log.append(events(8)) == 1
+    assert [file.least["batch_seq"] for file in log.files()] == [8]
+
+
+def test_a_missing_or_cut_commit_is_named(path: Path) -> None:
+    writer = log_of(path)
+    for number in range(3):
+        writer.append(events(number))
+    cut = path / "_delta_log" / f"{2:020d}.json"
+    cut.write_text(cut.read_text()[:-20])
+    with pytest.raises(TornLogError, match=r"00000000000000000002\.json is missing or cannot be read"):
+        log_of(path).files()
+    cut.unlink()
+    with pytest.raises(TornLogError, match=r"00000000000000000002\.json is missing or cannot be read"):
+        log_of(path).files()
+
+
+def test_an_append_to_a_bucket_takes_three_requests_once_the_log_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    with s3_bucket("events") as bucket, faulty_s3(bucket.endpoint) as proxy:
+        for name, value in {**bucket.environment, "AWS_ENDPOINT_URL_S3": proxy.endpoint}.items():
+            monkeypatch.setenv(name, value)
+        table = OpsTable(S3Path("s3://events/ops/events"), SCHEMA)
+        table.append(events(0).to_pylist())
+        before = proxy.passed_on()
+        table.append(events(1).to_pylist())
+        assert proxy.passed_on() - before == 3
+        assert open_table(S3Path("s3://events/ops/events")).version() == 2

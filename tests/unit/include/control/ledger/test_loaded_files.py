@@ -1,0 +1,155 @@
+"""The contents that a table has loaded, told apart by digests, against plain dictionaries of files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from include.contracts.job.report import FileRows, RowFates
+from include.control.landing.landing import same_listing
+from include.control.ledger.events import FILES, NO_TOKEN, FileEvent
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.loaded_files import LoadedFiles, Planned, loaded_files
+from include.control.ledger.ops_table import FILES_WORTH_COMPACTING
+from include.control.log.batch import FileFact, Stream, Winner
+from include.paths import LakehousePaths
+from tests.support.ledger.delta_tables import intent_of
+from tests.support.ledger.ledger_reading import loaded_contents
+
+ORDERS = Stream("bronze.orders")
+NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
+PATHS = ["a", "b/é c%20.json", "s3://lake/" + "long/" * 60]
+CHECKSUMS = ["", "etag:1", "etag:2", "ab" * 32]
+
+
+@dataclass(frozen=True)
+class Event:
+    """What the ledger says of a file."""
+
+    file: FileFact
+    token: str
+    event: str
+    table_id: str
+    minute: int
+
+
+FACTS = st.builds(
+    FileFact,
+    path=st.sampled_from(PATHS),
+    size=st.integers(1, 2),
+    mtime_ns=st.sampled_from([0, 2**62]),
+    checksum=st.sampled_from(CHECKSUMS),
+)
+EVENTS = st.builds(
+    Event,
+    file=FACTS,
+    token=st.sampled_from(["won", "won too", "lost", NO_TOKEN]),
+    event=st.sampled_from([FileEvent.PLANNED, FileEvent.PLANNED, FileEvent.SEEN, FileEvent.LOADED, FileEvent.FAILED]),
+    table_id=st.sampled_from(["id", "id", "other"]),
+    minute=st.integers(0, 3),
+)
+LEDGERS = st.lists(st.lists(EVENTS, max_size=6), max_size=4)
+"""Data file by data file, of which a compacted one holds what several attempts said."""
+WINNERS = {"won": 1, "won too": 2}
+
+
+def pieces(events: list[Event]) -> Iterator[pa.RecordBatch]:
+    """A data file, two events at a time."""
+    asked = pa.schema([field for field in FILES if field.name in Planned("id").columns])
+    for first in range(0, len(events), 2):
+        rows = [
+            {
+                "recorded_at": NOON + timedelta(minutes=one.minute),
+                "event": str(one.event),
+                "table_id": one.table_id,
+                "token": one.token,
+                **{name: getattr(one.file, name) for name in ("path", "size", "mtime_ns", "checksum")},
+            }
+            for one in events[first : first + 2]
+        ]
+        yield pa.RecordBatch.from_pylist(rows, schema=asked)
+
+
+def unread(_: Collection[str]) -> list[FileFact]:
+    """Digests are enough for all that is asked here."""
+    pytest.fail("the ledger was read again")
+
+
+def loaded_of(ledger: list[list[Event]]) -> LoadedFiles:
+    answers = [Planned("id").answer(pieces(events)) for events in ledger]
+    return loaded_files((answer.of({*WINNERS, NO_TOKEN}) for answer in answers), unread)
+
+
+def contents_of(ledger: list[list[Event]]) -> list[FileFact]:
+    """The simple model: every content of a winner, and every one that was seen again, oldest first."""
+    events = sorted((one for events in ledger for one in events), key=lambda one: one.minute)
+    said = (FileEvent.PLANNED, FileEvent.SEEN)
+    is_loaded = [one.event in said and one.table_id == "id" and one.token != "lost" for one in events]
+    return [one.file for one, is_one in zip(events, is_loaded, strict=True) if is_one]
+
+
+@settings(max_examples=400, deadline=None)
+@given(ledger=LEDGERS, listed=st.lists(FACTS, max_size=8))
+def test_a_listed_file_is_compared_with_what_was_loaded_last_under_its_path(
+    ledger: list[list[Event]], listed: list[FileFact]
+) -> None:
+    known = {file.path: file for file in contents_of(ledger)}
+    is_known, is_same = loaded_of(ledger).compare(listed)
+    assert is_known == [file.path in known for file in listed]
+    assert is_same == [same_listing(file, known) for file in listed]
+
+
+@settings(max_examples=200, deadline=None)
+@given(ledger=LEDGERS)
+def test_a_content_is_held_if_any_batch_loaded_it_or_the_last_one_where_it_replaces(ledger: list[list[Event]]) -> None:
+    loaded, contents = loaded_of(ledger), contents_of(ledger)
+    for file in (FileFact(path, 1, 1, checksum) for path in PATHS for checksum in CHECKSUMS):
+        of_path = [one.checksum for one in contents if one.path == file.path]
+        assert loaded.holds(file, only_last=False) == (file.checksum in of_path)
+        assert loaded.holds(file, only_last=True) == (of_path[-1:] == [file.checksum])
+
+
+def test_the_facts_of_a_path_are_read_from_the_ledger_every_content_of_it(tmp_path: Path) -> None:
+    ledger, first = Ledger(LakehousePaths(tmp_path)), FileFact("a", 1, 1, "aa", columns=("x", "y"), layout="array")
+    second, other, lost = replace(first, checksum="bb", size=2), replace(first, path="b"), replace(first, checksum="cc")
+    for seq, files in enumerate([[first, other], [second]], start=1):
+        load(ledger, seq, files)
+    ledger.record_intent(intent_of("id", 3, stream=ORDERS), [lost])
+    loaded = ledger.loaded_files(ORDERS.table, "id")
+    assert loaded.facts(["a", "never loaded"]) == [first, second]
+    assert ledger.loaded_files(ORDERS.table, "other id").facts(["a"]) == []
+
+
+def test_a_ledger_that_puts_its_files_together_says_the_same_to_whoever_has_looked_before(
+    tmp_path: Path,
+) -> None:
+    ledger, others = Ledger(LakehousePaths(tmp_path)), Ledger(LakehousePaths(tmp_path))
+    for seq in range(1, FILES_WORTH_COMPACTING // 2 + 2):
+        load(others, seq, [FileFact("again", seq, seq, f"sum {seq}"), FileFact(f"{seq}", 1, seq, "one")])
+        assert ledger.loaded_files(ORDERS.table, "id").holds(FileFact("again", seq, seq, f"sum {seq}"), only_last=True)
+    contents = loaded_contents(others, ORDERS.table, "id")
+    assert len(contents) == FILES_WORTH_COMPACTING + 2
+    last = {file.path: file for file in contents}
+    touched = replace(last["again"], checksum="", mtime_ns=1)
+    for reader in (ledger, others, Ledger(LakehousePaths(tmp_path))):
+        loaded = reader.loaded_files(ORDERS.table, "id")
+        assert loaded.compare([*last.values(), touched, replace(touched, path="new")]) == (
+            [True] * len(last) + [True, False],
+            [True] * len(last) + [False, False],
+        )
+        assert all(loaded.holds(file, only_last=False) for file in contents)
+
+
+def load(ledger: Ledger, seq: int, files: list[FileFact]) -> None:
+    """A batch of the files, with all that a run says of it."""
+    winner = Winner(intent_of("id", seq, stream=ORDERS), seq)
+    ledger.record_intent(winner.intent, files)
+    ledger.record_committed([winner])
+    ledger.record_closed(winner, RowFates(), {file.path: FileRows(read=1, written=1) for file in files})

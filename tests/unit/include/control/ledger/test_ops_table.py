@@ -1,0 +1,230 @@
+"""An append-only table of events, written by several at once and read again and again."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from include.control.ledger import ops_table
+from include.control.ledger.ops_table import FILES_WORTH_COMPACTING, OpsTable
+from include.control.log.delta_log import latest_version
+from include.errors import TornLogError
+
+WRITERS, EACH = 8, 5
+EVENTS = pa.schema([("recorded_at", pa.timestamp("us", tz="UTC")), ("table", pa.string()), ("word", pa.string())])
+
+NUMBERED = pa.schema(
+    [
+        ("recorded_at", pa.timestamp("us", tz="UTC")),
+        ("table", pa.string()),
+        ("version", pa.int64()),
+        ("event", pa.string()),
+    ]
+)
+
+
+def event(table: str, word: str) -> dict[str, Any]:
+    return {"recorded_at": datetime.now(UTC), "table": table, "word": word}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a lake, 100% übrig" / "ops" / "events"
+
+
+@pytest.fixture
+def events(path: Path) -> OpsTable:
+    return OpsTable(path, EVENTS)
+
+
+def words(events: OpsTable, table: str = "silver.flights") -> list[str]:
+    return [found["word"] for found in events.events(table)]
+
+
+def test_a_table_that_was_never_written_has_no_events(events: OpsTable, path: Path) -> None:
+    assert events.events("silver.flights") == []
+    events.compact("silver.flights")
+    assert not path.exists()
+
+
+def test_appending_nothing_writes_nothing(events: OpsTable, path: Path) -> None:
+    events.append([])
+    assert not path.exists()
+    events.append([event("silver.flights", "a")])
+    events.append([])
+    assert latest_version(path) == 1, "that of the table and that of the event"
+
+
+def test_events_of_one_call_are_one_commit(events: OpsTable, path: Path) -> None:
+    events.append([event("silver.flights", word) for word in "abc"])
+    events.append([event("silver.planes", word) for word in "de"])
+    assert latest_version(path) == 2
+    assert words(events, "silver.planes") == ["d", "e"]
+
+
+def test_an_event_comes_back_with_all_its_columns(events: OpsTable) -> None:
+    given = event("silver.flights", "a")
+    events.append([given])
+    assert events.events("silver.flights") == [given]
+
+
+def test_events_come_oldest_first_whatever_the_order_of_writing(events: OpsTable) -> None:
+    now = datetime.now(UTC)
+    for minutes in (3, 1, 2):
+        events.append([{**event("silver.flights", str(minutes)), "recorded_at": now + timedelta(minutes=minutes)}])
+    assert words(events) == ["1", "2", "3"]
+
+
+def test_events_are_found_by_table_and_by_the_values_of_columns(events: OpsTable) -> None:
+    odd = 'it\'s a "word" with / = and \\ in it'
+    events.append([event("silver.flights", "a"), event("silver.flights", odd), event("bronze.flights", "a")])
+    assert len(events.events("silver.flights")) == 2
+    assert [row["table"] for row in events.events("bronze.flights", word="a")] == ["bronze.flights"]
+    assert [row["word"] for row in events.events("silver.flights", word=odd)] == [odd]
+    assert events.events("silver.flights", word="b") == []
+    assert events.events("gold.flights") == []
+
+
+def test_what_others_append_is_seen_at_the_next_look(events: OpsTable, path: Path) -> None:
+    other = OpsTable(path, EVENTS)
+    assert (words(events), words(other)) == ([], [])
+    for number in range(3):
+        other.append([event("silver.flights", f"theirs {number}")])
+        events.append([event("silver.flights", f"ours {number}")])
+        seen = [f"{whose} {at}" for at in range(number + 1) for whose in ("theirs", "ours")]
+        assert words(events) == seen == words(other) == words(OpsTable(path, EVENTS))
+
+
+def test_a_table_that_others_make_while_we_look_is_seen(events: OpsTable, path: Path) -> None:
+    assert words(events) == []
+    OpsTable(path, EVENTS).append([event("silver.flights", "a")])
+    assert words(events) == ["a"]
+    events.append([event("silver.flights", "b")])
+    assert words(events) == ["a", "b"]
+
+
+def test_whoever_appends_puts_files_together_and_leaves_the_events_as_they_are(events: OpsTable, path: Path) -> None:
+    reader, count = OpsTable(path, EVENTS), FILES_WORTH_COMPACTING
+    for _ in range(2):
+        events.append([event("silver.planes", "other")])
+    for number in range(count - 1):
+        events.append([event("silver.flights", str(number))])
+    assert len(words(reader)) == count - 1
+    before = latest_version(path)
+    events.compact("silver.flights")
+    assert latest_version(path) == before, "a few files are not worth a commit"
+    later = 40 - before
+    for number in range(count - 1, count - 1 + later):
+        events.append([event("silver.flights", str(number))])
+    assert len(DeltaTable(str(path)).file_uris()) == 3, "one of this table, and the two of the other"
+    expected = list(map(str, range(count - 1 + later)))
+    assert words(events) == expected == words(reader) == words(OpsTable(path, EVENTS))
+    assert words(reader, "silver.planes") == ["other", "other"]
+
+
+def test_files_on_disk_stay_few_however_many_events_there_were(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ops_table, "_KEEP_REPLACED", timedelta(0))
+    events = OpsTable(path, EVENTS)
+    for number in range(5 * FILES_WORTH_COMPACTING):
+        events.append([event("silver.flights", str(number))])
+    assert len(list(path.rglob("*.parquet"))) < 3 * FILES_WORTH_COMPACTING, "data files and checkpoints"
+    assert len(words(OpsTable(path, EVENTS))) == 5 * FILES_WORTH_COMPACTING
+
+
+def test_events_go_when_they_are_older_than_the_table_keeps_them(path: Path) -> None:
+    kept = OpsTable(path, EVENTS, keep=timedelta(days=30))
+    old = {**event("silver.flights", "old"), "recorded_at": datetime.now(UTC) - timedelta(days=31)}
+    kept.append([old])
+    for number in range(FILES_WORTH_COMPACTING):
+        kept.append([{**event("silver.flights", str(number)), "recorded_at": datetime.now(UTC)}])
+    kept.compact("silver.flights")
+    assert words(OpsTable(path, EVENTS)) == list(map(str, range(FILES_WORTH_COMPACTING)))
+
+
+def test_from_a_number_on_only_files_that_reach_it_are_read(path: Path) -> None:
+    numbered = OpsTable(path, NUMBERED)
+    for number in (*range(40), 7):
+        said = {"table": "silver.flights", "recorded_at": datetime.now(UTC), "version": number, "event": "x"}
+        numbered.append([said])
+    fresh = OpsTable(path, NUMBERED)
+    assert [row["version"] for row in fresh.since("silver.flights", "version", 38)] == [38, 39]
+    for file in DeltaTable(str(path)).file_uris():
+        stored = Path(unquote(file))
+        if pq.ParquetFile(stored).read()["version"].to_pylist() == [7]:
+            stored.unlink()
+    assert [row["version"] for row in fresh.since("silver.flights", "version", 38, event=["x"])] == [38, 39]
+    with pytest.raises(TornLogError, match="a file of the ledger, cannot be read"):
+        fresh.since("silver.flights", "version", 0)
+
+
+def test_writers_that_create_and_append_at_once_lose_nothing(path: Path) -> None:
+    def write(number: int) -> None:
+        events = OpsTable(path, EVENTS)
+        for word in range(EACH):
+            events.append([event("silver.flights", f"{number}/{word}")])
+            assert f"{number}/{word}" in words(events), "a writer does not see what it wrote"
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        list(pool.map(write, range(WRITERS)))
+    expected = sorted(f"{number}/{word}" for number in range(WRITERS) for word in range(EACH))
+    assert sorted(words(OpsTable(path, EVENTS))) == expected
+
+
+def test_of_what_may_be_said_once_the_first_stays(events: OpsTable, path: Path) -> None:
+    assert events.append_once([event("silver.flights", "first")], "key")
+    assert not events.append_once([event("silver.flights", "second")], "key")
+    assert not OpsTable(path, EVENTS).append_once([event("silver.flights", "third")], "key")
+    assert events.append_once([event("silver.flights", "other")], "another key")
+    for number in range(FILES_WORTH_COMPACTING):
+        events.append([event("silver.planes", str(number))])
+    events.compact("silver.planes")
+    DeltaTable(str(path)).create_checkpoint()
+    assert not OpsTable(path, EVENTS).append_once([event("silver.flights", "fourth")], "key")
+    assert words(events) == ["first", "other"]
+
+
+def test_none_are_appended_under_no_key(events: OpsTable, path: Path) -> None:
+    assert not events.append_once([], "key")
+    assert not path.exists()
+    assert events.append_once([event("silver.flights", "first")], "key")
+
+
+@pytest.mark.parametrize("is_first_said_once", [True, False])
+def test_who_opens_a_long_log_reads_its_end(path: Path, is_first_said_once: bool) -> None:
+    first = OpsTable(path, EVENTS)
+    if is_first_said_once:
+        first.append_once([event("silver.planes", "once")], "key")
+    for number in range(45):
+        first.append([event("silver.flights", f"{number:02d}")])
+    newest = max(int(file.name[:20]) for file in (path / "_delta_log").glob("*.checkpoint.parquet"))
+    assert latest_version(path) - newest < 20
+    assert words(OpsTable(path, EVENTS)) == [f"{number:02d}" for number in range(45)]
+    assert OpsTable(path, EVENTS).append_once([event("silver.planes", "again")], "key") is not is_first_said_once
+
+
+def test_of_many_that_say_it_at_once_one_is_heard_and_nobody_else_is_lost(path: Path) -> None:
+    def write(number: int) -> bool:
+        events = OpsTable(path, EVENTS)
+        events.append([event("silver.flights", f"aside {number}")])
+        return events.append_once([event("silver.planes", str(number))], "key")
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        was_first = list(pool.map(write, range(WRITERS)))
+    assert sum(was_first) == 1
+    assert words(OpsTable(path, EVENTS), "silver.planes") == [str(was_first.index(True))]
+    assert len(words(OpsTable(path, EVENTS))) == WRITERS
+
+
+def test_the_first_word_may_be_one_that_is_said_once(path: Path) -> None:
+    with ThreadPoolExecutor(WRITERS) as pool:
+        said = pool.map(lambda _: OpsTable(path, EVENTS).append_once([event("silver.flights", "a")], "key"), range(8))
+        assert sum(said) == 1
+    assert words(OpsTable(path, EVENTS)) == ["a"]

@@ -1,0 +1,194 @@
+"""Resolve: which attempts won, as the table's own log says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.resolution import look, resolve, winner_at
+from include.control.log.batch import BatchSources, Stream, Winner
+from include.paths import LakehousePaths
+from tests.support.ledger.delta_tables import (
+    FLIGHTS,
+    append,
+    clean_log,
+    commit,
+    commit_file,
+    contents,
+    create_table,
+    intent_of,
+    optimize,
+    set_property,
+)
+from tests.support.ledger.resolving import commit_next, forget, id_of
+
+OTHER = Stream("silver.flights", "other")
+
+
+def test_a_path_without_a_table_has_no_position(tmp_path: Path, ledger: Ledger) -> None:
+    with pytest.raises(TableNotFoundError):
+        resolve(tmp_path / "nowhere", FLIGHTS, ledger)
+
+
+def test_a_new_table_stands_at_its_beginning(table: Path, ledger: Ledger) -> None:
+    position = resolve(table, FLIGHTS, ledger)
+    assert (position.table_id, position.version, position.last) == (id_of(table), 0, None)
+    assert position.next_seq == 1
+
+
+def test_the_winner_is_found_by_its_token_whatever_the_ledger_planned_last(table: Path, ledger: Ledger) -> None:
+    won, lost = (intent_of(id_of(table), 1, sources=BatchSources(files=files)) for files in (1, 2))
+    for intent in (won, lost):
+        ledger.record_intent(intent)
+    winner = commit(table, won)
+    position = resolve(table, FLIGHTS, ledger)
+    assert position.last == winner
+    assert (position.next_seq, position.last_sources.files) == (2, 1)
+    assert ledger.last_committed("silver.flights", position.table_id, "main") == winner
+
+
+def test_looking_finds_the_same_and_writes_nothing(table: Path, ledger: Ledger, tmp_path: Path) -> None:
+    commit_next(table, 1)
+    before = contents(tmp_path)
+    position, new = look(table, FLIGHTS, ledger)
+    assert [winner.batch_seq for winner in new] == [1]
+    assert contents(tmp_path) == before
+    assert resolve(table, FLIGHTS, ledger) == position
+
+
+def test_resolving_again_finds_nothing_new(table: Path, ledger: Ledger) -> None:
+    commit_next(table, 1)
+    position = resolve(table, FLIGHTS, ledger)
+    assert look(table, FLIGHTS, ledger) == (position, ())
+
+
+def test_a_writer_that_died_after_its_commit_is_found_by_the_next(table: Path, ledger: Ledger) -> None:
+    resolve(table, FLIGHTS, ledger)
+    commit_next(table, 1)
+    resolve(table, FLIGHTS, ledger)
+    later = [commit_next(table, batch_seq) for batch_seq in (2, 3)]
+    position, new = look(table, FLIGHTS, ledger)
+    assert list(new) == later
+    assert (position.last, position.next_seq, position.version) == (later[-1], 4, 3)
+
+
+def test_a_ledger_that_was_lost_after_the_commits_is_found_again_in_the_log(
+    table: Path, ledger: Ledger, tmp_path: Path
+) -> None:
+    winners = [commit_next(table, batch_seq) for batch_seq in (1, 2, 3)]
+    before = resolve(table, FLIGHTS, ledger)
+    found, new = look(table, FLIGHTS, forget(tmp_path))
+    assert list(new) == winners
+    assert found == before
+
+
+def test_commits_of_others_are_passed_over(table: Path, ledger: Ledger) -> None:
+    append(table)
+    first = commit_next(table, 1)
+    append(table, user_metadata="a note of someone else")
+    append(table, txn=("someone else", 5), user_metadata='{"their": "words"}')
+    commit_next(table, 1, OTHER)
+    newest = set_property(table)
+    position = resolve(table, FLIGHTS, ledger)
+    assert (position.last, position.version) == (first, newest)
+    assert newest == 6
+
+
+def test_a_stream_that_the_log_does_not_know_begins_at_the_end_of_it(table: Path, ledger: Ledger) -> None:
+    for _ in range(3):
+        append(table)
+    clean_log(table, below=3)
+    position = resolve(table, FLIGHTS, ledger)
+    assert (position.last, position.version, position.next_seq) == (None, 3, 1)
+
+
+def test_streams_of_one_table_are_numbered_apart(table: Path, ledger: Ledger) -> None:
+    commit_next(table, 1)
+    commit_next(table, 1, OTHER)
+    commit_next(table, 2, OTHER)
+    assert resolve(table, FLIGHTS, ledger).next_seq == 2
+    assert resolve(table, OTHER, ledger).next_seq == 3
+
+
+def test_optimize_under_our_token_but_without_a_number_is_no_batch(table: Path, ledger: Ledger) -> None:
+    first, second = commit_next(table, 1), commit_next(table, 2)
+    told = intent_of(id_of(table), 3, token=second.token).user_metadata()
+    version = optimize(table, told)
+    assert second.token in commit_file(table, version).read_text()
+    position, new = look(table, FLIGHTS, ledger)
+    assert new == (first, second)
+    assert (position.version, position.next_seq) == (version, 3)
+
+
+def test_a_table_made_anew_at_the_same_path_starts_afresh(table: Path, ledger: Ledger, tmp_path: Path) -> None:
+    for batch_seq in (1, 2):
+        commit_next(table, batch_seq)
+    before = resolve(table, FLIGHTS, ledger)
+    table.rename(tmp_path / "gone")
+    create_table(table)
+    position = resolve(table, FLIGHTS, ledger)
+    assert position.table_id != before.table_id
+    assert (position.last, position.version, position.next_seq) == (None, 0, 1)
+    first = commit_next(table, 1)
+    assert resolve(table, FLIGHTS, ledger).last == first
+
+
+def test_a_rebuild_whose_commit_came_later_than_it_was_written_down_is_found_where_it_is(
+    table: Path, ledger: Ledger
+) -> None:
+    first = commit_next(table, 1)
+    resolve(table, FLIGHTS, ledger)
+    intent = intent_of(id_of(table), 2, sources=BatchSources(rebuild="r1"))
+    ledger.record_committed([Winner(intent, first.version + 1)])
+    altered = set_property(table)
+    append(table, txn=(FLIGHTS.app_id, 2), user_metadata=intent.user_metadata())
+    assert resolve(table, FLIGHTS, ledger).last == Winner(intent, altered + 1)
+    following = commit_next(table, 3)
+    assert resolve(table, FLIGHTS, ledger).last == following
+
+
+def test_the_winner_of_a_number_is_looked_for_above_a_version(table: Path) -> None:
+    first, second = commit_next(table, 1), commit_next(table, 2)
+    assert winner_at(table, FLIGHTS.app_id, 1, after=0) == first
+    assert winner_at(table, FLIGHTS.app_id, 2, after=1) == second
+    assert winner_at(table, FLIGHTS.app_id, 1, after=1) is None
+    assert winner_at(table, FLIGHTS.app_id, 3, after=0) is None
+    assert winner_at(table, OTHER.app_id, 1, after=0) is None
+
+
+STEPS = st.lists(st.sampled_from(["ours", "other stream", "someone", "optimize", "resolve", "forget"]), max_size=9)
+
+
+@settings(max_examples=12, deadline=None)
+@given(steps=STEPS)
+def test_however_commits_and_readings_alternate_every_batch_is_found_once(
+    steps: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.mktemp("lake")
+    table, ledger = LakehousePaths(root).table("silver.flights"), Ledger(LakehousePaths(root))
+    create_table(table)
+    ours: list[Winner] = []
+    others = 0
+    for step in steps:
+        if step == "ours":
+            ours.append(commit_next(table, len(ours) + 1))
+        elif step == "other stream":
+            others += 1
+            commit_next(table, others, OTHER)
+        elif step == "someone":
+            append(table)
+        elif step == "optimize" and len(DeltaTable(str(table)).file_uris()) > 1:
+            optimize(table, ours[-1].intent.user_metadata() if ours else None)
+        elif step == "resolve":
+            assert resolve(table, FLIGHTS, ledger).next_seq == len(ours) + 1
+        elif step == "forget" and (root / "ops").exists():
+            ledger = forget(root)
+    position = resolve(table, FLIGHTS, ledger)
+    assert (position.last, position.next_seq) == (ours[-1] if ours else None, len(ours) + 1)
+    assert resolve(table, OTHER, ledger).next_seq == others + 1

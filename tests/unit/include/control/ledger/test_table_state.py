@@ -1,0 +1,211 @@
+"""The state of a table beside its history: whatever dies in between, it says what history says, or nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from include.contracts.job.report import RowFates
+from include.control.gates.gates import Gates
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.resolution import look
+from include.control.ledger.table_state import StatePart, TableStates
+from include.paths import LakehousePaths
+from include.settings import PROJECT
+from tests.support.documents.specs import silver_spec
+from tests.support.ledger.delta_tables import FLIGHTS, append, create_table, judge, load_batch, optimize
+from tests.support.ledger.resolving import commit_next
+
+SPEC = silver_spec(table=FLIGHTS.table)
+TABLE = SPEC.table
+
+
+class Died(BaseException):
+    """The process ended here."""
+
+
+class Counted(StatePart):
+    number: int = 0
+
+
+class Other(StatePart):
+    said: str = ""
+
+
+def said(paths: LakehousePaths) -> dict[str, Any]:
+    """What planner, gate and listing ask for."""
+    gates, ledger = Gates(paths), Ledger(paths)
+    position, _ = look(paths.table(TABLE), FLIGHTS, ledger)
+    last = position.last
+    return {
+        "certified": gates.certified(TABLE),
+        "passed": gates.last_passed(TABLE),
+        "refused": gates.first_refused(TABLE, above=-1),
+        "by a person": gates.override_in_force(TABLE),
+        "on the last": gates.result(TABLE, last.version, SPEC.suite_hash) if last else None,
+        "last": last,
+        "closed": ledger.closed(last) if last else None,
+    }
+
+
+def without_state(paths: LakehousePaths, ask: Callable[[LakehousePaths], dict[str, Any]]) -> dict[str, Any]:
+    """The answers that all of history gives."""
+    away = Path(paths.root) / "away"
+    is_there = Path(paths.state).exists()
+    if is_there:
+        Path(paths.state).rename(away)
+    try:
+        return ask(paths)
+    finally:
+        if is_there:
+            away.rename(paths.state)
+
+
+STEP_NAMES = ("batch", "batch that is not closed", "pass", "refuse", "refuse an old one", "optimize", "lose")
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ["batch", "batch that is not closed", "pass", "refuse", "refuse an old one", "optimize", "lose"]
+        ),
+        st.booleans(),
+    ),
+    max_size=9,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(steps=STEPS)
+def test_state_says_what_all_of_history_says_whoever_dies_before_it_is_put(
+    steps: list[tuple[str, bool]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.mktemp("lake")
+    paths = LakehousePaths(root)
+    newest = load_batch(root, SPEC).version
+    change = TableStates.change
+    for step, dies in steps:
+        with pytest.MonkeyPatch.context() as patch:
+            if dies:
+                patch.setattr(TableStates, "change", _once_then_die(change))
+            try:
+                if step.startswith("batch"):
+                    newest = load_batch(root, SPEC, closed=step == "batch").version
+                elif step in ("pass", "refuse"):
+                    judge(root, SPEC, newest, passed=step == "pass")
+                elif step == "refuse an old one":
+                    judge(root, SPEC, newest - 1, passed=False)
+                elif step == "optimize":
+                    newest = _optimized(paths, newest)
+                else:
+                    (Path(paths.state) / TABLE).unlink(missing_ok=True)
+            except Died:
+                newest = max(newest, look(paths.table(TABLE), FLIGHTS, Ledger(paths))[0].version)
+        assert said(paths) == without_state(paths, said)
+
+
+def _optimized(paths: LakehousePaths, newest: int) -> int:
+    table = Path(paths.table(TABLE))
+    return optimize(table) if len(DeltaTable(str(table)).file_uris()) > 1 else newest
+
+
+def _once_then_die(change: Callable[..., None]) -> Callable[..., None]:
+    """Let what takes a part out pass, and end before what puts one."""
+
+    def dying(self: TableStates, table: str, kind: type[StatePart], how: Callable[[Any], Any]) -> None:
+        if "_make_room" in how.__qualname__:
+            change(self, table, kind, how)
+            return
+        raise Died
+
+    return dying
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from include.control.ledger.table_state import TableStates
+from tests.support.ledger.delta_tables import judge
+from tests.support.documents.specs import silver_spec
+
+keep = TableStates.change
+def change(self, table, kind, how):
+    keep(self, table, kind, how)
+    if "_make_room" not in how.__qualname__:
+        return
+    TableStates.change = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+TableStates.change = change
+judge(Path(sys.argv[1]), silver_spec(table="silver.flights"), int(sys.argv[2]), passed=sys.argv[3] == "pass")
+"""
+
+
+def test_a_verdict_counts_though_its_process_was_killed_before_the_state_knew(tmp_path: Path) -> None:
+    paths = LakehousePaths(tmp_path)
+    version = load_batch(tmp_path, SPEC).version
+    judge(tmp_path, SPEC, version, passed=False)
+    assert Gates(paths).certified(TABLE) is None
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path), str(version), "pass"],
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert Gates(paths).certified(TABLE) == version, "the same version, refused before: nothing in the log tells"
+    judge(tmp_path, SPEC, load_batch(tmp_path, SPEC).version, passed=False)
+    assert said(paths) == without_state(paths, said)
+
+
+def test_history_that_is_lost_is_found_again_in_the_log_though_the_state_knows_the_batch(tmp_path: Path) -> None:
+    paths = LakehousePaths(tmp_path)
+    winner = load_batch(tmp_path, SPEC)
+    judge(tmp_path, SPEC, winner.version)
+    (tmp_path / "ops").rename(tmp_path / "gone")
+    ledger = Ledger(paths)
+    position, unrecorded = look(paths.table(TABLE), FLIGHTS, ledger)
+    assert (position.last, unrecorded) == (winner, (winner,))
+    assert ledger.closed(winner) == RowFates(read=1, applied=1, inserted=1)
+    assert Gates(paths).certified(TABLE) == winner.version
+
+
+def test_a_state_of_another_table_at_the_same_path_counts_for_nothing(tmp_path: Path) -> None:
+    paths = LakehousePaths(tmp_path)
+    judge(tmp_path, SPEC, load_batch(tmp_path, SPEC).version)
+    Path(paths.table(TABLE)).rename(tmp_path / "gone")
+    create_table(Path(paths.table(TABLE)))
+    append(Path(paths.table(TABLE)))
+    assert said(paths) == without_state(paths, said)
+    assert Gates(paths).certified(TABLE) is None
+
+
+def test_a_state_that_was_cut_or_is_behind_is_worked_out_again(tmp_path: Path) -> None:
+    paths = LakehousePaths(tmp_path)
+    load_batch(tmp_path, SPEC)
+    old = (Path(paths.state) / TABLE).read_bytes()
+    for passed in (True, False):
+        judge(tmp_path, SPEC, load_batch(tmp_path, SPEC).version, passed=passed)
+    commit_next(Path(paths.table(TABLE)), 4)
+    wanted = said(paths)
+    for body in (old, old[: len(old) // 2], b"", b"[1]", b'{"Streams": {"ends": 7}}'):
+        (Path(paths.state) / TABLE).write_bytes(body)
+        assert said(paths) == wanted
+
+
+def test_parts_are_kept_apart_and_taken_out_alone(tmp_path: Path) -> None:
+    states = TableStates(LakehousePaths(tmp_path))
+    for _ in range(3):
+        states.change("silver.a", Counted, lambda kept: Counted(table_id="1", number=kept.number + 1 if kept else 1))
+    states.change("silver.a", Other, lambda _: Other(table_id="1", said="ä\u2028"))
+    assert states.read("silver.a", Counted) == Counted(table_id="1", number=3)
+    states.change("silver.a", Counted, lambda _: None)
+    assert states.read("silver.a", Counted) is None
+    assert states.read("silver.a", Other) == Other(table_id="1", said="ä\u2028")
+    assert states.read("silver.b", Other) is None

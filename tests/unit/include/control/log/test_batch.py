@@ -1,0 +1,120 @@
+"""The words of a batch: numbers that follow the log, tokens that say who won, and facts that survive the commit."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from include.control.log.batch import (
+    BatchSources,
+    FileFact,
+    Intent,
+    Stream,
+    StreamPosition,
+    Winner,
+    files_digest,
+    new_token,
+    winner_of,
+)
+from include.control.log.delta_log import Commit
+from tests.support.ledger.delta_tables import FLIGHTS, day, intent_of
+
+VERSIONS = st.integers(0, 10**9)
+SOURCES = st.builds(
+    BatchSources,
+    ranges=st.dictionaries(st.sampled_from(["bronze.a", "bronze.b"]), st.tuples(st.none() | VERSIONS, VERSIONS)),
+    files=VERSIONS,
+    files_digest=st.text(max_size=16),
+    snapshot_at=st.none() | st.integers(1, 28).map(lambda number: day(number).start),
+    reprocess=st.booleans(),
+)
+INTENTS = st.builds(
+    Intent,
+    table=st.just("silver.flights"),
+    table_id=st.text(max_size=8),
+    stream=st.sampled_from(["main", "2013-01-01"]),
+    batch_seq=st.integers(1, 10**9),
+    token=st.text(min_size=1, max_size=32),
+    interval_start=st.just(day(1).start),
+    interval_end=st.just(day(1).end),
+    run_id=st.text(max_size=40),
+    spec_hash=st.text(max_size=16),
+    sources=SOURCES,
+)
+
+
+def commit_of(intent: Intent, version: int = 7) -> Commit:
+    metadata = json.loads(intent.user_metadata())["millrace"]
+    return Commit(version, txns={intent.app_id: intent.batch_seq}, metadata=metadata)
+
+
+def test_a_stream_is_one_application_of_delta() -> None:
+    assert Stream("silver.flights").app_id == "millrace/silver.flights/main"
+    assert Stream("bronze.events", "airport-JFK").app_id == "millrace/bronze.events/airport-JFK"
+    assert intent_of("id", stream=Stream("bronze.events", "b")).app_id == Stream("bronze.events", "b").app_id
+
+
+@given(intent=INTENTS)
+def test_any_intent_comes_back_from_the_commit_that_carries_it(intent: Intent) -> None:
+    winner = winner_of(commit_of(intent), intent.app_id)
+    assert winner == Winner(intent, 7)
+    assert (winner.batch_seq, winner.token) == (intent.batch_seq, intent.token)
+
+
+def test_a_commit_of_another_stream_is_no_batch_of_this_one() -> None:
+    assert winner_of(commit_of(intent_of("id")), Stream("silver.flights", "other").app_id) is None
+
+
+def test_our_token_without_our_number_is_no_batch() -> None:
+    commit = commit_of(intent_of("id"))
+    assert winner_of(Commit(7, operation="OPTIMIZE", metadata=commit.metadata), FLIGHTS.app_id) is None
+
+
+def test_our_number_without_our_words_is_no_batch() -> None:
+    assert winner_of(Commit(7, txns={FLIGHTS.app_id: 1}), FLIGHTS.app_id) is None
+
+
+def test_an_intent_without_a_time_zone_is_refused() -> None:
+    naive = datetime(2013, 1, 1)  # noqa: DTZ001  what is refused
+    with pytest.raises(ValidationError, match="no time zone"):
+        Intent.model_validate({**intent_of("id").model_dump(), "interval_start": naive})
+
+
+def test_the_first_batch_of_a_stream_has_the_number_one() -> None:
+    position = StreamPosition("id", version=0)
+    assert (position.next_seq, position.last_sources) == (1, BatchSources())
+
+
+@given(intent=INTENTS, version=VERSIONS)
+def test_the_next_number_is_the_last_committed_one_plus_one(intent: Intent, version: int) -> None:
+    position = StreamPosition("id", version, last=Winner(intent, version))
+    assert position.next_seq == intent.batch_seq + 1
+    assert position.last_sources == intent.sources
+
+
+def test_two_tokens_are_never_the_same() -> None:
+    assert len({new_token() for _ in range(1000)}) == 1000
+
+
+@given(
+    files=st.lists(st.builds(FileFact, path=st.text(), size=VERSIONS, mtime_ns=VERSIONS, checksum=st.text())),
+    seed=st.integers(),
+)
+def test_the_digest_of_files_does_not_depend_on_their_order_or_times(files: list[FileFact], seed: int) -> None:
+    other = [replace(file, mtime_ns=file.mtime_ns + 1) for file in files]
+    random.Random(seed).shuffle(other)
+    assert files_digest(tuple(files)) == files_digest(tuple(other))
+
+
+def test_the_digest_of_files_changes_with_a_name_and_with_a_content() -> None:
+    file = FileFact(path="a.json", size=1, mtime_ns=1, checksum="aa")
+    others = [replace(file, **change) for change in ({"path": "b.json"}, {"checksum": "bb"})]
+    digests = {files_digest(files) for files in [(), (file,), *((other,) for other in others), (file, *others)]}
+    assert len(digests) == 5

@@ -1,0 +1,91 @@
+"""When a table's files are rewritten: enough small ones, or enough written since they were put in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from include.control.maintenance.health import (
+    GREATEST_FILE,
+    LEAST_FILE,
+    MIB,
+    SMALL_FILES_WORTH_A_RUN,
+    DataFile,
+    Rewrite,
+    health_of,
+    judged,
+    target_file_bytes,
+)
+from tests.support.documents.specs import silver_spec
+from tests.support.ledger.delta_tables import append, create_table, optimize
+
+SIZES = st.lists(st.integers(1, 2 * GREATEST_FILE), max_size=30)
+
+
+def in_one_partition(*sizes: int, written: bool = True) -> list[DataFile]:
+    """Files of these sizes in an unpartitioned table."""
+    return [DataFile((), size, written) for size in sizes]
+
+
+@given(SIZES)
+def test_files_are_a_thousandth_of_their_table_within_limits(sizes: list[int]) -> None:
+    wanted = judged(in_one_partition(*sizes)).target_file_bytes
+    assert LEAST_FILE <= wanted <= GREATEST_FILE
+    assert wanted in (LEAST_FILE, GREATEST_FILE, sum(sizes) // 1000)
+    assert target_file_bytes(50_000 * GREATEST_FILE) == GREATEST_FILE
+
+
+@given(SIZES, st.integers(1, GREATEST_FILE))
+def test_a_size_that_the_spec_states_is_the_size(sizes: list[int], stated: int) -> None:
+    assert judged(in_one_partition(*sizes), stated).target_file_bytes == stated
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_an_empty_table_is_left_as_it_is(*, ordered: bool) -> None:
+    assert judged([]).rewrite(ordered=ordered) is Rewrite.NONE
+
+
+def test_enough_small_files_of_one_partition_are_put_together() -> None:
+    small = [MIB] * SMALL_FILES_WORTH_A_RUN
+    assert judged(in_one_partition(*small)).rewrite(ordered=False) is Rewrite.BIN_PACK
+    assert judged(in_one_partition(*small[1:])).rewrite(ordered=False) is Rewrite.NONE
+    apart = [DataFile((number,), MIB) for number in range(100)]
+    assert judged(apart).small_files == 0, "none of them could be put together with another one"
+
+
+def test_files_of_half_the_target_and_more_are_large_enough() -> None:
+    assert judged(in_one_partition(*[LEAST_FILE // 2] * 20)).small_files == 0
+    assert judged(in_one_partition(*[LEAST_FILE // 2 - 1] * 20)).small_files == 20
+
+
+def test_a_fifth_written_since_the_last_order_calls_for_the_next_one() -> None:
+    ordered = in_one_partition(*[LEAST_FILE] * 8, written=False)
+    due = judged([*ordered, *in_one_partition(LEAST_FILE, LEAST_FILE)])
+    assert (due.written_share, due.rewrite(ordered=True)) == (0.2, Rewrite.Z_ORDER)
+    assert due.rewrite(ordered=False) is Rewrite.NONE, "a table without zorder_by has no order to keep"
+    soon = judged([*ordered, *in_one_partition(LEAST_FILE)])
+    assert soon.rewrite(ordered=True) is Rewrite.NONE
+
+
+def test_few_small_files_beside_a_table_in_order_are_put_together_without_ordering_it_anew() -> None:
+    files = in_one_partition(*[LEAST_FILE] * 100, written=False) + in_one_partition(*[MIB] * SMALL_FILES_WORTH_A_RUN)
+    assert judged(files).rewrite(ordered=True) is Rewrite.BIN_PACK
+
+
+def test_a_file_alone_in_its_partition_is_in_order_unless_it_should_be_several() -> None:
+    assert judged(in_one_partition(2 * LEAST_FILE - 1)).written_share == 0
+    assert judged(in_one_partition(2 * LEAST_FILE)).rewrite(ordered=True) is Rewrite.Z_ORDER
+
+
+def test_a_table_that_was_never_ordered_is_as_its_batches_have_written_it(tmp_path: Path) -> None:
+    create_table(tmp_path)
+    append(tmp_path)
+    append(tmp_path)
+    found = health_of(tmp_path, silver_spec(zorder_by=["amount"]))
+    assert (found.files, found.small_files, found.written_share) == (2, 2, 1.0)
+    optimize(tmp_path)
+    append(tmp_path)
+    assert health_of(tmp_path, silver_spec(zorder_by=["amount"])).written_share == 1.0, "put together, not ordered"

@@ -1,0 +1,134 @@
+"""Who still needs old versions of a table, and who is about to lose theirs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from include.catalog import Catalog
+from include.control.log.delta_log import read_commit
+from include.control.maintenance.retention import Reader, readers_in_danger, readers_of, retention_of
+from include.paths import LakehousePaths
+from include.specs.refused import RefusedSpec
+from tests.support.documents.specs import bronze_spec, catalog_of, gold_spec, silver_spec
+from tests.support.ledger.delta_tables import clean_log, contents, judge, load_batch, optimize, reading
+
+BRONZE, SILVER, GOLD = bronze_spec(), silver_spec(), gold_spec()
+CATALOG = catalog_of(BRONZE, SILVER, GOLD)
+CERTIFIED = "readers of the certified version"
+NOW = datetime(2013, 3, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> LakehousePaths:
+    return LakehousePaths(tmp_path)
+
+
+def certify(paths: LakehousePaths) -> int:
+    version = load_batch(paths.root, BRONZE).version
+    judge(paths.root, BRONZE, version)
+    return version
+
+
+def readers(paths: LakehousePaths) -> dict[str, Reader]:
+    before = contents(paths.root)
+    found = {reader.name: reader for reader in readers_of(BRONZE, CATALOG, paths)}
+    assert contents(paths.root) == before
+    return found
+
+
+def made_at(paths: LakehousePaths, version: int) -> datetime:
+    commit = read_commit(paths.table("bronze.orders"), version)
+    assert commit is not None
+    return commit.at
+
+
+@pytest.mark.parametrize(
+    ("text", "retention"),
+    [("7 days", timedelta(days=7)), ("168 hours", timedelta(days=7)), ("1 hours", timedelta(hours=1))],
+)
+def test_the_retention_is_what_the_spec_says(text: str, retention: timedelta) -> None:
+    assert retention_of(bronze_spec(maintenance={"vacuum": {"retain": text}})) == retention
+
+
+def test_the_retention_is_thirty_days_where_the_spec_says_nothing() -> None:
+    assert retention_of(BRONZE) == timedelta(days=30)
+
+
+def test_a_table_that_nobody_reads_has_no_readers(paths: LakehousePaths) -> None:
+    assert readers(paths) == {}
+    load_batch(paths.root, BRONZE)
+    assert readers(paths) == {}
+
+
+def test_readers_of_the_newest_version_are_never_behind(paths: LakehousePaths) -> None:
+    certified = certify(paths)
+    assert readers(paths) == {CERTIFIED: Reader(CERTIFIED, certified, since=None)}
+
+
+def test_readers_are_behind_since_the_first_later_change_of_data(paths: LakehousePaths) -> None:
+    certified = certify(paths)
+    later = [load_batch(paths.root, BRONZE).version for _ in range(2)]
+    assert readers(paths)[CERTIFIED] == Reader(CERTIFIED, certified, since=made_at(paths, later[0]))
+    assert made_at(paths, later[0]) < made_at(paths, later[1])
+
+
+def test_who_stands_on_a_version_that_was_only_optimized_since_is_not_behind(paths: LakehousePaths) -> None:
+    certify(paths)
+    consumed = certify(paths)
+    load_batch(paths.root, SILVER, sources=reading(paths.root, bronze__orders=(None, consumed)))
+    optimized = optimize(paths.table("bronze.orders"))
+    assert readers(paths) == {
+        CERTIFIED: Reader(CERTIFIED, optimized, since=None),
+        "silver.orders": Reader("silver.orders", consumed, since=None),
+    }
+
+
+def test_a_table_downstream_stands_where_its_last_batch_ended(paths: LakehousePaths) -> None:
+    first, second = certify(paths), certify(paths)
+    load_batch(paths.root, SILVER, sources=reading(paths.root, bronze__orders=(None, first)))
+    assert readers(paths)["silver.orders"] == Reader("silver.orders", first, since=made_at(paths, second))
+    load_batch(paths.root, SILVER, sources=reading(paths.root, bronze__orders=(first, second)))
+    assert readers(paths)["silver.orders"] == Reader("silver.orders", second, since=None)
+
+
+def test_a_table_downstream_that_has_not_read_yet_is_no_reader(paths: LakehousePaths) -> None:
+    certify(paths)
+    load_batch(paths.root, SILVER)
+    assert set(readers(paths)) == {CERTIFIED}
+
+
+def test_only_tables_that_name_it_as_their_source_are_readers(paths: LakehousePaths) -> None:
+    certified = certify(paths)
+    other = silver_spec(table="silver.planes", source="bronze.planes")
+    load_batch(paths.root, other, sources=reading(paths.root, bronze__orders=(None, certified)))
+    found = readers_of(BRONZE, catalog_of(BRONZE, SILVER, GOLD, other), paths)
+    assert [reader.name for reader in found] == [CERTIFIED]
+
+
+def test_a_table_whose_spec_is_wrong_is_a_reader_whatever_it_still_says(paths: LakehousePaths) -> None:
+    certified = certify(paths)
+    load_batch(paths.root, SILVER, sources=reading(paths.root, bronze__orders=(None, certified)))
+    refused = RefusedSpec("silver.orders", "shop", problems=())
+    found = readers_of(BRONZE, Catalog({BRONZE.table: BRONZE}, refused={"silver.orders": refused}), paths)
+    assert [reader.name for reader in found] == [CERTIFIED, "silver.orders"]
+
+
+def test_danger_begins_past_half_the_retention() -> None:
+    def reader(days: float | None) -> Reader:
+        return Reader(f"{days} days", 1, since=None if days is None else NOW - timedelta(days=days))
+
+    found = readers_in_danger(tuple(map(reader, (None, 0, 14.9, 15, 15.1, 400))), timedelta(days=30), NOW)
+    assert [one.name for one in found] == ["15.1 days", "400 days"]
+    assert readers_in_danger((), timedelta(days=30), NOW) == ()
+
+
+def test_who_stands_on_a_version_that_the_log_has_forgotten_is_behind_since_what_it_still_knows(
+    paths: LakehousePaths,
+) -> None:
+    certified = certify(paths)
+    later = [load_batch(paths.root, BRONZE).version for _ in range(3)]
+    clean_log(paths.table("bronze.orders"), below=later[1])
+    assert readers(paths)[CERTIFIED] == Reader(CERTIFIED, certified, since=made_at(paths, later[1]))

@@ -1,0 +1,124 @@
+"""Which deleted keys a silver table may forget: by when their batch was closed, and by nothing else."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from include.contracts.job.report import RowFates
+from include.contracts.spec.table_spec import SilverSpec
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.resolution import table_id
+from include.control.log.batch import Stream, Winner
+from include.control.maintenance.tombstones import OldTombstones, old_tombstones
+from include.paths import LakehousePaths
+from tests.support.documents.specs import bronze_spec, gold_spec, silver_spec
+from tests.support.ledger.delta_tables import FLIGHTS, commit, contents, intent_of, load_batch
+
+RETAIN = "400 days"
+SPEC = silver_spec(apply_as_deletes="amount = 0", maintenance={"tombstones": {"retain": RETAIN}})
+SOON, LATER = timedelta(days=399), timedelta(days=401)
+TOMBSTONES = pa.schema([("order_id", pa.string()), ("_batch_seq", pa.int64())])
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> LakehousePaths:
+    return LakehousePaths(tmp_path)
+
+
+def bury(paths: LakehousePaths, batch_seq: int, *keys: str | None) -> None:
+    rows = [{"order_id": key, "_batch_seq": batch_seq} for key in keys]
+    path = paths.tombstones(SPEC.table, table_id(paths.table(SPEC.table)))
+    write_deltalake(str(path), pa.Table.from_pylist(rows, schema=TOMBSTONES), mode="append")
+
+
+def old(paths: LakehousePaths, now: datetime, spec: SilverSpec = SPEC) -> OldTombstones:
+    before = contents(paths.root)
+    found = old_tombstones(spec, paths, Ledger(paths), now)
+    assert contents(paths.root) == before
+    return found
+
+
+def test_keys_are_old_once_the_batch_that_buried_them_was_closed_for_so_long(paths: LakehousePaths) -> None:
+    load_batch(paths.root, SPEC)
+    bury(paths, 1, "a", "b")
+    between = datetime.now(UTC)
+    load_batch(paths.root, SPEC)
+    bury(paths, 2, "c")
+    now = datetime.now(UTC)
+    assert old(paths, now + SOON) == OldTombstones(RETAIN)
+    assert old(paths, between + timedelta(days=400)) == OldTombstones(RETAIN, keys=2, upto=1)
+    assert old(paths, now + LATER) == OldTombstones(RETAIN, keys=3, upto=2)
+    assert old(paths, now + LATER).may_go
+
+
+def test_the_tombstone_of_a_truncate_is_never_old(paths: LakehousePaths) -> None:
+    load_batch(paths.root, SPEC)
+    bury(paths, 1, None)
+    found = old(paths, datetime.now(UTC) + LATER)
+    assert (found.keys, found.upto, found.may_go) == (0, 1, False)
+    bury(paths, 1, "a")
+    assert old(paths, datetime.now(UTC) + LATER).keys == 1
+
+
+def test_none_may_go_while_the_last_batch_is_not_closed(paths: LakehousePaths) -> None:
+    load_batch(paths.root, SPEC)
+    bury(paths, 1, "a")
+    winner = load_batch(paths.root, SPEC, closed=False)
+    found = old(paths, datetime.now(UTC) + LATER)
+    assert (found, found.may_go) == (OldTombstones(RETAIN, keys=1, upto=1, unclosed=2), False)
+    Ledger(paths).record_closed(winner, RowFates())
+    assert old(paths, datetime.now(UTC) + LATER).may_go
+
+
+def test_a_batch_that_only_the_log_knows_is_not_closed(paths: LakehousePaths) -> None:
+    """Its driver died between its commit and the ledger."""
+    first = load_batch(paths.root, SPEC)
+    bury(paths, 1, "a")
+    commit(paths.table(SPEC.table), intent_of(first.intent.table_id, 2, stream=Stream(SPEC.table)))
+    assert old(paths, datetime.now(UTC) + LATER) == OldTombstones(RETAIN, keys=1, upto=1, unclosed=2)
+
+
+def test_nothing_is_old_where_there_is_nothing(paths: LakehousePaths) -> None:
+    now = datetime.now(UTC) + LATER
+    assert old(paths, now) == OldTombstones(RETAIN)
+    load_batch(paths.root, SPEC)
+    assert old(paths, now) == OldTombstones(RETAIN), "nothing was deleted yet"
+
+
+def test_a_table_that_keeps_them_for_ever_has_none_that_are_old(paths: LakehousePaths) -> None:
+    load_batch(paths.root, SPEC)
+    bury(paths, 1, "a")
+    now = datetime.now(UTC) + LATER
+    assert old(paths, now).keys == 1
+    for_ever = silver_spec(apply_as_deletes="amount = 0")
+    assert [old_tombstones(spec, paths, Ledger(paths), now) for spec in (for_ever, bronze_spec(), gold_spec())] == [
+        OldTombstones()
+    ] * 3
+
+
+@settings(max_examples=20, deadline=None)
+@given(closings=st.lists(st.integers(1, 4), max_size=6))
+def test_the_last_batch_closed_before_an_instant_is_below_all_that_were_closed_since(
+    closings: list[int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    ledger = Ledger(LakehousePaths(tmp_path_factory.mktemp("lake")))
+    instants = [datetime.now(UTC)]
+    for batch_seq in closings:
+        ledger.record_closed(Winner(intent_of("id", batch_seq), batch_seq), RowFates())
+        instants.append(datetime.now(UTC))
+    for done, instant in enumerate(instants):
+        sound = [seq for seq in closings[:done] if not any(later <= seq for later in closings[done:])]
+        assert ledger.closed_before(FLIGHTS.table, "id", FLIGHTS.name, instant) == max(sound, default=0)
+    for other in (
+        ("silver.other", "id", "main"),
+        (FLIGHTS.table, "re-created", "main"),
+        (FLIGHTS.table, "id", "other"),
+    ):
+        assert ledger.closed_before(*other, instants[-1]) == 0

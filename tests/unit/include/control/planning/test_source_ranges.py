@@ -1,0 +1,169 @@
+"""Which versions of its sources a batch reads: what changed after what was consumed, up to what is certified."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from deltalake import CommitProperties, DeltaTable
+
+from include.contracts.spec.table_spec import AnySpec, GoldSpec
+from include.control.gates.gates import Gates
+from include.control.log.batch import BatchSources, Stream, StreamPosition, Winner
+from include.control.log.stored_tables import TABLE_ID
+from include.control.planning.source_ranges import certified_sources, changed_ranges, pin_sources, require_same_sources
+from include.errors import BadInputError, NotReadyError
+from include.paths import LakehousePaths
+from tests.support.documents.specs import gold_spec, silver_spec
+from tests.support.ledger.delta_tables import intent_of, judge, load_batch, optimize, reading, set_property
+
+ORDERS, PLANES = silver_spec(), silver_spec(table="silver.planes")
+GOLD = gold_spec(
+    sources={
+        "o": {"table": "silver.orders"},
+        "p": {"table": "silver.planes", "join": "left", "on": "o.order_id = p.order_id"},
+    }
+)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> LakehousePaths:
+    return LakehousePaths(tmp_path)
+
+
+@pytest.fixture
+def gates(paths: LakehousePaths) -> Gates:
+    return Gates(paths)
+
+
+def certify(paths: LakehousePaths, *specs: AnySpec) -> list[int]:
+    """A new certified version of each."""
+    versions = [load_batch(paths.root, spec).version for spec in specs]
+    for spec, version in zip(specs, versions, strict=True):
+        judge(paths.root, spec, version)
+    return versions
+
+
+def consumed(paths: LakehousePaths, **ranges: int) -> StreamPosition:
+    """A position whose last batch read these sources up to these versions."""
+    sources = reading(paths.root, **{f"silver__{name}": (None, version) for name, version in ranges.items()})
+    winner = Winner(intent_of("id", sources=sources), 1)
+    return StreamPosition("id", version=1, last=winner)
+
+
+def new_ranges(
+    spec: GoldSpec, paths: LakehousePaths, gates: Gates, position: StreamPosition | None
+) -> dict[str, tuple[int | None, int]]:
+    return changed_ranges(spec, pin_sources(spec, paths, gates, position), paths)
+
+
+def test_sources_are_read_up_to_their_certified_version(paths: LakehousePaths, gates: Gates) -> None:
+    orders, planes = certify(paths, ORDERS, PLANES)
+    load_batch(paths.root, ORDERS)
+    assert certified_sources(GOLD, gates, paths) == {"silver.orders": orders, "silver.planes": planes}
+
+
+def test_all_sources_that_are_missing_are_named(paths: LakehousePaths, gates: Gates) -> None:
+    with pytest.raises(
+        NotReadyError, match=r"^gold\.revenue_daily: silver\.orders has no .* built; silver\.planes has no certified"
+    ):
+        certified_sources(GOLD, gates, paths)
+    certify(paths, ORDERS)
+    with pytest.raises(NotReadyError, match=r"^gold\.revenue_daily: silver\.planes has no certified"):
+        new_ranges(GOLD, paths, gates, None)
+
+
+def test_a_table_without_a_batch_reads_every_source_from_the_beginning(paths: LakehousePaths, gates: Gates) -> None:
+    orders, planes = certify(paths, ORDERS, PLANES)
+    expected = {"silver.orders": (None, orders), "silver.planes": (None, planes)}
+    assert new_ranges(GOLD, paths, gates, None) == expected
+    assert new_ranges(GOLD, paths, gates, StreamPosition("id", version=0)) == expected
+
+
+def test_only_sources_that_changed_are_read(paths: LakehousePaths, gates: Gates) -> None:
+    orders, planes = certify(paths, ORDERS, PLANES)
+    position = consumed(paths, orders=orders, planes=planes)
+    assert new_ranges(GOLD, paths, gates, position) == {}
+    (newest,) = certify(paths, ORDERS)
+    assert new_ranges(GOLD, paths, gates, position) == {"silver.orders": (orders, newest)}
+
+
+def test_a_source_that_came_to_the_spec_later_is_read_from_the_beginning(paths: LakehousePaths, gates: Gates) -> None:
+    orders, planes = certify(paths, ORDERS, PLANES)
+    assert new_ranges(GOLD, paths, gates, consumed(paths, orders=orders)) == {"silver.planes": (None, planes)}
+
+
+def test_versions_that_change_no_data_are_not_worth_a_batch(paths: LakehousePaths, gates: Gates) -> None:
+    certify(paths, ORDERS, PLANES)
+    orders, planes = certify(paths, ORDERS, PLANES)
+    position = consumed(paths, orders=orders, planes=planes)
+    optimize(paths.table("silver.orders"))
+    set_property(paths.table("silver.planes"))
+    assert gates.certified("silver.orders") == orders + 1
+    assert new_ranges(GOLD, paths, gates, position) == {}
+
+
+def test_a_change_above_the_certified_version_is_not_read(paths: LakehousePaths, gates: Gates) -> None:
+    orders, planes = certify(paths, ORDERS, PLANES)
+    judge(paths.root, ORDERS, load_batch(paths.root, ORDERS).version, passed=False)
+    assert new_ranges(GOLD, paths, gates, consumed(paths, orders=orders, planes=planes)) == {}
+
+
+def test_who_consumed_more_than_is_certified_now_reads_nothing(paths: LakehousePaths, gates: Gates) -> None:
+    orders, planes = certify(paths, ORDERS, PLANES)
+    load_batch(paths.root, ORDERS)
+    assert new_ranges(GOLD, paths, gates, consumed(paths, orders=orders + 1, planes=planes)) == {}
+
+
+def test_a_source_that_was_built_anew_is_read_from_its_beginning(paths: LakehousePaths, gates: Gates) -> None:
+    certify(paths, ORDERS, PLANES)
+    orders, planes = certify(paths, ORDERS, PLANES)
+    position = consumed(paths, orders=orders, planes=planes)
+    shutil.rmtree(paths.table("silver.orders"))
+    (rebuilt,) = certify(paths, ORDERS)
+    assert rebuilt < orders
+    assert new_ranges(GOLD, paths, gates, position) == {"silver.orders": (None, rebuilt)}
+
+
+def test_a_batch_does_not_read_its_pinned_versions_from_another_table(paths: LakehousePaths, gates: Gates) -> None:
+    certify(paths, ORDERS, PLANES)
+    pinned = pin_sources(GOLD, paths, gates, None)
+    require_same_sources(pinned, paths)
+    shutil.rmtree(paths.table("silver.orders"))
+    with pytest.raises(BadInputError, match=r"^silver\.orders at .* is gone\n"):
+        require_same_sources(pinned, paths)
+    certify(paths, ORDERS)
+    with pytest.raises(BadInputError, match=r"^silver\.orders at .* is not the table that this batch has read"):
+        require_same_sources(pinned, paths)
+
+
+def test_a_source_that_was_built_anew_in_its_place_still_has_the_pinned_version(
+    paths: LakehousePaths, gates: Gates
+) -> None:
+    certify(paths, ORDERS, PLANES)
+    pinned = pin_sources(GOLD, paths, gates, None)
+    orders = DeltaTable(str(paths.table("silver.orders")))
+    switch = intent_of("the id of the new one", stream=Stream("silver.orders"), sources=BatchSources(rebuild="r1"))
+    orders.alter.set_table_properties(
+        {TABLE_ID: switch.table_id},
+        raise_if_not_exists=False,
+        commit_properties=CommitProperties(custom_metadata={"userMetadata": switch.user_metadata()}),
+    )
+    require_same_sources(pinned, paths)
+    assert gates.certified("silver.orders") is None, "what was certified was the table of before"
+    later = pinned.model_copy(update={"ranges": {**pinned.ranges, "silver.orders": (None, orders.version() + 1)}})
+    with pytest.raises(BadInputError, match="is not the table that this batch has read"):
+        require_same_sources(later, paths)
+
+
+def test_a_source_whose_log_was_cleaned_up_since_is_read_again(paths: LakehousePaths, gates: Gates) -> None:
+    orders, planes = certify(paths, ORDERS, PLANES)
+    position = consumed(paths, orders=orders, planes=planes)
+    load_batch(paths.root, ORDERS)
+    (newest,) = certify(paths, ORDERS)
+    log = paths.table("silver.orders")
+    DeltaTable(str(log)).create_checkpoint()
+    for version in range(newest):
+        (log / "_delta_log" / f"{version:020d}.json").unlink()
+    assert new_ranges(GOLD, paths, gates, position) == {"silver.orders": (orders, newest)}

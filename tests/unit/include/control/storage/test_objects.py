@@ -1,0 +1,170 @@
+"""Small objects with conditional puts: of all who race, exactly one wins."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from include.control.storage.objects import LocalObjectStore
+from tests.support.processes import together
+from tests.support.storage.object_race import race_to_create, race_to_replace
+
+RACERS, ROUNDS = 8, 100
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "_millrace" / "leases"
+
+
+@pytest.fixture
+def store(folder: Path) -> LocalObjectStore:
+    return LocalObjectStore(folder)
+
+
+def etag_of(store: LocalObjectStore, key: str) -> str:
+    found = store.get(key)
+    assert found is not None
+    return found.etag
+
+
+def test_reading_an_empty_store_finds_nothing_and_creates_nothing(store: LocalObjectStore, folder: Path) -> None:
+    assert store.get("a") is None
+    assert store.keys("") == []
+    assert not folder.exists()
+
+
+def test_an_object_is_created_once(store: LocalObjectStore) -> None:
+    assert store.put_if_absent("a", b"first")
+    assert not store.put_if_absent("a", b"second")
+    found = store.get("a")
+    assert found is not None
+    assert found.body == b"first"
+
+
+def test_only_who_saw_the_object_last_replaces_it(store: LocalObjectStore) -> None:
+    store.put_if_absent("a", b"first")
+    seen = etag_of(store, "a")
+    assert store.put_if_match("a", b"second", seen)
+    assert not store.put_if_match("a", b"third", seen)
+    found = store.get("a")
+    assert found is not None
+    assert found.body == b"second"
+    assert found.etag != seen
+
+
+def test_only_who_saw_the_object_last_deletes_it(store: LocalObjectStore) -> None:
+    store.put_if_absent("a", b"first")
+    seen = etag_of(store, "a")
+    store.put_if_match("a", b"second", seen)
+    assert not store.delete_if_match("a", seen)
+    assert store.delete_if_match("a", etag_of(store, "a"))
+    assert store.get("a") is None
+
+
+def test_an_object_that_is_gone_is_neither_replaced_nor_deleted(store: LocalObjectStore, folder: Path) -> None:
+    store.put_if_absent("a", b"first")
+    seen = etag_of(store, "a")
+    store.delete_if_match("a", seen)
+    assert not store.put_if_match("a", b"second", seen)
+    assert not store.delete_if_match("a", seen)
+    assert store.keys("") == []
+    assert store.put_if_absent("a", b"first")
+
+
+def test_replacing_in_a_store_that_was_never_written_to_is_refused(store: LocalObjectStore) -> None:
+    assert not store.put_if_match("a", b"", "etag")
+    assert not store.delete_if_match("a", "etag")
+
+
+def test_keys_are_found_by_how_they_begin_in_order(store: LocalObjectStore) -> None:
+    for key in ("silver.flights.table", "silver.flights.stream-b", "silver.flights.stream-a", "silver.flights2.table"):
+        store.put_if_absent(key, b"")
+    assert store.keys("silver.flights.stream-") == ["silver.flights.stream-a", "silver.flights.stream-b"]
+    assert store.keys("silver.flights.table") == ["silver.flights.table"]
+    assert len(store.keys("silver.")) == 4
+
+
+def test_what_a_dead_writer_left_half_written_is_no_object(store: LocalObjectStore, folder: Path) -> None:
+    store.put_if_absent("a", b"")
+    (folder / ".a.0123").write_bytes(b"half")
+    assert store.keys("") == ["a"]
+    assert store.keys(".a") == []
+
+
+def test_nothing_is_left_behind_but_the_objects(store: LocalObjectStore, folder: Path) -> None:
+    store.put_if_absent("a", b"1")
+    store.put_if_absent("a", b"2")
+    store.put_if_match("a", b"3", etag_of(store, "a"))
+    store.put_if_match("a", b"4", "another etag")
+    store.put_if_absent("b", b"")
+    store.delete_if_match("b", etag_of(store, "b"))
+    assert {entry.name for entry in folder.iterdir()} == {"a", ".lock"}
+
+
+def test_of_processes_that_create_the_same_object_exactly_one_wins(store: LocalObjectStore, folder: Path) -> None:
+    won = together(RACERS, race_to_create, folder, ROUNDS)
+    assert sorted(one for rounds in won for one in rounds) == list(range(ROUNDS))
+    assert sum(bool(rounds) for rounds in won) > 1, "one process won every round: they did not race"
+    for number, rounds in enumerate(won):
+        for one in rounds:
+            found = store.get(f"round-{one}")
+            assert found is not None
+            assert found.body == str(number).encode()
+
+
+def test_processes_that_count_with_one_object_lose_no_count(store: LocalObjectStore, folder: Path) -> None:
+    store.put_if_absent("counter", b"0")
+    lost = together(4, race_to_replace, folder, ROUNDS)
+    found = store.get("counter")
+    assert found is not None
+    assert int(found.body) == 4 * ROUNDS
+    assert sum(lost) > 0, "nobody was ever too late: they did not race"
+
+
+@pytest.mark.parametrize("act", ["create", "replace", "delete"])
+def test_of_threads_that_want_the_same_object_exactly_one_wins(store: LocalObjectStore, act: str) -> None:
+    line_up = Barrier(RACERS)
+
+    def race(number: int) -> list[int]:
+        return [one for one in range(ROUNDS) if wants(number, one)]
+
+    def wants(number: int, one: int) -> bool:
+        key, body = f"round-{one}", str(number).encode()
+        if act == "create":
+            line_up.wait(60)
+            return store.put_if_absent(key, body)
+        store.put_if_absent(key, b"there")
+        seen = etag_of(store, key)
+        line_up.wait(60)
+        return store.put_if_match(key, body, seen) if act == "replace" else store.delete_if_match(key, seen)
+
+    with ThreadPoolExecutor(RACERS) as pool:
+        won = [one for rounds in pool.map(race, range(RACERS)) for one in rounds]
+    assert sorted(won) == list(range(ROUNDS))
+
+
+def test_what_is_put_is_on_the_disk_before_it_has_its_name_and_its_name_before_the_put_ends(
+    store: LocalObjectStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[tuple[str, str, list[str]]] = []
+    fsync = os.fsync
+
+    def forced(descriptor: int) -> None:
+        fsync(descriptor)
+        place = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        content = "folder" if place.is_dir() else place.read_text()
+        done.append((place.name if place.is_dir() else "new file", content, store.keys("")))
+
+    monkeypatch.setattr(os, "fsync", forced)
+    store.put_if_absent("a", b"first")
+    folders = [(name, "folder", []) for name in ("_millrace", folder.parents[1].name)]
+    assert done == [*folders, ("new file", "first", []), (folder.name, "folder", ["a"])]
+    done.clear()
+    store.put_if_match("a", b"second", etag_of(store, "a"))
+    store.delete_if_match("a", etag_of(store, "a"))
+    assert done == [("new file", "second", ["a"]), (folder.name, "folder", ["a"]), (folder.name, "folder", [])]

@@ -1,0 +1,182 @@
+"""`lakehouse infer`: a first spec from what a source has delivered, which the checks accept as it is."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping
+from pathlib import Path
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+import zstandard
+
+from include.contracts.spec.table_spec import BronzeSpec, parse_spec
+from include.control.landing.on_disk import LocalLanding
+from include.errors import BadInputError, ExitCode, NotReadyError
+from include.inference.delivered_files import FILES_LOOKED_AT, delivered_files
+from include.inference.first_spec import infer_spec
+from tests.support.cli import Lakehouse
+
+
+def inferred(landing: Path, folder: str = "orders") -> BronzeSpec:
+    spec = parse_spec(yaml.safe_load(infer_spec(LocalLanding(str(landing)), folder, f"bronze.{folder}")))
+    assert isinstance(spec, BronzeSpec)
+    return spec
+
+
+def kinds(spec: BronzeSpec) -> dict[str, str]:
+    return {name: column.type for name, column in spec.columns.items()}
+
+
+def put(path: Path, content: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_csv_files_give_columns_types_and_the_way_they_are_written(tmp_path: Path) -> None:
+    put(tmp_path / "orders/date=2013-01-01/a.csv", "id;zip;amount;at;is_paid\n1;02134;1;2013-01-01T08:00:00Z;true\n")
+    put(tmp_path / "orders/date=2013-01-02/a.csv", "id;zip;amount;at;is_paid\n2;10001;2.5;2013-01-01T08:00:00Z;\n")
+    spec = inferred(tmp_path)
+    assert kinds(spec) == {
+        "id": "bigint", "zip": "string", "amount": "double", "at": "timestamp", "is_paid": "boolean"
+    }  # fmt: skip
+    source = spec.landing_source
+    assert (source.landing, source.files, source.format, source.delimiter) == ("orders", "*.csv", "csv", ";")
+    assert source.path.startswith("date={interval_start"), "a folder a day"
+
+
+def test_json_lines_give_every_field_of_any_line_and_nested_ones_as_text(tmp_path: Path) -> None:
+    lines = '{"id": 1, "by": {"name": "x"}}\n{"id": -2, "at": "2013-01-01T08:00:00Z", "Odd name": 1}\n'
+    put(tmp_path / "orders/a.json.gz", gzip.compress(lines.encode()))
+    spec = inferred(tmp_path)
+    assert kinds(spec) == {"id": "bigint", "by": "string", "at": "timestamp"}
+    assert (spec.landing_source.files, spec.landing_source.path) == ("*.json.gz", ".")
+    text = infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+    assert "no column name, so its values go to _rescued: 'Odd name'" in text
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.json.zst", "a.ndjson.gz"])
+def test_json_arrays_give_what_their_elements_would_as_lines(tmp_path: Path, name: str) -> None:
+    text = b'[\n {"id": 1, "by": {"name": "x"}},\n {"id": -2, "at": "2013-01-01T08:00:00Z"}\n]'
+    packings = {"zst": zstandard.compress, "gz": gzip.compress}
+    put(tmp_path / "orders" / name, packings.get(name.rpartition(".")[2], bytes)(text))
+    spec = inferred(tmp_path)
+    assert kinds(spec) == {"id": "bigint", "by": "string", "at": "timestamp"}
+    assert (spec.landing_source.format, spec.landing_source.files) == ("json", f"*{name[1:]}")
+
+
+def test_csv_files_are_looked_at_within_zstd(tmp_path: Path) -> None:
+    put(tmp_path / "orders/a.csv.zst", zstandard.compress(b"id;x\n1;2\n"))
+    spec = inferred(tmp_path)
+    assert kinds(spec) == {"id": "bigint", "x": "bigint"}
+    assert (spec.landing_source.delimiter, spec.landing_source.files) == (";", "*.csv.zst")
+
+
+def test_avro_files_give_the_types_of_their_schemas(tmp_path: Path) -> None:
+    fields = {
+        "id": "long", "name": ["null", "string"], "tags": {"type": "array", "items": "string"},
+        "day": {"type": "int", "logicalType": "date"}, "at": {"type": "long", "logicalType": "timestamp-micros"},
+        "price": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+    }  # fmt: skip
+    schema = {"type": "record", "name": "o", "fields": [{"name": name, "type": kind} for name, kind in fields.items()]}
+    with put(tmp_path / "orders/a.avro", b"").open("wb") as file:
+        fastavro.writer(file, schema, [])
+    assert kinds(inferred(tmp_path)) == {
+        "id": "bigint", "name": "string", "tags": "string", "day": "date", "at": "timestamp", "price": "decimal(9,2)"
+    }  # fmt: skip
+
+
+def test_parquet_files_give_their_own_types(tmp_path: Path) -> None:
+    file = put(tmp_path / "orders/a.parquet", b"")
+    schema = pa.schema([("n", pa.int32()), ("price", pa.decimal128(9, 2)), ("seen", pa.timestamp("us", tz="UTC"))])
+    pq.write_table(schema.empty_table(), file)
+    assert kinds(inferred(tmp_path)) == {"n": "int", "price": "decimal(9,2)", "seen": "timestamp"}
+
+
+def test_the_newest_files_of_the_commonest_format_are_looked_at_and_unfinished_ones_are_not(tmp_path: Path) -> None:
+    for number in range(FILES_LOOKED_AT + 5):
+        put(tmp_path / f"orders/{number:03d}.csv", "id\n1\n")
+    put(tmp_path / "orders/readme.json", "{}")
+    put(tmp_path / "orders/999.csv.tmp", "no")
+    put(tmp_path / "orders/_temporary/999.csv", "no")
+    found = delivered_files(LocalLanding(str(tmp_path)), "orders")
+    assert [Path(path).name for path in found.paths] == [
+        f"{number:03d}.csv" for number in range(5, FILES_LOOKED_AT + 5)
+    ]
+    assert found.left_out == 1
+    text = infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+    assert "# left out by `files` below: 1 that end otherwise" in text
+
+
+@pytest.mark.parametrize("name", ["b.csv", "b.json"])
+def test_a_file_with_a_wrong_byte_is_named(tmp_path: Path, name: str) -> None:
+    good, bad = {
+        "b.csv": (b"id,city\n1,x\n", b"id,city\n1,M\xe1laga\n"),
+        "b.json": (b'{"city": "x"}\n', b'{"city": "M\xe1laga"}\n'),
+    }[name]
+    put(tmp_path / "orders" / f"a{name[1:]}", good)
+    put(tmp_path / "orders" / name, bad)
+    put(tmp_path / "orders" / f"c{name[1:]}", good)
+    with pytest.raises(BadInputError, match=rf"orders/{name} does not read as \w+: .*(?i:utf-8|unicode)"):
+        infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+
+
+@pytest.mark.parametrize("name", ["z.csv", "z.csv.gz"])
+def test_an_empty_newest_file_says_nothing_of_the_others(tmp_path: Path, name: str) -> None:
+    packed = gzip.compress if name.endswith(".gz") else bytes
+    put(tmp_path / "orders" / name.replace("z", "a", 1), packed(b"id;city\n1;x\n"))
+    put(tmp_path / "orders" / name, packed(b""))
+    spec = inferred(tmp_path)
+    assert kinds(spec) == {"id": "bigint", "city": "string"}
+    assert (spec.landing_source.header, spec.landing_source.delimiter) == (True, ";")
+
+
+def test_only_empty_files_give_nothing_to_guess_from(tmp_path: Path) -> None:
+    put(tmp_path / "orders/a.csv", "")
+    with pytest.raises(NotReadyError, match="are empty"):
+        infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+
+
+def test_a_column_that_some_files_lack_is_marked(tmp_path: Path) -> None:
+    put(tmp_path / "orders/a.csv", "id\n1\n")
+    put(tmp_path / "orders/b.csv", "id\n1\n")
+    put(tmp_path / "orders/c.csv", "id,colour\n1,red\n")
+    text = infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+    assert "  id: {type: bigint}\n  colour: {type: string}  # 2 of the files lack it\n" in text
+
+
+def test_columns_without_a_usable_name_are_an_error_that_says_so(
+    lakehouse: Lakehouse, place: Mapping[str, str]
+) -> None:
+    put(Path(place["LAKEHOUSE_LANDING"]) / "shares/a.csv", "Symbol,Name\nAAPL,Apple\n")
+    answer = lakehouse("infer", "shares")
+    assert answer.exit_code == ExitCode.BAD_INPUT, answer.exception
+    assert "has a name that a table can use: 'Symbol', 'Name'\n" in answer.stderr
+
+
+def test_nothing_to_guess_from_is_not_ready_and_unreadable_files_are_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(NotReadyError, match=r"orders holds no file that ends in \.csv"):
+        infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+    put(tmp_path / "visits/a.avro", "id\n1\n")
+    with pytest.raises(BadInputError, match=r"visits/a\.avro does not read as avro: not an Avro file"):
+        infer_spec(LocalLanding(str(tmp_path)), "visits", "bronze.visits")
+    put(tmp_path / "orders/a.parquet", "id\n1\n")
+    with pytest.raises(BadInputError, match=r"orders/a\.parquet does not read as parquet: "):
+        infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
+
+
+def test_the_command_prints_a_spec_or_writes_it_once(lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
+    put(Path(place["LAKEHOUSE_LANDING"]) / "Shop Orders/a.csv", "id\n1\n")
+    printed = lakehouse("infer", "Shop Orders")
+    assert (printed.exit_code, "table: bronze.shop_orders\n" in printed.stdout) == (0, True)
+    assert lakehouse("infer", "Shop Orders", "--write").exit_code == 2, "it does not say where"
+    wrote = lakehouse("infer", "Shop Orders", "--domain", "shop", "--write")
+    assert wrote.exit_code == 0, wrote.stderr
+    file = Path(place["LAKEHOUSE_TABLES"]) / "bronze/shop/shop_orders.yaml"
+    assert file.read_text() == printed.stdout
+    again = lakehouse("infer", "Shop Orders", "--domain", "shop", "--write")
+    assert (again.exit_code, "not overwritten" in again.stderr) == (ExitCode.BAD_SPEC, True)

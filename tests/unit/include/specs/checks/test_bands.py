@@ -1,0 +1,129 @@
+"""The band of an expectation that warns, within the one that fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.contracts.spec.expectation import Expectation
+from tests.support.documents.refusals import problems_of, wrong_silver
+from tests.support.documents.specs import bronze_document, silver_document, write_specs
+
+BETWEEN = "expect_column_values_to_be_between"
+
+
+def banded(name: str, warn: Any, action: str = "fail", **arguments: Any) -> list[dict[str, Any]]:
+    return [{name: arguments, "action": action, "warn": warn}]
+
+
+@pytest.mark.parametrize(
+    "expectations",
+    [
+        banded(BETWEEN, {"max_value": 5}, column="amount", min_value=0, max_value=9),
+        banded(BETWEEN, {"min_value": 0, "max_value": 5}, column="amount", min_value=0, max_value=9),
+        banded(BETWEEN, {"min_value": 1}, column="amount", max_value=9),
+        banded(BETWEEN, {"mostly": 0.9}, column="amount", max_value=9, mostly=0.5),
+        banded(BETWEEN, {"max_value": "2013-01-05"}, column="day", max_value="2013-01-06"),
+        banded("expect_table_to_be_fresh", {"max_age": "90 minutes"}, column="event_at", max_age="2 hours"),
+        banded("expect_column_distribution_to_be_stable", {"max_psi": 0.1}, column="amount", max_psi=0.25),
+    ],
+)
+def test_a_narrower_band_is_taken(tmp_path: Path, expectations: Any) -> None:
+    write_specs(tmp_path, bronze_document(), silver_document(expectations=expectations))
+    assert problems_of(tmp_path) == ()
+
+
+@pytest.mark.parametrize(
+    ("expectations", "key", "message", "fix"),
+    [
+        (
+            banded(BETWEEN, {"max_value": 10}, column="amount", max_value=9),
+            "expectations[0].warn.max_value",
+            "lies within the one that fails",
+            "give 9 or less",
+        ),
+        (
+            banded(BETWEEN, {"min_value": "2013-01-01"}, column="day", min_value="2013-01-02"),
+            "expectations[0].warn.min_value",
+            "lies within",
+            "give '2013-01-02' or more",
+        ),
+        (
+            banded("expect_table_to_be_fresh", {"max_age": "2 days"}, column="event_at", max_age="36 hours"),
+            "expectations[0].warn.max_age",
+            "lies within",
+            "give '36 hours' or less",
+        ),
+        (
+            banded(BETWEEN, {"column": "day"}, column="amount", max_value=9),
+            "expectations[0].warn.column",
+            "states only bounds",
+            "known are",
+        ),
+        (
+            banded("expect_column_to_exist", {"max_value": 1}, column="amount"),
+            "expectations[0].warn.max_value",
+            "states only bounds",
+            "leave the band out",
+        ),
+        (
+            banded(BETWEEN, {"max_value": "5"}, column="amount", max_value=9),
+            "expectations[0].warn.max_value",
+            "compared with numbers",
+            "write a number",
+        ),
+        (
+            banded(BETWEEN, {"mostly": 2}, column="amount", max_value=9),
+            "expectations[0].warn.mostly",
+            "at most 1",
+            "",
+        ),
+        (
+            banded(BETWEEN, {"max_value": 5}, "warn", column="amount", max_value=9),
+            "expectations[0].warn",
+            "lies within one that fails, and this rule's action is warn",
+            "",
+        ),
+        (
+            [{BETWEEN: {"column": "amount", "max_value": 9}, "action": "drop", "severity": "info"}],
+            "expectations[0].severity",
+            "raises no alarm",
+            "",
+        ),
+        (
+            [{BETWEEN: {"column": "amount", "max_value": 9}, "action": "warn", "severity": "warn"}],
+            "expectations[0].severity",
+            "unknown value",
+            "did you mean 'warning'?",
+        ),
+    ],
+)
+def test_what_is_no_band_or_severity_is_named_with_its_likely_fix(
+    tmp_path: Path, expectations: Any, key: str, message: str, fix: str
+) -> None:
+    problem = wrong_silver(tmp_path, expectations=expectations)
+    assert problem.key == key
+    assert message in problem.message
+    assert problem.fix.startswith(fix)
+
+
+def test_a_band_is_the_same_rule_with_its_own_bounds_that_warns() -> None:
+    rule = Expectation.model_validate(
+        {BETWEEN: {"column": "a", "min_value": 0, "max_value": 9}, "action": "fail", "warn": {"max_value": 5}}
+    )
+    outer, inner = rule.bands
+    assert (outer.action.value, outer.arguments) == ("fail", {"column": "a", "min_value": 0, "max_value": 9})
+    assert (inner.action.value, inner.arguments) == ("warn", {"column": "a", "min_value": 0, "max_value": 5})
+    assert not outer.warn
+    assert not inner.warn
+
+
+def test_severity_follows_the_action_unless_it_is_stated() -> None:
+    stated = [
+        Expectation.model_validate({"expect_column_to_exist": {"column": "a"}, "action": action, **severity})
+        for action, severity in (("fail", {}), ("warn", {}), ("fail", {"severity": "info"}))
+    ]
+    assert [rule.stated_severity.value for rule in stated] == ["critical", "warning", "info"]
+    assert [len(rule.bands) for rule in stated] == [1, 1, 1]

@@ -1,0 +1,116 @@
+"""Expectations of a spec that cannot be judged as they are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.documents.refusals import problems_of, rule, wrong_gold, wrong_silver
+from tests.support.documents.specs import bronze_document, write_specs
+
+
+class TestExpectations:
+    NAME = "expect_column_values_to_be_between"
+
+    @pytest.mark.parametrize(
+        ("expectations", "key", "message", "fix"),
+        [
+            (
+                rule("expect_column_values_to_be_betwen", column="amount", min_value=1),
+                "expectations[0].expect_column_values_to_be_betwen",
+                "unknown expectation",
+                f"did you mean '{NAME}'?",
+            ),
+            (
+                rule(NAME, "quarantin", column="amount", min_value=1),
+                "expectations[0].action",
+                "unknown value",
+                "did you mean 'quarantine'?",
+            ),
+            (
+                rule("expect_table_row_count_to_equal", "drop", value=1),
+                "expectations[0].action",
+                "judges a whole table",
+                "",
+            ),
+            (
+                [{**rule(NAME, column="amount", min_value=1)[0], "reasons": "x"}],
+                "expectations[0].reasons",
+                "unknown key",
+                "did you mean 'reason'?",
+            ),
+            (
+                rule(NAME, column="amonut", min_value=1),
+                f"expectations[0].{NAME}.column",
+                "the table has no such column",
+                "did you mean 'amount'?",
+            ),
+            (
+                rule("expect_compound_columns_to_be_unique", "fail", column_list=["order_id", "dya"]),
+                "expectations[0].expect_compound_columns_to_be_unique.column_list[1]",
+                "the table has no such column",
+                "did you mean 'day'?",
+            ),
+            (
+                rule(NAME, column="amount", min=1, max_value=2),
+                f"expectations[0].{NAME}.min",
+                "takes no such",
+                "did you mean",
+            ),
+            (rule(NAME, column="amount"), f"expectations[0].{NAME}", "needs min_value or max_value", "add `min_value"),
+            (rule(NAME, min_value=1), f"expectations[0].{NAME}", "needs the argument 'column'", "add `column: ...`"),
+            (rule(NAME, column="amount", min_value=[1]), f"expectations[0].{NAME}.min_value", "a number or text", ""),
+            (
+                rule(NAME, column="amount", min_value="1"),
+                f"expectations[0].{NAME}.min_value",
+                "compared with numbers",
+                "",
+            ),
+            (
+                rule(NAME, column="day", min_value=2013),
+                f"expectations[0].{NAME}.min_value",
+                "with dates or instants",
+                "",
+            ),
+            (rule(NAME, column="order_id", min_value=1), f"expectations[0].{NAME}.min_value", "compared with text", ""),
+            (
+                rule("expect_table_row_count_to_be_between", "fail", min_value=0.5),
+                "expectations[0].expect_table_row_count_to_be_between.min_value",
+                "compared with whole numbers",
+                "",
+            ),
+            (
+                rule("expect_column_values_to_be_in_set", column="order_id", value_set=["a", 1]),
+                "expectations[0].expect_column_values_to_be_in_set.value_set",
+                "compared with text",
+                "",
+            ),
+            (
+                rule(NAME, "drop", column="amount", min_value=1, mostly=0.9),
+                f"expectations[0].{NAME}.mostly",
+                "has no tolerance",
+                "leave it out",
+            ),
+            ([{"action": "warn"}], "expectations[0]", "exactly one key that starts with expect_", ""),
+            (["expect_column_to_exist"], "expectations[0]", "a mapping is needed here", ""),
+            ({"expect_column_to_exist": {}}, "expectations", "a list is needed here", ""),
+        ],
+    )
+    def test_each_is_named_with_its_likely_fix(
+        self, tmp_path: Path, expectations: Any, key: str, message: str, fix: str
+    ) -> None:
+        problem = wrong_silver(tmp_path, expectations=expectations)
+        assert problem.key == key
+        assert message in problem.message
+        assert problem.fix.startswith(fix)
+
+    def test_columns_that_millrace_adds_may_be_judged(self, tmp_path: Path) -> None:
+        expectations = rule("expect_column_values_to_be_null", "warn", column="_rescued")
+        write_specs(tmp_path, bronze_document(expectations=expectations))
+        assert problems_of(tmp_path) == ()
+
+    def test_gold_is_judged_by_its_groups_and_measures(self, tmp_path: Path) -> None:
+        expectations = rule("expect_column_min_to_be_between", "fail", column="order", min_value=1)
+        assert wrong_gold(tmp_path, expectations=expectations).fix == "did you mean 'orders'?"

@@ -1,0 +1,85 @@
+"""Gold specs whose parts do not agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from tests.support.documents.refusals import problems_of, wrong_gold
+from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
+
+
+class TestGold:
+    CUSTOMERS: ClassVar[dict[str, Any]] = {"table": "silver.orders", "join": "left", "on": "o.order_id = c.order_id"}
+
+    def sources(self, **joined: Any) -> dict[str, Any]:
+        """`o`, and `c` joined to it."""
+        return {"o": {"table": "silver.orders"}, "c": {**self.CUSTOMERS, **joined}}
+
+    @pytest.mark.parametrize(
+        ("changes", "key", "message", "fix"),
+        [
+            ({"refresh_by": "dya"}, "refresh_by", "no column of group_by", "did you mean 'day'?"),
+            ({"refresh_from": {"o": "day", "x": "day"}}, "refresh_from.x", "no source has this alias", "known are o"),
+            ({"group_by": {"day": "q.day"}}, "group_by.day", "no source has the alias 'q'", "known are o"),
+            (
+                {"measures": {"n": "sum(o.amuont)"}},
+                "measures.n",
+                "silver.orders has no such column",
+                "did you mean 'o.amount'?",
+            ),
+            ({"measures": {"day": "count(*)"}}, "measures.day", "a column of group_by has this name", "rename"),
+            ({"refresh_from": {"o": "o.day"}}, "refresh_from.o", "the source's own columns", "write 'day'"),
+            (
+                {"sources": {"o": {"table": "silver.ordres"}}},
+                "sources.o.table",
+                "no spec creates",
+                "did you mean 'silver.orders'?",
+            ),
+            ({"sources": {"o": {"table": "bronze.orders"}}}, "sources.o.table", "a silver table is written", ""),
+            (
+                {"sources": {"o": {"table": "silver.orders", "where": "o.amount > 0"}}},
+                "sources.o.where",
+                "own columns",
+                "write",
+            ),
+        ],
+    )
+    def test_each_is_named_with_its_likely_fix(
+        self, tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
+    ) -> None:
+        problem = wrong_gold(tmp_path, **changes)
+        assert problem.key == key
+        assert message in problem.message
+        assert problem.fix.startswith(fix)
+
+    def test_a_second_source_without_its_join(self, tmp_path: Path) -> None:
+        sources = {"o": {"table": "silver.orders"}, "c": {"table": "silver.orders"}}
+        problem = wrong_gold(tmp_path, sources=sources, refresh_from={"o": "day", "c": "day"})
+        assert (problem.key, problem.message) == ("sources.c", "every source but the first says how it joins")
+
+    def test_a_join_without_its_condition(self, tmp_path: Path) -> None:
+        sources = {"o": {"table": "silver.orders"}, "c": {"table": "silver.orders", "join": "left"}}
+        problem = wrong_gold(tmp_path, sources=sources, refresh_from={"o": "day", "c": "day"})
+        assert "join and on go together" in problem.message
+
+    def test_a_first_source_that_joins(self, tmp_path: Path) -> None:
+        sources = {"c": {**self.CUSTOMERS, "on": "c.order_id = c.order_id"}}
+        changes = {"refresh_from": {"c": "day"}, "group_by": {"day": "c.day"}, "measures": {"n": "count(*)"}}
+        assert wrong_gold(tmp_path, sources=sources, **changes).message == "the first source joins nothing"
+
+    def test_a_joined_column_that_its_table_does_not_have(self, tmp_path: Path) -> None:
+        sources = self.sources(on="o.order_id = c.order")
+        problem = wrong_gold(tmp_path, sources=sources, refresh_from={"o": "day", "c": "day"})
+        assert (problem.key, problem.fix) == ("sources.c.on", "did you mean 'c.order_id'?")
+
+    def test_a_source_whose_changes_would_be_overlooked(self, tmp_path: Path) -> None:
+        problem = wrong_gold(tmp_path, sources=self.sources(), refresh_from={"o": "day"})
+        assert "a change in it would not reach this table" in problem.message
+
+    def test_text_and_numbers_in_expressions_are_not_taken_for_columns(self, tmp_path: Path) -> None:
+        measures = {"n": "count_if(o.order_id = 'x.y' or o.order_id = \"it''s z.w\") / 2.5 + 1.e3"}
+        write_specs(tmp_path, bronze_document(), silver_document(), gold_document(measures=measures))
+        assert problems_of(tmp_path) == ()

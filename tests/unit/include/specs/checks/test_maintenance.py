@@ -1,0 +1,92 @@
+"""Which tables may forget their deleted keys, and what is said of the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from include.catalog import load_catalog
+from include.contracts.spec.table_spec import SilverSpec
+from include.specs.schema import table_spec_schema
+from tests.support.documents.refusals import the_problem, wrong_gold, wrong_silver
+from tests.support.documents.specs import bronze_document, gold_document, silver_document, silver_spec, write_specs
+
+DELETES = {"apply_as_deletes": "amount = 0"}
+NEEDED = "this table tells late events by its deleted keys"
+
+
+def forgetting(retain: Any = "400 days", **changes: Any) -> dict[str, Any]:
+    """The keys of a silver table that forgets its deleted keys."""
+    return {**DELETES, "maintenance": {"tombstones": {"retain": retain}}, **changes}
+
+
+def test_deleted_keys_are_kept_for_ever_unless_the_spec_says_otherwise() -> None:
+    assert silver_spec().maintenance.tombstones.retain is None
+
+
+@pytest.mark.parametrize("retain", ["400 days", "36 hours"])
+@pytest.mark.parametrize("more", [{}, {"stored_as_scd_type": 1}, {"apply_as_truncates": "amount < 0"}])
+def test_a_table_that_keeps_the_last_state_may_forget_them(tmp_path: Path, retain: str, more: dict[str, Any]) -> None:
+    document = silver_document(**forgetting(retain, **more))
+    spec = load_catalog(write_specs(tmp_path, bronze_document(), document)).spec("silver.orders")
+    assert isinstance(spec, SilverSpec)
+    assert spec.maintenance.tombstones.retain == retain
+    jsonschema.Draft202012Validator(table_spec_schema()).validate(document)
+    assert spec.spec_hash == silver_spec(**{**DELETES, **more}).spec_hash, "no row changes because of it"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message", "fix"),
+    [
+        (
+            forgetting(stored_as_scd_type=2),
+            NEEDED,
+            "leave it out: deleted keys are then kept for ever; or leave out stor",
+        ),
+        (
+            forgetting(ignore_null_updates=True),
+            NEEDED,
+            "leave it out: deleted keys are then kept for ever; or leave out",
+        ),
+        (
+            forgetting(snapshot="full", sequence_by=[], apply_as_deletes=None),
+            "a full snapshot leaves no tombstones",
+            "leave it out",
+        ),
+        (forgetting(apply_as_deletes=None), "no event of this table deletes a key", "state apply_as_deletes"),
+        (forgetting("1 year"), "'1 year' is not a retention; write it as '168 hours' or '7 days'", ""),
+    ],
+)
+def test_a_table_that_needs_them_is_refused_with_its_likely_fix(
+    tmp_path: Path, changes: dict[str, Any], message: str, fix: str
+) -> None:
+    problem = wrong_silver(tmp_path, **changes)
+    assert (problem.key, problem.value) == (
+        "maintenance.tombstones.retain",
+        changes["maintenance"]["tombstones"]["retain"],
+    )
+    assert problem.message.startswith(message)
+    assert problem.fix.startswith(fix)
+    text = problem.file.read_text().splitlines()[problem.line - 1]
+    assert text.strip().startswith("retain:")
+
+
+@pytest.mark.parametrize("stated", [None, {}, {"retain": None}])
+def test_a_table_that_states_none_is_not_asked_what_kind_it_is(tmp_path: Path, stated: object) -> None:
+    maintenance = {} if stated is None else {"tombstones": stated}
+    history = silver_document(**DELETES, stored_as_scd_type=2, maintenance=maintenance)
+    assert load_catalog(write_specs(tmp_path, bronze_document(), history)).specs
+
+
+def test_the_other_layers_have_none(tmp_path: Path) -> None:
+    stated = {"maintenance": {"tombstones": {"retain": "400 days"}}}
+    gold = wrong_gold(tmp_path / "gold", **stated)
+    bronze = the_problem(write_specs(tmp_path / "bronze", bronze_document(**stated)))
+    for problem in (gold, bronze):
+        assert (problem.key, problem.message) == ("maintenance.tombstones", "unknown key")
+    refused = [bronze_document(**stated), gold_document(**stated)]
+    validator = jsonschema.Draft202012Validator(table_spec_schema())
+    assert [validator.is_valid(document) for document in refused] == [False, False]

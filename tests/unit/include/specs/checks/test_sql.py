@@ -1,0 +1,152 @@
+"""What of the SQL in specs Spark would refuse, found without it; and what is not refused, since Spark may know it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from include.catalog import load_catalog
+from include.specs.checks.sql import sql_problems
+from include.specs.problem import SpecProblem
+from tests.support.cli import Lakehouse
+from tests.support.documents.specs import (
+    SHIPPED,
+    Document,
+    bronze_document,
+    gold_document,
+    silver_document,
+    write_specs,
+)
+
+VALID = [
+    "amount", "AMOUNT + Event_Seq", "_rescued", "_source_file", "coalesce(amount, 0)", "cast(amount as decimal(10,2))",
+    "try_cast(amount as varchar(3))", "amount::int", "date_add(day, 1)", "dateadd(DAY, 1, day)",
+    "timestampadd(HOUR, 1, event_at)", "timestampdiff(MINUTE, event_at, current_timestamp)",
+    "extract(year from event_at)", "trim(both 'x' from order_id)", "substring(order_id from 1 for 2)",
+    "position('a' in order_id)", "overlay(order_id placing 'x' from 1)", "order_id rlike '^a\\\\d'",
+    "order_id like any ('a%', 'b%')", "order_id like all ('a%')", "amount in (1, 2)", "!(amount > 1)",
+    "amount <=> null", "amount is distinct from 1", "amount between (1) and (2)",
+    "case when amount > 1 then 'a' else 'b' end", "event_at + interval 3 days", "date '2013-01-01'", "current_date",
+    "current_user", "localtimestamp()", "transform(array(amount), x -> x + 1)[0]",
+    "aggregate(array(1, 2), 0, (acc, x) -> acc + x)", "filter(array(amount), (x, i) -> i > 0)",
+    "exists(array(amount), x -> x > 1)", "map('a', amount)['a']", "from_json(_rescued, 'a int').a",
+    "get_json_object(_rescued, '$.a')", "named_struct('a', amount).a", "struct(amount as a).a",
+    "to_timestamp(order_id, \"yyyy-MM-dd'T'HH\")", "concat('(', order_id)", "r'a\\d'", "x'1F'", "1L + 1.5BD",
+    "`amount`", "left(order_id, 1) || right(order_id, 1)", "if(amount > 1, 1, 2)",
+    "first_value(amount) over (partition by day)", "row_number() over (partition by day order by (amount))",
+    "hash(amount)", "parse_json('{}')", "collate(order_id, 'UTF8_LCASE')", "order_id collate unicode",
+    "variant_get(parse_json('{}'), '$.a', 'int')", "nullifzero(amount)", "amount div 2", "-amount % 3",
+    "convert_timezone('UTC', 'America/New_York', event_at)", "array(1, 2, 3)[1]", "string(amount)", "uuid()",
+    "later_column",
+]  # fmt: skip
+
+
+def problems(folder: Path, *documents: Document) -> list[SpecProblem]:
+    catalog = load_catalog(write_specs(folder, *documents))
+    assert catalog.problems == ()
+    return sql_problems(catalog)
+
+
+def silver(expression: str) -> tuple[Document, Document]:
+    columns = {**silver_document()["columns"], "x": {"from": expression}, "later_column": {"from": "amount"}}
+    return bronze_document(), silver_document(columns=columns)
+
+
+def test_the_shipped_specs_are_sound() -> None:
+    assert sql_problems(load_catalog(SHIPPED)) == []
+
+
+@pytest.mark.parametrize("sql", VALID)
+def test_what_spark_understands_is_not_refused(tmp_path: Path, sql: str) -> None:
+    assert problems(tmp_path, *silver(sql)) == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("to_dat(day)", "unknown function 'to_dat' (got 'to_dat(day)'); did you mean 'to_date'?"),
+        ("upper(no_function_at_all(amount))", "unknown function 'no_function_at_all'"),
+        ("`to_dat`(day)", "unknown function 'to_dat'"),
+        ("amuont + 1", "there is no column 'amuont' here (got 'amuont + 1'); did you mean 'amount'?"),
+        ("o.amount", "there is no column 'o.amount' here"),
+        ("sum(amount)", "the aggregate 'sum' has no place here"),
+        ("amount / max(amount)", "the aggregate 'max' has no place here"),
+        ("abs(amount", "not an expression: parentheses are opened 1 times and closed 0 times"),
+        ("'a", "not an expression: a quote is not closed"),
+        ("  ", "not an expression: there is no expression here"),
+    ],
+)
+def test_what_spark_would_refuse_in_a_column_is_found_with_its_place(tmp_path: Path, sql: str, said: str) -> None:
+    (found,) = problems(tmp_path, *silver(sql))
+    assert said in str(found)
+    assert (found.key, found.file) == ("columns.x.from", tmp_path / "silver/shop/orders.yaml")
+    assert "from:" in found.file.read_text().splitlines()[found.line - 1]
+
+
+@pytest.mark.parametrize(
+    ("change", "key", "said"),
+    [
+        ({"measures": {"m": "o.amount"}}, "measures.m", "o.amount is a value of each row"),
+        ({"measures": {"m": "sum(max(o.amount))"}}, "measures.m", "'max' stands within another one"),
+        ({"measures": {"m": "sum(amuont)"}}, "measures.m", "no column 'amuont'"),
+        ({"measures": {"m": "summ(o.amount)"}}, "measures.m", "unknown function 'summ'"),
+        ({"group_by": {"day": "max(o.day)"}}, "group_by.day", "'max' has no place here"),
+        ({"refresh_from": {"o": "dya"}}, "refresh_from.o", "no column 'dya'"),
+        ({"sources": {"o": {"table": "silver.orders", "where": "count(*) > 1"}}}, "sources.o.where", "'count' has no"),
+        (
+            {
+                "expectations": [
+                    {
+                        "expect_table_to_reconcile_with_source": {
+                            "source": "silver.orders",
+                            "measure": "sum(revenu)",
+                            "source_measure": "amount",
+                        },
+                        "action": "fail",
+                    }
+                ]
+            },
+            "expectations[0].expect_table_to_reconcile_with_source.measure",
+            "no column 'revenu'",
+        ),
+    ],
+)
+def test_gold_is_looked_through_as_well(tmp_path: Path, change: Document, key: str, said: str) -> None:
+    found = problems(tmp_path, bronze_document(), silver_document(), gold_document(**change))
+    assert key in {one.key for one in found}
+    assert any(said in str(one) for one in found)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        "count(*)", "1", "sum(o.amount) filter (where o.amount > 1)", "max(o.day) = o.day", "upper(string(o.day))",
+        "day", "orders + 1", "percentile_cont(0.5) within group (order by o.amount)", "count(distinct o.amount)",
+        "any(o.amount > 1)", "max_by(o.order_id, o.amount)", "sum(sum(o.amount)) over (order by o.day)",
+        "spark_catalog.default.own(o.amount)", "listagg(o.order_id, ',')", "first(o.amount) ignore nulls",
+        "sum(case when o.order_id like any ('a') then 1 end)",
+    ],
+)  # fmt: skip
+def test_measures_that_spark_understands_are_not_refused(tmp_path: Path, measure: str) -> None:
+    gold = gold_document(measures={"orders": "count(*)", "m": measure})
+    assert problems(tmp_path, bronze_document(), silver_document(), gold) == []
+
+
+def test_columns_of_a_source_that_takes_on_columns_by_itself_are_not_known(tmp_path: Path) -> None:
+    columns = {**silver_document()["columns"], "x": {"from": "colour"}}
+    assert problems(tmp_path, bronze_document(on_drift="evolve"), silver_document(columns=columns)) == []
+
+
+def test_transforms_of_messages_name_the_columns_of_messages(tmp_path: Path) -> None:
+    source = {"kafka": "main", "topics": ["a"], "format": "json", "transforms": {"amount": "cast(kee as int)"}}
+    (found,) = problems(tmp_path, bronze_document(source=source))
+    assert (found.key, "did you mean 'key'?" in str(found)) == ("source.transforms.amount", True)
+
+
+def test_check_tells_them_with_everything_else_that_is_wrong(tmp_path: Path, lakehouse: Lakehouse) -> None:
+    write_specs(tmp_path, *silver("to_dat(day)"), bronze_document("bronze.other", keyz=1))
+    answer = lakehouse("check", "--tables", str(tmp_path))
+    assert answer.exit_code == 10
+    assert "did you mean 'to_date'?" in answer.stderr
+    assert "keyz" in answer.stderr

@@ -1,0 +1,83 @@
+"""The counts of a merge: every row that was read has one fate."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from include.contracts.job.report import RowFates
+from include.control.log.delta_log import Commit
+from spark_jobs.layers.silver.merge_counts import MergeCounts, changed_rows
+from spark_jobs.transforms.silver import changes as C
+
+COUNT = st.integers(0, 10**6)
+OF_EVENTS = (C.INSERT, C.UPDATE, C.DELETE, C.UNCHANGED, C.SUPERSEDED)
+FATES = st.dictionaries(st.sampled_from((*OF_EVENTS, C.ABSENT)), COUNT).map(Counter)
+
+
+def counts(fates: Counter[str], quarantined: int = 0, dropped: int = 0, not_the_latest: int = 0) -> MergeCounts:
+    accepted = sum(fates[fate] for fate in OF_EVENTS) + not_the_latest
+    events = Counter({fate: fates[fate] for fate in OF_EVENTS})
+    read = accepted + quarantined + dropped
+    return MergeCounts(read, quarantined, dropped, accepted, fates, events, fates[C.DELETE])
+
+
+@given(fates=FATES, quarantined=COUNT, dropped=COUNT, not_the_latest=COUNT)
+def test_every_row_has_one_fate_and_target_rows_come_and_go_as_counted(
+    fates: Counter[str], quarantined: int, dropped: int, not_the_latest: int
+) -> None:
+    rows = counts(fates, quarantined, dropped, not_the_latest).to_fates()
+    assert rows.are_conserved
+    assert rows.superseded == not_the_latest + fates[C.SUPERSEDED]
+    assert rows.inserted - rows.deleted == fates[C.INSERT] - fates[C.DELETE] - fates[C.ABSENT]
+
+
+def test_each_fate_is_counted_where_it_belongs() -> None:
+    fates = Counter(dict(zip((*OF_EVENTS, C.ABSENT), (1, 2, 4, 8, 16, 32), strict=True)))
+    assert counts(fates, quarantined=64, dropped=128, not_the_latest=256).to_fates() == RowFates(
+        read=479,
+        applied=7,
+        unchanged=8,
+        superseded=272,
+        quarantined=64,
+        dropped=128,
+        inserted=1,
+        updated=2,
+        deleted=36,
+    )
+
+
+def test_counts_that_do_not_agree_are_not_made_to_agree() -> None:
+    inserts = Counter({C.INSERT: 7})
+    short = MergeCounts(read=10, quarantined=1, dropped=1, accepted=7, by_fate=inserts, events=inserts, deletes=0)
+    assert not short.to_fates().are_conserved
+
+
+def test_events_that_make_a_period_together_count_one_by_one() -> None:
+    rows, events = Counter({C.INSERT: 2, C.UPDATE: 1, C.ABSENT: 1}), Counter({C.INSERT: 5})
+    fates = MergeCounts(read=6, quarantined=0, dropped=0, accepted=6, by_fate=rows, events=events, deletes=0).to_fates()
+    assert (fates.applied, fates.superseded, fates.inserted, fates.updated, fates.deleted) == (5, 1, 2, 1, 1)
+    assert fates.are_conserved
+
+
+@pytest.mark.parametrize(
+    ("commit", "changed"),
+    [
+        (
+            Commit(
+                3,
+                operation="MERGE",
+                metrics={"numTargetRowsInserted": "5", "numTargetRowsUpdated": "2", "numTargetRowsDeleted": "1"},
+            ),
+            (5, 2, 1),
+        ),
+        (Commit(3, operation="MERGE"), (0, 0, 0)),
+        (Commit(3, operation="WRITE", metrics={"numOutputRows": "7", "numFiles": "1"}), (7, 0, 0)),
+        (Commit(3, operation="WRITE"), (0, 0, 0)),
+    ],
+)
+def test_the_commits_own_metrics_say_what_changed(commit: Commit, changed: tuple[int, int, int]) -> None:
+    assert changed_rows(commit) == changed

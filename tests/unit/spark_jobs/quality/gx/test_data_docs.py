@@ -1,0 +1,180 @@
+"""Data Docs of recorded results: every expectation has its lines, what was found is no markup, nothing is loaded."""
+
+from __future__ import annotations
+
+import logging
+import re
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.contracts.job.report import CheckResult
+from include.contracts.spec.expectation import COMPARISONS, GX_TABLE_EXPECTATIONS, ROW_EXPECTATIONS
+from include.control.gates.gates import RecordedResult
+from include.control.gates.result import GateResult, Override
+from spark_jobs.quality.gx.data_docs import INDEX, STYLES, write_pages
+from tests.support.texts import ODD_TEXTS
+
+AT = datetime(2013, 1, 5, 10, tzinfo=UTC)
+RUN = "scheduled__2013-01-05T00:00:00+00:00"
+EVIL = "<script>alert('x')</script><img src=x onerror=alert(1)>"
+EXPECTED: dict[str, dict[str, Any]] = {
+    "columns_to_match": {"column_set": ["a", "b"]},
+    "set": {"value_set": ["a", "b"]},
+    "regex": {"regex": "^a<b>$"},
+    "between": {"min_value": 1, "max_value": 9},
+    "to_equal": {"value": 3},
+}
+
+
+class Page(HTMLParser):
+    """The tags of a page with what they load, and its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.loads: list[str] = []
+        self.handlers: list[str] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        named = dict(attrs)
+        self.loads += [str(named["src"])] if "src" in named else []
+        self.loads += [str(named["href"])] if tag == "link" else []
+        self.handlers += [name for name in named if name == "onerror"]
+
+    def handle_data(self, data: str) -> None:
+        self.text += f" {data.strip()}"
+
+
+def result(*checks: CheckResult, table: str = "silver.flights", override: Override | None = None) -> RecordedResult:
+    passed = override is not None or not any(check.refuses for check in checks)
+    said = GateResult(
+        table=table, table_id="1", version=7, suite_hash="s", passed=passed, checks=checks, override=override
+    )
+    return RecordedResult(AT, said)
+
+
+def page_of(recorded: RecordedResult, folder: Path, rows: int | None = 5) -> Page:
+    write_pages(RUN, [(recorded, rows)], folder)
+    return Page((folder / f"{recorded.result.table}.html").read_text())
+
+
+def rule(name: str) -> str:
+    if "compound" in name:
+        return f"{name}(a, b)"
+    if "pair" in name:
+        return f"{name}(a, b)"
+    return f"{name}()" if name.startswith("expect_table") else f"{name}(a)"
+
+
+@pytest.mark.parametrize("name", sorted(ROW_EXPECTATIONS | GX_TABLE_EXPECTATIONS))
+def test_every_expectation_has_its_lines(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    expected = next((given for part, given in EXPECTED.items() if part in name), {})
+    checks = [
+        CheckResult(rule=rule(name), action="fail", passed=True, expected=expected),
+        CheckResult(rule=rule(name), action="warn", passed=False, expected=expected, observed=[1, "c"], samples=("c",)),
+        CheckResult(rule=rule(name), action="fail", passed=False, expected=expected, unexpected_rows=2, samples=(1, 2)),
+        CheckResult(rule=rule(name), action="fail", passed=False, expected=expected, error="there is no column a"),
+    ]
+    with caplog.at_level(logging.WARNING):
+        text = page_of(result(*checks), tmp_path).text
+    assert "rendering" not in caplog.text + capfd.readouterr().err, "Great Expectations could not draw it"
+    assert "2 unexpected values found. 40% of 5 total rows." in text
+    assert "there is no column a" in text
+    assert text.count(name) >= len(checks)
+
+
+@pytest.mark.parametrize("name", sorted(COMPARISONS))
+def test_a_rule_that_great_expectations_does_not_know_is_among_the_rules_of_the_spec(name: str, tmp_path: Path) -> None:
+    checks = [
+        CheckResult(
+            rule=rule(name), action="fail", passed=False, unexpected_rows=2, samples=("c",), against="version 4"
+        ),
+        CheckResult(rule=rule(name), action="warn", passed=True, not_judged="1 of 7 versions are known"),
+    ]
+    text = page_of(result(*checks), tmp_path).text
+    assert text.count(name) == 2
+    assert "is failed by 2 rows, such as c, against version 4" in text
+    assert "was not judged: 1 of 7 versions are known" in text
+
+
+def test_a_page_says_version_run_counts_reasons_and_who_overrode(tmp_path: Path) -> None:
+    said = Override(by="ann", reason="a holiday", run_id="manual__1", at=AT)
+    checks = (
+        CheckResult(rule="expect_column_to_exist(a)", action="fail", passed=True, reason="it is the key"),
+        CheckResult(rule="expect_column_to_exist(b)", action="fail", passed=False, overridden=True, reason="it was"),
+    )
+    page = page_of(result(*checks, override=said), tmp_path)
+    for part in ("silver.flights", "version 7", RUN, "Failed", "50%", "it is the key", "it was"):
+        assert part in page.text
+    assert "overridden by ann at 2013-01-05 10:00 UTC: a holiday" in page.text
+
+
+def test_a_version_without_rules_and_one_whose_rows_nobody_knows_have_pages(tmp_path: Path) -> None:
+    assert "Succeeded" in page_of(result(), tmp_path).text
+    failed = CheckResult(rule="expect_column_values_to_be_unique(a)", action="fail", passed=False, unexpected_rows=2)
+    assert "2 unexpected rows" in page_of(result(failed), tmp_path, rows=None).text
+
+
+def test_any_text_stands_on_a_page_as_it_was_found(tmp_path: Path) -> None:
+    """But for white space, which HTML folds, and NUL, which it cannot hold."""
+    failed = CheckResult(rule="expect_column_values_to_be_unique(a)", action="fail", passed=False, unexpected_rows=1)
+    checks = [failed.model_copy(update={"reason": f"why {text}", "samples": (text,)}) for text in ODD_TEXTS]
+    shown = "".join(page_of(result(*checks), tmp_path).text.split()).replace("\0", "\ufffd")
+    for text in ODD_TEXTS:
+        wanted = "".join(text.split()).replace("\0", "\ufffd")
+        assert shown.count(wanted) >= 2, text
+        assert f"why{wanted}" in shown
+
+
+def test_a_rule_whose_arguments_are_wrong_is_named_with_its_error_and_hides_no_other(tmp_path: Path) -> None:
+    wrong = {
+        "rule": "expect_column_values_to_be_unique(a)",
+        "expected": {"mostly": "x"},
+        "error": "mostly is no number",
+    }
+    sound = CheckResult(rule="expect_column_to_exist(a)", action="fail", passed=True, reason="it is the key")
+    text = page_of(result(CheckResult(action="fail", passed=False, **wrong), sound), tmp_path).text
+    assert re.search(r"expect_column_values_to_be_unique\(a\) +fail .*mostly is no number", text)
+    assert "it is the key" in text
+    assert re.search("Evaluated Expectations +2", text)
+
+
+@pytest.mark.parametrize("field", ["reason", "observed", "samples", "error", "expected", "by", "run"])
+def test_what_was_found_is_no_markup_and_stays_readable(field: str, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"rule": "expect_column_values_to_match_regex(a)", "action": "fail", "passed": False}
+    more = {"samples": {"samples": (EVIL,)}, "expected": {"expected": {"regex": EVIL}}}
+    check = CheckResult(**given, **more.get(field, {field: EVIL} if field in CheckResult.model_fields else {}))
+    said = Override(by=EVIL, reason=EVIL, run_id="r", at=AT) if field == "by" else None
+    check = check.model_copy(update={"overridden": said is not None})
+    run = EVIL if field == "run" else RUN
+    write_pages(run, [(result(check, override=said), 5)], tmp_path)
+    texts = ""
+    for file in (tmp_path / "silver.flights.html", tmp_path / INDEX):
+        page = Page(file.read_text())
+        assert "script" not in page.tags
+        assert page.handlers == []
+        texts += page.text
+    assert "alert('x')" in texts or "alert('x')" in texts.replace("\u2019", "'")
+
+
+def test_the_pages_load_nothing_but_what_lies_beside_them(tmp_path: Path) -> None:
+    failed = CheckResult(rule="expect_column_to_exist(b)", action="fail", passed=False)
+    write_pages(RUN, [(result(failed), 5), (result(table="gold.routes"), 5)], tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == {INDEX, "silver.flights.html", "gold.routes.html", *STYLES}
+    for file in tmp_path.iterdir():
+        text = file.read_text()
+        assert set(Page(text).loads) <= set(STYLES) if file.suffix == ".html" else True
+        assert not re.search(r"url\(\s*['\"]?(https?:)?//", text)
+        assert "<script" not in text
+    listed = Page((tmp_path / INDEX).read_text()).text
+    assert re.search(r"silver\.flights 7 .* refused", listed)
+    assert re.search(r"gold\.routes 7 .* passed", listed)
