@@ -68,16 +68,20 @@ def quarantine_show(
     """Show quarantined rows: where each came from, why it was refused, where it stands; by id with its history."""
     from include.cli.output import show
     from include.cli.quarantine.listing import edit_lines, histories, row_table, rows_of
+    from include.control.quarantine.rows import SUMMARY, WHOLE, with_records
+    from include.paths import LakehousePaths
     from include.settings import Settings
 
-    settings = Settings()
-    found = rows_of(table, settings, ids or (), (interval, to), reason, status or (RowStatus if ids else PENDING))
+    settings, columns = Settings(), WHOLE if ids or json else SUMMARY
+    statuses = status or (RowStatus if ids else PENDING)
+    found = rows_of(table, settings, ids or (), (interval, to), reason, statuses, columns)
     if json:
         typer.echo("\n".join(edit_lines(found)))
     elif ids:
         show(*histories(table, found, settings))
     else:
-        show(row_table(found[:limit]), f"{min(limit, len(found)):,} of {len(found):,} quarantined rows of {table}")
+        shown = with_records(table, LakehousePaths(settings.root), found[:limit])
+        show(row_table(shown), f"{len(shown):,} of {len(found):,} quarantined rows of {table}")
 
 
 @quarantine.command("fix")

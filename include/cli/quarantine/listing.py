@@ -26,7 +26,15 @@ from include.contracts.spec.table_spec import AnySpec
 from include.control.ledger.resolution import table_id
 from include.control.quarantine.ageing import ageing_note
 from include.control.quarantine.events import QuarantineEvents, RowEvent, Said
-from include.control.quarantine.rows import QuarantinedRow, Refusal, count_by_status, quarantined_rows, refusals
+from include.control.quarantine.rows import (
+    SUMMARY,
+    WHOLE,
+    QuarantinedRow,
+    Refusal,
+    count_by_status,
+    quarantined_rows,
+    refusals,
+)
 from include.errors import MillraceError
 from include.paths import LakehousePaths
 from include.settings import Settings
@@ -92,9 +100,15 @@ def overview(settings: Settings, domain: str | None, statuses: Iterable[RowStatu
 
 
 def rows_of(
-    table: str, settings: Settings, ids: Sequence[str], days: Days, reason: str, statuses: Iterable[RowStatus]
+    table: str,
+    settings: Settings,
+    ids: Sequence[str],
+    days: Days,
+    reason: str,
+    statuses: Iterable[RowStatus],
+    columns: Sequence[str] = WHOLE,
 ) -> list[QuarantinedRow]:
-    """The table's quarantined rows that are meant, the newest batch first.
+    """The table's quarantined rows that are meant, the newest batch first; by `SUMMARY` without what they hold.
 
     Raises:
         SpecError: a spec is wrong, or there is no such table.
@@ -104,7 +118,8 @@ def rows_of(
     paths = LakehousePaths(settings.root)
     starts = tuple(interval.start for interval in parse_intervals(days[0], days[1])) if days[0] else ()
     whole = whole_ids(table, paths, ids)
-    return quarantined_rows(table, paths, RowFilter(ids=whole, reason=reason, starts=starts, statuses=tuple(statuses)))
+    wanted = RowFilter(ids=whole, reason=reason, starts=starts, statuses=tuple(statuses))
+    return quarantined_rows(table, paths, wanted, columns)
 
 
 def whole_ids(table: str, paths: LakehousePaths, beginnings: Sequence[str]) -> tuple[str, ...]:
@@ -115,7 +130,7 @@ def whole_ids(table: str, paths: LakehousePaths, beginnings: Sequence[str]) -> t
     """
     if not beginnings:
         return ()
-    known = [row.id for row in quarantined_rows(table, paths, RowFilter(statuses=tuple(RowStatus)))]
+    known = [row.id for row in quarantined_rows(table, paths, RowFilter(statuses=tuple(RowStatus)), SUMMARY)]
     return tuple(_whole_id(table, beginning, known) for beginning in beginnings)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -108,7 +108,19 @@ def quarantined_rows(
     states = _states(table, paths)
     rows = (_row(one, states.get(one["row_id"], RowState())) for one in _stored(table, paths, columns))
     found = [row for row in rows if _is_wanted(row, wanted)]
-    return sorted(found, key=lambda row: (-row.batch_seq, row.source, row.position or 0, row.record, row.id))
+    return sorted(found, key=lambda row: (-row.batch_seq, row.source, row.position or 0, row.id))
+
+
+def with_records(table: str, paths: LakehousePaths, rows: Sequence[QuarantinedRow]) -> list[QuarantinedRow]:
+    """Rows that were read by their `SUMMARY`, each with the row itself: only of these is it read."""
+    ids = texts(row.id for row in rows)
+    stored = _stored(table, paths, ("row_id", "record", "received"), f"row_id IN ({ids})") if rows else []
+    held = {one["row_id"]: one for one in stored}
+    return [
+        replace(row, record=held[row.id]["record"] or "", received=row.received or held[row.id]["received"] or "")
+        for row in rows
+        if row.id in held
+    ]
 
 
 def count_by_status(table: str, paths: LakehousePaths) -> Counter[RowStatus]:
