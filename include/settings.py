@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 from pydantic import Field
@@ -23,6 +24,7 @@ class Settings(BaseSettings):
         root: folder of the Delta tables, the ledger and leases, or `s3://bucket/prefix`.
         runs: folder of job reports, driver logs and Data Docs; `_millrace` under a root that is a folder.
         keep_runs_days: for how many days these are kept.
+        keep_commits_days: for how many days `ops.commits` says which runs were in each other's way.
         lease_store: a folder that all machines share, for leases that lie apart from a bucket whose store knows no
             conditional puts. Each table then has one writer at a time, of whatever kind (ADR 0021).
         landing: folder into which source systems deliver their files, or `s3://bucket/prefix`.
@@ -41,6 +43,7 @@ class Settings(BaseSettings):
     root: LakeRoot = PROJECT / "data" / "lakehouse"
     runs: Path | None = None
     keep_runs_days: int = Field(default=90, ge=1)
+    keep_commits_days: int = Field(default=365, ge=1)
     lease_store: Path | None = None
     landing: LandingRoot = str(PROJECT / "data" / "landing")
     tables: Path = PROJECT / "include" / "tables"
@@ -55,6 +58,11 @@ class Settings(BaseSettings):
         beside = self.root / OWN if isinstance(self.root, Path) else PROJECT / "data" / "runs"
         return RunPaths(self.runs or beside)
 
+    @property
+    def keep_commits(self) -> timedelta:
+        """How long `ops.commits` keeps its events."""
+        return timedelta(days=self.keep_commits_days)
+
     def absolute(self) -> Settings:
         """The same with absolute paths, for processes that run in another folder."""
         return self.model_copy(update={name: value.resolve() for name, value in self if isinstance(value, Path)})
@@ -62,5 +70,6 @@ class Settings(BaseSettings):
     def environment(self) -> dict[str, str]:
         """The variables by which another process has the same settings."""
         places = {name: str(place) for name, place in self.absolute() if isinstance(place, Path | S3Path | str)}
-        others = {name: json.dumps(getattr(self, name)) for name in ("kafka", "second_person", "keep_runs_days")}
+        told = ("kafka", "second_person", "keep_runs_days", "keep_commits_days")
+        others = {name: json.dumps(getattr(self, name)) for name in told}
         return {f"LAKEHOUSE_{name.upper()}": said for name, said in (places | others).items()}

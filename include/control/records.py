@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 
 from include.control.gates.gates import Gates
@@ -23,9 +24,11 @@ class Records:
 
     Attributes:
         paths: where they lie.
+        keep_commits: how long whoever writes keeps the events of `ops.commits`; for ever where it is left out.
     """
 
     paths: LakehousePaths
+    keep_commits: timedelta | None = field(default=None, kw_only=True)
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -40,7 +43,7 @@ class Records:
     @cached_property
     def commits(self) -> CommitHistory:
         """How writers got on with each other."""
-        return CommitHistory(self.paths)
+        return CommitHistory(self.paths, self.keep_commits)
 
     @cached_property
     def gates(self) -> Gates:

@@ -12,6 +12,7 @@ from include.contracts.job.report import JobReport
 from include.control.records import Records
 from include.errors import ExitCode
 from include.paths import LakehousePaths
+from include.settings import Settings
 from spark_jobs.jobs import table_optimize, table_vacuum
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import RunJob, run_and_report, start_process
@@ -21,7 +22,7 @@ RUN: dict[Job, RunJob] = {Job.TABLE_OPTIMIZE: table_optimize.run, Job.TABLE_VACU
 
 def maintain_tables(args: MaintenanceArgs) -> Iterator[JobReport]:
     """Join the small files of each named table, then remove what no version needs; one that fails stops no other."""
-    records = Records(LakehousePaths(args.root))
+    records = Records(LakehousePaths(args.root), keep_commits=Settings().keep_commits)
     for spec in load_catalog(args.tables).of_domain(args.domain):
         for job in MAINTENANCE_JOBS if spec.table in args.table else ():
             job_args = args.for_table(spec.table, args.interval, args.report_of(job, spec.table))

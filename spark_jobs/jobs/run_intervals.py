@@ -14,6 +14,7 @@ from include.contracts.job.report import JobReport
 from include.control.records import Records
 from include.errors import ExitCode, NotDeliveredError, NotReadyError, Outcome
 from include.paths import LakehousePaths
+from include.settings import Settings
 from include.specs.refused import RefusedSpec, StatedSpec
 from spark_jobs.jobs import bronze_ingest, gold_aggregate, silver_merge
 from spark_jobs.runtime.context import JobContext
@@ -32,7 +33,10 @@ def run_intervals(args: IntervalsArgs) -> Iterator[JobReport]:
     A table whose source failed or was refused is not run, and says so. A wrong spec fails its own table in each
     interval, and does not keep the others from theirs.
     """
-    catalog, records = load_catalog(args.tables), Records(LakehousePaths(args.root))
+    catalog, records = (
+        load_catalog(args.tables),
+        Records(LakehousePaths(args.root), keep_commits=Settings().keep_commits),
+    )
     specs = [spec for spec in catalog.stated_in(args.domain) if not args.table or spec.table in args.table]
     for interval in args.intervals:
         reports: dict[str, JobReport] = {}

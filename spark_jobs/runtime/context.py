@@ -63,7 +63,7 @@ class JobContext:
     @cached_property
     def records(self) -> Records:
         """What is written down of the lakehouse."""
-        return self.opened or Records(self.paths)
+        return self.opened or Records(self.paths, keep_commits=Settings().keep_commits)
 
     @cached_property
     def leases(self) -> Leases:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -76,10 +76,15 @@ class Written:
 
 
 class CommitHistory:
-    """Reads and writes `ops.commits` of one lakehouse."""
+    """Reads and writes `ops.commits` of one lakehouse.
 
-    def __init__(self, paths: LakehousePaths) -> None:
-        self._events = OpsTable(paths.ops("commits"), COMMITS)
+    Args:
+        paths: where it lies.
+        keep: how long a writer keeps its events; for ever where it is left out.
+    """
+
+    def __init__(self, paths: LakehousePaths, keep: timedelta | None = None) -> None:
+        self._events = OpsTable(paths.ops("commits"), COMMITS, keep)
 
     def record(self, written: Written) -> None:
         """Write down how a run has got on."""

@@ -114,6 +114,7 @@ class OpsTable:
             if len(small) >= FILES_WORTH_COMPACTING:
                 delta = open_table(self._path)
                 self._rewrite(delta, table, small)
+                self._forget(delta, table)
                 hours = int(_KEEP_REPLACED.total_seconds()) // 3600
                 delta.vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=False)
 
@@ -135,6 +136,12 @@ class OpsTable:
             predicate=f"\"table\" = '{table}' AND recorded_at >= '{since:%Y-%m-%dT%H:%M:%S}Z'",
             writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=_EVENTS_A_GROUP),
         )
+
+    def _forget(self, delta: DeltaTable, table: str) -> None:
+        """Delete the events that are older than the table keeps them, once they fill whole files."""
+        limit = datetime.now(UTC) - self._keep if self._keep else datetime.min.replace(tzinfo=UTC)
+        if any(datetime.fromisoformat(file.greatest["recorded_at"]) < limit for file in self._files(table)):
+            delta.delete(f"\"table\" = '{table}' AND recorded_at < '{limit:%Y-%m-%dT%H:%M:%S}Z'")
 
     def _tidy(self) -> None:
         """Sum the log up, and put the files together of which there are many about one table."""

@@ -14,7 +14,7 @@ from include.settings import Settings
 def test_another_process_has_the_same_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kafka = {"main": {"bootstrap.servers": "broker:9092", "sasl.password": "s3cret"}}
     places = {"root": tmp_path / "lake", "landing": tmp_path, "tables": tmp_path, "jars": tmp_path}
-    settings = Settings(**places, kafka=kafka, second_person=False, keep_runs_days=10)
+    settings = Settings(**places, kafka=kafka, second_person=False, keep_runs_days=10, keep_commits_days=20)
     for name, value in settings.environment().items():
         monkeypatch.setenv(name, value)
     assert Settings() == settings

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 from urllib.parse import unquote
 
@@ -139,10 +140,11 @@ def test_files_on_disk_stay_few_however_many_events_there_were(path: Path, monke
     assert len(words(OpsTable(path, EVENTS))) == 5 * FILES_WORTH_COMPACTING
 
 
-def test_events_go_when_they_are_older_than_the_table_keeps_them(path: Path) -> None:
+def test_events_go_when_they_are_older_than_the_table_keeps_them(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ops_table, "_FILE_BYTES", 5_000)
     kept = OpsTable(path, EVENTS, keep=timedelta(days=30))
-    old = {**event("silver.flights", "old"), "recorded_at": datetime.now(UTC) - timedelta(days=31)}
-    kept.append([old])
+    for word in ("old", "so old, and so much, that its file is full" + token_hex(5_000)):
+        kept.append([{**event("silver.flights", word), "recorded_at": datetime.now(UTC) - timedelta(days=31)}])
     for number in range(FILES_WORTH_COMPACTING):
         kept.append([{**event("silver.flights", str(number)), "recorded_at": datetime.now(UTC)}])
     kept.compact("silver.flights")
