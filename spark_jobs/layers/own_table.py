@@ -38,13 +38,22 @@ def ensure_own_table(context: JobContext, shape: TableShape) -> None:
         BadInputError, ConflictError: as `ensure_table`.
         LeaseLostError: somebody else wrote the table for too long.
     """
+    with context.only_writer():
+        ensure_leased_table(context, shape)
+
+
+def ensure_leased_table(context: JobContext, shape: TableShape) -> None:
+    """The same for a writer that holds the table's lease: it would wait for itself.
+
+    Raises:
+        BadInputError, ConflictError: as `ensure_table`.
+    """
     path = context.paths.table(context.spec.table)
 
     def as_maintenance(conf: dict[str, str]) -> AbstractContextManager[SparkSession]:
         return context.open_session({**changing_conf(context), **conf})
 
-    with context.only_writer():
-        changed = ensure_table(as_maintenance, path, shape)
+    changed = ensure_table(as_maintenance, path, shape)
     for line in changed:
         log.info("%s: %s", context.spec.table, line)
     context.notes.extend(f"{context.spec.table} follows its spec: {line}" for line in changed)

@@ -20,7 +20,7 @@ from spark_jobs.delta_io.observed import observed
 from spark_jobs.delta_io.reads import read_version, touched_values
 from spark_jobs.delta_io.row_writes import one_of, replace_where, replaced_rows
 from spark_jobs.delta_io.tables import TableShape, shape_properties
-from spark_jobs.layers.own_table import ensure_own_table, require_fitting_table
+from spark_jobs.layers.own_table import ensure_leased_table, ensure_own_table, require_fitting_table
 from spark_jobs.protocol.batches import BatchPlan, Closing
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.groups import aggregate
@@ -70,7 +70,7 @@ class GoldAggregate:
         """Replace the touched groups in one commit."""
         touched = self._touched(session, intent.sources)
         groups = self._groups_of(session, intent.sources, touched)
-        ensure_own_table(self._context, self._shape(groups))
+        ensure_leased_table(self._context, self._shape(groups))
         observation = Observation()
         rows = with_stamp(groups, intent).observe(observation, F.count(F.lit(1)).alias("groups"))
         replace_where(rows, self._path, _predicate(self._spec.refresh_by, touched))

@@ -7,10 +7,10 @@ import re
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.unit.include.specs.test_sql import VALID
 
 from include.sql.expression import SqlExpression
 from include.sql.spark_functions import AGGREGATES, FUNCTIONS, WITHOUT_PARENTHESES
+from tests.unit.include.specs.checks.test_sql import VALID
 
 FRAME = (
     "order_id string, amount int, day date, event_at timestamp, event_seq int, later_column int, _rescued string, "
