@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from include.contracts.job.args import WRITER_OF_LAYER
 from include.contracts.job.findings import together
 from include.contracts.job.report import JobReport, RowFates, total
-from include.control.changes.table_diff import table_diff
+from include.control.changes.table_diff import diff_for_run
 from include.control.gates.overrides import override_note
 from include.control.ledger.commit_history import Written
 from include.control.ledger.measures import table_rows
@@ -78,7 +78,7 @@ def _report(
     context: JobContext, results: Sequence[BatchResult], gate: GateOutcome | None, timings: dict[str, float]
 ) -> JobReport:
     spec, winner = context.spec, results[-1].winner
-    changed = table_diff(spec, results[0].previous, context.records).lines(after_a_run=True)
+    changed = diff_for_run(spec, results[0].previous, context.records).lines(after_a_run=True)
     waiting = ageing_note(spec, context.paths, context.now())
     overridden = override_note(spec.table, gate.standing if gate else None)
     did_something = [result for result in results if result.committed or result.finished]

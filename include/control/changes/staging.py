@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
@@ -21,6 +22,8 @@ from include.control.log.table_queries import texts
 from include.control.records import Records
 from include.control.storage.s3_access import s3_client, said_plainly
 from include.paths import LakehousePaths
+
+log = logging.getLogger(__name__)
 
 _OF_OTHERS = ("batches", "files", "gates", "quarantine")
 """What a table's readers ask the ledger about it."""
@@ -175,12 +178,24 @@ def take_over_loads(live: LakehousePaths, staged: StagedPaths, table: str, ids: 
 
 
 def remove_staging(staged: StagedPaths) -> None:
-    """Delete the folder of a rebuild; nothing is there of what readers use."""
-    if isinstance(staged.staging, Path):
-        shutil.rmtree(staged.staging, ignore_errors=True)
+    """Delete the folder of a rebuild; nothing is there of what readers use.
+
+    What cannot be deleted now is named in the log, and tried again when the table's next rebuild begins.
+    """
+    folder = staged.staging
+    if isinstance(folder, Path):
+        shutil.rmtree(folder, onerror=lambda _, path, error: _left(path, error[1]))
         return
-    with said_plainly(str(staged.staging)):
-        pages = s3_client().get_paginator("list_objects_v2")
-        for page in pages.paginate(Bucket=staged.staging.bucket, Prefix=f"{staged.staging.key}/"):
-            for found in page.get("Contents", ()):
-                s3_client().delete_object(Bucket=staged.staging.bucket, Key=found["Key"])
+    with said_plainly(str(folder)):
+        for page in (
+            s3_client().get_paginator("list_objects_v2").paginate(Bucket=folder.bucket, Prefix=f"{folder.key}/")
+        ):
+            if keys := [{"Key": found["Key"]} for found in page.get("Contents", ())]:
+                answer = s3_client().delete_objects(Bucket=folder.bucket, Delete={"Objects": keys, "Quiet": True})
+                for error in answer.get("Errors", ()):
+                    _left(error["Key"], error.get("Message"))
+
+
+def _left(path: str, why: object) -> None:
+    if not isinstance(why, FileNotFoundError):
+        log.warning("%s, of a rebuild that is over, could not be deleted: %s", path, why)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -111,8 +111,7 @@ def table_diff(spec: AnySpec, last: Winner | None, records: Records) -> TableDif
     if last is None:
         return TableDiff(spec.table)
     now, followed = document_of(spec), records.specs.of(spec.table, last.intent.table_id)
-    before = followed.get(last.intent.spec_hash)
-    changes = _changes(spec, before, last, now, records)
+    changes = _changes(spec, last, followed, records)
     outdated = _outdated(spec, last.intent.table_id, followed, now, records) if isinstance(spec, SilverSpec) else {}
     if outdated and not any(change.effect is Effect.RECOMPUTE for change in changes):
         changes.append(SpecChange("rows", Effect.RECOMPUTE, "a spec of before has worked them out"))
@@ -120,8 +119,17 @@ def table_diff(spec: AnySpec, last: Winner | None, records: Records) -> TableDif
     if not outdated and any(change.effect is Effect.RECOMPUTE for change in changes):
         path = records.paths.table(spec.table)
         rows = table_rows(path, latest_version(path))
-    unknown = before is None and last.intent.spec_hash != spec.spec_hash
+    unknown = _is_unknown(spec, last, followed)
     return TableDiff(spec.table, tuple(by_weight(changes)), tuple(sorted(outdated)), rows, unknown)
+
+
+def diff_for_run(spec: AnySpec, last: Winner | None, records: Records) -> TableDiff:
+    """The same for who runs the table, or plans to, and so does often: all batches are read only when it matters.
+
+    Which intervals follow an old spec is looked up while the last batch follows one; `lakehouse diff` always says it.
+    """
+    changed = changes_since(spec, last, records)
+    return table_diff(spec, last, records) if changed.of(Effect.RECOMPUTE) else changed
 
 
 def changes_since(spec: AnySpec, last: Winner | None, records: Records) -> TableDiff:
@@ -131,20 +139,28 @@ def changes_since(spec: AnySpec, last: Winner | None, records: Records) -> Table
     """
     if last is None:
         return TableDiff(spec.table)
-    now, of_table = document_of(spec), (spec.table, last.intent.table_id)
-    before = records.specs.of(*of_table).get(last.intent.spec_hash)
-    if before == now == records.specs.latest(*of_table):
+    followed = records.specs.of(spec.table, last.intent.table_id)
+    if followed.get(last.intent.spec_hash) == document_of(spec) == _latest(followed):
         return TableDiff(spec.table)
-    return TableDiff(spec.table, tuple(_changes(spec, before, last, now, records)))
+    changes = tuple(_changes(spec, last, followed, records))
+    return TableDiff(spec.table, changes, unknown=_is_unknown(spec, last, followed))
 
 
-def _changes(spec: AnySpec, before: Document | None, last: Winner, now: Document, records: Records) -> list[SpecChange]:
+def _is_unknown(spec: AnySpec, last: Winner, followed: Mapping[str, Document]) -> bool:
+    return last.intent.spec_hash != spec.spec_hash and last.intent.spec_hash not in followed
+
+
+def _latest(followed: dict[str, Document]) -> Document | None:
+    return next(reversed(followed.values()), None)
+
+
+def _changes(spec: AnySpec, last: Winner, followed: dict[str, Document], records: Records) -> list[SpecChange]:
     """What a batch would make otherwise than the last one, and what no run has applied yet."""
+    before, now = followed.get(last.intent.spec_hash), document_of(spec)
     if before is None:
         return []
     by_batch = [change for change in spec_changes(before, now) if not _is_applied_by_any_run(change)]
-    latest = records.specs.latest(spec.table, last.intent.table_id) or before
-    by_run = [change for change in spec_changes(latest, now) if _is_applied_by_any_run(change)]
+    by_run = [change for change in spec_changes(_latest(followed) or before, now) if _is_applied_by_any_run(change)]
     columns = () if isinstance(spec, GoldSpec) else _columns(spec, now, records)
     return by_weight([*by_batch, *by_run, *columns])
 
@@ -165,7 +181,7 @@ def _columns(spec: BronzeSpec | SilverSpec, now: Document, records: Records) -> 
 
 
 def _outdated(
-    spec: SilverSpec, table_id: str, followed: dict[str, Document], now: Document, records: Records
+    spec: SilverSpec, table_id: str, followed: Mapping[str, Document], now: Document, records: Records
 ) -> dict[datetime, int]:
     """interval -> its rows, for each whose rows were last worked out by a spec with another meaning."""
     if not is_table(records.paths.table(spec.source)):

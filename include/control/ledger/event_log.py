@@ -21,10 +21,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from include.contracts.lake_path import LakePath
-from include.control.storage.arrow_files import open_for_arrow
 from include.control.storage.json_lines import json_lines
 from include.control.storage.objects_on_s3 import object_store
-from include.control.storage.stored_files import names_in, read_text
+from include.control.storage.stored_files import names_in, read_bytes, read_text
 from include.errors import TornLogError
 
 _COMMIT, _CHECKPOINT = ".json", ".checkpoint.parquet"
@@ -138,8 +137,8 @@ class EventLog:
             return -1
 
     def _checkpoint(self, version: int) -> Iterator[dict[str, Any]]:
-        with open_for_arrow(self._log / f"{version:020d}{_CHECKPOINT}") as content:
-            adds = pq.read_table(content, columns=["add"])["add"].drop_null().to_pylist()
+        content = pa.BufferReader(read_bytes(self._log / f"{version:020d}{_CHECKPOINT}"))
+        adds = pq.read_table(content, columns=["add"])["add"].drop_null().to_pylist()
         return ({"add": {**add, "partitionValues": dict(add["partitionValues"])}} for add in adds)
 
     def _apply(self, actions: Iterable[dict[str, Any]]) -> None:

@@ -139,7 +139,9 @@ class OpsTable:
 
     def _forget(self, delta: DeltaTable, table: str) -> None:
         """Delete the events that are older than the table keeps them, once they fill whole files."""
-        limit = datetime.now(UTC) - self._keep if self._keep else datetime.min.replace(tzinfo=UTC)
+        if self._keep is None:
+            return
+        limit = datetime.now(UTC) - self._keep
         if any(datetime.fromisoformat(file.greatest["recorded_at"]) < limit for file in self._files(table)):
             delta.delete(f"\"table\" = '{table}' AND recorded_at < '{limit:%Y-%m-%dT%H:%M:%S}Z'")
 

@@ -46,14 +46,15 @@ class SpecHistory:
         self._events.append_once([{"recorded_at": datetime.now(UTC), **event}], key)
 
     def of(self, table: str, table_id: str) -> dict[str, Document]:
-        """spec_hash -> the spec as a document, for every one that was written down of the table."""
-        rows = self._events.events(table, ("spec_hash", "spec"), table_id=table_id)
-        return {row["spec_hash"]: json.loads(row["spec"]) for row in rows}
+        """spec_hash -> the spec as a document, for every one that was written down of the table.
 
-    def latest(self, table: str, table_id: str) -> Document | None:
-        """The one that was written down last: that of the last run, whether it had anything to load or not."""
-        rows = self._events.events(table, ("spec_hash", "spec"), table_id=table_id)
-        return json.loads(rows[-1]["spec"]) if rows else None
+        The last one is that of the last run, whether it had anything to load or not.
+        """
+        found: dict[str, Document] = {}
+        for row in self._events.events(table, ("spec_hash", "spec"), table_id=table_id):
+            found.pop(row["spec_hash"], None)
+            found[row["spec_hash"]] = json.loads(row["spec"])
+        return found
 
 
 def document_of(spec: AnySpec) -> Document:

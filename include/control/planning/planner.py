@@ -14,9 +14,10 @@ from deltalake.exceptions import TableNotFoundError
 from include.catalog import Catalog
 from include.contracts.interval import Interval
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
-from include.control.changes.table_diff import TableDiff, table_diff
+from include.control.changes.table_diff import TableDiff, diff_for_run
 from include.control.gates.overrides import override_note
 from include.control.gates.restore import why_not
+from include.control.gates.verdicts import Verdicts
 from include.control.landing.deliveries import Folders, delivered
 from include.control.landing.landing import files_by_the_thousand, is_as_listed, landing_of
 from include.control.landing.matching import given_up, known_by_content, match, read_through, split_by_age
@@ -160,10 +161,9 @@ class Planner:
     def _base(self, spec: AnySpec, position: StreamPosition | None) -> Advice:
         """What can be said before the sources were looked at."""
         last, records = position.last if position else None, self.records
-        unfinished, certified = (
-            last is not None and not is_complete(spec, last, records),
-            records.gates.certified(spec.table),
-        )
+        unfinished = last is not None and not is_complete(spec, last, records)
+        standing = records.gates.standing(spec.table)
+        certified = standing.certified if standing else None
         diff = self._diff(spec, last)
         changed = "; the table is changed as its spec says" if diff.wants_a_run else ""
         return Advice(
@@ -175,11 +175,11 @@ class Planner:
             newest_version=position.version if position else None,
             certified_version=certified,
             brings=last is not None and unfinished and (certified is None or certified < last.version),
-            refused=_standing_refusal(spec, last, records) if last else "",
+            refused=_standing_refusal(spec, last, standing, records) if last else "",
             misfit=diff.misfit,
             notes=(
                 *diff.lines(),
-                *override_note(spec.table, records.gates.standing(spec.table)),
+                *override_note(spec.table, standing),
                 *ageing_note(spec, records.paths, datetime.now(UTC)),
             ),
         )
@@ -188,7 +188,7 @@ class Planner:
         """The same for every interval, until the table has another batch."""
         key = f"{spec.table}/{last.token if last else ''}"
         if key not in self._diffs:
-            self._diffs[key] = table_diff(spec, last, self.records)
+            self._diffs[key] = diff_for_run(spec, last, self.records)
         return self._diffs[key]
 
 
@@ -219,9 +219,9 @@ def is_complete(spec: AnySpec, last: Winner, records: Records) -> bool:
     return bool(why_not(result, records.paths, records.gates))
 
 
-def _standing_refusal(spec: AnySpec, last: Winner, records: Records) -> str:
+def _standing_refusal(spec: AnySpec, last: Winner, standing: Verdicts | None, records: Records) -> str:
     """Why the rules as they are have refused the last batch."""
-    result = records.gates.result(spec.table, last.version, spec.suite_hash)
+    result = records.gates.result_of(standing, spec.table, last.version, spec.suite_hash)
     return result.refused if result and not result.passed else ""
 
 

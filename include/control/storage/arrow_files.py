@@ -19,7 +19,7 @@ _AT_ONCE = 1024**2
 
 @contextmanager
 def open_for_arrow(file: LakePath) -> Iterator[pa.NativeFile]:
-    """The file as Arrow reads it, wherever it wants."""
+    """A data file of a table as Arrow reads it, wherever it wants: its name is never used for another content."""
     with LocalFileSystem().open_input_file(str(file)) if isinstance(file, Path) else _object(file) as content:
         yield content
 

@@ -17,11 +17,15 @@ def read_text(file: LakePath) -> str:
         NotReadyError: the store does not answer.
         StorageError: it refuses.
     """
+    return read_bytes(file).decode()
+
+
+def read_bytes(file: LakePath) -> bytes:
+    """The file's content; raises as `read_text`."""
     if isinstance(file, Path):
-        return file.read_text(encoding="utf-8")
+        return file.read_bytes()
     with said_plainly(str(file)):
-        found = s3_client().get_object(Bucket=file.bucket, Key=file.key)
-        return str(found["Body"].read().decode())
+        return bytes(s3_client().get_object(Bucket=file.bucket, Key=file.key)["Body"].read())
 
 
 def is_file(file: LakePath) -> bool:

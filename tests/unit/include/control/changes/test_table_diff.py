@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from deltalake import DeltaTable
 
-from include.control.changes.table_diff import TableDiff, table_diff
+from include.control.changes.table_diff import TableDiff, diff_for_run, table_diff
+from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.control.log.stored_tables import TABLE_ID
 from include.control.records import Records
 from include.paths import LakehousePaths
-from tests.support.documents.specs import gold_document, gold_spec
+from tests.support.documents.specs import bronze_spec, gold_document, gold_spec, silver_document, silver_spec
 from tests.support.ledger.delta_tables import create_table, load_batch
 
 GOLD = gold_spec()
@@ -53,6 +55,26 @@ def test_what_a_run_has_applied_is_not_named_again_though_it_had_nothing_to_load
     after = table_diff(changed, last, records)
     assert [change.key for change in after.changes] == ["sources", "measures.most"]
     assert after.has_new_measures, "no batch has computed it"
+
+
+def test_who_runs_a_table_reads_all_batches_only_while_the_last_one_follows_an_old_meaning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bronze, silver = bronze_spec(), silver_spec()
+    load_batch(tmp_path, bronze)
+    last, records = load_batch(tmp_path, silver), Records(LakehousePaths(tmp_path))
+    asked: list[str] = []
+    batches = Ledger.batches
+    monkeypatch.setattr(Ledger, "batches", lambda self, table, *of: (asked.append(table), batches(self, table, *of))[1])
+    column = silver_document()["columns"]["amount"]
+    cents = silver_spec(columns={**silver_document()["columns"], "amount": {**column, "from": "amount * 100"}})
+    assert diff_for_run(cents, last, records).unknown
+    for spec in (cents, silver):
+        records.specs.record(spec, last.intent.table_id)
+    assert [change.effect for change in diff_for_run(silver, last, records).changes] == []
+    assert asked == []
+    assert diff_for_run(cents, last, records) == table_diff(cents, last, records)
+    assert asked
 
 
 def test_a_spec_is_written_down_once_and_again_when_it_is_back(tmp_path: Path) -> None:
