@@ -3,7 +3,7 @@ PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
 # Spark's tests and the whole stack at once, as `make -j test` would have it, starve each other.
 .NOTPARALLEL:
-.PHONY: help machine setup demo demo-kafka up down test spark e2e unit faults race soak bench image lint kafka
+.PHONY: help machine setup demo demo-kafka up down test test-all test-slow spark e2e unit faults race soak bench image lint kafka
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,23 +26,29 @@ up: setup ## start the local stack and leave it running: Airflow in the browser
 down: setup ## stop the local stack; nothing is left behind
 	@$(PYTHON) -m embedded.down
 
-PYTEST := $(PYTHON) -m pytest --durations 25
-# A file's tests stay together, in one of several workers; Spark's tests wait for their server now and then.
-WORKERS := --dist loadfile --no-loadscope-reorder --numprocesses
+# A suite that fails does not keep the next one from running; one summary comes at the end.
+SUITES := $(PYTHON) -m tests.suites
 
-test: spark unit e2e ## all tests; the whole stack comes last, and alone: it keeps two cores busy by itself
+test: setup kafka ## the tests that pin behaviour, and a day through a real Airflow
+	@$(SUITES) unit spark e2e
 
-spark: setup kafka ## only the tests with Spark or Airflow inside: real Delta, killed drivers
-	@$(PYTEST) $(WORKERS) 3 -m "not faults" tests/integration tests/spark tests/dags
+test-all: setup kafka ## all tests but the long proofs: killed drivers, races, every format, backfills as well
+	@$(SUITES) unit spark e2e spark-slow e2e-slow
+
+test-slow: setup kafka ## what `make test-all` has beyond `make test`
+	@$(SUITES) spark-slow e2e-slow
+
+spark: setup kafka ## only the tests with Spark or Airflow inside
+	@$(SUITES) spark spark-slow
 
 unit: setup ## only the tests and examples that need neither: a few minutes
-	@$(PYTEST) $(WORKERS) 2 --doctest-modules tests/architecture tests/unit tests/support include spark_jobs plugins
+	@$(SUITES) unit
 
-e2e: setup kafka ## only the end-to-end tests: a real Airflow, backfills, kills
-	@$(PYTEST) tests/e2e
+e2e: setup kafka ## only the tests of the whole stack: a real Airflow, backfills, kills
+	@$(SUITES) e2e e2e-slow
 
 faults: setup kafka ## the long proofs: drivers and servers that die at every further place, full disks, a week in any order (an hour)
-	@$(PYTEST) $(WORKERS) 2 -m faults tests/integration tests/spark
+	@$(SUITES) faults
 
 race: setup ## writers race on disk and on S3, by our log stores and by Delta's own: no commit may get lost (an hour)
 	@$(PYTHON) -m races versions
