@@ -1,4 +1,4 @@
 """The commit protocol: batches, and the secondary writes that follow them.
 
-It knows no layer; what a layer plans and writes lives in `spark_jobs.layers`.
+It does not know the layers: what a layer plans and writes is in `spark_jobs.layers`.
 """

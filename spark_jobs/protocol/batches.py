@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -31,16 +30,14 @@ from include.errors import LeaseLostError, MillraceError, first_line
 from spark_jobs.delta_io.conflict_policy import Remedy, WriteKind, remedy_of
 from spark_jobs.delta_io.conflicts import Conflict, conflict_of, is_lost_with_an_executor
 from spark_jobs.delta_io.contest import Contest
+from spark_jobs.delta_io.tables import OpenSession
 
 log = logging.getLogger(__name__)
-
-OpenSession = Callable[[dict[str, str]], AbstractContextManager[Any]]
-"""Opens a session of its own under the given settings."""
 
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """What a batch would read: pinned sources, and for bronze the files."""
+    """What a batch will read: its pinned sources and, for bronze, the files."""
 
     sources: BatchSources
     files: tuple[FileFact, ...] = ()
@@ -48,12 +45,12 @@ class BatchPlan:
 
 @dataclass(frozen=True)
 class Closing:
-    """What closing a batch found.
+    """The result of closing a batch.
 
     Attributes:
-        rows: the fates of its rows.
-        rows_of_file: source file -> what became of its records; bronze only.
-        findings: what a person should know of its rows.
+        rows: row counts of the batch.
+        rows_of_file: source file -> its row counts; bronze only.
+        findings: notes about its rows for a person.
     """
 
     rows: RowFates
@@ -62,28 +59,28 @@ class Closing:
 
 
 class BatchWork(Protocol):
-    """What one kind of job does within the protocol. All but `plan` may be called again after a crash."""
+    """The steps that each kind of job implements. All but `plan` may be called again after a crash."""
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
-        """What to read from here, or None when there is nothing new."""
+        """Return what the next batch reads, or None when there is nothing new."""
 
     def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
-        """Make exactly one commit, with frames of `session` only."""
+        """Make exactly one commit, from frames of `session` only."""
 
     def close(self, winner: Winner) -> Closing:
-        """Do the batch's secondary writes, if they are not done yet, and count the fates of its rows."""
+        """Make the batch's secondary writes that are still missing, and count its rows."""
 
 
 @dataclass(frozen=True)
 class BatchRequest:
-    """What a batch is for.
+    """The target and the origin of a batch.
 
     Attributes:
         path: the folder of the table.
-        stream: the stream that is written.
+        stream: the stream that the batch belongs to.
         interval: the interval of the run.
-        run_id: who asked.
-        spec_hash: digest of the spec that the rows follow.
+        run_id: the run that asked for the batch.
+        spec_hash: digest of the spec in force.
     """
 
     path: LakePath
@@ -95,19 +92,19 @@ class BatchRequest:
 
 @dataclass
 class BatchResult:
-    """How a run of the protocol ended.
+    """The result of one run of the protocol.
 
     Attributes:
-        winner: the batch, or the stream's last one when there was nothing new.
+        winner: the batch, or the stream's last batch when there was nothing new.
         committed: whether this run committed it.
-        finished: whether this run did what a writer that died after its commit had left undone.
+        finished: whether this run closed a batch whose writer died after the commit.
         previous: the batch before it.
-        rows: the fates of its rows.
-        findings: what a person should know of them; nothing of a batch that was closed before.
-        attempts: how often a batch was planned.
-        lost: the races that were lost on the way.
-        waited: how long the lease was waited for, and for whom.
-        took_s: seconds from asking for the lease to the batch's close.
+        rows: its row counts.
+        findings: notes about its rows for a person; empty for a batch that was closed before.
+        attempts: number of times that a batch was planned.
+        lost: the races that this run lost.
+        waited: how long this run waited for the lease, and for whom.
+        took_s: seconds from asking for the lease to closing the batch.
     """
 
     winner: Winner | None = None
@@ -123,22 +120,22 @@ class BatchResult:
 
 
 class _PlanAgainError(Exception):
-    """Someone else took the number, or the table changed under the plan."""
+    """Another writer took the batch number, or changed the table after it was planned."""
 
 
 class _SamePlanAgainError(Exception):
-    """The commit failed without a trace; the same number and token may be tried again."""
+    """The commit failed and left nothing in the log; the same number and token may be tried again."""
 
 
 class BatchWriter:
-    """Runs the commit protocol for one request; `result` says how far it came, also where it has raised.
+    """Run the commit protocol for one request. `result` is filled step by step, and stays readable after an error.
 
     Args:
-        request: what the batch is for.
-        work: what to plan, write and close.
-        ledger: where intents and winners are recorded.
-        open_session: opens a session of its own for one commit.
-        limits: how often, and how long, it tries again when it lost to other writers.
+        request: the target and origin of the batch.
+        work: plans, writes and closes it.
+        ledger: records intents and winners.
+        open_session: opens a separate session for one commit.
+        limits: how often, and for how long, to retry after other writers won.
     """
 
     def __init__(
@@ -160,7 +157,7 @@ class BatchWriter:
         """Commit the batch under the stream's lease.
 
         Raises:
-            ConflictError: other writers won until the budget was spent.
+            ConflictError: other writers won until the limits were reached.
         """
         started = time.monotonic()
         try:
@@ -174,16 +171,18 @@ class BatchWriter:
             self.result.took_s = time.monotonic() - started
 
     def run_unleased(self) -> BatchResult:
-        """Commit the batch without a lease, which is safe: the log fences. It may only throw work away.
+        """Commit the batch without a lease.
+
+        This is safe, because the Delta log decides who wins; without a lease a writer only risks wasted work.
 
         Raises:
-            ConflictError: other writers won until the budget was spent.
+            ConflictError: other writers won until the limits were reached.
         """
         self._contest = Contest(self._request.stream.table, self._limits, self.result.lost)
         return self._contest.retrying(_PlanAgainError)(self._attempt)
 
     def _attempt(self) -> BatchResult:
-        """Plan and commit, or plan again where rows of this attempt were lost with an executor."""
+        """Plan and commit; plan again if cached rows of this attempt were lost with an executor."""
         try:
             return self._plan_and_commit()
         except Exception as error:
@@ -203,22 +202,22 @@ class BatchWriter:
         self.result.attempts += 1
         intent = self._intent(position, plan)
         self._ledger.record_intent(intent, plan.files)
-        winner = self._commit(intent, plan, position)
+        winner = self._contest.retrying(_SamePlanAgainError)(self._commit, intent, plan, position)
         self._ledger.record_committed([winner])
         self.result.winner, self.result.committed = winner, True
         self._close(winner)
         return self.result
 
     def _finish(self, last: Winner | None) -> None:
-        """Do what a writer that died after its commit left undone, before anything new."""
+        """Close the last batch if its writer died after the commit."""
         if last is None:
             return
-        done = self._ledger.closed(last)
-        self.result.finished = done is None
-        if done is None:
+        rows = self._ledger.closed(last)
+        self.result.finished = rows is None
+        if rows is None:
             self._close(last)
         else:
-            self.result.rows = done
+            self.result.rows = rows
 
     def _close(self, winner: Winner) -> None:
         closing = self._work.close(winner)
@@ -241,29 +240,28 @@ class BatchWriter:
         )
 
     def _commit(self, intent: Intent, plan: BatchPlan, position: StreamPosition) -> Winner:
-        return self._contest.retrying(_SamePlanAgainError)(self._commit_once, intent, plan, position)
-
-    def _commit_once(self, intent: Intent, plan: BatchPlan, position: StreamPosition) -> Winner:
-        """Commit, then settle by the log alone: whatever the write said, the token found there is the truth."""
+        """Commit once, then read the winner from the log: the token there is the truth, whatever the write returned."""
         failure: Exception | None = None
         try:
             with self._open_session(commit_conf(intent)) as session:
                 self._work.write(session, intent, plan)
-        except Exception as error:  # noqa: BLE001  settled below: an exception does not mean that nothing was committed
+        except Exception as error:  # noqa: BLE001  the log decides below: a write that raised may have committed
             failure = error
         winner = winner_at(self._request.path, intent.app_id, intent.batch_seq, after=position.version)
         if winner is None:
-            raise self._without_trace(intent, failure, position) from failure
+            raise self._error_without_commit(intent, failure, position) from failure
         if winner.token != intent.token:
-            self._note_loss(Conflict.CONCURRENT_TRANSACTION, winner)
+            conflict, commit = Conflict.CONCURRENT_TRANSACTION, read_commit(self._request.path, winner.version)
+            self._contest.lose(race_lost_to(conflict.value, commit) if commit else LostRace(conflict=conflict.value))
             raise _PlanAgainError
         return winner
 
-    def _without_trace(self, intent: Intent, failure: Exception | None, position: StreamPosition) -> Exception:
+    def _error_without_commit(self, intent: Intent, failure: Exception | None, position: StreamPosition) -> Exception:
+        """Return the error to raise after a write that left no commit: the failure itself, or one that retries."""
         if failure is None:
             msg = (
                 f"{intent.table}: the write of batch {intent.batch_seq} ended without an error and without a commit\n"
-                "Nothing was lost; its frames were built from another session than the batch's own."
+                "Nothing was lost. Its frames were built from another session than the batch's own: build them from it."
             )
             return MillraceError(msg)
         conflict = conflict_of(failure)
@@ -273,13 +271,9 @@ class BatchWriter:
         is_void = remedy_of(WriteKind.BATCH, conflict) is Remedy.PLAN_AGAIN
         return _PlanAgainError() if is_void else _SamePlanAgainError()
 
-    def _note_loss(self, conflict: Conflict, winner: Winner) -> None:
-        commit = read_commit(self._request.path, winner.version)
-        self._contest.lose(race_lost_to(conflict.value, commit) if commit else LostRace(conflict=conflict.value))
-
 
 def commit_conf(intent: Intent) -> dict[str, str]:
-    """The session settings that make a commit carry its number and its token."""
+    """Return the session settings that write the batch number and the token into a commit."""
     return {
         "spark.databricks.delta.write.txnAppId": intent.app_id,
         "spark.databricks.delta.write.txnVersion": str(intent.batch_seq),

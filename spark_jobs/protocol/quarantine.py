@@ -1,4 +1,4 @@
-"""The quarantine: rows a rule refused, with their reasons, kept as JSON so that a change of schema cannot break it."""
+"""The quarantine: refused rows with their reasons, stored as JSON so that no change of a spec can break them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from include.paths import LakehousePaths
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import append, one_of, replace_where
 from spark_jobs.delta_io.tables import OpenSession, TableShape
-from spark_jobs.protocol.secondary import TABLE_ID, SecondaryTable, about, write_once
+from spark_jobs.protocol.secondary import TABLE_ID, SecondaryTable, belongs_to, write_once
 from spark_jobs.transforms.received import RECEIVED, ROW_ID
 
 SHAPE = TableShape(
@@ -52,71 +52,67 @@ SHAPE = TableShape(
 
 @dataclass(frozen=True)
 class QuarantineWrite:
-    """What a closed batch means to the quarantine of its table.
+    """The change that a committed batch makes to the quarantine of its table.
 
     Attributes:
         paths: the lakehouse.
         winner: the batch.
-        rows: how many of its rows were refused.
-        replaced: landing files whose earlier content it took out of the table; what was refused of it goes as well.
-        again: start of each interval that it read once more, whole: what was refused of it before is refused now, or
-            not.
+        rows: number of rows that the batch refused.
+        replaced: landing files whose earlier content the batch removed; their refused rows are removed as well.
+        read_again: start of each interval that the batch read again as a whole; its earlier refused rows are removed.
     """
 
     paths: LakehousePaths
     winner: Winner
     rows: int
     replaced: Sequence[str] = ()
-    again: Sequence[datetime] = ()
+    read_again: Sequence[datetime] = ()
 
     def run(self, open_session: OpenSession, refused: Callable[[SparkSession], DataFrame]) -> None:
-        """Make it the quarantine's own commit, once; without a Spark job where there is nothing to do.
+        """Commit the change to the quarantine once; start no Spark job where there is nothing to change.
 
         Args:
-            open_session: opens a session of its own.
-            refused: the refused rows in the form of the quarantine table, as frames of the session that it is given.
+            open_session: opens a separate session.
+            refused: builds the refused rows, with the columns of the quarantine table, on the given session.
         """
-        if self.rows or self._holds_outdated():
+        if self.rows or self._has_outdated_rows():
             table = quarantine_of(self.winner.intent.table, self.paths)
             write_once(open_session, table, self.winner, lambda session: self._write(refused(session)))
 
     def _write(self, refused: DataFrame) -> None:
         path = self.paths.quarantine(self.winner.intent.table)
-        outdated = self._outdated()
+        outdated = [one_of("source", self.replaced)] if self.replaced else []
+        outdated += [f"`_interval_start` = TIMESTAMP '{start:%Y-%m-%dT%H:%M:%S.%fZ}'" for start in self.read_again]
         if not outdated:
             append(refused, path)
             return
-        mine = one_of("_batch_token", [self.winner.token])
-        of_table = about(self.winner.intent.table_id)
-        replace_where(self._seen_before(refused), path, f"{of_table} AND ({' OR '.join([*outdated, mine])})")
+        of_batch = one_of("_batch_token", [self.winner.token])
+        of_table = belongs_to(self.winner.intent.table_id)
+        rows = self._with_first_seen(refused)
+        replace_where(rows, path, f"{of_table} AND ({' OR '.join([*outdated, of_batch])})")
 
-    def _seen_before(self, refused: DataFrame) -> DataFrame:
-        """The rows with the time of their first refusal, where they stand in quarantine already."""
+    def _with_first_seen(self, refused: DataFrame) -> DataFrame:
+        """Take `first_seen` from the quarantine for rows that are in it already."""
         path = self.paths.quarantine(self.winner.intent.table)
         stored = read_version(refused.sparkSession, path, latest_version(path))
-        known = stored.where(about(self.winner.intent.table_id))
-        first = known.groupBy("row_id").agg(F.min("first_seen").alias("_first"))
-        seen = F.coalesce("_first", "first_seen")
-        return refused.join(first, "row_id", "left").withColumn("first_seen", seen).select(*SHAPE.columns)
+        of_table = stored.where(belongs_to(self.winner.intent.table_id))
+        first = of_table.groupBy("row_id").agg(F.min("first_seen").alias("_first"))
+        first_seen = F.coalesce("_first", "first_seen")
+        return refused.join(first, "row_id", "left").withColumn("first_seen", first_seen).select(*SHAPE.columns)
 
-    def _outdated(self) -> list[str]:
-        """SQL of the rows that the batch has read anew, or whose source is gone."""
-        files = [one_of("source", self.replaced)] if self.replaced else []
-        return files + [f"`_interval_start` = TIMESTAMP '{start:%Y-%m-%dT%H:%M:%S.%fZ}'" for start in self.again]
-
-    def _holds_outdated(self) -> bool:
+    def _has_outdated_rows(self) -> bool:
         path = self.paths.quarantine(self.winner.intent.table)
-        if not (self.replaced or self.again) or not is_table(path):
+        if not (self.replaced or self.read_again) or not is_table(path):
             return False
         is_outdated = [f"source IN ({texts(self.replaced)})"] if self.replaced else []
-        is_outdated += [f"_interval_start = {moment(start)}" for start in self.again]
+        is_outdated += [f"_interval_start = {moment(start)}" for start in self.read_again]
         of_table = f"{TABLE_ID} = {texts([self.winner.intent.table_id])}"
         sql = f"SELECT 1 FROM stored WHERE {of_table} AND ({' OR '.join(is_outdated)}) LIMIT 1"
         return bool(query(open_table(path), sql))
 
 
 def quarantine_of(table: str, paths: LakehousePaths) -> SecondaryTable:
-    """The quarantine table of `table`."""
+    """Return the quarantine table of `table`."""
     layer, name = table.split(".")
     return SecondaryTable(f"{layer}_quarantine.{name}", paths.quarantine(table), SHAPE)
 
@@ -131,16 +127,16 @@ def quarantine_rows(
     source: Column,
     position: Column,
 ) -> DataFrame:
-    """Refused rows, which have an `_interval_start`, `ROW_ID` and `RECEIVED`, in the form of the quarantine table.
+    """Convert refused rows to the columns of the quarantine table.
 
     Args:
-        refused: the rows.
+        refused: the rows, with the columns `_interval_start`, `ROW_ID` and `RECEIVED`.
         winner: the batch that refused them.
-        refused_at: when it was committed.
+        refused_at: when the batch was committed.
         record: the row as the rules saw it.
         reasons: why it was refused.
-        source: where it came from.
-        position: its place in there.
+        source: the file or the topic partition that it came from.
+        position: its record number or offset there.
     """
     intent, seen = winner.intent, F.lit(refused_at).cast("timestamp")
     return refused.select(

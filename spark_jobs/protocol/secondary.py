@@ -1,10 +1,10 @@
 """Secondary writes: quarantine and tombstone rows derived from a committed batch.
 
-A table whose folder was removed and that was built anew is another one, by its id: what the earlier one has left in
-the folders beside it takes no part. Tombstones have a folder for each id, rows of the quarantine name it.
+They come after the main commit, from the same pinned sources, with the batch's number in a txn of their own. Written
+before the main commit, they were lost when the batch was planned again (ADR 0002).
 
-They come after the main commit, from the same pinned sources, under the same batch_seq as their own txn: written before
-it, they were lost when the batch was planned again (ADR 0002).
+A table that is created again in a removed folder gets a new table id. Rows that the earlier table left in quarantine
+and tombstones are ignored: each id has its own tombstone folder, and each quarantine row names its table id.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from spark_jobs.protocol.batches import commit_conf
 Write = Callable[[SparkSession], None]
 
 TABLE_ID = "_table_id"
-"""The column that says which table a row is about."""
+"""The column with the id of the table that a row belongs to."""
 
 
-def about(table_id: str) -> str:
-    """SQL that is true for the rows about one table.
+def belongs_to(table_id: str) -> str:
+    """Return an SQL condition that holds for the rows of one table.
 
-    >>> about("5b0e")
+    >>> belongs_to("5b0e")
     "`_table_id` = '5b0e'"
     """
     return f"`{TABLE_ID}` = {sql_text(table_id)}"
@@ -38,7 +38,7 @@ def about(table_id: str) -> str:
 
 @dataclass(frozen=True)
 class SecondaryTable:
-    """A table beside a medallion table that follows its batches.
+    """The quarantine or tombstone table of a medallion table.
 
     Attributes:
         name: `<layer>_<kind>.<name>`.
@@ -52,12 +52,16 @@ class SecondaryTable:
 
 
 def write_once(open_session: OpenSession, table: SecondaryTable, winner: Winner, write: Write) -> None:
-    """Run `write` as the secondary write of the batch, unless it was done before.
+    """Run `write` as the secondary write of the batch, unless its commit is in the log already.
 
-    `write` makes one commit on the session that it is given.
+    Args:
+        open_session: opens a separate session.
+        table: the table to write to.
+        winner: the committed batch.
+        write: makes one commit on the session that it is given.
 
     Raises:
-        ConflictError: it lost to other writers too often; the batch's next run tries again.
+        ConflictError: other writers won too often; the next run of the batch tries again.
     """
     app_id = winner.intent.app_id_beside(table.name)
     if committed_txn(table.path, app_id) >= winner.batch_seq:

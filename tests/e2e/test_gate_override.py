@@ -18,6 +18,8 @@ from tests.e2e.days import FIRST, PATIENCE_S, SECOND, THIRD, RunDay
 from tests.e2e.people import answer_all
 from tests.support.texts import ODD_TEXTS
 
+pytestmark = pytest.mark.slow
+
 SILVER, GOLD = "silver.overruled_readings", "gold.overruled_totals"
 GATE = f"{SILVER}_gate"
 DAG_ID = "gate_override"

@@ -18,6 +18,8 @@ from tests.e2e import trials
 from tests.e2e.waiting import wait_for
 from tests.support.kafka_topic import KafkaTopic
 
+pytestmark = pytest.mark.slow
+
 BRONZE, SILVER = TABLES = ("bronze.fed_readings", "silver.fed_readings")
 SENT = [("a", "b", "c"), ("d", "e")]
 EVERY = sorted(sensor for sensors in SENT for sensor in sensors)

@@ -14,6 +14,8 @@ from include.settings import Settings
 from tests.e2e.days import FIRST, PATIENCE_S
 from tests.e2e.rows import rows_of_domain
 
+pytestmark = pytest.mark.slow
+
 LAKEHOUSE = Path(sys.executable).parent / "lakehouse"
 
 

@@ -13,6 +13,8 @@ from tests.e2e.days import FIRST, PATIENCE_S, SECOND, RunDay
 from tests.e2e.people import answer_all
 from tests.e2e.waiting import wait_for
 
+pytestmark = pytest.mark.slow
+
 TABLE = "bronze.asking_readings"
 FIELDS = "sensor,value,place,unit"
 DAG_ID = "column_approvals"

@@ -19,6 +19,8 @@ from tests.e2e.days import FIRST, PATIENCE_S, SECOND, THIRD, RunDay
 from tests.e2e.killing import KilledAndCleared
 from tests.e2e.waiting import drivers, wait_for
 
+pytestmark = pytest.mark.slow
+
 SILVER = "silver.judged_readings"
 
 

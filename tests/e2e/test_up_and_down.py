@@ -17,6 +17,8 @@ from embedded.serve import NAME
 from embedded.stack import left_behind
 from embedded.up import say, up
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.timeout(600)
 def test_up_twice_is_harmless_and_down_leaves_no_process_even_of_a_killed_stack(

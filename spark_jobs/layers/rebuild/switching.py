@@ -29,7 +29,7 @@ from spark_jobs.layers.rebuild.staged_builds import StagedBuild
 from spark_jobs.layers.silver.tables import tombstones_of
 from spark_jobs.protocol.batches import commit_conf
 from spark_jobs.protocol.quarantine import quarantine_of
-from spark_jobs.protocol.secondary import about
+from spark_jobs.protocol.secondary import belongs_to
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.stamps import with_stamp
 
@@ -108,8 +108,8 @@ class Switch:
         if is_table(staged.quarantine(table)):
             ensure_table(context.open_session, context.paths.quarantine(table), quarantine_of(table, staged).shape)
             with self._session() as session:
-                rows = _newest(session, staged.quarantine(table)).where(about(intent.table_id))
-                replace_where(rows, context.paths.quarantine(table), about(intent.table_id))
+                rows = _newest(session, staged.quarantine(table)).where(belongs_to(intent.table_id))
+                replace_where(rows, context.paths.quarantine(table), belongs_to(intent.table_id))
         if isinstance(self.spec, SilverSpec) and is_table(staged.tombstones(table, intent.table_id)):
             target = tombstones_of(self.spec, context.paths, intent.table_id)
             ensure_table(context.open_session, target.path, target.shape)

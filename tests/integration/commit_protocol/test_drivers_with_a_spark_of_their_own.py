@@ -15,6 +15,8 @@ from include.settings import PROJECT
 from tests.support.airflow.homes import new_homes
 from tests.support.spark.spark_cluster import SparkCluster, spark_cluster
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_S = 900
 
 

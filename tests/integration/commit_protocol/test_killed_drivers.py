@@ -22,6 +22,8 @@ from tests.support.killed_drivers.steps import Step, steps_done, steps_of
 from tests.support.lakehouse import copied
 from tests.support.waiting import wait_for
 
+pytestmark = pytest.mark.slow
+
 BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 
 

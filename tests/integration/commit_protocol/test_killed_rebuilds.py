@@ -16,6 +16,8 @@ from spark_jobs.layers.rebuild.switching import Switch
 from tests.support.lakehouse import Lakehouse, copied
 from tests.support.rebuilt_shop import GOLD, SILVER, anew, load, seen, state
 
+pytestmark = pytest.mark.slow
+
 STEPS: dict[str, tuple[type, str]] = {
     "asked for": (Rebuilds, "start"),
     "built": (StagedBuild, "build"),

@@ -15,6 +15,8 @@ from tests.support.killed_drivers.places import OF_RESTORES
 from tests.support.lakehouse import Lakehouse, copied
 from tests.support.silver.refusing_gate import GOLD, SILVER, content, silver, unrefused
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def shop(refusing: Lakehouse, tmp_path: Path) -> Lakehouse:

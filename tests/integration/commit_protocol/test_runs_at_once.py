@@ -14,6 +14,8 @@ from include.control.log.delta_log import commits_still_known
 from tests.support.killed_drivers.drivers import Drivers, Ended
 from tests.support.lakehouse import Lakehouse, order
 
+pytestmark = pytest.mark.slow
+
 BRONZE, SILVER = "bronze.orders", "silver.orders"
 ROUNDS = 3
 

@@ -27,6 +27,8 @@ from tests.support.killed_drivers.places import BEFORE_INTENT
 from tests.support.killed_drivers.steps import steps_of
 from tests.support.lakehouse import Lakehouse, order
 
+pytestmark = pytest.mark.slow
+
 ORDERS = "bronze.orders"
 
 

@@ -25,6 +25,8 @@ from spark_jobs.jobs import table_optimize, table_vacuum
 from tests.support.documents.specs import bronze_document
 from tests.support.lakehouse import Lakehouse, copied, order
 
+pytestmark = pytest.mark.slow
+
 TABLE = "bronze.orders"
 DAYS = 8
 OTHER_SYSTEM = CommitProperties(custom_metadata={"userMetadata": "crm"})

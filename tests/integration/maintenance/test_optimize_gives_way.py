@@ -35,6 +35,8 @@ from tests.support.killed_drivers.drivers import Drivers
 from tests.support.lakehouse import Lakehouse, copied, order
 from tests.support.waiting import wait_for
 
+pytestmark = pytest.mark.slow
+
 TABLE, OPTIMIZE_DAY, BATCH_DAY = "bronze.orders", 1, 3
 DAYS = 40
 IN_SMALL_COMMITS = {

@@ -28,6 +28,8 @@ from tests.support.lakehouse import RUN, Lakehouse, order
 from tests.support.spark.shared_server import HOME
 from tests.support.storage.small_disk import PAGE, SmallDisk, may_mount, small_disk
 
+pytestmark = pytest.mark.slow
+
 BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 MAY_MOUNT = may_mount()
 needs_disks = pytest.mark.skipif(not MAY_MOUNT, reason="this user may not mount a disk; a user namespace is tried")

@@ -34,6 +34,8 @@ from tests.support.lakehouse import Lakehouse, copied, order
 from tests.support.ledger.delta_tables import day, optimize
 from tests.support.listing import list_files
 
+pytestmark = pytest.mark.slow
+
 CHAIN = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 AT_MOST_TWO = {"expect_table_row_count_to_be_between": {"max_value": 2}, "action": "fail", "reason": "two at most"}
 SOURCE = {"landing": "orders", "files": "*.json", "format": "json", "min_age": "60 minutes"}
