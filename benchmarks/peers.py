@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
-from embedded.jars import spark_home
-from include.cli.runs.driver import MASTER, driver_environment
+from include.cli.runs.driver import MASTER
 from include.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
+from include.driver_environment import driver_environment, own_spark
 from include.paths import OWN, LakehousePaths, RunPaths
 from include.settings import PROJECT, Settings
 from include.spark_conf import launch_conf
+from include.spark_location import spark_home
 
 CHAIN = ("bronze.flight_events", "silver.flights", "gold.route_performance_daily")
 """The tables that both sides write, in build order."""
@@ -112,7 +112,7 @@ class Millrace:
 
     def environment(self) -> dict[str, str]:
         """As `lakehouse run` starts its driver."""
-        return driver_environment(_without_server())
+        return driver_environment(os.environ, MASTER, own_spark())
 
     def _conf(self) -> list[str]:
         conf = launch_conf(Settings().jars, MASTER, self.text_bytes)
@@ -158,9 +158,5 @@ class Naive:
 
     def environment(self) -> dict[str, str]:
         """This Python and its Spark, and nothing of Millrace."""
-        here = {"PYSPARK_PYTHON": sys.executable, "SPARK_HOME": str(spark_home()), "TZ": "UTC"}
-        return {**_without_server(), **here}
-
-
-def _without_server() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}
+        inherited = {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}
+        return {**inherited, **own_spark(), "TZ": "UTC"}

@@ -8,14 +8,16 @@ archive makes a start quicker and nothing else. It is Java's own dynamic CDS arc
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from embedded.jars import PROJECT, spark_home, submit_environment
+from include.driver_environment import driver_environment, own_spark
 from include.settings import Settings
 from include.spark_conf import class_archive, launch_conf
+from include.spark_location import spark_home
 
 _TRAINING = Path(__file__).with_name("class_training.py")
 _MASTER = "local[2]"
@@ -47,7 +49,7 @@ def _train(jars: Path, archive: Path, lake: Path) -> None:
     conf[java] = f'{conf[java]} "-XX:ArchiveClassesAtExit={archive}"'
     stated = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
     command = [str(spark_home() / "bin" / "spark-submit"), "--master", _MASTER, *stated, str(_TRAINING), str(lake)]
-    environment = {**submit_environment(), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(PROJECT)}
+    environment = driver_environment(os.environ, _MASTER, own_spark())
     run = subprocess.run(
         command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TEN_MINUTES
     )

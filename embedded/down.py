@@ -9,7 +9,7 @@ from rich.console import Console
 
 from embedded.errors import StackError
 from embedded.home import DEFAULT_HOME, Home
-from embedded.processes import end, forget, recorded
+from embedded.processes import stop
 from embedded.serve import NAME
 from embedded.stack import left_behind, stop_parts
 
@@ -48,10 +48,7 @@ def main() -> None:
 
 
 def _stop(home: Home, console: Console) -> None:
-    keeper = recorded(home, NAME)
-    if keeper is not None:
-        end([keeper], PATIENCE_S)
-        forget(home, NAME)
+    stop(home, NAME, PATIENCE_S)
     for process in left_behind(home):
         console.print(f"[yellow]ending {_told(process)}, which was left behind[/yellow]")
     stop_parts(home)

@@ -16,13 +16,14 @@ import subprocess
 import tempfile
 import tomllib
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from embedded.java_jar import connect_server_jar, formats_jar, log_store_jar
+from include.driver_environment import driver_environment, own_spark
 from include.errors import MillraceError
+from include.settings import PROJECT
+from include.spark_location import spark_home
 
-PROJECT = Path(__file__).resolve().parent.parent
 _LOCK = Path(__file__).with_name("jars.lock")
 _SPARK_HAS_THEM = (
     "com.*:*,commons-*:*,io.airlift:*,javax.*:*,org.apache.hadoop:hadoop-client*,org.apache.logging.*:*,"
@@ -109,21 +110,6 @@ def install(jars: list[Jar], folder: Path, excluded: str = _SPARK_HAS_THEM) -> N
             outdated.unlink()
 
 
-def spark_home() -> Path:
-    """The folder of the installed pyspark, found without importing it."""
-    spec = find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise JarsError("pyspark is not installed in this Python: run `make setup` first, then use .venv/bin/python.")
-    return Path(spec.origin).parent
-
-
-def submit_environment() -> dict[str, str]:
-    """This process's environment for a spark-submit of its own, whatever server it names for others."""
-    foreign = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
-    own = {name: value for name, value in os.environ.items() if name not in foreign}
-    return {**own, "SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
-
-
 def _install_group(group: str, folder: Path) -> None:
     install(locked_jars(group), folder, _EXCLUDED[group])
 
@@ -145,7 +131,7 @@ def _resolve(jars: list[Jar], scratch: Path, excluded: str) -> Path:
     command += ["--packages", ",".join(jar.coordinate for jar in jars), str(nothing_to_run)]
     run = subprocess.run(
         command,
-        env=submit_environment(),
+        env=driver_environment(os.environ, "local[1]", own_spark()),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -12,6 +12,7 @@ from typing import BinaryIO
 import psutil
 
 from embedded.home import Home
+from include.processes import end_processes
 
 STACK_VARIABLE = "MILLRACE_STACK"
 """Names the home in the environment of every process of a stack, so that strays can be found."""
@@ -55,11 +56,6 @@ def recorded(home: Home, name: str) -> psutil.Process | None:
     return process if alive else None
 
 
-def forget(home: Home, name: str) -> None:
-    """Take a process that has ended off the record."""
-    (home.pids / name).unlink(missing_ok=True)
-
-
 def of_stack(home: Home) -> list[psutil.Process]:
     """Every living process of the home's stack but this one, whoever its parent is by now.
 
@@ -69,16 +65,12 @@ def of_stack(home: Home) -> list[psutil.Process]:
     return [process for process in _own_processes() if _belongs(process, home, sessions)]
 
 
-def end(processes: Sequence[psutil.Process], patience_s: float, by: signal.Signals = signal.SIGTERM) -> int:
-    """End processes: ask by a signal, wait, then kill. Returns how many had to be killed."""
-    for process in processes:
-        _send(process, by)
-    _, stubborn = psutil.wait_procs(processes, timeout=patience_s)
-    stubborn = [process for process in stubborn if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
-    for process in stubborn:
-        _send(process, signal.SIGKILL)
-    psutil.wait_procs(stubborn, timeout=5)
-    return len(stubborn)
+def stop(home: Home, name: str, patience_s: float, by: signal.Signals = signal.SIGTERM) -> None:
+    """End the recorded process `name`, if it lives, and remove its record; `by` and `patience_s` as `end_processes`."""
+    process = recorded(home, name)
+    if process is not None:
+        end_processes([process], patience_s, by)
+    (home.pids / name).unlink(missing_ok=True)
 
 
 def _fresh_log(home: Home, name: str) -> BinaryIO:
@@ -110,13 +102,6 @@ def _belongs(process: psutil.Process, home: Home, sessions: set[int]) -> bool:
 
 def _marked_for(process: psutil.Process) -> str | None:
     return process.environ().get(STACK_VARIABLE)
-
-
-def _send(process: psutil.Process, by: signal.Signals) -> None:
-    try:
-        process.send_signal(by)
-    except psutil.NoSuchProcess:
-        return
 
 
 def _hear_ctrl_c() -> None:

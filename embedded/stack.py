@@ -22,9 +22,10 @@ from embedded.airflow.standalone import NAME as AIRFLOW
 from embedded.airflow.standalone import POOL, Airflow, clean_environment, stop_airflow, warm_spark
 from embedded.errors import StackError
 from embedded.home import Home
-from embedded.processes import of_stack, recorded
+from embedded.processes import of_stack, recorded, stop
 from embedded.servers.postgres import Postgres
-from embedded.spark.server import SparkServer, stop_spark
+from embedded.spark.server import NAME as SPARK
+from embedded.spark.server import SparkServer
 from embedded.spark.watch import SparkWatch
 from include.settings import PROJECT, Settings
 
@@ -160,7 +161,7 @@ class Stack(AbstractContextManager["Stack"]):
 def stop_parts(home: Home) -> None:
     """Stop whatever runs of a home's stack, by whomever it was started."""
     stop_airflow(home)
-    stop_spark(home)
+    stop(home, SPARK, patience_s=15)
     Postgres(home).stop()
 
 

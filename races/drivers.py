@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -14,9 +15,10 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from embedded.jars import spark_home, submit_environment
+from include.driver_environment import driver_environment, own_spark
 from include.settings import Settings
 from include.spark_conf import LOG_STORES, launch_conf
+from include.spark_location import spark_home
 from races import delta_rs_writer, driver
 from races.places import Place, tokens_of
 
@@ -84,7 +86,7 @@ def _writers(crowd: Crowd) -> list[tuple[str, int]]:
 def _start(place: Place, crowd: Crowd, table: str, note: Path) -> subprocess.Popen[bytes]:
     note.parent.mkdir(parents=True, exist_ok=True)
     argv = _spark(place, crowd, table, note) if note.name.startswith("spark") else _delta_rs(place, crowd, table, note)
-    environment = {**submit_environment(), **place.environment, "PYTHONPATH": str(Path.cwd())}
+    environment = driver_environment(os.environ, "local", {**own_spark(), **place.environment})
     with note.with_suffix(".log").open("wb") as log:
         return subprocess.Popen(argv, env=environment, stdout=log, stderr=log)
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from embedded.address import Address
 from embedded.airflow.api import AirflowApi
 from embedded.home import Home, keep_secret, new_secret
-from embedded.processes import end, forget, of_stack, recorded, spawn
+from embedded.processes import of_stack, recorded, spawn, stop
 from embedded.spark.server import NAME as SPARK
+from include.processes import end_processes
 from include.settings import PROJECT
 
 NAME = "airflow"
@@ -90,12 +91,9 @@ class Airflow:
 
 def stop_airflow(home: Home, patience_s: float = 25) -> None:
     """Stop the home's Airflow by Ctrl-C's signal, which alone stops its parts, and end whatever it left behind."""
-    standalone = recorded(home, NAME)
-    if standalone is not None:
-        end([standalone], patience_s, by=signal.SIGINT)
+    stop(home, NAME, patience_s, by=signal.SIGINT)
     spark = recorded(home, SPARK)
-    end([process for process in of_stack(home) if process != spark], patience_s=5)
-    forget(home, NAME)
+    end_processes([process for process in of_stack(home) if process != spark], grace_s=5)
 
 
 def password(home: Home) -> str:

@@ -20,8 +20,8 @@ from confluent_kafka.admin import AdminClient
 
 from embedded.errors import StackError
 from embedded.home import Home, free_port
-from embedded.jars import spark_home
-from embedded.processes import end, forget, recorded, spawn
+from embedded.processes import recorded, spawn, stop
+from include.spark_location import spark_home
 
 NAME = "kafka"
 _JAVA = ("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -149,14 +149,6 @@ class KafkaBroker:
         return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 
-def stop_kafka(home: Home, patience_s: float = 15) -> None:
-    """Ask the home's Kafka broker to end, and kill it when it does not in time."""
-    process = recorded(home, NAME)
-    if process is not None:
-        end([process], patience_s)
-    forget(home, NAME)
-
-
 @contextmanager
 def running_broker(home: Path, jars: Path) -> Iterator[KafkaBroker]:
     """A broker on free ports, its topics below the folder `home`, for a while; `jars` is Spark's folder of jars.
@@ -172,4 +164,4 @@ def running_broker(home: Path, jars: Path) -> Iterator[KafkaBroker]:
         broker.wait()
         yield broker
     finally:
-        stop_kafka(place)
+        stop(place, NAME, patience_s=15)

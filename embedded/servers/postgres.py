@@ -21,7 +21,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt, stop_af
 
 from embedded.errors import StackError
 from embedded.home import Home
-from embedded.processes import end
+from include.processes import end_processes
 from include.settings import PROJECT
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Postgres:
         """Stop the server, if it runs: SIGINT is its fast and orderly shutdown."""
         process = self.process()
         if process is not None:
-            end([process], patience_s, by=signal.SIGINT)
+            end_processes([process], patience_s, by=signal.SIGINT)
 
     def _start_server(self) -> None:
         server = self._server()

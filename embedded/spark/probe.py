@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import uuid
 
 import grpc
@@ -13,16 +12,6 @@ def answers(port: int, token: str, patience_s: float = 5) -> bool:
 
     A wrong token, a closed port, another kind of server and one that is too slow all mean no.
     """
-    return _listens(port) and _tells_its_version(port, token, patience_s)
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(1)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _tells_its_version(port: int, token: str, patience_s: float) -> bool:
     from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc
 
     context = base_pb2.UserContext(user_id="millrace-probe")

@@ -10,7 +10,6 @@ The host must be `localhost`, not 127.0.0.1: for any other name the client asks 
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from shutil import rmtree
 
 from embedded.errors import StackError
 from embedded.home import Home, keep_secret, new_secret
-from embedded.processes import end, forget, recorded, spawn
+from embedded.processes import recorded, spawn
 from embedded.spark.probe import answers
 from include.spark_conf import launch_conf
 
@@ -123,11 +122,3 @@ class SparkServer:
             "SPARK_LOCAL_DIRS": str(self.home.spark / "local"),
             "TZ": "UTC",
         }
-
-
-def stop_spark(home: Home, patience_s: float = 15) -> None:
-    """Ask the home's Spark server to end, and kill it when it does not in time."""
-    process = recorded(home, NAME)
-    if process is not None:
-        end([process], patience_s, by=signal.SIGTERM)
-    forget(home, NAME)

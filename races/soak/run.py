@@ -12,12 +12,14 @@ from random import Random
 
 from embedded.airflow.standalone import clean_environment
 from embedded.home import Home, free_port
-from embedded.processes import STACK_VARIABLE, end, of_stack
-from embedded.spark.server import SparkServer, stop_spark
+from embedded.processes import STACK_VARIABLE, of_stack, stop
+from embedded.spark.server import NAME as SPARK
+from embedded.spark.server import SparkServer
 from include.contracts.job.quarantine_request import RowFilter
 from include.contracts.row_status import PENDING
 from include.control.quarantine.rows import quarantined_rows
 from include.paths import LakehousePaths
+from include.processes import end_processes
 from include.settings import Settings
 from races.soak.crowd import Crowd, ending, last_words
 from races.soak.feed import DAYS, Feed
@@ -83,8 +85,8 @@ def soak(plan: Plan, say: Say) -> Score:
         server.wait()
         return _Soak(plan, home, settings, server, say).run()
     finally:
-        stop_spark(home)
-        end(of_stack(home), 5)
+        stop(home, SPARK, patience_s=15)
+        end_processes(of_stack(home), 5)
 
 
 def _settings(folder: Path) -> Settings:

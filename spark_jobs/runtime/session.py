@@ -9,18 +9,17 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from include.errors import MillraceError, SparkUnavailableError
 from include.spark_conf import LOG_STORES, SESSION
+from include.spark_location import require_server
 
 # Installs the conversion of Delta's errors: without it a conflict is a bare Py4JJavaError (classic) or a plain
 # SparkConnectGrpcException (Connect).
@@ -50,10 +49,6 @@ _OF_ANOTHER_SERVER = (
     "RESPONSE_ALREADY_RECEIVED",
 )
 """What the client says when another server answers in the place of the one that it began with."""
-
-DEFAULT_PORT = 15002
-"""Where a Spark Connect server listens when its address names no port."""
-
 
 _open_sessions: list[SparkSession] = []
 """What this driver has open on a Spark Connect server; a killed driver asks the server to stop what they run."""
@@ -137,7 +132,7 @@ def _new_session(conf: Mapping[str, str]) -> SparkSession:
 
 def _connect(conf: Mapping[str, str]) -> SparkSession:
     remote = os.environ["SPARK_REMOTE"]
-    _require_listening(remote)
+    require_server(remote)
     signal.signal(signal.SIGTERM, _interrupt_and_exit)
     try:
         # As the builder does for an address: functions of pyspark look at it.
@@ -169,16 +164,6 @@ def _end(session: SparkSession) -> None:
     _open_sessions.remove(session)
     session.stop()
     cast(Any, session).client.close = lambda: None
-
-
-def _require_listening(remote: str) -> None:
-    """Fail at once where nothing listens; the client itself would go on trying for minutes."""
-    server = urlsplit(remote)
-    try:
-        socket.create_connection((server.hostname, server.port or DEFAULT_PORT), timeout=5).close()
-    except OSError as error:
-        msg = f"Nothing listens at {_without_token(remote)} ({error})\nStart the Spark server (`make up`), then retry."
-        raise SparkUnavailableError(msg) from error
 
 
 def _server_is_gone(error: PySparkException) -> bool:

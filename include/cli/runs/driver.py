@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,22 +15,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
-from urllib.parse import urlsplit
 
 from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.command_line import CommandLine
 from include.contracts.job.interval_args import FOLLOW_DOMAIN, DomainArgs
 from include.contracts.job.report import JobReport
+from include.driver_environment import driver_environment, own_spark
 from include.errors import SparkUnavailableError
+from include.processes import end_tree
 from include.scratch_folder import with_scratch_folder
 from include.settings import PROJECT, Settings
-from include.spark_conf import DRIVER_VARIABLES, STARTED_BY, launch_conf
+from include.spark_conf import STARTED_BY, launch_conf
+from include.spark_location import require_server, spark_home
 
 MASTER = "local[*]"
 _POLL_S = 0.2
 _GRACE_S = 20.0
-_CONNECT_S = 3.0
-_SPARK_CONNECT_PORT = 15002
 _LAST_LINES = 8
 _LOG_BYTES = 32 * 1024**2
 """At this size the log of a driver that follows its sources is rotated; the one before it is kept."""
@@ -144,7 +142,8 @@ def run_job(settings: Settings, arguments: JobArgs, job: Job) -> tuple[JobReport
 def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The driver's process, whose tree ends with this block."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    environment = {**driver_environment(os.environ), STARTED_BY: str(os.getpid())}
+    own = {**own_spark(), STARTED_BY: str(os.getpid())}
+    environment = driver_environment(os.environ, os.environ.get("SPARK_REMOTE") or MASTER, own)
     log.unlink(missing_ok=True)
     # Appended: what is written after a rotation goes to the log's new end.
     with log.open("ab") as said, with_scratch_folder(environment) as environment:
@@ -158,7 +157,8 @@ def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]
         try:
             yield process
         finally:
-            _end_tree(process)
+            end_tree(process, _GRACE_S)
+            process.wait()
 
 
 def _rotate(log: Path) -> None:
@@ -188,61 +188,14 @@ def driver_command(
     """
     file = str(PROJECT / application)
     if remote := environment.get("SPARK_REMOTE"):
-        _require_answer(remote)
+        require_server(remote)
         return [sys.executable, file, *arguments.to_argv()]
     try:
         conf = launch_conf(settings.jars, MASTER, text_bytes)
     except FileNotFoundError as error:
         raise SparkUnavailableError(str(error)) from error
     stated = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
-    return [str(_spark_home() / "bin" / "spark-submit"), "--master", MASTER, *stated, file, *arguments.to_argv()]
-
-
-def driver_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment of the driver: this Python, this project, and the Spark of this Python."""
-    paths = [str(PROJECT), *filter(None, [environment.get("PYTHONPATH")])]
-    # An empty SPARK_REMOTE means none to us, but a remote address to spark-submit.
-    kept = {name: value for name, value in environment.items() if name != "SPARK_REMOTE" or value}
-    return {
-        **DRIVER_VARIABLES,
-        **kept,
-        "PYTHONPATH": os.pathsep.join(paths),
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_HOME": str(_spark_home()),
-    }
-
-
-def _require_answer(remote: str) -> None:
-    """Try the server's port first: a client of its own would go on trying for minutes."""
-    address = urlsplit(remote)
-    where = (address.hostname or "localhost", address.port or _SPARK_CONNECT_PORT)
-    try:
-        socket.create_connection(where, timeout=_CONNECT_S).close()
-    except OSError as error:
-        at = f"{where[0]}:{where[1]}"
-        msg = f"no Spark Connect server answers at {at} ({error}): start it (`make up`), or unset SPARK_REMOTE"
-        raise SparkUnavailableError(msg) from error
-
-
-def _spark_home() -> Path:
-    found = importlib.util.find_spec("pyspark")
-    if found is None or found.origin is None:
-        msg = "pyspark is not installed in this Python: run `make setup`"
-        raise SparkUnavailableError(msg)
-    return Path(found.origin).parent
-
-
-def _end_tree(process: subprocess.Popen[bytes]) -> None:
-    """Ask the driver's process group to end, then end it: no JVM outlives the command."""
-    for how, patience in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, None)):
-        if process.poll() is not None:
-            return
-        os.killpg(process.pid, how)
-        try:
-            process.wait(patience)
-        except subprocess.TimeoutExpired:
-            continue
+    return [str(spark_home() / "bin" / "spark-submit"), "--master", MASTER, *stated, file, *arguments.to_argv()]
 
 
 def _leave(signum: int, _frame: FrameType | None) -> NoReturn:

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
-from include.errors import SparkUnavailableError
+from include.driver_environment import TOKEN, driver_environment
+from include.processes import end_tree
 from include.scratch_folder import with_scratch_folder
 from include.spark_conf import STARTED_BY, launch_conf
-from lakehouse_airflow.hooks.driver_environment import CONNECT, TOKEN, driver_environment
+from include.spark_location import CONNECT, require_server
 from lakehouse_airflow.hooks.driver_log import DriverLog
-from lakehouse_airflow.hooks.process_tree import end_tree
 
 MASTERS = ("local", "yarn", "spark://", "k8s://", CONNECT)
-DEFAULT_CONNECT_PORT = 15002
-PROBE_S = 3.0
+_GRACE_S = 4.0
+"""Seconds between TERM and KILL: Airflow's supervisor kills the task itself after five."""
 
 
 class SparkJobHook(SparkSubmitHook):
@@ -66,7 +64,7 @@ class SparkJobHook(SparkSubmitHook):
             AirflowException: the driver ended with another exit code than 0.
         """
         if self.master.startswith(CONNECT):
-            self._require_server()
+            require_server(self.master)
         environment = driver_environment(os.environ, self.master, self._own_variables())
         # Spark drops folders such as spark-warehouse where it is started.
         place = self.driver_log.path.parent
@@ -89,7 +87,7 @@ class SparkJobHook(SparkSubmitHook):
             super().on_kill()
 
     def _end_driver(self) -> None:
-        if self._submit_sp and self._submit_sp.poll() is None and (ended := end_tree(self._submit_sp.pid)):
+        if self._submit_sp and (ended := end_tree(self._submit_sp, _GRACE_S)):
             self.log.info("Ended the driver and its children: %d processes", ended)
 
     def _resolve_connection(self) -> dict[str, Any]:
@@ -132,18 +130,6 @@ class SparkJobHook(SparkSubmitHook):
             return
         for level, line in self.driver_log.record_and_pick(itr):
             self.log.log(level, "%s", line)
-
-    def _require_server(self) -> None:
-        """A client of a dead server would hang for minutes: knock first."""
-        address = urlsplit(self.master)
-        try:
-            socket.create_connection((address.hostname, address.port or DEFAULT_CONNECT_PORT), PROBE_S).close()
-        except OSError as error:
-            msg = (
-                f"The Spark server {self.master} does not answer ({error})\nThe task tries again. `make up` starts it, "
-                f"or point the connection {self._conn_id!r} elsewhere."
-            )
-            raise SparkUnavailableError(msg) from None
 
 
 def _check_master(conn_id: str, master: str) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 from embedded.class_archive import build
-from embedded.jars import spark_home, submit_environment
+from include.driver_environment import driver_environment, own_spark
 from include.settings import Settings
 from include.spark_conf import class_archive, launch_conf
+from include.spark_location import spark_home
 
 
 def test_an_archive_that_is_newer_than_the_jars_is_kept() -> None:
@@ -25,6 +27,7 @@ def test_a_driver_takes_its_classes_from_the_archive(tmp_path: Path) -> None:
     conf[java] = f"{conf[java]} -Xlog:class+load:file={loaded}"
     stated = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
     command = [str(spark_home() / "bin" / "spark-submit"), *stated, "--version"]
-    subprocess.run(command, env=submit_environment(), capture_output=True, check=True)
+    environment = driver_environment(os.environ, "local[1]", own_spark())
+    subprocess.run(command, env=environment, capture_output=True, check=True)
     archived = [line for line in loaded.read_text().splitlines() if "shared objects file (top)" in line]
     assert sum("org.apache.spark" in line for line in archived) > 100

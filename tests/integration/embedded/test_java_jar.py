@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from embedded.jars import PROJECT, spark_home
 from embedded.java_jar import CompileError, JavaJar, formats_jar, log_store_jar
-from include.settings import Settings
+from include.settings import PROJECT, Settings
+from include.spark_location import spark_home
 
 CLASSES = {"io/millrace/logstore/ConditionalPutLogStore.class", "io/millrace/logstore/HardLinkLogStore.class"}
 

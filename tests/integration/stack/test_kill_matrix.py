@@ -13,7 +13,7 @@ from embedded.address import Address
 from embedded.airflow.api import AirflowApi, Run
 from embedded.airflow.standalone import NAME as AIRFLOW
 from embedded.home import Home
-from embedded.processes import forget, of_stack, recorded
+from embedded.processes import of_stack, recorded
 from embedded.spark.server import NAME as SPARK
 from embedded.stack import Stack, left_behind
 from include.settings import PROJECT, Settings
@@ -105,7 +105,7 @@ def test_a_run_whose_whole_airflow_is_killed_ends_right_after_its_next_start(
         if process != server and process not in drivers(stack.home, table):
             process.kill()
     wait_for(lambda: not drivers(stack.home, table), patience_s=20)
-    forget(stack.home, AIRFLOW)
+    (stack.home.pids / AIRFLOW).unlink()
     began = datetime.now(UTC)
     stack.airflow.start(stack.environment())
     api.wait_until_healthy(began, alive=stack.airflow.is_alive)

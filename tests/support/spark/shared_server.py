@@ -13,8 +13,10 @@ from filelock import FileLock
 
 from embedded.airflow.standalone import clean_environment
 from embedded.home import Home, free_port
+from embedded.processes import stop
 from embedded.servers.s3 import CREDENTIALS
-from embedded.spark.server import SparkServer, stop_spark
+from embedded.spark.server import NAME as SPARK
+from embedded.spark.server import SparkServer
 from include.settings import Settings
 
 HOME = "MILLRACE_TEST_SPARK_HOME"
@@ -48,5 +50,5 @@ def shared_server() -> SparkServer:
 
 
 def _stop(home: Home) -> None:
-    stop_spark(home)
+    stop(home, SPARK, patience_s=15)
     shutil.rmtree(home.path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ import httpx
 import psutil
 
 from embedded.home import Home, free_port
-from embedded.jars import spark_home, submit_environment
-from embedded.processes import end, recorded, spawn
+from embedded.processes import recorded, spawn, stop
+from include.driver_environment import driver_environment, own_spark
+from include.spark_location import spark_home
 from tests.e2e.waiting import wait_for
 
 MASTER = "spark-master"
@@ -64,7 +66,8 @@ def spark_cluster(home: Home, workers: int = 2) -> Iterator[SparkCluster]:
     names = tuple(f"spark-worker-{number + 1}" for number in range(workers))
     cluster = SparkCluster(home, free_port(), free_port(), names)
     # An application would take all cores, and let the next one wait.
-    environment = {**submit_environment(), "SPARK_MASTER_OPTS": f"-Dspark.deploy.defaultCores={workers}"}
+    one_core_each = {"SPARK_MASTER_OPTS": f"-Dspark.deploy.defaultCores={workers}"}
+    environment = driver_environment(os.environ, "local", {**own_spark(), **one_core_each})
     spark_class = str(spark_home() / "bin" / "spark-class")
     host = ("--host", "127.0.0.1")
     try:
@@ -77,7 +80,8 @@ def spark_cluster(home: Home, workers: int = 2) -> Iterator[SparkCluster]:
         wait_for(lambda: _alive_workers(cluster) == workers, patience_s=120)
         yield cluster
     finally:
-        end([process for name in (*names, MASTER) if (process := recorded(home, name))], patience_s=20)
+        for name in (*names, MASTER):
+            stop(home, name, patience_s=20)
 
 
 def _alive_workers(cluster: SparkCluster) -> int:

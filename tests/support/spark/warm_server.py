@@ -8,7 +8,9 @@ from pathlib import Path
 
 from embedded.airflow.standalone import clean_environment
 from embedded.home import Home, free_port
-from embedded.spark.server import SparkServer, stop_spark
+from embedded.processes import stop
+from embedded.spark.server import NAME as SPARK
+from embedded.spark.server import SparkServer
 from include.settings import Settings
 
 
@@ -23,4 +25,4 @@ def warm_server(folder: Path) -> Iterator[SparkServer]:
         server.wait()
         yield server
     finally:
-        stop_spark(home)
+        stop(home, SPARK, patience_s=15)

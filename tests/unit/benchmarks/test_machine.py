@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from benchmarks.machine import JavaTrap
-from embedded.jars import spark_home
+from include.spark_location import spark_home
 
 
 def test_a_process_without_java_leaves_the_trap_alone(tmp_path: Path) -> None:

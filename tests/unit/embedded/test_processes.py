@@ -11,7 +11,8 @@ import psutil
 import pytest
 
 from embedded.home import Home
-from embedded.processes import end, forget, of_stack, recorded, spawn
+from embedded.processes import of_stack, recorded, spawn, stop
+from include.processes import end_processes
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 DEAF = [sys.executable, "-uc", "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf'); time.sleep(60)"]
@@ -28,7 +29,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
     home = Home(tmp_path)
     home.prepare()
     yield home
-    end(of_stack(home), patience_s=0)
+    end_processes(of_stack(home), grace_s=0)
     assert of_stack(home) == []
 
 
@@ -47,7 +48,7 @@ def test_a_process_is_found_again_by_its_name(home: Home) -> None:
     process = start(home, "one", SLEEP)
     assert recorded(home, "one") == process
     assert recorded(home, "other") is None
-    end([process], patience_s=10)
+    stop(home, "one", patience_s=10)
     assert recorded(home, "one") is None
 
 
@@ -57,9 +58,9 @@ def test_a_later_process_with_the_same_pid_is_not_taken_for_it(home: Home) -> No
     assert recorded(home, "one") is None
 
 
-def test_a_forgotten_process_is_still_found_as_one_of_the_stack(home: Home) -> None:
+def test_a_process_whose_record_is_gone_is_still_found_as_one_of_the_stack(home: Home) -> None:
     process = start(home, "one", SLEEP)
-    forget(home, "one")
+    (home.pids / "one").unlink()
     assert recorded(home, "one") is None
     assert of_stack(home) == [process]
 
@@ -80,19 +81,19 @@ def test_stacks_do_not_find_each_others_processes(home: Home, tmp_path: Path) ->
     process = start(other, "one", SLEEP)
     assert of_stack(home) == []
     assert of_stack(other) == [process]
-    end([process], patience_s=10)
+    stop(other, "one", patience_s=10)
 
 
 def test_a_process_that_does_not_hear_is_killed(home: Home) -> None:
     deaf = start(home, "deaf", DEAF)
     wait_for_log(home, "deaf")
-    assert end([deaf], patience_s=0.3) == 1
-    assert not deaf.is_running()
+    assert end_processes([deaf], grace_s=0.3) == 1
+    assert recorded(home, "deaf") is None
 
 
 def test_a_process_that_hears_is_not_killed(home: Home) -> None:
     process = start(home, "one", SLEEP)
-    assert end([process], patience_s=20, by=signal.SIGINT) == 0
+    assert end_processes([process], grace_s=20, by=signal.SIGINT) == 0
     assert recorded(home, "one") is None
 
 
@@ -102,7 +103,7 @@ def test_a_process_hears_ctrl_c_even_when_this_one_ignores_it(home: Home) -> Non
         process = start(home, "one", SLEEP)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert end([process], patience_s=20, by=signal.SIGINT) == 0
+    assert end_processes([process], grace_s=20, by=signal.SIGINT) == 0
 
 
 def test_the_log_of_the_process_before_is_kept(home: Home) -> None:

@@ -63,7 +63,7 @@ class TestRun:
     def test_a_server_that_is_down_is_said_at_once(self, place: Mapping[str, str]) -> None:
         ended = self.run(place, "sc://127.0.0.1:1")
         assert ended.returncode == ExitCode.SPARK_UNAVAILABLE, ended.stdout + ended.stderr
-        assert "no Spark Connect server answers at 127.0.0.1:1" in ended.stderr
+        assert "No Spark Connect server answers at 127.0.0.1:1" in ended.stderr
 
     def test_without_jars_there_is_no_spark_to_start(self, place: Mapping[str, str]) -> None:
         ended = self.run(place, "")

@@ -146,5 +146,5 @@ def test_a_server_that_does_not_answer_is_found_out_at_once(hook: MakeHook) -> N
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         made = hook({"host": "sc://127.0.0.1", "port": reserved.getsockname()[1]})
-        with pytest.raises(SparkUnavailableError, match=r"(?s)does not answer.*make up"):
+        with pytest.raises(SparkUnavailableError, match=r"(?s)No Spark Connect server answers at 127.0.0.1:.*make up"):
             made.submit(APPLICATION)

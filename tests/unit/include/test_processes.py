@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from lakehouse_airflow.hooks.process_tree import end_tree
+from include.processes import end_tree
 
 CHILD = "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', sys.argv[1]]); time.sleep(300)"
 GENTLE = """
@@ -46,7 +46,7 @@ def still_run(tree: list[psutil.Process]) -> list[psutil.Process]:
 def test_a_grandchild_gets_the_time_to_clean_up(tmp_path: Path) -> None:
     note, ready = tmp_path / "note", tmp_path / "ready"
     parent, tree = started(GENTLE.format(note=str(note), ready=str(ready)), ready)
-    assert end_tree(parent.pid, grace_s=10) == 2
+    assert end_tree(parent, grace_s=10) == 2
     assert note.read_text() == "cleaned up"
     assert not still_run(tree)
     assert parent.wait(timeout=5) == -15
@@ -56,7 +56,7 @@ def test_a_grandchild_that_ignores_term_is_killed_after_the_grace(tmp_path: Path
     ready = tmp_path / "ready"
     parent, tree = started(STUBBORN.format(ready=str(ready)), ready)
     began = time.monotonic()
-    end_tree(parent.pid, grace_s=0.5)
+    end_tree(parent, grace_s=0.5)
     assert time.monotonic() - began < 5
     parent.wait(timeout=5)
     psutil.wait_procs(tree, timeout=5)
@@ -66,4 +66,4 @@ def test_a_grandchild_that_ignores_term_is_killed_after_the_grace(tmp_path: Path
 def test_a_process_that_is_gone_is_nothing_to_end() -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait(timeout=30)
-    assert end_tree(gone.pid) == 0
+    assert end_tree(gone, grace_s=1) == 0

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from include.driver_environment import TOKEN, driver_environment, own_spark
 from include.settings import PROJECT
-from lakehouse_airflow.hooks.driver_environment import TOKEN, driver_environment
+from include.spark_location import spark_home
 
 MASTERS = ["local[2]", "spark://h:7077", "yarn", "sc://localhost:15002"]
 SECRETS = {
@@ -59,6 +60,14 @@ def test_a_submit_is_not_led_to_a_connect_server_and_keeps_a_spark_of_its_own() 
     assert environment["SPARK_HOME"] == "/opt/spark"
     assert environment["PYSPARK_PYTHON"] == "/usr/bin/python3"
     assert not {"SPARK_REMOTE", TOKEN, "SPARK_LOCAL_IP"} & set(environment)
+
+
+def test_a_submit_of_this_pythons_own_spark_uses_no_other_one() -> None:
+    environment = driver_environment(
+        {"SPARK_HOME": "/opt/spark", "SPARK_REMOTE": "sc://other"}, "local[1]", own_spark()
+    )
+    assert environment["SPARK_HOME"] == str(spark_home())
+    assert "SPARK_REMOTE" not in environment
 
 
 def test_a_connect_client_is_told_the_server_and_may_bring_its_token_from_the_environment() -> None:

@@ -1,0 +1,57 @@
+"""The environment of a Spark driver: where Python, Spark and this project are, without Airflow's secrets."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from include.settings import PROJECT
+from include.spark_conf import DRIVER_VARIABLES
+from include.spark_location import CONNECT, spark_home
+
+TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+
+_NOT_FOR_DRIVERS = ("AIRFLOW__", "AIRFLOW_CONN_", "AIRFLOW_VAR_", "_AIRFLOW")
+_ONLY_FOR_CONNECT = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", TOKEN)
+
+
+def driver_environment(base: Mapping[str, str], master: str, extra: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment for a driver against `master`.
+
+    Args:
+        base: the environment of the process that starts the driver.
+        master: a Spark master, or the `sc://` address of a Spark Connect server.
+        extra: further variables; they replace those of `base`.
+
+    Raises:
+        SparkUnavailableError: `base` names no Spark, and this Python has none.
+    """
+    environment = {**DRIVER_VARIABLES, **base}
+    environment = {name: value for name, value in environment.items() if not name.startswith(_NOT_FOR_DRIVERS)}
+    environment["PYTHONPATH"] = _prepend(str(PROJECT), environment.get("PYTHONPATH"))
+    if master.startswith(CONNECT):
+        return {**environment, "SPARK_REMOTE": master, **extra}
+    # spark-submit of a pip-installed PySpark looks for `python3` on PATH to find its own home: name both.
+    environment = {name: value for name, value in environment.items() if name not in _ONLY_FOR_CONNECT}
+    environment["PATH"] = _prepend(str(Path(sys.executable).parent), environment.get("PATH"))
+    local = {"SPARK_LOCAL_IP": "127.0.0.1"} if master.startswith("local") else {}
+    own = {} if "SPARK_HOME" in {**environment, **extra} else {"SPARK_HOME": str(spark_home())}
+    return {**local, **own, **_OWN_PYTHON, **environment, **extra}
+
+
+def own_spark() -> dict[str, str]:
+    """Return the variables that make spark-submit use this Python and its PySpark, whatever else is installed.
+
+    Raises:
+        SparkUnavailableError: this Python has no PySpark.
+    """
+    return {"SPARK_HOME": str(spark_home()), **_OWN_PYTHON}
+
+
+_OWN_PYTHON = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+
+
+def _prepend(folder: str, others: str | None) -> str:
+    return os.pathsep.join([folder, others]) if others else folder
