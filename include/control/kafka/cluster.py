@@ -1,4 +1,4 @@
-"""Asks Kafka brokers, without Spark, which topics there are and which offsets they hold."""
+"""Read topics and offsets from Kafka brokers, without Spark."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from include.contracts.spec.bronze_sources import KafkaSource
-from include.control.kafka.offsets import HeldOffsets, Offsets
+from include.control.kafka.offsets import AvailableOffsets, Offsets
 from include.control.log.batch import OffsetRanges
 from include.errors import BadInputError, NotReadyError, SpecError, StorageError
 
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 
-# What goes wrong reaches the caller as an exception; the client itself would print a line at each of many tries.
+# Errors reach the caller as exceptions; the client itself would print a line for each of its retries.
 _QUIET = {"log_level": "0"}
 
 _REFUSALS = frozenset(
@@ -31,7 +31,7 @@ _REFUSALS = frozenset(
         KafkaError._AUTHENTICATION,
     }
 )
-"""What a person must grant, or correct: waiting does not mend it."""
+"""Errors that a person must fix: a retry does not help."""
 
 Partitions = Mapping[str, Sequence[int]]
 
@@ -50,43 +50,53 @@ class KafkaCluster:
 
     @classmethod
     def of(cls, name: str, clusters: Mapping[str, Mapping[str, str]]) -> KafkaCluster:
-        """The cluster that LAKEHOUSE_KAFKA names so.
+        """Return the cluster that the setting LAKEHOUSE_KAFKA gives this name.
 
         Raises:
-            SpecError: it names no such cluster, or does not say where its brokers are.
+            SpecError: the setting has no such cluster, or no `bootstrap.servers` for it.
         """
         if "bootstrap.servers" not in clusters.get(name, {}):
-            known = ", ".join(sorted(clusters)) or "no cluster"
+            names = ", ".join(sorted(clusters)) or "no cluster"
             example = json.dumps({name: {"bootstrap.servers": "broker:9092"}})
-            msg = f"LAKEHOUSE_KAFKA does not say where the Kafka cluster {name!r} is, it names {known}: add {example}"
+            msg = f"LAKEHOUSE_KAFKA does not say where the Kafka cluster {name!r} is, it names {names}: add {example}"
             raise SpecError(msg)
         return cls(name, clusters[name])
 
-    def held(self, source: KafkaSource) -> HeldOffsets:
-        """What the brokers hold of the source's topics, as far as every transaction there has ended.
+    def available_offsets(self, source: KafkaSource) -> AvailableOffsets:
+        """Read the offsets of the source's topics that the brokers still have, up to the first open transaction.
 
         Raises:
             NotReadyError: no broker answers.
             StorageError: the brokers refuse this user.
             BadInputError: one of the topics does not exist.
         """
-        said: list[KafkaError] = []
-        conf: dict[str, Any] = {**self.conf, **_QUIET, "error_cb": said.append}
+        client_errors: list[KafkaError] = []
+        conf: dict[str, Any] = {**self.conf, **_QUIET, "error_cb": client_errors.append}
         admin = AdminClient(conf)
         try:
-            return self._held(admin, source)
+            return self._available_offsets(admin, source)
         except KafkaException as error:
-            admin.poll(0)  # hands over what the client met meanwhile, such as a password that is wrong
-            met: KafkaError = error.args[0]
-            if refusal := next((one for one in (*said, met) if one.code() in _REFUSALS), None):
-                raise StorageError(self._refused(refusal, source)) from error
-            raise NotReadyError(self._unreachable(said[-1] if said else met)) from error
+            admin.poll(0)  # delivers errors that the client met in the background, such as a wrong password
+            last: KafkaError = error.args[0]
+            if refusal := next((e for e in (*client_errors, last) if e.code() in _REFUSALS), None):
+                msg = (
+                    f"The Kafka cluster {self._name} at {self.conf['bootstrap.servers']} refuses this user: "
+                    f"{refusal.str()}.\nLet the user of LAKEHOUSE_KAFKA describe and read {source.label}, "
+                    "or correct its password; then run this again."
+                )
+                raise StorageError(msg) from error
+            msg = (
+                f"The Kafka cluster {self._name} at {self.conf['bootstrap.servers']} does not answer "
+                f"({(client_errors or [last])[-1].str()})\nSee that its brokers run and that LAKEHOUSE_KAFKA names "
+                "them; the run tries again."
+            )
+            raise NotReadyError(msg) from error
 
     def record_group_offsets(self, group: str, ranges: OffsetRanges) -> None:
-        """Tell the brokers how far a consumer group has read, for their lag monitors; Millrace never reads it back.
+        """Commit the offsets that a consumer group has read, for lag monitors; Millrace never reads them back.
 
         Raises:
-            KafkaException: the brokers do not take it.
+            KafkaException: the brokers refuse the commit.
         """
         reached = [
             TopicPartition(topic, partition, end)
@@ -99,80 +109,68 @@ class KafkaCluster:
         finally:
             consumer.close()
 
-    def _held(self, admin: AdminClient, source: KafkaSource) -> HeldOffsets:
-        known = {name: topic.partitions for name, topic in admin.list_topics(timeout=_PATIENCE_S).topics.items()}
-        partitions = {topic: sorted(known[topic]) for topic in self._wanted(admin, source, known)}
+    def _available_offsets(self, admin: AdminClient, source: KafkaSource) -> AvailableOffsets:
+        topics = {name: topic.partitions for name, topic in admin.list_topics(timeout=_TIMEOUT_S).topics.items()}
+        partitions = {topic: sorted(topics[topic]) for topic in self._topics_of(admin, source, topics)}
         first = _offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
         end = _offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
-        return HeldOffsets(_topic_ids(admin, partitions), first, end, _start(admin, partitions, source, first, end))
+        start = _start_offsets(admin, partitions, source, first, end)
+        return AvailableOffsets(_topic_ids(admin, partitions), first, end, start)
 
-    def _wanted(self, admin: AdminClient, source: KafkaSource, known: Iterable[str]) -> list[str]:
-        """The source's topics; a pattern takes none of Kafka's own, such as `__consumer_offsets`."""
+    def _topics_of(self, admin: AdminClient, source: KafkaSource, existing: Iterable[str]) -> list[str]:
+        """Return the source's topics; a pattern never matches Kafka's own topics, such as `__consumer_offsets`."""
+        visible = [topic for topic in existing if not topic.startswith("__")]
         if source.topic_pattern:
-            own = re.compile(source.topic_pattern)
-            return [topic for topic in known if own.fullmatch(topic) and not topic.startswith("__")]
-        if missing := [topic for topic in source.topics if topic not in set(known)]:
+            pattern = re.compile(source.topic_pattern)
+            return [topic for topic in visible if pattern.fullmatch(topic)]
+        if missing := [topic for topic in source.topics if topic not in set(existing)]:
             _require_allowed(admin, missing)
-            there = ", ".join(sorted(topic for topic in known if not topic.startswith("__"))) or "none"
             msg = (
-                f"The Kafka cluster {self._name} has no topic {', '.join(missing)}; its topics are {there}\nCorrect "
-                "source.topics of the spec, or create the topic."
+                f"The Kafka cluster {self._name} has no topic {', '.join(missing)}; its topics are "
+                f"{', '.join(sorted(visible)) or 'none'}\nCorrect source.topics of the spec, or create the topic."
             )
             raise BadInputError(msg)
         return list(source.topics)
 
-    def _refused(self, error: KafkaError, source: KafkaSource) -> str:
-        return (
-            f"The Kafka cluster {self._name} at {self.conf['bootstrap.servers']} refuses this user: {error.str()}.\n"
-            f"Let the user of LAKEHOUSE_KAFKA describe and read {source.label}, or correct its password; then run this "
-            "again."
-        )
-
-    def _unreachable(self, error: KafkaError) -> str:
-        return (
-            f"The Kafka cluster {self._name} at {self.conf['bootstrap.servers']} does not answer "
-            f"({error.str()})\nSee that its brokers run and that LAKEHOUSE_KAFKA names them; the run tries "
-            "again."
-        )
-
 
 def _require_allowed(admin: AdminClient, topics: Iterable[str]) -> None:
-    """Require that topics which no listing shows are missing, and not only hidden from this user.
+    """Require that topics which are not listed do not exist, rather than being hidden from this user.
 
     Raises:
         KafkaException: the user may not see one of them.
     """
-    for answer in admin.describe_topics(TopicCollection(list(topics)), request_timeout=_PATIENCE_S).values():
+    for answer in admin.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT_S).values():
         error = answer.exception()
         if isinstance(error, KafkaException) and error.args[0].code() in _REFUSALS:
             raise error
 
 
-def _start(admin: AdminClient, partitions: Partitions, source: KafkaSource, first: Offsets, end: Offsets) -> Offsets:
-    """Where `starting_offsets` point; behind the last message where none is as young as the instant."""
+def _start_offsets(
+    admin: AdminClient, partitions: Partitions, source: KafkaSource, first: Offsets, end: Offsets
+) -> Offsets:
+    """Return the offsets of `starting_offsets`; the end of a partition whose messages are all older."""
     if not isinstance(source.starting_offsets, datetime):
         return first if source.starting_offsets == "earliest" else end
     instant = OffsetSpec.for_timestamp(int(source.starting_offsets.timestamp() * 1000))
-    found = _offsets(admin, partitions, instant)
     return {
-        topic: {partition: at if at >= 0 else end[topic][partition] for partition, at in offsets.items()}
-        for topic, offsets in found.items()
+        topic: {partition: at if at >= 0 else end[topic][partition] for partition, at in of_topic.items()}
+        for topic, of_topic in _offsets(admin, partitions, instant).items()
     }
 
 
-def _offsets(admin: AdminClient, partitions: Partitions, wanted: OffsetSpec) -> dict[str, dict[int, int]]:
-    asked = {TopicPartition(topic, one): wanted for topic, ones in partitions.items() for one in ones}
-    if not asked:
+def _offsets(admin: AdminClient, partitions: Partitions, spec: OffsetSpec) -> dict[str, dict[int, int]]:
+    request = {TopicPartition(topic, number): spec for topic, numbers in partitions.items() for number in numbers}
+    if not request:
         return {}
     answers: dict[TopicPartition, Future[Any]] = admin.list_offsets(
-        asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_PATIENCE_S
+        request, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT_S
     )
-    found: dict[str, dict[int, int]] = {topic: {} for topic in partitions}
+    offsets: dict[str, dict[int, int]] = {topic: {} for topic in partitions}
     for where, answer in answers.items():
-        found[where.topic][where.partition] = answer.result().offset
-    return found
+        offsets[where.topic][where.partition] = answer.result().offset
+    return offsets
 
 
 def _topic_ids(admin: AdminClient, topics: Iterable[str]) -> dict[str, str]:
-    described = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_PATIENCE_S) if topics else {}
+    described = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT_S) if topics else {}
     return {topic: str(answer.result().topic_id) for topic, answer in described.items()}

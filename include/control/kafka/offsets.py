@@ -1,4 +1,4 @@
-"""Which Kafka messages a bronze batch reads: from where the last committed one ended, as many as a batch takes."""
+"""Plan the Kafka offsets of a bronze batch: from the end of the last committed batch, up to the batch limit."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 
 @dataclass(frozen=True)
-class HeldOffsets:
-    """What the brokers hold of a source's topics.
+class AvailableOffsets:
+    """The offsets of a source's topics that the brokers still have.
 
     Attributes:
-        topic_ids: topic -> Kafka's id of it; another id under the same name is another topic.
-        first: the first offset that each partition still has.
-        end: one after the last offset of each partition that can be read.
-        start: where the source's `starting_offsets` point.
+        topic_ids: topic -> Kafka's id; a topic that was deleted and created again has another id.
+        first: the first offset of each partition.
+        end: the last readable offset of each partition, plus one.
+        start: the offsets of the source's `starting_offsets`.
     """
 
     topic_ids: Mapping[str, str] = field(default_factory=dict)
@@ -38,12 +38,12 @@ class OffsetPlan:
     """The messages of the next batch.
 
     Attributes:
-        ranges: topic -> partition -> (first offset, one after the last). Partitions with nothing new are among them:
-            the last batch's ranges alone say where the next one starts.
-        lost: what the brokers deleted before any batch had read it, a line a partition or topic.
-        later: offsets left for the batches after the next one.
-        pins_start: the batch is made for its ranges, even without a message: where a topic's reading starts would
-            otherwise move on with the topic.
+        ranges: topic -> partition -> (first offset, last offset + 1). Partitions without new messages are included,
+            because the next batch starts where the ranges of the last batch end.
+        lost: messages that the brokers deleted before a batch had read them, one line per partition or topic.
+        later: number of offsets left for later batches.
+        pins_start: whether the batch is committed even without a message, to record where the reading of a topic
+            starts: it would otherwise move with the topic.
     """
 
     ranges: OffsetRanges = field(default_factory=dict)
@@ -58,12 +58,12 @@ class OffsetPlan:
 
     @property
     def messages(self) -> int:
-        """Offsets of the next batch; some may hold no message (compaction, marks of transactions)."""
+        """Number of offsets of the next batch; some may hold no message (compaction, transaction markers)."""
         return count(self.ranges)
 
 
 def count(ranges: OffsetRanges) -> int:
-    """The offsets in all ranges.
+    """Count the offsets of all ranges.
 
     >>> count({"orders": {0: (10, 15), 1: (7, 7)}})
     5
@@ -72,7 +72,7 @@ def count(ranges: OffsetRanges) -> int:
 
 
 def count_partitions(ranges: OffsetRanges) -> int:
-    """How many partitions the ranges have a message of.
+    """Count the partitions whose range is not empty.
 
     >>> count_partitions({"orders": {0: (10, 15), 1: (7, 7)}})
     1
@@ -80,31 +80,31 @@ def count_partitions(ranges: OffsetRanges) -> int:
     return sum(first < end for partitions in ranges.values() for first, end in partitions.values())
 
 
-def plan_offsets(source: KafkaSource, last: BatchSources, held: HeldOffsets) -> OffsetPlan:
-    """The batch after one that has read `last`: as many as the source allows of the messages that the brokers hold."""
+def plan_offsets(source: KafkaSource, last: BatchSources, available: AvailableOffsets) -> OffsetPlan:
+    """Plan the batch after `last`, with as many of the available messages as the source allows per batch."""
     resumed = {
-        (topic, partition): _resume(source, topic, partition, last, held)
-        for topic, ends in sorted(held.end.items())
+        (topic, partition): _resume(source, topic, partition, last, available)
+        for topic, ends in sorted(available.end.items())
         for partition in sorted(ends)
     }
-    left = {(topic, partition): held.end[topic][partition] - at for (topic, partition), (at, _) in resumed.items()}
+    left = {(topic, partition): available.end[topic][partition] - at for (topic, partition), (at, _) in resumed.items()}
     taken = _shares(left, source.max_messages_per_batch)
     ranges: OffsetRanges = {}
     for (topic, partition), (at, _) in resumed.items():
         ranges.setdefault(topic, {})[partition] = (at, at + taken[topic, partition])
     return OffsetPlan(
         ranges=ranges,
-        lost=(*_lost_topics(last, held), *(line for _, line in resumed.values() if line)),
+        lost=(*_lost_topics(last, available), *(line for _, line in resumed.values() if line)),
         later=sum(left.values()) - sum(taken.values()),
-        pins_start=source.starting_offsets != "earliest" and not last.offsets.keys() >= held.end.keys(),
+        pins_start=source.starting_offsets != "earliest" and not last.offsets.keys() >= available.end.keys(),
     )
 
 
 def require_nothing_lost(spec: BronzeSpec, plan: OffsetPlan) -> None:
-    """Stop where messages are gone that no batch has read, unless the spec lets a run go on without them.
+    """Require that no unread message was deleted, unless the spec accepts that loss.
 
     Raises:
-        BadInputError: with every partition that lost some.
+        BadInputError: messages were lost; the error lists every partition.
     """
     if plan.lost and spec.kafka_source.fail_on_data_loss:
         lines = [f"  {line}" for line in plan.lost]
@@ -117,25 +117,27 @@ def require_nothing_lost(spec: BronzeSpec, plan: OffsetPlan) -> None:
 
 
 def waits_for_more(source: KafkaSource, plan: OffsetPlan, last: Commit | None, now: datetime) -> bool:
-    """Whether all that is new would make a smaller file than `min_bytes_per_file`, and `allowed_latency` is not over.
+    """Whether the new messages are too few for a file of `min_bytes_per_file` and `allowed_latency` is not over.
 
-    How large a message becomes is judged by those of the last batch.
+    The size of a message is estimated from the last batch.
     """
     rows = int(last.metrics.get("numOutputRows", 0)) if last else 0
     if last is None or not (rows and source.min_bytes_per_file) or plan.lost or plan.pins_start:
         return False
     expected = (plan.messages + plan.later) * int(last.metrics.get("numOutputBytes", 0)) / rows
-    # A clock that went back since ends the wait, instead of making it as long as it went.
+    # A clock that was set back ends the wait; it must not make the wait longer.
     return expected < source.min_bytes_per_file and timedelta() <= now - last.at < source.allowed_latency
 
 
-def _resume(source: KafkaSource, topic: str, partition: int, last: BatchSources, held: HeldOffsets) -> tuple[int, str]:
-    """(where to go on in a partition, what of it was lost)."""
-    first, end = held.first[topic][partition], held.end[topic][partition]
+def _resume(
+    source: KafkaSource, topic: str, partition: int, last: BatchSources, available: AvailableOffsets
+) -> tuple[int, str]:
+    """Return the offset to read from, and a line about the messages that were lost, or an empty text."""
+    first, end = available.first[topic][partition], available.end[topic][partition]
     if topic not in last.offsets:
-        # A topic that came to match later is read whole; one that a spec names is read from where the spec says.
-        return (first if source.topic_pattern and last.offsets else held.start[topic][partition]), ""
-    if _is_another(topic, last, held):
+        # A topic that a pattern matches later is read from its first offset, a named topic from `starting_offsets`.
+        return (first if source.topic_pattern and last.offsets else available.start[topic][partition]), ""
+    if _is_another(topic, last, available):
         return first, ""
     _, read_to = last.offsets[topic].get(partition, (0, 0))
     if read_to < first:
@@ -145,20 +147,20 @@ def _resume(source: KafkaSource, topic: str, partition: int, last: BatchSources,
     return read_to, ""
 
 
-def _lost_topics(last: BatchSources, held: HeldOffsets) -> Iterator[str]:
+def _lost_topics(last: BatchSources, available: AvailableOffsets) -> Iterator[str]:
     for topic in last.offsets:
-        if topic not in held.end:
+        if topic not in available.end:
             yield f"{topic}: there is no such topic any more"
-        elif _is_another(topic, last, held):
+        elif _is_another(topic, last, available):
             yield f"{topic}: it was deleted and created again; it is read from its start"
 
 
-def _is_another(topic: str, last: BatchSources, held: HeldOffsets) -> bool:
-    return topic in last.offsets and last.topic_ids.get(topic) != held.topic_ids[topic]
+def _is_another(topic: str, last: BatchSources, available: AvailableOffsets) -> bool:
+    return topic in last.offsets and last.topic_ids.get(topic) != available.topic_ids[topic]
 
 
 def _shares(left: Mapping[tuple[str, int], int], limit: int) -> dict[tuple[str, int], int]:
-    """How many offsets a batch takes of each partition: as even as can be, small partitions whole."""
+    """Divide the batch limit evenly between partitions; a partition with less than its share is taken whole."""
     taken: dict[tuple[str, int], int] = {}
     for number, where in enumerate(sorted(left, key=lambda where: left[where])):
         share = (limit - sum(taken.values())) // (len(left) - number)

@@ -97,8 +97,8 @@ def with_messages(base: Advice, spec: BronzeSpec, position: StreamPosition | Non
         BadInputError: messages are gone that were never read.
     """
     source = spec.kafka_source
-    held = KafkaCluster.of(source.kafka, settings.kafka).held(source)
-    found = plan_offsets(source, position.last_sources if position else BatchSources(), held)
+    available = KafkaCluster.of(source.kafka, settings.kafka).available_offsets(source)
+    found = plan_offsets(source, position.last_sources if position else BatchSources(), available)
     require_nothing_lost(spec, found)
     commit = read_commit(LakehousePaths(settings.root).table(spec.table), base.version) if base.version else None
     waits = waits_for_more(source, found, commit, datetime.now(UTC))

@@ -65,7 +65,7 @@ class KafkaRecords:
             NotReadyError: no broker answers.
             BadInputError: a topic does not exist.
         """
-        self._until = self._cluster.held(self._spec.kafka_source).end
+        self._until = self._cluster.available_offsets(self._spec.kafka_source).end
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """The next messages that no batch has read yet.
@@ -75,8 +75,8 @@ class KafkaRecords:
         """
         source = self._spec.kafka_source
         # Asked anew, after the position was resolved: another run may have read what came since this one began.
-        held = self._cluster.held(source)
-        self.offsets = plan_offsets(source, position.last_sources, held)
+        available = self._cluster.available_offsets(source)
+        self.offsets = plan_offsets(source, position.last_sources, available)
         require_nothing_lost(self._spec, self.offsets)
         self._lost += self.offsets.lost
         last = position.last
@@ -85,7 +85,7 @@ class KafkaRecords:
         self._waiting = self.offsets.messages + self.offsets.later if waits else 0
         if self._waiting or not self.offsets.is_new:
             return None
-        return BatchPlan(BatchSources(offsets=self.offsets.ranges, topic_ids=dict(held.topic_ids)))
+        return BatchPlan(BatchSources(offsets=self.offsets.ranges, topic_ids=dict(available.topic_ids)))
 
     def read(self, session: SparkSession, spec: BronzeSpec, plan: BatchPlan) -> DataFrame:
         """The messages of the plan's offsets."""
@@ -122,11 +122,11 @@ class KafkaRecords:
         Raises:
             BadInputError: some of it was deleted since, or the topic was created anew.
         """
-        held = self._cluster.held(self._spec.kafka_source)
+        available = self._cluster.available_offsets(self._spec.kafka_source)
         for topic, partitions in plan.sources.offsets.items():
             for partition, (first, end) in partitions.items():
-                oldest = held.first.get(topic, {}).get(partition, end)
-                if first < end and (oldest > first or held.topic_ids.get(topic) != plan.sources.topic_ids[topic]):
+                oldest = available.first.get(topic, {}).get(partition, end)
+                if first < end and (oldest > first or available.topic_ids.get(topic) != plan.sources.topic_ids[topic]):
                     msg = (
                         f"{self._spec.table}: {topic}/{partition} no longer holds offsets {first} to {end - 1}\n"
                         "A batch has read and committed them before its driver died; what it refused cannot be told "

@@ -32,12 +32,12 @@ def test_a_topic_that_may_not_be_seen_is_refused_and_one_that_is_not_there_is_na
         AclPermissionType.DENY,
     )  # fmt: skip
     cluster, source = cluster_of(topic), source_of(topics=[topic.name])
-    assert cluster.held(source).end == {topic.name: {0: 0}}
+    assert cluster.available_offsets(source).end == {topic.name: {0: 0}}
     for done in topic.admin.create_acls([denied]).values():
         done.result()
     try:
         with pytest.raises(StorageError, match=r"refuses this user: .*uthorization failed") as refused:
-            cluster.held(source)
+            cluster.available_offsets(source)
         assert f"Let the user of LAKEHOUSE_KAFKA describe and read {source.label}" in str(refused.value)
     finally:
         of_topic = AclBindingFilter(
@@ -47,13 +47,13 @@ def test_a_topic_that_may_not_be_seen_is_refused_and_one_that_is_not_there_is_na
         for done in topic.admin.delete_acls([of_topic]).values():
             done.result()
     with pytest.raises(BadInputError, match="has no topic nowhere"):
-        cluster.held(source_of(topics=["nowhere"]))
+        cluster.available_offsets(source_of(topics=["nowhere"]))
 
 
 def test_a_pattern_takes_no_topic_of_kafkas_own(topic: KafkaTopic) -> None:
     cluster = cluster_of(topic)
     cluster.record_group_offsets("monitor", {topic.name: {0: (0, 0)}})
     assert "__consumer_offsets" in topic.admin.list_topics(timeout=10).topics
-    found = cluster.held(source_of(topic_pattern=".*")).end
+    found = cluster.available_offsets(source_of(topic_pattern=".*")).end
     assert topic.name in found
     assert not [name for name in found if name.startswith("__")]

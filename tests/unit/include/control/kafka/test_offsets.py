@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.contracts.spec.bronze_sources import KafkaSource
-from include.control.kafka.offsets import HeldOffsets, OffsetPlan, plan_offsets, require_nothing_lost, waits_for_more
+from include.control.kafka.offsets import (
+    AvailableOffsets,
+    OffsetPlan,
+    plan_offsets,
+    require_nothing_lost,
+    waits_for_more,
+)
 from include.control.log.batch import BatchSources
 from include.control.log.delta_log import Commit
 from include.errors import BadInputError
@@ -25,9 +31,9 @@ def source(**changes: Any) -> KafkaSource:
 
 def held(
     end: dict[int, int], first: dict[int, int] | None = None, topic: str = "t", known_as: str = "1"
-) -> HeldOffsets:
+) -> AvailableOffsets:
     oldest = {partition: (first or {}).get(partition, 0) for partition in end}
-    return HeldOffsets({topic: known_as}, {topic: oldest}, {topic: end}, {topic: oldest})
+    return AvailableOffsets({topic: known_as}, {topic: oldest}, {topic: end}, {topic: oldest})
 
 
 def after(ranges: dict[int, tuple[int, int]], known_as: str = "1") -> BatchSources:
@@ -87,7 +93,7 @@ def test_a_large_partition_does_not_keep_small_ones_waiting() -> None:
         ),
     ],
 )
-def test_whatever_was_lost_is_told(last: BatchSources, now: HeldOffsets, lost: str) -> None:
+def test_whatever_was_lost_is_told(last: BatchSources, now: AvailableOffsets, lost: str) -> None:
     found = plan_offsets(source(), last, now)
     (told,) = found.lost
     assert told.startswith(lost)
@@ -107,7 +113,7 @@ def test_what_retention_deleted_after_it_was_read_is_no_loss() -> None:
 
 
 def test_a_topic_that_a_spec_adds_starts_where_the_spec_says_and_one_that_came_to_match_at_its_start() -> None:
-    both = HeldOffsets(
+    both = AvailableOffsets(
         topic_ids={"t": "1", "new": "2"},
         first={"t": {0: 0}, "new": {0: 0}},
         end={"t": {0: 5}, "new": {0: 8}},
