@@ -42,7 +42,7 @@ def run(context: JobContext) -> JobReport:
     planned = {**asdict(health), "rewrite": rewrite.value, "zorder_by": list(context.spec.zorder_by)}
     if rewrite is Rewrite.NONE or context.args.dry_run:
         plan = "left as it is" if rewrite is Rewrite.NONE else f"would {rewrite} it"
-        message = f"{plan}: {'the spec says optimize: off' if is_off else health.said(ordered=ordered)}"
+        message = f"{plan}: {'the spec says optimize: off' if is_off else health.reason(ordered=ordered)}"
         return maintenance_report(context, Job.TABLE_OPTIMIZE, Outcome.NO_OP, message, planned)
     work, commits = _rewritten(context, rewrite, health.target_file_bytes)
     _require_same_rows(context, path, commits)

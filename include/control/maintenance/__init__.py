@@ -1,4 +1,4 @@
-"""Which files to put together, which versions readers still need, which tombstones may go.
+"""Decide what maintenance does: which files to compact, which old versions and tombstones to keep.
 
-The work itself is done in `spark_jobs.layers.maintenance.maintenance`.
+The work itself is done in `spark_jobs.layers.maintenance`.
 """

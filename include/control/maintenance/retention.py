@@ -1,7 +1,7 @@
-"""Who still needs old versions of a table: what VACUUM must not cut off.
+"""Find the readers that still need old versions of a table, which VACUUM must not remove.
 
-Delta refuses time travel and the change feed for any non-latest version older than the table's retention, even while
-its files exist. So whoever stands on an older version is in danger long before a file is gone.
+Delta refuses time travel and the change feed for every version older than the table's retention but the newest, even
+while its files exist. So a reader of an old version is in danger long before a file is deleted.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from include.specs.refused import StatedSpec
 
 @dataclass(frozen=True)
 class Reader:
-    """Someone who reads a table at a version of its own.
+    """A reader of one version of a table.
 
     Attributes:
-        name: who, for people.
-        version: the version it stands on.
+        name: the reader, for people.
+        version: the version that it reads.
         since: when the next change of data made that version an old one; None while it is the newest.
     """
 
@@ -38,7 +38,7 @@ class Reader:
 
 
 def retention_of(spec: TableSpec) -> timedelta:
-    """How long old versions of the table stay readable.
+    """Return how long old versions of the table stay readable.
 
     >>> from include.contracts.spec.maintenance_spec import VacuumSpec
     >>> VacuumSpec(retain="7 days").retain
@@ -48,12 +48,12 @@ def retention_of(spec: TableSpec) -> timedelta:
 
 
 def readers_of(spec: TableSpec, catalog: Catalog, paths: LakehousePaths) -> tuple[Reader, ...]:
-    """The certified version's readers, and each table downstream at the version that it has consumed."""
+    """Return the readers of the certified version, and each downstream table at the version that it has consumed."""
     certified = Gates(paths).certified(spec.table)
     positions = {"readers of the certified version": certified} if certified is not None else {}
     ledger = Ledger(paths)
     reading: list[StatedSpec] = [other for other in catalog.specs.values() if spec.table in other.source_tables]
-    # What a wrong spec reads may not be known from it; what its table has read, its own log says.
+    # An invalid spec may not say what it reads; the log of its table says what it has read.
     for other in (*reading, *(refused for refused in catalog.refused.values() if refused.layer in LAYERS)):
         position = stream_position(other, paths, ledger)
         consumed = position.last_sources.consumed(spec.table, table_id(paths.table(spec.table))) if position else None
@@ -63,12 +63,12 @@ def readers_of(spec: TableSpec, catalog: Catalog, paths: LakehousePaths) -> tupl
 
 
 def readers_in_danger(readers: tuple[Reader, ...], retention: timedelta, now: datetime) -> tuple[Reader, ...]:
-    """Those whose version has been an old one for more than half the retention."""
+    """Return the readers whose version has been an old one for more than half the retention."""
     return tuple(reader for reader in readers if reader.since is not None and now - reader.since > retention / 2)
 
 
 def _since(paths: LakehousePaths, table: str, version: int) -> datetime | None:
-    """When the version became an old one; where the log has forgotten that, what it still knows is later."""
+    """Return when the version became an old one, or a later time where the log was cleaned below that."""
     for commit in commits_still_known(paths.table(table), version):
         if commit.changes_data or commit.version != version + 1:
             return commit.at

@@ -1,7 +1,7 @@
-"""The deleted keys that a silver table may forget: those of deletes that were merged longer ago than its spec says.
+"""Find the tombstones of a silver table that are past their retention.
 
-When a delete was merged is said by the ledger's clock, at the closing of its batch. The delete's own sequence says when
-something happened at the source, which may be long before it was delivered (ADR 0019).
+Their age counts from the time at which the ledger closed the batch that merged the delete. The sequence of the delete
+is the time of the event at the source, which may be long before its delivery (ADR 0019).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from include.paths import LakehousePaths
 
 @dataclass(frozen=True)
 class OldTombstones:
-    """The tombstones of a table that are beyond their retention.
+    """The tombstones of a table that are past their retention.
 
     Attributes:
-        retain: the retention, as the spec states it; empty where they are kept for ever.
-        keys: how many deleted keys; a truncate is none.
-        upto: the last batch whose deletes are old enough, 0 where none is.
-        unclosed: the table's last batch, while it is not closed: what it did is counted again from the tombstones, so
-            none may go.
+        retain: the retention of the spec; empty where tombstones are kept for ever.
+        keys: number of deleted keys; a truncate does not count.
+        upto: the last batch whose deletes are old enough; 0 for none.
+        unclosed: the table's last batch if it is not closed yet. Closing counts its rows from the tombstones, so that
+            none may be removed before.
     """
 
     retain: str = ""
@@ -39,12 +39,12 @@ class OldTombstones:
 
     @property
     def may_go(self) -> bool:
-        """Whether there are any, and nobody needs them."""
+        """Whether there are tombstones to remove and nothing needs them."""
         return self.keys > 0 and self.unclosed is None
 
 
 def old_tombstones(spec: AnySpec, paths: LakehousePaths, ledger: Ledger, now: datetime) -> OldTombstones:
-    """What the table may forget now; nothing is written, and no Spark is started.
+    """Find the tombstones that may be removed now, without writing and without Spark.
 
     Raises:
         TornLogError: the table's log does not continue where it was last resolved.
@@ -57,12 +57,12 @@ def old_tombstones(spec: AnySpec, paths: LakehousePaths, ledger: Ledger, now: da
     if last is None or not is_table(path := paths.tombstones(spec.table, last.intent.table_id)):
         return OldTombstones(retain)
     upto = ledger.closed_before(spec.table, last.intent.table_id, last.intent.stream, now - duration(retain))
-    keys = _deleted_keys(path, spec.keys, upto) if upto else 0
+    keys = _count_keys(path, spec.keys, upto) if upto else 0
     return OldTombstones(retain, keys, upto, None if ledger.closed(last) else last.batch_seq)
 
 
-def _deleted_keys(path: LakePath, keys: Sequence[str], upto: int) -> int:
-    """How many keys batches up to `upto` have buried; the tombstone of a truncate has no key."""
+def _count_keys(path: LakePath, keys: Sequence[str], upto: int) -> int:
+    """Count the keys that batches up to `upto` deleted; the tombstone of a truncate has no key."""
     has_a_key = " OR ".join(f"{identifiers([key])} IS NOT NULL" for key in keys)
     sql = f"SELECT count(*) AS keys FROM stored WHERE _batch_seq <= {upto} AND ({has_a_key})"
     return int(query(open_table(path), sql)[0]["keys"])

@@ -79,7 +79,7 @@ def keys_of(lakehouse: Lakehouse) -> list[str]:
 def test_days_go_from_files_to_gold_and_all_that_is_done_to_tables_works_there_too(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "SMALL_FILES_WORTH_A_RUN", 2)
+    monkeypatch.setattr(health, "LEAST_SMALL_FILES", 2)
     rule = {"expect_table_row_count_to_be_between": {"max_value": 3}, "action": "fail", "reason": "three at most"}
     shop.specs(silver_document(expectations=[rule], on_refusal="restore"))
     days = {1: [order(1, 5), order(2, "?"), "no record"], 2: [order(1, 7, of_day=2), order(3, 9, of_day=2)]}

@@ -142,7 +142,7 @@ class SilverMachine(RuleBasedStateMachine):
     def optimize(self) -> None:
         """The files of bronze are put together, and of each silver table that has several."""
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(health, "SMALL_FILES_WORTH_A_RUN", 2)
+            patched.setattr(health, "LEAST_SMALL_FILES", 2)
             for table in (BRONZE, *sorted(self.merged)):
                 report = self._run(table, 1, job=Job.TABLE_OPTIMIZE)
                 self.done["optimize"] += report.outcome is Outcome.COMMITTED

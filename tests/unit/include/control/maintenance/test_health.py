@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from include.control.maintenance.health import (
     GREATEST_FILE,
     LEAST_FILE,
+    LEAST_SMALL_FILES,
     MIB,
-    SMALL_FILES_WORTH_A_RUN,
     DataFile,
     Rewrite,
     health_of,
-    judged,
+    health_of_files,
     target_file_bytes,
 )
 from tests.support.documents.specs import silver_spec
@@ -32,52 +32,52 @@ def in_one_partition(*sizes: int, written: bool = True) -> list[DataFile]:
 
 @given(SIZES)
 def test_files_are_a_thousandth_of_their_table_within_limits(sizes: list[int]) -> None:
-    wanted = judged(in_one_partition(*sizes)).target_file_bytes
-    assert LEAST_FILE <= wanted <= GREATEST_FILE
-    assert wanted in (LEAST_FILE, GREATEST_FILE, sum(sizes) // 1000)
+    target = health_of_files(in_one_partition(*sizes)).target_file_bytes
+    assert LEAST_FILE <= target <= GREATEST_FILE
+    assert target in (LEAST_FILE, GREATEST_FILE, sum(sizes) // 1000)
     assert target_file_bytes(50_000 * GREATEST_FILE) == GREATEST_FILE
 
 
 @given(SIZES, st.integers(1, GREATEST_FILE))
 def test_a_size_that_the_spec_states_is_the_size(sizes: list[int], stated: int) -> None:
-    assert judged(in_one_partition(*sizes), stated).target_file_bytes == stated
+    assert health_of_files(in_one_partition(*sizes), stated).target_file_bytes == stated
 
 
 @pytest.mark.parametrize("ordered", [True, False])
 def test_an_empty_table_is_left_as_it_is(*, ordered: bool) -> None:
-    assert judged([]).rewrite(ordered=ordered) is Rewrite.NONE
+    assert health_of_files([]).rewrite(ordered=ordered) is Rewrite.NONE
 
 
 def test_enough_small_files_of_one_partition_are_put_together() -> None:
-    small = [MIB] * SMALL_FILES_WORTH_A_RUN
-    assert judged(in_one_partition(*small)).rewrite(ordered=False) is Rewrite.BIN_PACK
-    assert judged(in_one_partition(*small[1:])).rewrite(ordered=False) is Rewrite.NONE
+    small = [MIB] * LEAST_SMALL_FILES
+    assert health_of_files(in_one_partition(*small)).rewrite(ordered=False) is Rewrite.BIN_PACK
+    assert health_of_files(in_one_partition(*small[1:])).rewrite(ordered=False) is Rewrite.NONE
     apart = [DataFile((number,), MIB) for number in range(100)]
-    assert judged(apart).small_files == 0, "none of them could be put together with another one"
+    assert health_of_files(apart).small_files == 0, "none of them could be put together with another one"
 
 
 def test_files_of_half_the_target_and_more_are_large_enough() -> None:
-    assert judged(in_one_partition(*[LEAST_FILE // 2] * 20)).small_files == 0
-    assert judged(in_one_partition(*[LEAST_FILE // 2 - 1] * 20)).small_files == 20
+    assert health_of_files(in_one_partition(*[LEAST_FILE // 2] * 20)).small_files == 0
+    assert health_of_files(in_one_partition(*[LEAST_FILE // 2 - 1] * 20)).small_files == 20
 
 
 def test_a_fifth_written_since_the_last_order_calls_for_the_next_one() -> None:
     ordered = in_one_partition(*[LEAST_FILE] * 8, written=False)
-    due = judged([*ordered, *in_one_partition(LEAST_FILE, LEAST_FILE)])
+    due = health_of_files([*ordered, *in_one_partition(LEAST_FILE, LEAST_FILE)])
     assert (due.written_share, due.rewrite(ordered=True)) == (0.2, Rewrite.Z_ORDER)
     assert due.rewrite(ordered=False) is Rewrite.NONE, "a table without zorder_by has no order to keep"
-    soon = judged([*ordered, *in_one_partition(LEAST_FILE)])
+    soon = health_of_files([*ordered, *in_one_partition(LEAST_FILE)])
     assert soon.rewrite(ordered=True) is Rewrite.NONE
 
 
 def test_few_small_files_beside_a_table_in_order_are_put_together_without_ordering_it_anew() -> None:
-    files = in_one_partition(*[LEAST_FILE] * 100, written=False) + in_one_partition(*[MIB] * SMALL_FILES_WORTH_A_RUN)
-    assert judged(files).rewrite(ordered=True) is Rewrite.BIN_PACK
+    files = in_one_partition(*[LEAST_FILE] * 100, written=False) + in_one_partition(*[MIB] * LEAST_SMALL_FILES)
+    assert health_of_files(files).rewrite(ordered=True) is Rewrite.BIN_PACK
 
 
 def test_a_file_alone_in_its_partition_is_in_order_unless_it_should_be_several() -> None:
-    assert judged(in_one_partition(2 * LEAST_FILE - 1)).written_share == 0
-    assert judged(in_one_partition(2 * LEAST_FILE)).rewrite(ordered=True) is Rewrite.Z_ORDER
+    assert health_of_files(in_one_partition(2 * LEAST_FILE - 1)).written_share == 0
+    assert health_of_files(in_one_partition(2 * LEAST_FILE)).rewrite(ordered=True) is Rewrite.Z_ORDER
 
 
 def test_a_table_that_was_never_ordered_is_as_its_batches_have_written_it(tmp_path: Path) -> None:
