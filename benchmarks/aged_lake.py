@@ -22,7 +22,7 @@ from deltalake.schema import Field, PrimitiveType
 
 from include.catalog import load_catalog
 from include.contracts.interval import Interval
-from include.contracts.job.report import CheckResult, FileRows, RowFates
+from include.contracts.job.report import CheckResult, FileRows, RowCounts
 from include.contracts.spec.table_spec import AnySpec
 from include.control.gates.gates import GATES, gate_event
 from include.control.gates.result import GateResult
@@ -39,7 +39,7 @@ from include.settings import Settings
 FIRST_DAY = datetime(1990, 1, 1, tzinfo=UTC)
 _LOG_KEPT = 20
 _AT_ONCE = 2000
-_ROWS = RowFates(read=1, applied=1, inserted=1)
+_ROWS = RowCounts(read=1, applied=1, inserted=1)
 _CHECK = CheckResult(rule="expect_column_values_to_be_between(n)", action="fail", passed=True, observed=0)
 _SCHEMA = Schema([Field("n", PrimitiveType("long"))])
 _DOCUMENTS = (

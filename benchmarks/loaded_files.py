@@ -19,7 +19,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from include.catalog import load_catalog
 from include.contracts.interval import Interval
-from include.contracts.job.report import FileRows, RowFates
+from include.contracts.job.report import FileRows, RowCounts
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.landing import each_file
 from include.control.landing.on_disk import LocalLanding
@@ -109,7 +109,7 @@ def commit(folder: Path, ledger: Ledger, spec: BronzeSpec, seq: int, files: Sequ
     write_deltalake(str(table), _ROWS, mode="append", commit_properties=told)
     winner = Winner(intent, latest_version(table))
     ledger.record_committed([winner])
-    rows, each = RowFates(read=len(files), applied=len(files), inserted=len(files)), FileRows(read=1, written=1)
+    rows, each = RowCounts(read=len(files), applied=len(files), inserted=len(files)), FileRows(read=1, written=1)
     ledger.record_closed(winner, rows, {file.path: each for file in files})
 
 

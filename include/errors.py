@@ -169,7 +169,7 @@ class TornLogError(MillraceError):
 
 
 class ConservationError(MillraceError):
-    """Raised when the fates of a batch's rows do not add up to the rows that were read."""
+    """Raised when the row counts of a batch do not add up to the rows that it read."""
 
     outcome = Outcome.INCONSISTENT
     exit_code = ExitCode.INCONSISTENT

@@ -16,7 +16,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_expone
 from benchmarks.contention.counters import HIT, hit
 from benchmarks.contention.heat import Heat, Keys, Strategy
 from include.contracts.interval import Interval
-from include.contracts.job.report import RowFates
+from include.contracts.job.report import RowCounts
 from include.control.leases.leases import Leases
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import BatchSources, Intent, Stream, StreamPosition, Winner
@@ -109,7 +109,7 @@ class Merging:
 
     def close(self, winner: Winner) -> Closing:
         """Count its rows."""
-        return Closing(RowFates(read=HIT, applied=HIT, updated=HIT))
+        return Closing(RowCounts(read=HIT, applied=HIT, updated=HIT))
 
 
 def _batch(paths: LakehousePaths, stream: Stream, part: int, number: int) -> int:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from include.contracts.job.report import RowFates
+from include.contracts.job.report import RowCounts
 from include.control.gates.conservation import require_conserved
 from include.control.log.batch import Winner
 from include.control.quarantine.events import ReceivedRow
@@ -49,7 +49,7 @@ def verdicts(judged: DataFrame) -> dict[str, tuple[str, tuple[str, ...]]]:
 
 
 def record_outcome(
-    context: JobContext, winner: Winner, fates: RowFates, refused: dict[str, tuple[str, ...]], read_again: int = 0
+    context: JobContext, winner: Winner, fates: RowCounts, refused: dict[str, tuple[str, ...]], read_again: int = 0
 ) -> None:
     """Write down what became of each row of a replay: the last thing before its batch is closed.
 

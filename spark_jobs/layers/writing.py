@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from include.contracts.job.args import WRITER_OF_LAYER
 from include.contracts.job.findings import together
-from include.contracts.job.report import JobReport, RowFates, total
+from include.contracts.job.report import JobReport, RowCounts, total
 from include.control.changes.table_diff import diff_for_run
 from include.control.gates.overrides import override_note
 from include.control.ledger.commit_history import Written
@@ -113,7 +113,7 @@ def _report(
     )
 
 
-def _message(table: str, results: Sequence[BatchResult], rows: RowFates, gate: GateOutcome | None) -> str:
+def _message(table: str, results: Sequence[BatchResult], rows: RowCounts, gate: GateOutcome | None) -> str:
     last = results[-1]
     if last.winner is None or gate is None:
         return f"{table}: nothing to load, and nothing was ever loaded"

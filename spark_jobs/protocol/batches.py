@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from include.contracts.interval import Interval
 from include.contracts.job.contention import LostRace, Waited
 from include.contracts.job.findings import Findings
-from include.contracts.job.report import FileRows, RowFates
+from include.contracts.job.report import FileRows, RowCounts
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.conflict_spec import USUAL, ConflictSpec
 from include.control.gates.conservation import check_conservation
@@ -53,7 +53,7 @@ class Closing:
         findings: notes about its rows for a person.
     """
 
-    rows: RowFates
+    rows: RowCounts
     rows_of_file: Mapping[str, FileRows] = field(default_factory=dict)
     findings: Findings = field(default_factory=Findings)
 
@@ -111,7 +111,7 @@ class BatchResult:
     previous: Winner | None = None
     committed: bool = False
     finished: bool = False
-    rows: RowFates = field(default_factory=RowFates)
+    rows: RowCounts = field(default_factory=RowCounts)
     findings: Findings = field(default_factory=Findings)
     attempts: int = 0
     lost: list[LostRace] = field(default_factory=list)

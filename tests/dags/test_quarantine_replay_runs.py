@@ -29,7 +29,7 @@ for task in dag.tasks:
 JOB = """
 import sys
 from include.contracts.job.args import JobArgs
-from include.contracts.job.report import JobReport, RowFates
+from include.contracts.job.report import JobReport, RowCounts
 from include.contracts.job.quarantine_request import QuarantineRequest
 from include.errors import Outcome
 args = JobArgs.from_argv(sys.argv[1:])
@@ -37,7 +37,7 @@ asked = QuarantineRequest.load(args.request)
 told = f"{asked.how} in {', '.join(asked.rows.ids)} because {asked.why}"
 JobReport(job="quarantine_replay", table=args.table, interval=args.interval, run_id=args.run_id,
           outcome=Outcome.NO_OP if args.dry_run else Outcome.COMMITTED, message=told, version=2, certified_version=2,
-          certified_moved=not args.dry_run, rows=RowFates(read=1, applied=1, inserted=1)).save(args.report)
+          certified_moved=not args.dry_run, rows=RowCounts(read=1, applied=1, inserted=1)).save(args.report)
 """
 FORM = {"table": ORDERS, "ids": "r2", "set_column": "amount", "set_how": "set", "set_value": "7", "why": "the till"}
 

@@ -32,7 +32,7 @@ _BY_SEVERITY = (
 
 _THE_TABLE = "\0"
 
-_FATES = ("read", "applied", "unchanged", "superseded", "quarantined", "dropped", "deleted")
+_ROW_COUNTS = ("read", "applied", "unchanged", "superseded", "quarantined", "dropped", "deleted")
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:
@@ -64,7 +64,7 @@ def report_line(report: JobReport) -> Text:
 
 def report_table(reports: Iterable[JobReport], tables: Iterable[str]) -> Table:
     """How each of `tables` ended; one that the driver did not reach has no figures."""
-    numbers = (*_FATES, "version", "certified", "seconds")
+    numbers = (*_ROW_COUNTS, "version", "certified", "seconds")
     shown = new_table("table", "outcome", *numbers, numbers=numbers)
     by_table = {report.table: report for report in reports}
     for table in tables:
@@ -72,15 +72,15 @@ def report_table(reports: Iterable[JobReport], tables: Iterable[str]) -> Table:
         if report is None:
             shown.add_row(table, Text("not run", style="dim"), *[MISSING] * len(numbers))
             continue
-        fates = [count(getattr(report.rows, fate) if _has_rows(report) else None) for fate in _FATES]
+        row_counts = [count(getattr(report.rows, name) if _has_rows(report) else None) for name in _ROW_COUNTS]
         versions = _versions(report)
-        shown.add_row(table, _outcome(report), *fates, *versions, f"{_seconds(report):.1f}")
+        shown.add_row(table, _outcome(report), *row_counts, *versions, f"{_seconds(report):.1f}")
     return shown
 
 
 def window_table(reports: Sequence[JobReport], tables: Iterable[str]) -> Table:
     """How each of `tables` ended over several intervals: how often it did how, and its rows and seconds in sum."""
-    numbers = ("intervals", *_FATES, "version", "certified", "seconds")
+    numbers = ("intervals", *_ROW_COUNTS, "version", "certified", "seconds")
     shown = new_table("table", "outcomes", *numbers, numbers=numbers)
     for table in tables:
         of_table = [report for report in reports if report.table == table]
@@ -90,9 +90,9 @@ def window_table(reports: Sequence[JobReport], tables: Iterable[str]) -> Table:
         # A run that waited, or was refused, made no version.
         knowing = [report for report in of_table if report.version is not None]
         versions = _versions(knowing[-1]) if knowing else (MISSING, MISSING)
-        fates = [count(getattr(rows, fate)) for fate in _FATES]
+        row_counts = [count(getattr(rows, name)) for name in _ROW_COUNTS]
         seconds = sum(map(_seconds, of_table))
-        shown.add_row(table, said or "not run", str(len(of_table)), *fates, *versions, f"{seconds:.1f}")
+        shown.add_row(table, said or "not run", str(len(of_table)), *row_counts, *versions, f"{seconds:.1f}")
     return shown
 
 

@@ -1,4 +1,4 @@
-"""The report that every job leaves behind: how it ended, and what became of each row."""
+"""The report that every job leaves behind: how it ended, and what happened to each row."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from include.contracts.spec.expectation import Action
 from include.errors import ExitCode, Outcome
 
 
-class RowFates(BaseModel):
-    """One fate a row: what became of the rows that a batch read.
+class RowCounts(BaseModel):
+    """Count what happened to the rows that a batch read, and how many rows of its table changed.
 
+    Every row that was read is in exactly one of five counts:
     `read = applied + unchanged + superseded + quarantined + dropped` holds for every batch.
 
     Attributes:
         read: rows (or records) read from the source.
         applied: rows that changed the target: inserted, updated or deleted by it.
-        unchanged: rows the target already held as they are.
-        superseded: rows that a later one, in the batch or in the target, overrules.
+        unchanged: rows that the target already holds with the same values.
+        superseded: rows that a later row, in the batch or in the target, overrules.
         quarantined: rows refused by a rule and kept in the quarantine.
         dropped: rows left out by a named rule with `action: drop`.
-        inserted: target rows that came to be.
-        updated: target rows that changed.
-        deleted: target rows that went, absences of a full snapshot included; of gold, by how many its groups are fewer.
+        inserted: new rows of the target.
+        updated: changed rows of the target.
+        deleted: deleted rows of the target, also those that a snapshot lacks; of gold, how many groups it has fewer.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -46,28 +47,27 @@ class RowFates(BaseModel):
 
     @property
     def are_conserved(self) -> bool:
-        """Whether every row that was read has exactly one fate."""
-        fates = self.applied + self.unchanged + self.superseded + self.quarantined + self.dropped
-        return self.read == fates
+        """Whether every row that was read is in exactly one of the five counts."""
+        return self.read == self.applied + self.unchanged + self.superseded + self.quarantined + self.dropped
 
 
-def total(fates: Iterable[RowFates]) -> RowFates:
-    """The fates of the rows of several batches together.
+def total(counts_of_batches: Iterable[RowCounts]) -> RowCounts:
+    """Add up the row counts of several batches.
 
-    >>> total([RowFates(read=2, applied=2), RowFates(read=1, unchanged=1)])
-    RowFates(read=3, applied=2, unchanged=1, superseded=0, quarantined=0, dropped=0, inserted=0, updated=0, deleted=0)
+    >>> total([RowCounts(read=2, applied=2), RowCounts(read=1, unchanged=1)])
+    RowCounts(read=3, applied=2, unchanged=1, superseded=0, quarantined=0, dropped=0, inserted=0, updated=0, deleted=0)
     """
-    every = list(fates)
-    return RowFates(**{name: sum(getattr(one, name) for one in every) for name in RowFates.model_fields})
+    batches = list(counts_of_batches)
+    return RowCounts(**{name: sum(getattr(counts, name) for counts in batches) for name in RowCounts.model_fields})
 
 
 class FileRows(BaseModel):
-    """What became of the records of one landing file.
+    """Count what happened to the records of one landing file.
 
     Attributes:
         read: records in it.
-        written: rows that bronze holds of it.
-        rescued: those of them that have a value in `_rescued`.
+        written: rows that bronze has from it.
+        rescued: how many of these rows have a value in `_rescued`.
         quarantined: records that were refused.
         dropped: records left out by a rule with `action: drop`.
     """
@@ -146,7 +146,7 @@ class JobReport(BaseModel):
         version: the table version that it made.
         certified_version: the table version that readers may use.
         certified_moved: whether this run moved it.
-        rows: the fates of the rows.
+        rows: the row counts of all batches of the run.
         findings: the refused rows by reason, and the keys whose events tie.
         table_rows: rows in the table afterwards, where known.
         attempts: how many times the batch was planned.
@@ -178,7 +178,7 @@ class JobReport(BaseModel):
     version: int | None = None
     certified_version: int | None = None
     certified_moved: bool = False
-    rows: RowFates = RowFates()
+    rows: RowCounts = RowCounts()
     findings: Findings = Findings()
     table_rows: int | None = None
     attempts: int = 0

@@ -14,7 +14,7 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Tr
 from deltalake.exceptions import CommitFailedError
 
 from include.contracts.interval import Interval
-from include.contracts.job.report import RowFates
+from include.contracts.job.report import RowCounts
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.table_spec import AnySpec
 from include.control.gates.gates import Gates
@@ -129,7 +129,7 @@ def taken_back_by(table: LakePath, version: int) -> int | None:
     return None
 
 
-def close_restore(winner: Winner, paths: LakehousePaths) -> RowFates:
+def close_restore(winner: Winner, paths: LakehousePaths) -> RowCounts:
     """Put the tables beside the restored one back as well, once; the rows by which it grew or shrank.
 
     What its undone batches had quarantined, or known as deleted, comes again with what is read again.
@@ -149,7 +149,7 @@ def close_restore(winner: Winner, paths: LakehousePaths) -> RowFates:
             "rows\nThe version is not certified; compare the two before anything else."
         )
         raise ConservationError(msg)
-    return RowFates(inserted=max(after - before, 0), deleted=max(before - after, 0))
+    return RowCounts(inserted=max(after - before, 0), deleted=max(before - after, 0))
 
 
 def _restored(intent: Intent) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from include.contracts.interval import Interval
-from include.contracts.job.report import FileRows, RowFates
+from include.contracts.job.report import FileRows, RowCounts
 from include.control.ledger.events import (
     BATCHES,
     FACTS,
@@ -62,14 +62,14 @@ class StreamEnd(BaseModel):
     Attributes:
         intent: what it was to do.
         version: the version that it made.
-        rows: the fates of its rows; None while it is not known to be closed.
+        rows: its row counts; None while it is not known to be closed.
     """
 
     model_config = ConfigDict(frozen=True)
 
     intent: Intent
     version: int
-    rows: RowFates | None = None
+    rows: RowCounts | None = None
 
 
 class Streams(StatePart):
@@ -104,12 +104,12 @@ class Ledger:
             with failing_without_harm(known[-1].intent.table):
                 self._keep(known[-1])
 
-    def record_closed(self, winner: Winner, rows: RowFates, rows_of_file: Mapping[str, FileRows] = {}) -> None:
-        """Write down that the batch's secondary writes are done, its row fates, and the rows of each file.
+    def record_closed(self, winner: Winner, rows: RowCounts, rows_of_file: Mapping[str, FileRows] = {}) -> None:
+        """Write down that the batch's secondary writes are done, its row counts, and the rows of each file.
 
         Args:
             winner: the batch.
-            rows: the fates of its rows.
+            rows: its row counts.
             rows_of_file: path -> what became of its records; bronze only.
         """
         files = [file for file in self.files_of(winner.intent) if file.path in rows_of_file] if rows_of_file else []
@@ -121,7 +121,7 @@ class Ledger:
             now = measured(self._paths.table(winner.intent.table))
             self._states.change(winner.intent.table, Measures, lambda kept: newest_of(kept, now))
 
-    def _keep(self, winner: Winner, rows: RowFates | None = None) -> None:
+    def _keep(self, winner: Winner, rows: RowCounts | None = None) -> None:
         """Let the state say where the stream ends now, unless it has come further."""
         intent = winner.intent
 
@@ -183,8 +183,8 @@ class Ledger:
         later = min((row["batch_seq"] for row in rows if row["recorded_at"] >= instant), default=None)
         return max((row["batch_seq"] for row in rows if later is None or row["batch_seq"] < later), default=0)
 
-    def closed(self, winner: Winner) -> RowFates | None:
-        """The row fates of a batch whose secondary writes are done, else None."""
+    def closed(self, winner: Winner) -> RowCounts | None:
+        """The row counts of a batch whose secondary writes are done, else None."""
         intent = winner.intent
         kept = self._states.read(intent.table, Streams)
         end = kept.ends.get(intent.stream) if kept else None
@@ -192,13 +192,13 @@ class Ledger:
             return end.rows
         of_batch = {"event": [BatchEvent.CLOSED.value], "token": [intent.token]}
         rows = self._batches.since(intent.table, "batch_seq", intent.batch_seq, ("rows",), **of_batch)
-        return RowFates.model_validate_json(rows[-1]["rows"]) if rows else None
+        return RowCounts.model_validate_json(rows[-1]["rows"]) if rows else None
 
     def applied(self, table: str, batches: Mapping[str, int]) -> int | None:
         """The rows that batches (token -> number) have applied together; None where one of them is not closed."""
         first, wanted = min(batches.values(), default=0), {"token": batches.keys(), "event": [BatchEvent.CLOSED.value]}
         events = self._batches.since(table, "batch_seq", first, ("token", "rows"), **wanted)
-        rows = {row["token"]: RowFates.model_validate_json(row["rows"]).applied for row in events}
+        rows = {row["token"]: RowCounts.model_validate_json(row["rows"]).applied for row in events}
         return sum(rows.values()) if rows.keys() == batches.keys() else None
 
     def files_of(self, intent: Intent) -> tuple[FileFact, ...]:

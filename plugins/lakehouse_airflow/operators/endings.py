@@ -41,9 +41,9 @@ def lines_about(report: JobReport, failure: str) -> Iterator[tuple[int, str]]:
         report: what the job says of its end.
         failure: how the driver's process failed; empty when it did not.
     """
-    fates = ", ".join(f"{count} {fate}" for fate, count in report.rows.model_dump().items() if count)
+    rows = ", ".join(f"{count} {name}" for name, count in report.rows.model_dump().items() if count)
     seconds = report.timings_s.get("total", 0.0)
-    yield logging.INFO, f"rows: {fates or 'none'}; version {report.version}; {seconds:.1f} s in the job"
+    yield logging.INFO, f"rows: {rows or 'none'}; version {report.version}; {seconds:.1f} s in the job"
     for note in report.notes:
         yield logging.WARNING, note
     if failure and report.outcome in _WELL:

@@ -22,7 +22,7 @@ class TaskResult(BaseModel):
         batch_seq: the batch that was committed, or the last one where there was nothing new.
         version: the table version that it made.
         certified_version: the version that readers may use.
-        rows: the fates of its rows, those that are not 0.
+        rows: its row counts, those that are not 0.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -37,9 +37,9 @@ class TaskResult(BaseModel):
     @classmethod
     def of_report(cls, report: JobReport) -> Self:
         """The result of a job that ran."""
-        fates = {fate: count for fate, count in report.rows.model_dump().items() if count}
+        rows = {name: count for name, count in report.rows.model_dump().items() if count}
         named = report.model_dump(include={"outcome", "message", "batch_seq", "version", "certified_version"})
-        return cls(**named, rows=fates)
+        return cls(**named, rows=rows)
 
     @classmethod
     def of_advice(cls, advice: Advice) -> Self:

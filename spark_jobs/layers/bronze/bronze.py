@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from include.contracts.job.findings import Findings, RescuedField, together
-from include.contracts.job.report import RowFates
+from include.contracts.job.report import RowCounts
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.gates.conservation import rows_of_rebuild
@@ -175,9 +175,9 @@ class BronzeIngest:
         record_outcome(self._context, winner, fates, refused)
         return Closing(fates)
 
-    def _fates(self, winner: Winner, counts: Mapping[str, int]) -> RowFates:
+    def _fates(self, winner: Winner, counts: Mapping[str, int]) -> RowCounts:
         written, removed = replaced_rows(self._context.paths.table(self.spec.table), winner.version)
-        return RowFates(
+        return RowCounts(
             read=counts["read"],
             applied=written,
             quarantined=counts["quarantined"],

@@ -7,7 +7,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from include.contracts.job.report import RowFates
+from include.contracts.job.report import RowCounts
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.table_spec import GoldSpec
 from include.control.changes.table_diff import changes_since
@@ -89,7 +89,7 @@ class GoldAggregate:
         # Delta removes the row of each group that is written anew; what was deleted is by how many they are fewer.
         updated = min(written, removed)
         changes = {"inserted": written - updated, "updated": updated, "deleted": removed - updated}
-        return Closing(RowFates(read=computed, applied=written, **changes))
+        return Closing(RowCounts(read=computed, applied=written, **changes))
 
     def _count_again(self, winner: Winner) -> int:
         sources = winner.intent.sources

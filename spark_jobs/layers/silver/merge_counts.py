@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from include.contracts.job.findings import MAX_SAMPLES, Findings, Ties, together
-from include.contracts.job.report import RowFates
+from include.contracts.job.report import RowCounts
 from include.control.log.delta_log import Commit
 from spark_jobs.layers.refused import dropped_by_reason, dropped_rows
 from spark_jobs.transforms.silver import changes as C
@@ -75,10 +75,10 @@ class MergeCounts:
         """No target row changes or goes; new rows at most."""
         return self.changing_fates() <= {C.INSERT}
 
-    def to_fates(self) -> RowFates:
+    def to_row_counts(self) -> RowCounts:
         """One fate a row; accepted rows that are part of no row of the outcome are superseded."""
         rows, events = self.by_fate, self.events
-        return RowFates(
+        return RowCounts(
             read=self.read,
             applied=sum(events[fate] for fate in (C.INSERT, C.UPDATE, C.DELETE, C.TRUNCATE)),
             unchanged=events[C.UNCHANGED],

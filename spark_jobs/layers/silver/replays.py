@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from include.contracts.job.report import RowFates
+from include.contracts.job.report import RowCounts
 from include.contracts.spec.table_spec import SilverSpec
 from include.control.log.batch import Intent, Winner
 from include.control.log.delta_log import latest_version
@@ -47,7 +47,7 @@ class SilverReplays:
             session, self._context.records.quarantine.pinned(intent.table, intent.sources.replay)
         )
 
-    def settle(self, winner: Winner, fates: RowFates) -> None:
+    def settle(self, winner: Winner, fates: RowCounts) -> None:
         """Record what became of each row of a committed replay.
 
         Raises:

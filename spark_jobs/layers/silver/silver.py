@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.contracts.job.findings import Findings, together
-from include.contracts.job.report import RowFates
+from include.contracts.job.report import RowCounts
 from include.contracts.spec.table_spec import SilverSpec
 from include.control.gates.conservation import rows_of_rebuild
 from include.control.gates.restore import close_restore
@@ -130,7 +130,7 @@ class SilverMerge:
         deletes = counts.deletes and not self.spec.snapshot
         if deletes or (replaced and is_table(tombstones.path)):
             write_once(open_session, tombstones, winner, lambda session: self._bury(session, winner))
-        fates = counts.to_fates()
+        fates = counts.to_row_counts()
         self._compare_with_commit(winner, fates)
         if self.spec.keeps_history and (fates.inserted or fates.updated or fates.deleted):
             self._require_sound_periods(winner)
@@ -209,7 +209,7 @@ class SilverMerge:
         deletes = with_stamp(latest.where("_is_delete"), winner.intent).select(*table.shape.columns)
         merge_tombstones(session, table.path, tombstone_changes(deletes, rows.anew, self.spec.keys), self.spec.keys)
 
-    def _compare_with_commit(self, winner: Winner, fates: RowFates) -> None:
+    def _compare_with_commit(self, winner: Winner, fates: RowCounts) -> None:
         commit = read_commit(self._path, winner.version)
         committed = changed_rows(commit) if commit else None
         if committed != (fates.inserted, fates.updated, fates.deleted):

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from include.contracts.job.contention import LostRace
-from include.contracts.job.report import RowFates
+from include.contracts.job.report import RowCounts
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.measures import table_rows
 from include.control.ledger.resolution import table_id
@@ -89,7 +89,7 @@ class Overtaken:
 
     def close(self, winner: Winner) -> Closing:
         grown = table_rows(self.table, winner.version) - table_rows(self.table, winner.version - 1)
-        return Closing(RowFates(inserted=max(grown, 0), deleted=max(-grown, 0)))
+        return Closing(RowCounts(inserted=max(grown, 0), deleted=max(-grown, 0)))
 
 
 class Orders:

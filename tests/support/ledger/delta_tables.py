@@ -9,7 +9,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from include.contracts.interval import Interval
-from include.contracts.job.report import RowFates
+from include.contracts.job.report import RowCounts
 from include.contracts.spec.table_spec import AnySpec
 from include.control.gates.gates import Gates
 from include.control.gates.result import GateResult
@@ -139,7 +139,7 @@ def load_batch(
     winner = commit(path, intent, rows)
     ledger.record_committed([winner])
     if closed:
-        ledger.record_closed(winner, RowFates(read=rows, applied=rows, inserted=rows))
+        ledger.record_closed(winner, RowCounts(read=rows, applied=rows, inserted=rows))
     return winner
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from include.contracts.job.report import FileRows, RowFates
+from include.contracts.job.report import FileRows, RowCounts
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact, Stream, Winner
 from include.paths import LakehousePaths
@@ -27,5 +27,5 @@ def record_batches(number: int, _: LineUp, root: Path, count: int) -> None:
         ledger.record_intent(winner.intent, files)
         ledger.record_committed([winner])
         ledger.record_closed(
-            winner, RowFates(read=1, applied=1), {file.path: FileRows(read=1, written=1) for file in files}
+            winner, RowCounts(read=1, applied=1), {file.path: FileRows(read=1, written=1) for file in files}
         )

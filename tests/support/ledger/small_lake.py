@@ -8,7 +8,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from include.contracts.interval import Interval
-from include.contracts.job.report import CheckResult, FileRows, RowFates
+from include.contracts.job.report import CheckResult, FileRows, RowCounts
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.gates.gates import Gates
 from include.control.gates.result import GateResult
@@ -59,7 +59,7 @@ def _commit(paths: LakehousePaths, table: Path, intent: Intent, files: tuple[Fil
     write_deltalake(str(table), rows, mode="append", commit_properties=told)
     winner = Winner(intent, latest_version(table))
     ledger.record_committed([winner])
-    ledger.record_closed(winner, RowFates(read=len(files), applied=len(files)), {file.path: ROW for file in files})
+    ledger.record_closed(winner, RowCounts(read=len(files), applied=len(files)), {file.path: ROW for file in files})
     return winner
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from include.contracts.job.report import FileRows, RowFates
+from include.contracts.job.report import FileRows, RowCounts
 from include.contracts.spec.conflict_spec import USUAL, ConflictSpec
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner
@@ -32,7 +32,7 @@ class ThreeRows:
         self.after: list[Callable[[], None]] = []
         self.on_plan: list[Callable[[], None]] = []
         self.left = 1
-        self.fates = RowFates(read=3, applied=3, inserted=3)
+        self.rows = RowCounts(read=3, applied=3, inserted=3)
         self.intents: list[Intent] = []
         self.closed: list[Winner] = []
         self.positions: list[StreamPosition] = []
@@ -57,7 +57,7 @@ class ThreeRows:
 
     def close(self, winner: Winner) -> Closing:
         self.closed.append(winner)
-        return Closing(self.fates, {"a.json": FileRows(read=3, written=3)})
+        return Closing(self.rows, {"a.json": FileRows(read=3, written=3)})
 
 
 class Lake:

@@ -8,7 +8,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from include.contracts.job.report import RowFates
+from include.contracts.job.report import RowCounts
 from include.control.ledger.events import BatchEvent
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import BatchSources, FileFact, Intent, StreamPosition, Winner
@@ -44,7 +44,7 @@ class LoadFiles:
         files = [file.path for file in self.ledger.files_of(winner.intent)]
         self.write_quarantine(winner.intent, files)
         self.pause("before closed")
-        return Closing(RowFates(read=len(files), applied=len(files), inserted=len(files)))
+        return Closing(RowCounts(read=len(files), applied=len(files), inserted=len(files)))
 
     def write_quarantine(self, intent: Intent, files: list[str]) -> None:
         app_id = intent.app_id_beside("bronze_quarantine.orders")
@@ -79,7 +79,7 @@ class QuarantineFirst(LoadFiles):
 
     def close(self, winner: Winner) -> Closing:
         files = len(self.ledger.files_of(winner.intent))
-        return Closing(RowFates(read=files, applied=files, inserted=files))
+        return Closing(RowCounts(read=files, applied=files, inserted=files))
 
 
 class NumberByLedger(BatchWriter):

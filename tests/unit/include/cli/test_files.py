@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from include.contracts.job.report import FileRows, RowFates
+from include.contracts.job.report import FileRows, RowCounts
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact, Stream, Winner
 from include.errors import ExitCode
@@ -29,7 +29,7 @@ class TestFiles:
         ledger.record_intent(intent, [FileFact(path="orders/a.json", size=1200, mtime_ns=1)])
         ledger.record_committed([Winner(intent, 4)])
         ledger.record_closed(
-            Winner(intent, 4), RowFates(), {"orders/a.json": FileRows(read=34, written=31, quarantined=3)}
+            Winner(intent, 4), RowCounts(), {"orders/a.json": FileRows(read=34, written=31, quarantined=3)}
         )
         broken = FileFact(path="orders/b.json", size=7, mtime_ns=1, defect="truncated gzip: [it] ends")
         ledger.record_failed("bronze.orders", table_id, day(), [broken])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from include.contracts.job.contention import LostRace
-from include.contracts.job.report import RowFates
+from include.contracts.job.report import RowCounts
 from include.contracts.spec.conflict_spec import ConflictSpec
 from include.control.leases.leases import Leases
 from include.control.log.batch import Intent
@@ -55,7 +55,7 @@ def test_a_batch_is_planned_recorded_committed_settled_and_closed(lake: Lake) ->
     assert (result.committed, result.previous, result.attempts, result.lost) == (True, None, 1, [])
     assert (winner.batch_seq, winner.version, winner.intent.table_id) == (1, 1, lake.table_id)
     assert (winner.intent.run_id, winner.intent.interval_start) == ("manual__1", day().start)
-    assert result.rows == lake.work.fates == lake.ledger.closed(winner)
+    assert result.rows == lake.work.rows == lake.ledger.closed(winner)
     assert lake.ledger.last_committed("bronze.orders", lake.table_id, "main") == winner
     assert loaded_by_path(lake.ledger, "bronze.orders", lake.table_id) == {"a.json": FILE}
 
@@ -160,7 +160,7 @@ def test_what_a_writer_that_died_left_undone_is_finished_before_anything_new(lak
     died = lake.someone_else_commits(1)
     result = lake.run()
     assert lake.work.closed[0] == died
-    assert lake.ledger.closed(died) == lake.work.fates
+    assert lake.ledger.closed(died) == lake.work.rows
     assert result.previous == died
     assert result.winner is not None
     assert result.winner.batch_seq == 2
@@ -170,7 +170,7 @@ def test_what_was_left_undone_is_finished_even_if_nothing_is_new(lake: Lake) -> 
     died, lake.work.left = lake.someone_else_commits(1), 0
     result = lake.run()
     assert (result.winner, result.committed, result.finished) == (died, False, True)
-    assert result.rows == lake.work.fates
+    assert result.rows == lake.work.rows
     assert lake.ledger.closed(died) is not None
 
 
@@ -183,13 +183,13 @@ def test_a_batch_whose_secondary_writes_failed_is_closed_by_the_next_run(
             lake.run()
     assert latest_version(lake.table) == 1
     result = lake.run()
-    assert (result.committed, result.rows, latest_version(lake.table)) == (False, lake.work.fates, 1)
+    assert (result.committed, result.rows, latest_version(lake.table)) == (False, lake.work.rows, 1)
     assert result.winner is not None
-    assert lake.ledger.closed(result.winner) == lake.work.fates
+    assert lake.ledger.closed(result.winner) == lake.work.rows
 
 
 def test_rows_that_are_not_conserved_leave_the_batch_unclosed(lake: Lake) -> None:
-    lake.work.fates = RowFates(read=4, applied=3, inserted=3)
+    lake.work.rows = RowCounts(read=4, applied=3, inserted=3)
     with pytest.raises(ConservationError, match="do not add up"):
         lake.run()
     last = lake.ledger.last_committed("bronze.orders", lake.table_id, "main")

@@ -11,7 +11,7 @@ from rich.console import Console
 from include.cli.runs.reports import ending, failure_lines, note_lines, report_table, window_table, worst
 from include.contracts.interval import Interval
 from include.contracts.job.findings import Findings, RefusedRows
-from include.contracts.job.report import CheckResult, JobReport, RowFates
+from include.contracts.job.report import CheckResult, JobReport, RowCounts
 from include.errors import ExitCode, Outcome
 
 DAY = Interval(start=datetime(2013, 1, 1, tzinfo=UTC), end=datetime(2013, 1, 2, tzinfo=UTC))
@@ -56,14 +56,14 @@ class TestReports:
         assert list(failure_lines(reports)) == ["bronze.a: broken file", "bronze.b: no folder"]
 
     def test_several_intervals_show_the_version_that_the_last_one_knew(self) -> None:
-        made = report_of("silver.a", rows=RowFates(read=3, applied=3), version=2, certified_version=1)
+        made = report_of("silver.a", rows=RowCounts(read=3, applied=3), version=2, certified_version=1)
         out = Console(file=StringIO(), width=200)
         out.print(window_table([made, report_of("silver.a", Outcome.NOT_READY)], ["silver.a"]))
         assert "1 committed, 1 not ready" in " ".join(out.file.getvalue().split())  # type: ignore[attr-defined]
         assert out.file.getvalue().split()[-3:-1] == ["2", "1"]  # type: ignore[attr-defined]
 
     def test_what_was_loaded_beside_broken_files_is_counted(self) -> None:
-        report = report_of("bronze.a", Outcome.BAD_INPUT, rows=RowFates(read=19, applied=11, quarantined=8), version=2)
+        report = report_of("bronze.a", Outcome.BAD_INPUT, rows=RowCounts(read=19, applied=11, quarantined=8), version=2)
         out = Console(file=StringIO(), width=160)
         out.print(report_table([report], ["bronze.a"]))
         assert isinstance(out.file, StringIO)
@@ -96,7 +96,7 @@ class TestReports:
         assert list(failure_lines([failed])) == ["silver.a: Py4JJavaError: it broke", ": org.X: why"]
 
     def test_every_table_has_its_line_whether_it_ran_or_not(self) -> None:
-        report = report_of("a.x", rows=RowFates(read=1234, applied=1234), version=3, certified_version=3)
+        report = report_of("a.x", rows=RowCounts(read=1234, applied=1234), version=3, certified_version=3)
         again = report.model_copy(update={"table": "a.y", "outcome": Outcome.NO_OP})
         out = Console(file=StringIO(), width=160)
         out.print(report_table([report, again], ["a.x", "a.y", "a.z"]))

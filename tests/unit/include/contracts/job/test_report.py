@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from include.contracts.interval import Interval
 from include.contracts.job.contention import LostRace
-from include.contracts.job.report import CheckResult, JobReport, RowFates
+from include.contracts.job.report import CheckResult, JobReport, RowCounts
 from include.errors import ExitCode, Outcome
 
 DAY = Interval(start=datetime(2013, 1, 1, tzinfo=UTC), end=datetime(2013, 1, 2, tzinfo=UTC))
@@ -28,7 +28,7 @@ REPORTS = st.builds(
     run_id=st.text(max_size=40),
     batch_seq=st.none() | COUNTS,
     version=st.none() | COUNTS,
-    rows=st.builds(RowFates, read=COUNTS, applied=COUNTS, quarantined=COUNTS),
+    rows=st.builds(RowCounts, read=COUNTS, applied=COUNTS, quarantined=COUNTS),
     lost_races=st.lists(
         st.builds(LostRace, conflict=st.text(max_size=10), run_id=st.text(max_size=10), version=st.none() | COUNTS)
     ).map(tuple),
@@ -89,14 +89,14 @@ def test_every_outcome_has_its_exit_code() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fates", "conserved"),
+    ("rows", "conserved"),
     [
-        (RowFates(), True),
-        (RowFates(read=9, applied=4, unchanged=2, superseded=1, quarantined=1, dropped=1), True),
-        (RowFates(read=9, applied=9, inserted=5, updated=3, deleted=2), True),
-        (RowFates(read=9, applied=8), False),
-        (RowFates(read=9, applied=9, quarantined=1), False),
+        (RowCounts(), True),
+        (RowCounts(read=9, applied=4, unchanged=2, superseded=1, quarantined=1, dropped=1), True),
+        (RowCounts(read=9, applied=9, inserted=5, updated=3, deleted=2), True),
+        (RowCounts(read=9, applied=8), False),
+        (RowCounts(read=9, applied=9, quarantined=1), False),
     ],
 )
-def test_rows_are_conserved_when_each_has_one_fate(fates: RowFates, conserved: bool) -> None:
-    assert fates.are_conserved is conserved
+def test_rows_are_conserved_when_each_is_counted_once(rows: RowCounts, conserved: bool) -> None:
+    assert rows.are_conserved is conserved

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from include.contracts.file_status import FileStatus
-from include.contracts.job.report import FileRows, RowFates
+from include.contracts.job.report import FileRows, RowCounts
 from include.control.landing.file_states import FileState, file_states
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact, Intent, Stream, Winner
@@ -18,7 +18,7 @@ from tests.support.ledger.delta_tables import day, intent_of
 ORDERS = Stream("bronze.orders")
 FILE = FileFact(path="orders/date=2013-01-01/a.json", size=9, mtime_ns=1, checksum="aa")
 ROWS = FileRows(read=5, written=3, rescued=1, quarantined=1, dropped=1)
-FATES = RowFates(read=5, applied=3, quarantined=1, dropped=1, inserted=3)
+ROW_COUNTS = RowCounts(read=5, applied=3, quarantined=1, dropped=1, inserted=3)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_file_is_loaded_as_soon_as_its_attempt_won_and_its_rows_follow(ledger:
     assert (committed.status, committed.tries, committed.batch_seq, committed.version) == (FileStatus.LOADED, 3, 1, 7)
     assert committed.rows is None
 
-    ledger.record_closed(winner, FATES, {FILE.path: ROWS})
+    ledger.record_closed(winner, ROW_COUNTS, {FILE.path: ROWS})
     assert state(ledger).rows == ROWS
     assert state(ledger).tries == 3
 
@@ -79,7 +79,7 @@ def test_a_broken_file_is_failed_with_its_reason_until_it_is_loaded(ledger: Ledg
 def test_a_loaded_file_whose_new_content_is_broken_is_failed_and_keeps_its_batch(ledger: Ledger) -> None:
     winner = Winner(attempt(ledger), 2)
     ledger.record_committed([winner])
-    ledger.record_closed(winner, FATES, {FILE.path: ROWS})
+    ledger.record_closed(winner, ROW_COUNTS, {FILE.path: ROWS})
     broken = replace(FILE, defect="truncated gzip", checksum="bad")
     ledger.record_failed("bronze.orders", "id", day(1), [broken])
     found = state(ledger)

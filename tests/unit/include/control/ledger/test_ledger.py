@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.contracts.job.report import FileRows, RowFates
+from include.contracts.job.report import FileRows, RowCounts
 from include.control.ledger.ledger import Failure, Ledger
 from include.control.ledger.measures import measured
 from include.control.ledger.table_state import TableStates
@@ -108,7 +108,7 @@ def test_the_last_batch_is_the_one_with_the_greatest_number_whatever_was_recorde
 
 def test_a_batch_is_closed_once_its_secondary_writes_are_done(ledger: Ledger) -> None:
     winner, other = win(ledger, order_intent(1)), win(ledger, order_intent(2))
-    rows = RowFates(read=5, applied=3, quarantined=2, inserted=3)
+    rows = RowCounts(read=5, applied=3, quarantined=2, inserted=3)
     ledger.record_closed(winner, rows)
     assert ledger.closed(winner) == rows
     assert ledger.closed(other) is None
@@ -117,7 +117,10 @@ def test_a_batch_is_closed_once_its_secondary_writes_are_done(ledger: Ledger) ->
 def test_a_batch_is_closed_though_its_table_cannot_be_measured(ledger: Ledger, tmp_path: Path) -> None:
     table = LakehousePaths(tmp_path).table("bronze.orders")
     write_deltalake(table, pa.table({"n": [1]}))
-    winner, rows = win(ledger, order_intent(table_id=str(DeltaTable(table).metadata().id))), RowFates(read=1, applied=1)
+    winner, rows = (
+        win(ledger, order_intent(table_id=str(DeltaTable(table).metadata().id))),
+        RowCounts(read=1, applied=1),
+    )
     (table / "_delta_log" / f"{0:020}.json").write_text("{")
     with pytest.raises(TornLogError):
         measured(table)
@@ -132,7 +135,7 @@ def test_a_batch_is_recorded_and_closed_though_its_state_cannot_be_put(
         raise ConflictError("others changed its state 100 times meanwhile", "Run this again.")
 
     monkeypatch.setattr(TableStates, "change", refused)
-    winner, rows = win(ledger, order_intent()), RowFates(read=1, applied=1)
+    winner, rows = win(ledger, order_intent()), RowCounts(read=1, applied=1)
     ledger.record_closed(winner, rows)
     assert ledger.last_committed("bronze.orders", "id", "main") == winner
     assert ledger.closed(winner) == rows
@@ -140,18 +143,18 @@ def test_a_batch_is_recorded_and_closed_though_its_state_cannot_be_put(
 
 def test_rows_applied_by_several_batches_are_known_once_all_of_them_are_closed(ledger: Ledger) -> None:
     first, second = win(ledger, order_intent(1)), win(ledger, order_intent(2))
-    ledger.record_closed(first, RowFates(read=5, applied=3, quarantined=2))
+    ledger.record_closed(first, RowCounts(read=5, applied=3, quarantined=2))
     both = {winner.token: winner.batch_seq for winner in (first, second)}
     assert ledger.applied("bronze.orders", {first.token: first.batch_seq}) == 3
     assert ledger.applied("bronze.orders", both) is None
-    ledger.record_closed(second, RowFates(read=4, applied=4))
+    ledger.record_closed(second, RowCounts(read=4, applied=4))
     assert ledger.applied("bronze.orders", both) == 7
 
 
 def test_closing_says_how_many_rows_each_file_gave(ledger: Ledger, tmp_path: Path) -> None:
     winner = win(ledger, order_intent(), file("a.json"), file("b.json"), file("empty.json"))
     ledger.record_closed(
-        winner, RowFates(read=4, applied=3, quarantined=1), {"a.json": FileRows(read=3, written=3), "b.json": BAD}
+        winner, RowCounts(read=4, applied=3, quarantined=1), {"a.json": FileRows(read=3, written=3), "b.json": BAD}
     )
     events = DeltaTable(str(LakehousePaths(tmp_path).ops("files"))).to_pyarrow_table().to_pylist()
     loaded = {row["path"]: (row["rows_read"], row["rows_written"]) for row in events if row["event"] == "loaded"}
@@ -215,7 +218,7 @@ def test_processes_that_record_at_once_lose_nothing(ledger: Ledger, tmp_path: Pa
         last = ledger.last_committed("bronze.orders", "id", f"writer-{writer}")
         assert last is not None
         assert last.batch_seq == EACH
-        assert ledger.closed(last) == RowFates(read=1, applied=1)
+        assert ledger.closed(last) == RowCounts(read=1, applied=1)
     recorded = DeltaTable(str(LakehousePaths(tmp_path).ops("batches"))).to_pyarrow_table()
     counts = {
         count["values"]: count["counts"] for count in pa.chunked_array(recorded["event"]).value_counts().to_pylist()
@@ -247,7 +250,7 @@ def test_the_ledger_says_what_a_dictionary_of_attempts_would(
     loaded: dict[str, dict[str, FileFact]] = {"old": {}, "new": {}}
     failed: dict[str, dict[str, FileFact]] = {"old": {}, "new": {}}
     last: dict[tuple[object, object], Winner] = {}
-    closed: dict[str, RowFates] = {}
+    closed: dict[str, RowCounts] = {}
     winners: list[Winner] = []
     for version, attempt in enumerate(attempts, start=1):
         table_id, stream = str(attempt["table_id"]), Stream("bronze.orders", str(attempt["stream"]))
@@ -270,7 +273,7 @@ def test_the_ledger_says_what_a_dictionary_of_attempts_would(
         loaded[table_id].update({one.path: one for one in files})
         failed[table_id] = {path: one for path, one in failed[table_id].items() if path not in attempt["files"]}  # type: ignore[operator]
         if attempt["fate"] == "closed":
-            closed[winner.token] = RowFates(read=version, applied=version)
+            closed[winner.token] = RowCounts(read=version, applied=version)
             ledger.record_closed(winner, closed[winner.token], {one.path: FileRows(read=version) for one in files})
     for table_id in ("old", "new"):
         assert loaded_by_path(ledger, "bronze.orders", table_id) == loaded[table_id]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.contracts.job.report import FileRows, RowFates
+from include.contracts.job.report import FileRows, RowCounts
 from include.control.landing.landing import same_listing
 from include.control.ledger.events import FILES, NO_TOKEN, FileEvent
 from include.control.ledger.ledger import Ledger
@@ -152,4 +152,4 @@ def load(ledger: Ledger, seq: int, files: list[FileFact]) -> None:
     winner = Winner(intent_of("id", seq, stream=ORDERS), seq)
     ledger.record_intent(winner.intent, files)
     ledger.record_committed([winner])
-    ledger.record_closed(winner, RowFates(), {file.path: FileRows(read=1, written=1) for file in files})
+    ledger.record_closed(winner, RowCounts(), {file.path: FileRows(read=1, written=1) for file in files})

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.contracts.job.report import RowFates
+from include.contracts.job.report import RowCounts
 from include.control.gates.gates import Gates
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import look
@@ -172,7 +172,7 @@ def test_history_that_is_lost_is_found_again_in_the_log_though_the_state_knows_t
     ledger = Ledger(paths)
     position, unrecorded = look(paths.table(TABLE), FLIGHTS, ledger)
     assert (position.last, unrecorded) == (winner, (winner,))
-    assert ledger.closed(winner) == RowFates(read=1, applied=1, inserted=1)
+    assert ledger.closed(winner) == RowCounts(read=1, applied=1, inserted=1)
     assert Gates(paths).certified(TABLE) == winner.version
 
 

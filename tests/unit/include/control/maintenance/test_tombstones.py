@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.contracts.job.report import RowFates
+from include.contracts.job.report import RowCounts
 from include.contracts.spec.table_spec import SilverSpec
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
@@ -73,7 +73,7 @@ def test_none_may_go_while_the_last_batch_is_not_closed(paths: LakehousePaths) -
     winner = load_batch(paths.root, SPEC, closed=False)
     found = old(paths, datetime.now(UTC) + LATER)
     assert (found, found.may_go) == (OldTombstones(RETAIN, keys=1, upto=1, unclosed=2), False)
-    Ledger(paths).record_closed(winner, RowFates())
+    Ledger(paths).record_closed(winner, RowCounts())
     assert old(paths, datetime.now(UTC) + LATER).may_go
 
 
@@ -111,7 +111,7 @@ def test_the_last_batch_closed_before_an_instant_is_below_all_that_were_closed_s
     ledger = Ledger(LakehousePaths(tmp_path_factory.mktemp("lake")))
     instants = [datetime.now(UTC)]
     for batch_seq in closings:
-        ledger.record_closed(Winner(intent_of("id", batch_seq), batch_seq), RowFates())
+        ledger.record_closed(Winner(intent_of("id", batch_seq), batch_seq), RowCounts())
         instants.append(datetime.now(UTC))
     for done, instant in enumerate(instants):
         sound = [seq for seq in closings[:done] if not any(later <= seq for later in closings[done:])]

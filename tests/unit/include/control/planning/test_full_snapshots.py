@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.contracts.job.report import FileRows, RowFates
+from include.contracts.job.report import FileRows, RowCounts
 from include.control.log.batch import BatchSources, FileFact, Stream, Winner
 from include.control.planning.full_snapshots import SnapshotPlan, full_snapshots
 from include.control.records import Records
@@ -78,7 +78,7 @@ class Shop:
         ledger.record_intent(intent, facts)
         winner = Winner(intent, self.version)
         ledger.record_committed([winner])
-        ledger.record_closed(winner, RowFates(), {one.path: FileRows(read=1, written=1) for one in facts})
+        ledger.record_closed(winner, RowCounts(), {one.path: FileRows(read=1, written=1) for one in facts})
         self.loaded |= set(sound[:most])
 
     def give_up(self, file: tuple[int, str]) -> None:

@@ -25,7 +25,7 @@ DAY = Interval(start=datetime(2013, 1, 5, tzinfo=UTC), end=datetime(2013, 1, 6, 
 JOB_HEAD = """
 import sys
 from include.contracts.job.args import JobArgs
-from include.contracts.job.report import JobReport, RowFates
+from include.contracts.job.report import JobReport, RowCounts
 from include.errors import Outcome
 args = JobArgs.from_argv(sys.argv[1:])
 def report(outcome, message, **more):

@@ -29,7 +29,7 @@ FORM = {
 }  # fmt: skip
 DONE = """
 report(Outcome.COMMITTED, "replayed", version=4, certified_version=4, certified_moved=True, table_rows=9,
-       rows=RowFates(read=1, applied=1, inserted=1))
+       rows=RowCounts(read=1, applied=1, inserted=1))
 """
 
 

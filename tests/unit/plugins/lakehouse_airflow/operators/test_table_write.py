@@ -24,7 +24,7 @@ from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
 MakeRun = Callable[..., dict[str, Any]]
 COMMITTED = """
 report(Outcome.COMMITTED, "loaded 1 of 1 files", batch_seq=1, version=1, certified_version=1,
-       rows=RowFates(read=1, applied=1, inserted=1))
+       rows=RowCounts(read=1, applied=1, inserted=1))
 """
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.contracts.job.report import RowFates
+from include.contracts.job.report import RowCounts
 from include.control.log.delta_log import Commit
 from spark_jobs.layers.silver.merge_counts import MergeCounts, changed_rows
 from spark_jobs.transforms.silver import changes as C
@@ -29,7 +29,7 @@ def counts(fates: Counter[str], quarantined: int = 0, dropped: int = 0, not_the_
 def test_every_row_has_one_fate_and_target_rows_come_and_go_as_counted(
     fates: Counter[str], quarantined: int, dropped: int, not_the_latest: int
 ) -> None:
-    rows = counts(fates, quarantined, dropped, not_the_latest).to_fates()
+    rows = counts(fates, quarantined, dropped, not_the_latest).to_row_counts()
     assert rows.are_conserved
     assert rows.superseded == not_the_latest + fates[C.SUPERSEDED]
     assert rows.inserted - rows.deleted == fates[C.INSERT] - fates[C.DELETE] - fates[C.ABSENT]
@@ -37,7 +37,7 @@ def test_every_row_has_one_fate_and_target_rows_come_and_go_as_counted(
 
 def test_each_fate_is_counted_where_it_belongs() -> None:
     fates = Counter(dict(zip((*OF_EVENTS, C.ABSENT), (1, 2, 4, 8, 16, 32), strict=True)))
-    assert counts(fates, quarantined=64, dropped=128, not_the_latest=256).to_fates() == RowFates(
+    assert counts(fates, quarantined=64, dropped=128, not_the_latest=256).to_row_counts() == RowCounts(
         read=479,
         applied=7,
         unchanged=8,
@@ -53,14 +53,15 @@ def test_each_fate_is_counted_where_it_belongs() -> None:
 def test_counts_that_do_not_agree_are_not_made_to_agree() -> None:
     inserts = Counter({C.INSERT: 7})
     short = MergeCounts(read=10, quarantined=1, dropped=1, accepted=7, by_fate=inserts, events=inserts, deletes=0)
-    assert not short.to_fates().are_conserved
+    assert not short.to_row_counts().are_conserved
 
 
 def test_events_that_make_a_period_together_count_one_by_one() -> None:
-    rows, events = Counter({C.INSERT: 2, C.UPDATE: 1, C.ABSENT: 1}), Counter({C.INSERT: 5})
-    fates = MergeCounts(read=6, quarantined=0, dropped=0, accepted=6, by_fate=rows, events=events, deletes=0).to_fates()
-    assert (fates.applied, fates.superseded, fates.inserted, fates.updated, fates.deleted) == (5, 1, 2, 1, 1)
-    assert fates.are_conserved
+    by_action, events = Counter({C.INSERT: 2, C.UPDATE: 1, C.ABSENT: 1}), Counter({C.INSERT: 5})
+    counts = MergeCounts(6, quarantined=0, dropped=0, accepted=6, by_fate=by_action, events=events, deletes=0)
+    rows = counts.to_row_counts()
+    assert (rows.applied, rows.superseded, rows.inserted, rows.updated, rows.deleted) == (5, 1, 2, 1, 1)
+    assert rows.are_conserved
 
 
 @pytest.mark.parametrize(
