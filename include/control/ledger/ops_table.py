@@ -1,4 +1,4 @@
-"""One append-only table of the ledger, written and read by delta-rs only."""
+"""One append-only table of the ledger."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
+import pyarrow.compute as pc
+from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from include.contracts.lake_path import LakePath
+from include.control.events.event_files import read_events
+from include.control.events.event_log import EventLog
+from include.control.events.log_state import EventFile
 from include.control.leases.store import ledger_lease
-from include.control.ledger.event_files import read_events
-from include.control.ledger.event_log import EventFile, EventLog
 from include.control.ledger.questions import Answer, Question, Rows, Values
-from include.control.log.stored_tables import open_table, options_of
-from include.control.log.table_queries import identifiers, moment, query_columns, texts
+from include.control.log.stored_tables import options_of
 from include.errors import first_line
 
 log = logging.getLogger(__name__)
@@ -29,9 +30,6 @@ FILES_WORTH_COMPACTING = 32
 
 _FILE_BYTES = 8 * 1024**2
 """A file of this size is full: what was put together once is not written again and again."""
-
-_EVENTS_A_GROUP = 4096
-"""So many lie together in a compacted file, and can be left unread."""
 
 _KEEP_REPLACED = timedelta(hours=1)
 """How long a file outlives its being put together with others, for those who are about to read it."""
@@ -58,6 +56,9 @@ _when_another_writer_won = retry(
     wait=wait_random_exponential(multiplier=0.05, max=1),
     reraise=True,
 )
+
+_COMMITS_A_CLEAN_UP = 100
+"""The log of a table with few events about each of many tables is cleaned up so often."""
 
 
 class OpsTable:
@@ -88,7 +89,7 @@ class OpsTable:
         with ledger_lease(self._path):
             version = self._log.append(pa.Table.from_pylist(list(events), schema=self._schema))
         if version % _COMMITS_A_CHECKPOINT == 0:
-            self._tidy()
+            self._tidy(version)
 
     def append_once(self, events: Sequence[dict[str, Any]], key: str) -> bool:
         """Append `events` in one commit, unless something was appended under `key` before; says whether they were.
@@ -99,61 +100,38 @@ class OpsTable:
         if not events:
             return False
         with ledger_lease(self._path):
-            return self._append_once(events, key)
+            version = self._log.append_once(pa.Table.from_pylist(list(events), schema=self._schema), key)
+        if version is not None and version % _COMMITS_A_CHECKPOINT == 0:
+            self._tidy(version)
+        return version is not None
 
-    def compact(self, table: str) -> None:
-        """Put the many small files about `table` together, and delete those that were replaced long enough ago.
+    def compact(self, table: str) -> bool:
+        """Put the many small files about `table` together; says whether there were as many as that is worth it for.
 
-        Events stay as they are, but those that are older than the table keeps them.
-
-        Raises:
-            CommitFailedError: somebody else has put them together at the same time; nothing was changed.
+        Events stay as they are, but those that are older than the table keeps them. What somebody else does at the same
+        time is left to them.
         """
         with ledger_lease(self._path):
-            small = [file for file in self._files(table) if file.size < _FILE_BYTES]
-            if len(small) >= FILES_WORTH_COMPACTING:
-                delta = open_table(self._path)
-                self._rewrite(delta, table, small)
-                self._forget(delta, table)
-                hours = int(_KEEP_REPLACED.total_seconds()) // 3600
-                delta.vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=False)
+            files, limit = self._files(table), datetime.now(UTC) - self._keep if self._keep else None
+            small = [file for file in files if file.size < _FILE_BYTES]
+            if len(small) < FILES_WORTH_COMPACTING:
+                return False
+            outdated = [file for file in files if limit and file not in small and _latest_of(file) < limit]
+            held = [read_events(file.path, self._schema, table) for file in small]
+            events = pa.Table.from_batches((piece for pieces in held for piece in pieces), self._schema)
+            kept = events.filter(pc.greater_equal(events["recorded_at"], limit)) if limit else events
+            self._log.replace([*small, *outdated], kept.sort_by("recorded_at"))
+            return True
 
-    def _rewrite(self, delta: DeltaTable, table: str, small: Sequence[EventFile]) -> None:
-        """Write the events since the oldest of the small files anew, as one file, in place of those that hold them.
-
-        Not by delta-rs's OPTIMIZE, two of which at once double what they put together: it looks for no conflict. This
-        is a write that replaces, of which one fails.
-        """
-        since = datetime.fromisoformat(min(file.least["recorded_at"] for file in small)).replace(microsecond=0)
-        begin = max(since, datetime.now(UTC) - self._keep) if self._keep else since
-        about = f'"table" = {texts([table])} AND recorded_at >= {moment(begin)}'
-        columns = identifiers(self._schema.names)
-        kept = query_columns(delta, f"SELECT {columns} FROM stored WHERE {about} ORDER BY recorded_at")
-        write_deltalake(
-            delta,
-            kept.cast(self._schema),
-            mode="overwrite",
-            predicate=f"\"table\" = '{table}' AND recorded_at >= '{since:%Y-%m-%dT%H:%M:%S}Z'",
-            writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=_EVENTS_A_GROUP),
-        )
-
-    def _forget(self, delta: DeltaTable, table: str) -> None:
-        """Delete the events that are older than the table keeps them, once they fill whole files."""
-        if self._keep is None:
-            return
-        limit = datetime.now(UTC) - self._keep
-        if any(datetime.fromisoformat(file.greatest["recorded_at"]) < limit for file in self._files(table)):
-            delta.delete(f"\"table\" = '{table}' AND recorded_at < '{limit:%Y-%m-%dT%H:%M:%S}Z'")
-
-    def _tidy(self) -> None:
-        """Sum the log up, and put the files together of which there are many about one table."""
+    def _tidy(self, version: int) -> None:
+        """Put files together, delete those that were replaced long enough ago, and sum the log up."""
         try:
-            delta = open_table(self._path)
-            delta.create_checkpoint()
-            delta.cleanup_metadata()
-            for table, count in Counter(file.table for file in self._log.files()).items():
-                if count >= FILES_WORTH_COMPACTING:
-                    self.compact(table)
+            numbers = Counter(file.table for file in self._log.files())
+            many = [table for table, number in numbers.items() if number >= FILES_WORTH_COMPACTING]
+            is_changed = any([self.compact(table) for table in many])
+            if is_changed or version % _COMMITS_A_CLEAN_UP == 0:
+                self._log.clean_up(_KEEP_REPLACED)
+            self._log.sum_up()
         except Exception as error:  # noqa: BLE001  the events are written: whoever wrote them goes on
             log.warning("%s: a later append tidies it up: %s", self._path, first_line(error))
 
@@ -215,20 +193,6 @@ class OpsTable:
         """data file about `table` -> what it says; a file is read once for a question."""
         return self._answers_of([file.path for file in self._files(table)], table, question)
 
-    @_when_another_writer_won
-    def _append_once(self, events: Sequence[dict[str, Any]], key: str) -> bool:
-        self._create()
-        delta = open_table(self._path)
-        if delta.transaction_version(key) is not None:
-            return False
-        write_deltalake(
-            delta,
-            pa.Table.from_pylist(list(events), schema=self._schema),
-            mode="append",
-            commit_properties=CommitProperties(app_transactions=[Transaction(key, 1)]),
-        )
-        return True
-
     def _files(self, table: str) -> list[EventFile]:
         return [file for file in self._log.files() if file.table == table]
 
@@ -257,3 +221,7 @@ class OpsTable:
             pa.concat_tables(tables).sort_by("recorded_at").select(columns or self._schema.names).to_pylist()
         )
         return rows
+
+
+def _latest_of(file: EventFile) -> datetime:
+    return datetime.fromisoformat(file.greatest["recorded_at"])

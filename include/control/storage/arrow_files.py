@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +15,10 @@ from include.control.storage.s3_access import arrow_options, s3_client, said_pla
 _AT_ONCE = 1024**2
 """Smaller objects are read whole: Arrow asks for the end of a file and for each of its columns, one by one."""
 
+_KEPT_BYTES = 8 * 1024**2
+_small_objects: dict[S3Path, bytes] = {}
+"""Objects that were read or written last, whole: data files of Delta never change."""
+
 
 @contextmanager
 def open_for_arrow(file: LakePath) -> Iterator[pa.NativeFile]:
@@ -24,19 +27,23 @@ def open_for_arrow(file: LakePath) -> Iterator[pa.NativeFile]:
         yield content
 
 
+def remember(file: LakePath, content: bytes) -> None:
+    """Keep what was just written to a bucket: whoever wrote it often asks for it next."""
+    if isinstance(file, S3Path) and len(content) < _AT_ONCE:
+        _small_objects[file] = content
+        while sum(map(len, list(_small_objects.values()))) > _KEPT_BYTES:
+            _small_objects.pop(next(iter(_small_objects)), None)
+
+
 def _object(file: S3Path) -> pa.NativeFile:
-    whole = _small_object(file)
-    if whole is not None:
-        return pa.BufferReader(whole)
-    return S3FileSystem(**arrow_options()).open_input_file(f"{file.bucket}/{file.key}")
-
-
-@lru_cache(maxsize=64)
-def _small_object(file: S3Path) -> bytes | None:
-    """All of a small object, which is read once a process: data files of Delta never change."""
+    known = _small_objects.get(file)
+    if known is not None:
+        return pa.BufferReader(known)
     with said_plainly(str(file)):
         begin = s3_client().get_object(Bucket=file.bucket, Key=file.key, Range=f"bytes=0-{_AT_ONCE - 1}")
-        if begin["ContentLength"] < _AT_ONCE:
-            return bytes(begin["Body"].read())
-        begin["Body"].close()
-    return None
+        if begin["ContentLength"] >= _AT_ONCE:
+            begin["Body"].close()
+            return S3FileSystem(**arrow_options()).open_input_file(f"{file.bucket}/{file.key}")
+        content = bytes(begin["Body"].read())
+    remember(file, content)
+    return pa.BufferReader(content)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 from include.contracts.lake_path import LakePath, S3Path
 from include.control.storage.s3_access import s3_client, said_plainly
+
+_DELETED_AT_ONCE = 1000
+"""As many as a store takes in one request."""
 
 
 def read_text(file: LakePath) -> str:
@@ -40,6 +47,58 @@ def is_file(file: LakePath) -> bool:
     return True
 
 
+@dataclass(frozen=True, order=True)
+class ListedFile:
+    """A file as its folder lists it.
+
+    Attributes:
+        name: its name.
+        modified: when it was written, in seconds by the clock of the storage; only differences mean anything.
+    """
+
+    name: str
+    modified: float
+
+
+def replace_file(file: LakePath, body: bytes) -> None:
+    """Write a file as one step, whatever is there; raises as `read_text`."""
+    if isinstance(file, Path):
+        partial = file.with_name(f".{file.name}.{uuid4().hex}")
+        partial.write_bytes(body)
+        os.replace(partial, file)
+        return
+    with said_plainly(str(file)):
+        s3_client().put_object(Bucket=file.bucket, Key=file.key, Body=body)
+
+
+def delete_files(folder: LakePath, names: Sequence[str]) -> None:
+    """Delete files of a folder, in this order; those that are gone already are no harm.
+
+    Args:
+        folder: the folder.
+        names: their names, below it.
+    """
+    if isinstance(folder, Path):
+        for name in names:
+            (folder / name).unlink(missing_ok=True)
+        return
+    with said_plainly(str(folder)):
+        for begin in range(0, len(names), _DELETED_AT_ONCE):
+            keys = [{"Key": (folder / name).key} for name in names[begin : begin + _DELETED_AT_ONCE]]
+            s3_client().delete_objects(Bucket=folder.bucket, Delete={"Objects": keys, "Quiet": True})
+
+
+def files_in(folder: LakePath) -> list[ListedFile]:
+    """The files in a folder, by name; none where there is no such folder."""
+    if isinstance(folder, S3Path):
+        listed = ((name, one["LastModified"].timestamp()) for name, one in _objects_in(folder, "", ""))
+    elif folder.is_dir():
+        listed = ((entry.name, entry.stat().st_mtime) for entry in os.scandir(folder))
+    else:
+        return []
+    return sorted(ListedFile(name, modified) for name, modified in listed)
+
+
 def names_in(folder: LakePath, prefix: str = "", after: str = "") -> Iterator[str]:
     """The names of the files in a folder, in any order; none where there is no such folder.
 
@@ -51,12 +110,13 @@ def names_in(folder: LakePath, prefix: str = "", after: str = "") -> Iterator[st
     if isinstance(folder, Path):
         names = (entry.name for entry in folder.iterdir()) if folder.is_dir() else iter(())
         return (name for name in names if name.startswith(prefix) and name > after)
-    return _keys_in(folder, prefix, after)
+    return (name for name, _ in _objects_in(folder, prefix, after))
 
 
-def _keys_in(folder: S3Path, prefix: str, after: str) -> Iterator[str]:
+def _objects_in(folder: S3Path, prefix: str, after: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Name and what the store says of it, in the order of the names."""
     beginning = f"{folder.key}/"
     asked = {"Prefix": beginning + prefix, "StartAfter": beginning + after, "Delimiter": "/"}
     with said_plainly(str(folder)):
         for page in s3_client().get_paginator("list_objects_v2").paginate(Bucket=folder.bucket, **asked):
-            yield from (one["Key"].removeprefix(beginning) for one in page.get("Contents", ()))
+            yield from ((one["Key"].removeprefix(beginning), one) for one in page.get("Contents", ()))
