@@ -19,18 +19,18 @@ def merge_changes(
     bounds: Mapping[str, str | None],
     fates: Collection[str],
 ) -> None:
-    """MERGE rows that say by `_fate` what they do; only target files within the key bounds are read.
+    """MERGE rows that say by `_action` what they do; only target files within the key bounds are read.
 
     Args:
         session: the batch's own session.
         path: the target.
-        changes: the target's columns and `_fate`: insert, update, delete or absent; one row a key.
+        changes: the target's columns and `_action`: insert, update, delete or absent; one row a key.
         keys: key column -> type.
         bounds: literal key bounds of the changed rows, as from `key_bounds`.
         fates: those that are among the changes, one at least.
     """
     changes.createOrReplaceTempView("changes")
-    columns = [name for name in changes.columns if name != "_fate"]
+    columns = [name for name in changes.columns if name != "_action"]
     session.sql(merge_statement(path, columns, keys, bounds, fates)).collect()
 
 
@@ -51,9 +51,9 @@ def merge_statement(
     assignments = ", ".join(f"t.`{name}` = s.`{name}`" for name in columns)
     names, values = (", ".join(f"{prefix}`{name}`" for name in columns) for prefix in ("", "s."))
     clauses = {
-        (DELETE, ABSENT): f"WHEN MATCHED AND s._fate IN ('{DELETE}', '{ABSENT}') THEN DELETE",
-        (UPDATE,): f"WHEN MATCHED AND s._fate = '{UPDATE}' THEN UPDATE SET {assignments}",
-        (INSERT,): f"WHEN NOT MATCHED AND s._fate = '{INSERT}' THEN INSERT ({names}) VALUES ({values})",
+        (DELETE, ABSENT): f"WHEN MATCHED AND s._action IN ('{DELETE}', '{ABSENT}') THEN DELETE",
+        (UPDATE,): f"WHEN MATCHED AND s._action = '{UPDATE}' THEN UPDATE SET {assignments}",
+        (INSERT,): f"WHEN NOT MATCHED AND s._action = '{INSERT}' THEN INSERT ({names}) VALUES ({values})",
     }
     needed = [clause for of, clause in clauses.items() if not set(of).isdisjoint(fates)]
     return f"MERGE INTO {sql_path(path)} AS t USING changes AS s ON {condition} {' '.join(needed)}"

@@ -15,8 +15,8 @@ from include.control.log.batch import Winner
 from include.control.quarantine.events import ReceivedRow
 from include.errors import ConservationError
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.transforms.judgement import accepted, quarantined, reasons
-from spark_jobs.transforms.received import RECEIVED_FRAME, ROW_ID, parsed
+from spark_jobs.transforms.received import RECEIVED_SCHEMA, ROW_ID, parse_received
+from spark_jobs.transforms.refusals import is_accepted, is_quarantined, reasons
 
 
 class ReceivesRows(Protocol):
@@ -30,20 +30,20 @@ class ReceivesRows(Protocol):
 
 
 def received_frame(session: SparkSession, rows: Sequence[ReceivedRow], schema: StructType) -> DataFrame:
-    """The rows with the columns of `schema`, and `ROW_ID` and `FIXED`."""
+    """The rows with the columns of `schema`, and `ROW_ID` and `IS_FIXED`."""
     told = [(row.id, row.received, bool(row.fix)) for row in rows]
-    return parsed(session.createDataFrame(told, RECEIVED_FRAME), schema)
+    return parse_received(session.createDataFrame(told, RECEIVED_SCHEMA), schema)
 
 
 def refused_again(judged: DataFrame) -> dict[str, tuple[str, ...]]:
     """Row id -> why it stays in quarantine, of judged rows with `ROW_ID`."""
-    rows = judged.where(quarantined()).select(ROW_ID, reasons().alias("reasons")).collect()
+    rows = judged.where(is_quarantined()).select(ROW_ID, reasons().alias("reasons")).collect()
     return {row[ROW_ID]: tuple(row["reasons"]) for row in rows}
 
 
 def verdicts(judged: DataFrame) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Row id -> (`applied`, `quarantined` or `dropped` as its fate would be if it were the newest, the reasons)."""
-    fate = F.when(accepted(), "applied").when(quarantined(), "quarantined").otherwise("dropped")
+    fate = F.when(is_accepted(), "applied").when(is_quarantined(), "quarantined").otherwise("dropped")
     rows = judged.select(ROW_ID, fate.alias("fate"), reasons().alias("reasons")).collect()
     return {row[ROW_ID]: (row["fate"], tuple(row["reasons"])) for row in rows}
 

@@ -15,7 +15,7 @@ from include.contracts.spec.expectation import Action
 from include.control.log.batch import Winner
 from include.control.log.stored_tables import open_table
 from include.control.log.table_queries import query, texts
-from spark_jobs.transforms.judgement import dropped, reasons
+from spark_jobs.transforms.refusals import is_dropped, reasons
 
 Dropped = tuple[str, str, int]
 """(source, `rule: reason`, rows)."""
@@ -39,7 +39,7 @@ def dropped_rows(judged: DataFrame, source: Column) -> list[Dropped]:
 
     Of a row that several rules leave out the first one counts, so that the rows add up.
     """
-    left_out = judged.where(dropped()).groupBy(source.alias("source"), F.get(reasons(), F.lit(0)).alias("reason"))
+    left_out = judged.where(is_dropped()).groupBy(source.alias("source"), F.get(reasons(), F.lit(0)).alias("reason"))
     return [(row["source"], row["reason"], row["count"]) for row in left_out.count().collect()]
 
 

@@ -1,4 +1,4 @@
-"""Columns and frames made from columns and frames.
+"""Functions that make columns and frames from columns and frames.
 
-Pure: no session, no table, no clock, no setting.
+They are pure: no session, table, clock or setting.
 """

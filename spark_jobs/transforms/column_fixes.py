@@ -1,4 +1,4 @@
-"""The operations of a form as Column functions: what a person typed is a literal in them, and never read as SQL."""
+"""The fixes that a form offers, as columns. What a person typed becomes a literal; it is never read as SQL."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from include.contracts.job.column_fix import (
 )
 
 _CHANGES = {"trim": F.trim, "upper": F.upper, "lower": F.lower}
-_LETTERS_OF_TIME = frozenset("HhKkmsSaVzOXx")
+_TIME_LETTERS = frozenset("HhKkmsSaVzOXx")
 
 
 def fixed_value(name: str, fix: ColumnFix) -> Column:
-    """The new value of the column `name`; it is cast to the column's type afterwards."""
+    """Return the new value of the column `name`; the caller casts it to the column's type."""
     text = F.col(f"`{name}`").cast("string")
     match fix:
         case SetValue():
@@ -37,22 +37,14 @@ def fixed_value(name: str, fix: ColumnFix) -> Column:
         case Replace():
             return F.replace(text, F.lit(fix.value), F.lit(fix.by))
         case ParseDate():
-            return _parsed(text, fix.value)
+            instant = F.try_to_timestamp(text, F.lit(fix.value))
+            return instant if _TIME_LETTERS & set(fix.value) else instant.cast("date")
         case MapValues():
-            return _mapped(text, fix.values)
+            first, *others = ((text == F.lit(old), F.lit(new).cast("string")) for old, new in fix.values.items())
+            return reduce(lambda cases, case: cases.when(*case), others, F.when(*first)).otherwise(text)
 
 
 def loses_value(name: str, fix: ColumnFix) -> Column:
-    """True where the operation cannot read the value that is there."""
+    """Return true where the fix cannot read the value that is there."""
     is_lost = F.col(f"`{name}`").isNotNull() & fixed_value(name, fix).isNull()
     return is_lost if isinstance(fix, ParseDate) else F.lit(False)
-
-
-def _parsed(text: Column, pattern: str) -> Column:
-    instant = F.try_to_timestamp(text, F.lit(pattern))
-    return instant if _LETTERS_OF_TIME & set(pattern) else instant.cast("date")
-
-
-def _mapped(text: Column, values: dict[str, str | None]) -> Column:
-    first, *others = ((text == F.lit(old), F.lit(new).cast("string")) for old, new in values.items())
-    return reduce(lambda cases, case: cases.when(*case), others, F.when(*first)).otherwise(text)

@@ -1,11 +1,11 @@
-"""From Kafka messages to bronze rows: the value parsed as the source says, and where each message stood."""
+"""Make bronze rows from Kafka messages: parse the value in the source's format, and add where each message was."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
@@ -14,7 +14,7 @@ from include.contracts.spec.table_spec import BronzeSpec
 from spark_jobs.transforms.records import CORRUPT, RECORD, RESCUED, in_base64, parse_columns, parse_json, unreadable
 
 NULL_MESSAGE = "_null_message"
-"""Whether the message has a key and no value, which is how a compacted topic says that a key is deleted."""
+"""True for a message with a key and no value: in a compacted topic it means that the key is deleted."""
 
 ORIGIN = {
     "_topic": "string",
@@ -24,45 +24,44 @@ ORIGIN = {
     "_key": "binary",
     NULL_MESSAGE: "boolean",
 }
-"""What bronze keeps of every message beside its value."""
+"""The columns, with types, that bronze stores of every message next to its value."""
 
 _VALUE = "_value"
 
 HEADERS = {"_headers": "array<struct<key:string,value:binary>>"}
-"""What it keeps of messages whose source asks for headers."""
+"""The columns, with types, that bronze stores in addition where the source asks for headers."""
 
 
 def origin_columns(source: KafkaSource) -> dict[str, str]:
-    """The columns that say where a message came from, with their types."""
+    """Return the columns that say where a message came from, with their types."""
     return {**ORIGIN, **HEADERS} if source.headers else ORIGIN
 
 
 def message_rows(messages: DataFrame, spec: BronzeSpec) -> DataFrame:
-    """Rows from Kafka messages.
+    """Make bronze rows from Kafka messages.
 
     Args:
         messages: the columns of Spark's Kafka source.
-        spec: the bronze table; columns that the source's `transforms` do not give are read from the value.
+        spec: the bronze table; the value provides the columns that the source's `transforms` do not.
 
     Returns:
-        The declared columns, `_rescued`, `_corrupt_record` and the origin columns. A value that is no text where it
-        should be stands in base64, and says so, in `_corrupt_record`. Of a null message all that comes from the value
-        is null.
+        The declared columns, `_rescued`, `_corrupt_record` and the origin columns. Where a format needs text and the
+        value is not text, `_corrupt_record` has it in base64, and says so. In the row of a null message all columns
+        from the value are null.
     """
     source = spec.kafka_source
     kinds = {name: column.type for name, column in spec.columns.items()}
-    given = (F.expr(sql).alias(name) for name, sql in source.transforms.items())
-    origin = {name: _origin()[name] for name in origin_columns(source)}
+    origin = origin_columns(source)
     received = messages.select(
-        F.col("value").alias(_VALUE), *(column.alias(name) for name, column in origin.items()), *given
+        F.col("value").alias(_VALUE),
+        *(
+            (F.col("value").isNull() if name == NULL_MESSAGE else F.col(name.removeprefix("_"))).alias(name)
+            for name in origin
+        ),
+        *(F.expr(sql).alias(name) for name, sql in source.transforms.items()),
     )
     rows = _PARSE[source.format](received, kinds, source)
     return rows.select(*kinds, RESCUED, CORRUPT, *origin)
-
-
-def _origin() -> dict[str, Column]:
-    taken = {name: F.col(name.removeprefix("_")) for name in (*ORIGIN, *HEADERS) if name != NULL_MESSAGE}
-    return {**taken, NULL_MESSAGE: F.col("value").isNull()}
 
 
 def _json_rows(received: DataFrame, kinds: Mapping[str, str], _: KafkaSource) -> DataFrame:
@@ -70,7 +69,7 @@ def _json_rows(received: DataFrame, kinds: Mapping[str, str], _: KafkaSource) ->
 
 
 def _csv_rows(received: DataFrame, kinds: Mapping[str, str], source: KafkaSource) -> DataFrame:
-    schema = ", ".join(f"`{name}` string" for name in (*_of_value(kinds, source), CORRUPT))
+    schema = ", ".join(f"`{name}` string" for name in (*_columns_of_value(kinds, source), CORRUPT))
     options = {"sep": source.delimiter, "columnNameOfCorruptRecord": CORRUPT}
     text = received.withColumn(RECORD, F.col(_VALUE).cast("string"))
     fields = text.withColumn("_fields", F.from_csv(RECORD, F.lit(schema), options))
@@ -79,22 +78,22 @@ def _csv_rows(received: DataFrame, kinds: Mapping[str, str], source: KafkaSource
 
 
 def _avro_rows(received: DataFrame, kinds: Mapping[str, str], source: KafkaSource) -> DataFrame:
-    # Of bytes that do not fit its schema from_avro makes a record of nulls. As the one field of another record, which
-    # Avro writes as the same bytes, the value itself is null then.
-    inside = {"name": "value", "type": json.loads(str(source.avro_schema))}
-    wrapped = json.dumps({"type": "record", "name": "millrace_message", "fields": [inside]})
-    read = received.withColumn("_fields", from_avro(_VALUE, wrapped, {"mode": "PERMISSIVE"})["value"])
+    # from_avro turns bytes that do not fit the schema into a record of nulls. Here the value is the one field of
+    # another record, for which Avro writes the same bytes: then that field is null.
+    field = {"name": "value", "type": json.loads(str(source.avro_schema))}
+    wrapped = json.dumps({"type": "record", "name": "millrace_message", "fields": [field]})
+    decoded = received.withColumn("_fields", from_avro(_VALUE, wrapped, {"mode": "PERMISSIVE"})["value"])
     broken = F.when(F.col(_VALUE).isNotNull() & F.col("_fields").isNull(), in_base64(F.col(_VALUE)))
-    parsed = read.select("*", "_fields.*", broken.alias(CORRUPT)).drop("_fields")
+    parsed = decoded.select("*", "_fields.*", broken.alias(CORRUPT)).drop("_fields")
     return _rows(parsed, kinds, source)
 
 
 def _raw_rows(received: DataFrame, kinds: Mapping[str, str], source: KafkaSource) -> DataFrame:
-    parsed = received.withColumns({name: F.col(_VALUE) for name in _of_value(kinds, source)})
+    parsed = received.withColumns({name: F.col(_VALUE) for name in _columns_of_value(kinds, source)})
     return _rows(parsed.withColumn(CORRUPT, F.lit(None).cast("string")), kinds, source)
 
 
-def _of_value(kinds: Mapping[str, str], source: KafkaSource) -> list[str]:
+def _columns_of_value(kinds: Mapping[str, str], source: KafkaSource) -> list[str]:
     return [name for name in kinds if name not in source.transforms]
 
 

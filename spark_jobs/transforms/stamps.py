@@ -1,4 +1,4 @@
-"""The stamp of a row: which batch wrote it."""
+"""The stamp of a row, which names the batch that wrote it."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def with_stamp(df: DataFrame, intent: Intent) -> DataFrame:
     )
 
 
-def written_by(intent: Intent) -> Column:
-    """True for the rows of one batch. Its number is asked for as well, since files can be skipped by it."""
+def is_written_by(intent: Intent) -> Column:
+    """Return true for the rows of one batch; Delta skips files by the batch number, so the condition has both."""
     return (F.col(BATCH_SEQ) == intent.batch_seq) & (F.col(BATCH_TOKEN) == intent.token)

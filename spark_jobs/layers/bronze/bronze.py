@@ -32,18 +32,18 @@ from spark_jobs.protocol.batches import BatchPlan, Closing
 from spark_jobs.protocol.quarantine import QuarantineWrite, quarantine_rows
 from spark_jobs.quality.rules.row_rules import refusals
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.transforms.judgement import (
-    accepted,
-    fate_counts,
-    judged,
-    missing_values,
-    no_refusal,
-    quarantined,
-    reasons,
-    refused_when,
-)
 from spark_jobs.transforms.received import RECEIVED, as_received, is_received, with_row_id
 from spark_jobs.transforms.records import CORRUPT, RESCUED, is_no_text
+from spark_jobs.transforms.refusals import (
+    is_accepted,
+    is_quarantined,
+    missing_values,
+    no_refusal,
+    reasons,
+    refusal_when,
+    row_counts,
+    with_refusals,
+)
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
 
 INTERVAL_START = "_interval_start"
@@ -107,9 +107,9 @@ class BronzeIngest:
         """
         observation = None if self._refuses_nothing(plan) else Observation()
         judged_records = self._judged(session, plan)
-        records = judged_records.observe(observation, *fate_counts()) if observation else judged_records
+        records = judged_records.observe(observation, *row_counts()) if observation else judged_records
         own = {} if intent.sources.replay else self._of_this_batch(intent)
-        kept = records.where(accepted()).withColumns(
+        kept = records.where(is_accepted()).withColumns(
             {**own, "_ingested_at": F.lit(self._context.now()).cast("timestamp")}
         )
         rows = with_stamp(kept, intent).select(*bronze_shape(self.spec, self.records.origin).columns)
@@ -120,7 +120,7 @@ class BronzeIngest:
             else:
                 append(rows, path)
         except Exception as error:
-            self.drift.adopt(error, self.spec, judged_records.where(accepted()))
+            self.drift.adopt(error, self.spec, judged_records.where(is_accepted()))
             self.records.blame(error, plan)
             raise
         self._observed[intent.token] = observation
@@ -217,12 +217,12 @@ class BronzeIngest:
         malformed = F.col(CORRUPT).isNotNull()
         no_text, kind = is_no_text(F.col(CORRUPT)), self.spec.source.format
         unparsed = (
-            refused_when(malformed & ~no_text, _MALFORMED, f"it cannot be parsed as {kind}"),
-            refused_when(no_text, _MALFORMED, f"its bytes are no {_BYTES_OF.get(kind, kind)}, and are shown in base64"),
+            refusal_when(malformed & ~no_text, _MALFORMED, f"it cannot be parsed as {kind}"),
+            refusal_when(no_text, _MALFORMED, f"its bytes are no {_BYTES_OF.get(kind, kind)}, and are shown in base64"),
         )
         of_values = (missing_values(required), refusals(self.spec.row_rules))
         parts = (F.when(malformed | self.records.exempt(), no_refusal()).otherwise(part) for part in of_values)
-        return judged(records, self.spec.row_rules, *unparsed, *parts)
+        return with_refusals(records, self.spec.row_rules, *unparsed, *parts)
 
     def _refuses_nothing(self, plan: BatchPlan) -> bool:
         """Whether nobody has to look at each record: no rule can refuse one, and the files say how many they hold."""
@@ -239,7 +239,7 @@ class BronzeIngest:
         if observation and (seen := observed(observation)):
             return seen
         with self._context.open_session({}) as session:
-            row = self._judged(session, plan).agg(*fate_counts()).first()
+            row = self._judged(session, plan).agg(*row_counts()).first()
         return row.asDict() if row else {}
 
     def _refused(self, session: SparkSession, winner: Winner, plan: BatchPlan) -> DataFrame:
@@ -248,7 +248,7 @@ class BronzeIngest:
         record = F.coalesce(F.col(CORRUPT), F.to_json(F.struct(*self.spec.columns, RESCUED)))
         # A file that is delivered again, or replaced, brings other rows: the batch tells them apart.
         identity = (self.records.source(), F.col("_position"), F.lit(winner.batch_seq), record)
-        refused = with_row_id(placed.where(quarantined()), self.spec.table, identity)
+        refused = with_row_id(placed.where(is_quarantined()), self.spec.table, identity)
         return quarantine_rows(
             refused.withColumn(RECEIVED, as_received(self.received_schema(session).names)),
             winner,

@@ -16,7 +16,7 @@ from include.contracts.spec.values import NAME
 from include.control.ledger.new_columns import ColumnState
 from include.errors import BadInputError, MillraceError
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.transforms.drift import drift_of, new_fields, refused_drift, refused_fields
+from spark_jobs.transforms.drift import drift_of, new_fields, refuse_drift, refuse_new_fields
 from spark_jobs.transforms.records import RESCUED
 
 MOST_NEW_COLUMNS = 100
@@ -51,9 +51,9 @@ class ColumnDrift:
     def rescued(self, spec: BronzeSpec, source: Column) -> Column:
         """`_rescued` as it is stored; reading it fails at the first record that the policy does not take as it is."""
         if spec.on_drift == "fail":
-            return refused_drift(source)
+            return refuse_drift(source)
         if self._evolves and spec.evolve == "auto":
-            return refused_fields(source, self._known(spec))
+            return refuse_new_fields(source, self._known(spec))
         return F.col(RESCUED)
 
     def adopt(self, error: Exception, spec: BronzeSpec, records: DataFrame) -> None:

@@ -19,7 +19,7 @@ from include.errors import BadInputError, first_line
 from include.specs.problem import did_you_mean
 from spark_jobs.layers.received_rows import ReceivesRows, received_frame, verdicts
 from spark_jobs.transforms.column_fixes import fixed_value, loses_value
-from spark_jobs.transforms.received import ROW_ID, as_received, mendable, values_of
+from spark_jobs.transforms.received import ROW_ID, as_received, editable_columns, values_of
 from spark_jobs.transforms.records import CORRUPT
 
 _MISFITS, _EDIT, _EDITED = "_misfits", "_edit", "_edited"
@@ -109,7 +109,7 @@ def _edited_values(
 ) -> tuple[dict[str, Change], DataFrame]:
     """The same of edited rows, and the frame with what was stated of each: as text, and cast like an expression."""
     _require_columns(schema, {name for edit in edits for name in edit.columns})
-    columns = mendable(schema)
+    columns = editable_columns(schema)
     texts = StructType([StructField(name, StringType()) for name in columns])
     told = [(edit.id, edit.line, list(edit.columns)) for edit in edits]
     stated = session.createDataFrame(told, f"{ROW_ID} string, _line string, {_EDITED} array<string>")
@@ -160,7 +160,7 @@ def _is_misfit(change: Change, kind: str) -> Column:
 
 
 def _require_columns(schema: StructType, names: Iterable[str]) -> None:
-    known = mendable(schema)
+    known = editable_columns(schema)
     if unknown := [name for name in names if name not in known]:
         msg = f"a row as it was received has no column {unknown[0]!r}: {did_you_mean(unknown[0], known)}"
         raise BadInputError(msg)

@@ -47,7 +47,7 @@ def absent_from_table(
     """The keys of a table of which a batch leaves nothing, though no event deletes them.
 
     Args:
-        found: the rows of the outcome with `_fate`, at least one of them absent.
+        found: the rows of the outcome with `_action`, at least one of them absent.
         target: the rows of the table.
         version: the version that these are of.
         spec: the table.
@@ -55,10 +55,10 @@ def absent_from_table(
         intent: the batch.
         paths: the lakehouse.
     """
-    gone, of_keys = found.where(F.col("_fate") == ABSENT), table_rows(paths.table(spec.table), version)
+    gone, of_keys = found.where(F.col("_action") == ABSENT), table_rows(paths.table(spec.table), version)
     if spec.keeps_history:
         keys = list(spec.keys)
-        gone = gone.join(found.where(F.col("_fate") != ABSENT), keys, "left_anti").select(*keys).distinct()
+        gone = gone.join(found.where(F.col("_action") != ABSENT), keys, "left_anti").select(*keys).distinct()
         of_keys = target.select(*keys).distinct().count()
     if number := gone.count():
         at = intent.sources.snapshot_at if spec.snapshot else None

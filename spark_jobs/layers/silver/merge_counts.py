@@ -50,7 +50,7 @@ class MergeCounts:
     def of(cls, facts: Mapping[str, Any], judged: DataFrame, classified: DataFrame, keys: Sequence[str]) -> MergeCounts:
         """From the counts over all rows of a batch, and its frozen frames."""
         found = _by_fate(classified)
-        rows, events = (Counter({row["_fate"]: row[name] for row in found}) for name in ("rows", "events"))
+        rows, events = (Counter({row["_action"]: row[name] for row in found}) for name in ("rows", "events"))
         findings = Findings(
             refused=dropped_by_reason(dropped_rows(judged, F.col("_source"))) if facts["dropped"] else (),
             ties=_ties(classified, keys) if any(row["tied"] for row in found) else Ties(),
@@ -92,20 +92,20 @@ class MergeCounts:
 
 
 def _by_fate(classified: DataFrame) -> list[Row]:
-    """Of each `_fate`: `rows`, their `events`, how many are `deletes`, and how many are `tied`; in one Spark job."""
+    """Of each `_action`: `rows`, their `events`, how many are `deletes`, and how many are `tied`; in one Spark job."""
     facts = {
         "rows": F.count(F.lit(1)),
         "events": F.coalesce(F.sum(EVENTS), F.lit(0)),
         "deletes": F.count(F.when(F.col("_is_delete"), 1)),
         "tied": F.count(F.when(F.col(TIED), 1)),
     }
-    return classified.groupBy("_fate").agg(*(fact.alias(name) for name, fact in facts.items())).collect()
+    return classified.groupBy("_action").agg(*(fact.alias(name) for name, fact in facts.items())).collect()
 
 
 def _ties(classified: DataFrame, keys: Sequence[str]) -> Ties:
     tied = tied_keys(classified, keys)
-    samples = tied.sort("said").limit(MAX_SAMPLES).collect()
-    return Ties(keys=tied.count(), samples=tuple(row["said"] for row in samples))
+    samples = tied.sort("description").limit(MAX_SAMPLES).collect()
+    return Ties(keys=tied.count(), samples=tuple(row["description"] for row in samples))
 
 
 def one_row(df: DataFrame) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.received_rows import received_frame, record_outcome, refused_again
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.transforms.judgement import accepted
 from spark_jobs.transforms.received import is_received
-from spark_jobs.transforms.silver.silver import mended_rows
+from spark_jobs.transforms.refusals import is_accepted
+from spark_jobs.transforms.silver.silver import fixed_rows
 
 _BATCH_OF_FILE = [SOURCE_FILE, "_batch_seq"]
 """What tells the rows of one delivery of a landing file from those of another."""
@@ -39,7 +39,7 @@ class SilverReplays:
 
     def judge_received(self, session: SparkSession, rows: Sequence[ReceivedRow]) -> DataFrame:
         """The rows, typed and judged like those that come from bronze."""
-        return mended_rows(received_frame(session, rows, self.received_schema(session)), self._spec)
+        return fixed_rows(received_frame(session, rows, self.received_schema(session)), self._spec)
 
     def judged(self, session: SparkSession, intent: Intent) -> DataFrame:
         """The rows that a replay tries."""
@@ -74,4 +74,4 @@ class SilverReplays:
         rows = received_frame(session, replayed, self.received_schema(session))
         if still_in is not None and SOURCE_FILE in rows.columns:
             rows = rows.join(still_in.select(*_BATCH_OF_FILE).distinct(), _BATCH_OF_FILE, "left_semi")
-        return mended_rows(rows, self._spec).where(accepted())
+        return fixed_rows(rows, self._spec).where(is_accepted())

@@ -21,13 +21,13 @@ from spark_jobs.layers.silver.source import SilverSource
 from spark_jobs.layers.silver.tables import tombstones_of, version_before
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.session import frozen
-from spark_jobs.transforms.judgement import accepted, fate_counts
+from spark_jobs.transforms.refusals import is_accepted, row_counts
 from spark_jobs.transforms.silver import changes as C
-from spark_jobs.transforms.silver.history import CONTENT, periods, with_row_fate
+from spark_jobs.transforms.silver.history import CONTENT, periods, with_period_action
 from spark_jobs.transforms.silver.retraction import RECOMPUTED
 from spark_jobs.transforms.silver.snapshots import keys_due, place_of, snapshot_events
 from spark_jobs.transforms.silver.ties import TIED
-from spark_jobs.transforms.silver.timeline import END_AT, EVENTS, START_AT, filled, last_states, late_keys, timeline
+from spark_jobs.transforms.silver.timeline import END_AT, EVENTS, START_AT, fill_nulls, last_states, late_keys, timeline
 from spark_jobs.transforms.silver.truncation import is_truncate, truncates, with_truncates
 
 
@@ -52,7 +52,7 @@ class Classified:
 
     Attributes:
         counts: rows by what becomes of them.
-        rows: the rows of the outcome with `_fate`.
+        rows: the rows of the outcome with `_action`.
         bounds: literal bounds of their keys; empty where they may lie anywhere.
         absent: the keys that go, since the source holds them no more.
     """
@@ -94,8 +94,8 @@ class SilverFates:
     def classified(self, session: SparkSession, intent: Intent, version: int) -> Classified:
         """Every row of the batch with its fate against one version of the table."""
         rows = self.rows(session, intent, version)
-        deletes_all = F.count(F.when(accepted() & is_truncate(self._spec.keys), 1)).alias("truncates")
-        facts = one_row(rows.judged.agg(*fate_counts(), deletes_all, *C.key_bounds(self._keys, accepted())))
+        deletes_all = F.count(F.when(is_accepted() & is_truncate(self._spec.keys), 1)).alias("truncates")
+        facts = one_row(rows.judged.agg(*row_counts(), deletes_all, *C.key_bounds(self._keys, is_accepted())))
         # What a full snapshot lacks, or the source has taken back, may lie beyond the keys of the batch's rows.
         beyond = self._spec.snapshot or rows.anew is not None or facts["truncates"]
         bounds = {} if beyond else facts
@@ -123,7 +123,7 @@ class SilverFates:
         target = read_version(session, self._path, version).where(C.within(self._keys, bounds))
         if not bounds or rows.are_many:
             return target
-        return C.of_few_keys(target, rows.judged.where(accepted()), self._spec.keys)
+        return C.rows_of_keys(target, rows.judged.where(is_accepted()), self._spec.keys)
 
     def _with_fates(self, session: SparkSession, rows: Rows, intent: Intent, target: DataFrame) -> DataFrame:
         if self._spec.keeps_history:
@@ -134,7 +134,7 @@ class SilverFates:
         keys = self._spec.keys
         latest, state = self._latest(rows, target), self._state(target)
         anew = None if rows.anew is None else F.coalesce(RECOMPUTED, F.lit(False))
-        fates = C.with_fate(latest, state, tombstones, keys, anew)
+        fates = C.with_action(latest, state, tombstones, keys, anew)
         if rows.anew is not None:
             gone = C.absent_rows(latest.select(*keys), state.join(rows.anew, list(keys), "left_semi"), keys)
             fates = fates.unionByName(gone, allowMissingColumns=True)
@@ -144,14 +144,14 @@ class SilverFates:
 
     def _latest(self, rows: Rows, target: DataFrame) -> DataFrame:
         """The last state of each key that the batch says something of, with the events that it stands for."""
-        events, keys = rows.judged.where(accepted()), self._spec.keys
+        events, keys = rows.judged.where(is_accepted()), self._spec.keys
         if not self._spec.ignore_null_updates:
             # A look at how often keys occur costs a small batch more than it spares.
             once = rows.are_many and C.repeated_keys(events, keys).isEmpty()
             latest = events.withColumn(TIED, F.lit(False)) if once else C.latest_per_key(events, keys)
             return latest.withColumn(EVENTS, F.lit(1))
         held = target.withColumn(START_AT, F.lit(None).cast("string"))
-        states = last_states(filled(self._timeline(rows, held), keys, self._spec.stored_columns), keys)
+        states = last_states(fill_nulls(self._timeline(rows, held), keys, self._spec.stored_columns), keys)
         found = states.withColumn(CONTENT, C.row_hash(self._spec.stored_columns))
         return found if rows.anew is None else found.join(_marked(rows.anew), list(keys), "left")
 
@@ -160,7 +160,7 @@ class SilverFates:
         current = target.where(F.col(END_AT).isNull())
         states = self._timeline(rows, current)
         if self._spec.ignore_null_updates:
-            states = filled(states, keys, self._spec.stored_columns)
+            states = fill_nulls(states, keys, self._spec.stored_columns)
         touched = current.join(_keys_of(states, keys), list(keys), "left_semi")
         if rows.anew is not None:
             of_others = touched.join(rows.anew, list(keys), "left_anti")
@@ -172,11 +172,11 @@ class SilverFates:
         spec = self._spec
         sequence_by = spec.sequence_by or ("_interval_start",)
         found = periods(states, spec.keys, spec.stored_columns, spec.tracked_columns, sequence_by)
-        return with_row_fate(found, touched, spec.keys, by_order=spec.snapshot is None)
+        return with_period_action(found, touched, spec.keys, by_order=spec.snapshot is None)
 
     def _timeline(self, rows: Rows, held: DataFrame) -> DataFrame:
         """The accepted events, on top of the target's rows of their keys; of keys that are worked out anew alone."""
-        events, keys = rows.judged.where(accepted()), list(self._spec.keys)
+        events, keys = rows.judged.where(is_accepted()), list(self._spec.keys)
         below = held.join(_keys_of(events, keys), keys, "left_semi")
         if rows.anew is not None:
             below = below.join(rows.anew, keys, "left_anti")
@@ -222,9 +222,9 @@ class SilverFates:
         return self._of_history(states, current if on_top else target)
 
     def _of_newest_snapshot(self, rows: DataFrame, keys: SnapshotKeys, target: DataFrame, intent: Intent) -> DataFrame:
-        delivered = rows.where(place_of(keys.starts).isNotNull() & accepted())
+        delivered = rows.where(place_of(keys.starts).isNotNull() & is_accepted())
         latest = C.latest_per_key(delivered, self._spec.keys).withColumn(EVENTS, F.lit(1))
-        kept = C.with_snapshot_fate(latest, self._state(target), self._spec.keys)
+        kept = C.with_snapshot_action(latest, self._state(target), self._spec.keys)
         if intent.sources.replay or keys.unreadable:
             return kept
         absent = C.absent_rows(keys.delivered.select(*self._spec.keys), target, self._spec.keys)
@@ -232,7 +232,7 @@ class SilverFates:
 
     def _late(self, session: SparkSession, intent: Intent, version: int, rows: DataFrame) -> DataFrame:
         """The keys whose events do not simply follow on what the table holds."""
-        events = rows.where(accepted())
+        events = rows.where(is_accepted())
         if RECOMPUTED in rows.columns:
             events = events.where(F.col(RECOMPUTED).isNull())
         if intent.sources.reprocess:  # by a spec that may have changed

@@ -35,14 +35,14 @@ from spark_jobs.protocol.batches import BatchPlan, Closing
 from spark_jobs.protocol.quarantine import QuarantineWrite, quarantine_rows
 from spark_jobs.protocol.secondary import write_once
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.transforms.judgement import accepted, reasons
 from spark_jobs.transforms.received import RECEIVED, with_row_id
+from spark_jobs.transforms.refusals import is_accepted, reasons
 from spark_jobs.transforms.silver import changes as C
 from spark_jobs.transforms.silver.history import broken_keys
 from spark_jobs.transforms.silver.retraction import tombstone_changes
 from spark_jobs.transforms.silver.silver import start_type
 from spark_jobs.transforms.silver.timeline import START_AT
-from spark_jobs.transforms.stamps import with_stamp, written_by
+from spark_jobs.transforms.stamps import is_written_by, with_stamp
 
 
 class SilverMerge:
@@ -103,7 +103,7 @@ class SilverMerge:
         if not found.counts.changes():
             commit_no_change(session, self._path)
         elif found.counts.only_inserts():
-            append(changes.drop("_fate"), self._path)
+            append(changes.drop("_action"), self._path)
         else:
             few = F.broadcast(changes) if found.counts.changes() <= C.FEW_CHANGES else changes
             merge_changes(session, self._path, few, self._keys, found.bounds, found.counts.changing_fates())
@@ -143,9 +143,9 @@ class SilverMerge:
         return self._context.now() - retention_of(self._context.catalog.spec(self.spec.source)) / 2
 
     def _changes(self, classified: DataFrame, intent: Intent) -> DataFrame:
-        """The rows that change the target, as it stores them, and their `_fate`."""
-        stamped = with_stamp(classified.where(F.col("_fate").isin(*C.CHANGES)), intent)
-        return stamped.select(*silver_shape(self.spec).columns, "_fate")
+        """The rows that change the target, as it stores them, and their `_action`."""
+        stamped = with_stamp(classified.where(F.col("_action").isin(*C.CHANGES)), intent)
+        return stamped.select(*silver_shape(self.spec).columns, "_action")
 
     def _plan_snapshots(self, last: BatchSources, table_id: str, *sources: BatchSources) -> BatchPlan | None:
         """The snapshots that count in the first of the sources, the smaller first, in which one does."""
@@ -204,7 +204,7 @@ class SilverMerge:
 
     def _bury(self, session: SparkSession, winner: Winner) -> None:
         rows = self._fates.rows(session, winner.intent, winner.version - 1)
-        latest = C.latest_per_key(rows.judged.where(accepted()), self.spec.keys)
+        latest = C.latest_per_key(rows.judged.where(is_accepted()), self.spec.keys)
         table = tombstones_of(self.spec, self._context.paths, winner.intent.table_id)
         deletes = with_stamp(latest.where("_is_delete"), winner.intent).select(*table.shape.columns)
         merge_tombstones(session, table.path, tombstone_changes(deletes, rows.anew, self.spec.keys), self.spec.keys)
@@ -224,7 +224,7 @@ class SilverMerge:
         keys = {key: self.spec.columns[key].type for key in self.spec.keys}
         with self._context.open_session({}) as session:
             rows = read_version(session, self._path, winner.version)
-            touched = rows.where(written_by(winner.intent)).select(*keys).distinct()
+            touched = rows.where(is_written_by(winner.intent)).select(*keys).distinct()
             bounds = one_row(touched.agg(*C.key_bounds(keys, F.lit(True))))
             of_touched = rows.where(C.within(keys, bounds)).join(touched, list(keys), "left_semi")
             broken = broken_keys(of_touched, list(keys)).limit(5).collect()

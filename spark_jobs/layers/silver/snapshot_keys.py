@@ -12,7 +12,7 @@ from include.contracts.job.findings import UnreadableKeys
 from include.contracts.spec.table_spec import SilverSpec
 from include.control.log.batch import Intent
 from spark_jobs.layers.silver.source import SilverSource
-from spark_jobs.transforms.judgement import quarantined
+from spark_jobs.transforms.refusals import is_quarantined
 from spark_jobs.transforms.silver.snapshots import has_key, place_of
 
 _AT = "_interval_start"
@@ -59,7 +59,7 @@ def snapshot_keys(
     newest = intent.sources.snapshot_at
     starts = source.snapshots(intent.sources) if spec.keeps_history else (newest,) if newest else ()
     rows = judged.where(place_of(starts).isNotNull())
-    delivered, refused = (frame.select(*spec.keys, _AT) for frame in (rows, rows.where(quarantined())))
+    delivered, refused = (frame.select(*spec.keys, _AT) for frame in (rows, rows.where(is_quarantined())))
     if (below := source.refused_below(session, intent, starts)) is not None:
         delivered, refused = delivered.union(below), refused.union(below)
     if not spec.keeps_history and (replayed := source.delivered_by_replays(session, intent)) is not None:

@@ -25,9 +25,9 @@ from spark_jobs.layers.received_rows import received_frame
 from spark_jobs.layers.silver.replays import SilverReplays
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.session import frozen
-from spark_jobs.transforms.judgement import quarantined
 from spark_jobs.transforms.received import RECEIVED, as_received, is_received
-from spark_jobs.transforms.silver.retraction import recomputed
+from spark_jobs.transforms.refusals import is_quarantined
+from spark_jobs.transforms.silver.retraction import with_recomputed_keys
 from spark_jobs.transforms.silver.silver import key_values, silver_rows
 
 
@@ -98,7 +98,7 @@ class SilverSource:
         if retracted is None:
             return rows
         held = self._all(session, intent)
-        return recomputed(rows.select(*held.columns), held, retracted, self._spec.keys)
+        return with_recomputed_keys(rows.select(*held.columns), held, retracted, self._spec.keys)
 
     def snapshots(self, sources: BatchSources) -> tuple[datetime, ...]:
         """The intervals of the full snapshots that a batch puts in order, oldest first."""
@@ -116,7 +116,7 @@ class SilverSource:
         """The rows that a batch puts into quarantine, each with the bronze row that it was."""
         bronze = self._rows(session, intent)
         received = as_received(filter(is_received, bronze.columns)).alias(RECEIVED)
-        return silver_rows(bronze, self._spec, received).where(quarantined())
+        return silver_rows(bronze, self._spec, received).where(is_quarantined())
 
     def delivered_by_replays(self, session: SparkSession, intent: Intent) -> DataFrame | None:
         """The keys that replays have brought to the snapshot that the batch reads; None for none."""

@@ -68,16 +68,6 @@ def refusals(rules: Sequence[Expectation]) -> Column:
     return F.when(reduce(operator.or_, [failure for failure, _ in failed]), found.cast(REFUSALS_TYPE)).otherwise(none)
 
 
-def is_quarantined(refused: Column) -> Column:
-    """True for refusals that send the row to the quarantine: one quarantine rule outweighs any drop rule."""
-    return F.exists(refused, lambda refusal: refusal["action"] == Action.QUARANTINE.value)
-
-
-def is_dropped(refused: Column) -> Column:
-    """True for refusals that only leave the row out: every rule that it fails says `drop`."""
-    return (F.size(refused) > 0) & ~is_quarantined(refused)
-
-
 def fails(rule: Expectation) -> Column:
     """True for a row that fails `rule`, else false; never NULL.
 

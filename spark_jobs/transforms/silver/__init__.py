@@ -1,4 +1,4 @@
-"""From bronze rows to states and periods of keys.
+"""Functions that turn bronze rows into states and periods of keys.
 
-Pure: no session, table or clock.
+They are pure: no session, table or clock.
 """

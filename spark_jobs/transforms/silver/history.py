@@ -1,7 +1,7 @@
-"""History (SCD type 2): the periods in which each state of a key held, from the sequence of its events alone.
+"""History (SCD type 2): compute the period of each state of a key from the sequence of its events.
 
-A period begins with an event that changes a tracked column, and ends where the next one begins or the key is deleted.
-No clock is asked: the same events in any order, and however often, give the same periods.
+A period begins with an event that changes a tracked column, and ends where the next period begins or the key is
+deleted. No clock is read: the same events, in any order and however often, give the same periods.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ CONTENT = "_content_hash"
 def periods(
     states: DataFrame, keys: Sequence[str], columns: Sequence[str], tracked: Sequence[str], sequence_by: Sequence[str]
 ) -> DataFrame:
-    """The periods that a timeline makes.
+    """Compute the periods of a timeline.
 
     Args:
-        states: a timeline, as from `timeline`.
+        states: a timeline from `timeline`.
         keys: the key columns.
         columns: the columns that the table stores.
-        tracked: those of which a change begins a new period; the others have their last value in it.
+        tracked: the columns whose change begins a new period; the other columns have their last value of the period.
         sequence_by: the fields of `_sequence`.
 
     Returns:
-        A row a period: `columns`, `_sequence` and `_source_hash` of its last event, `_content_hash`, `__START_AT`,
-        `__END_AT`, `_events`, `_tied`, and `_is_delete`, whether a delete ended it. A delete that ends nothing is a
-        row without `__START_AT`, with its own `_sequence`.
+        One row per period: `columns`, `_sequence` and `_source_hash` of its last event, `_content_hash`, `__START_AT`,
+        `__END_AT`, `_events`, `_tied`, and `_is_delete`: true if a delete ended the period. A delete that ends no
+        period is a row without `__START_AT`, with its own `_sequence`.
     """
     numbered = states.withColumn("_period", F.sum(_begins(keys, tracked).cast("int")).over(_by_key(keys)))
     grouped = numbered.groupBy(*keys, "_period").agg(*_facts(states.columns))
@@ -54,36 +54,38 @@ def periods(
     ).withColumn(CONTENT, row_hash(columns))
 
 
-def with_row_fate(found: DataFrame, held: DataFrame, keys: Sequence[str], *, by_order: bool = True) -> DataFrame:
-    """Add `_fate`: what becomes of each row of the target, and of each period that it lacks.
+def with_period_action(
+    computed: DataFrame, current: DataFrame, keys: Sequence[str], *, by_order: bool = True
+) -> DataFrame:
+    """Add `_action` to each computed period, and to each row of the target that has no such period any more.
 
     Args:
-        found: periods, as from `periods`.
-        held: the target's rows of the same keys that a period can change or take the place of, with `_sequence`,
+        computed: periods from `periods`.
+        current: the target's rows of the same keys that a period can change or replace, with `_sequence`,
             `_source_hash`, `_content_hash`, `__START_AT` and `__END_AT`.
         keys: the key columns.
-        by_order: whether a period that has got a later event with the same values changes, so that it is known how far
-            the events go; of full snapshots their intervals tell.
+        by_order: whether a later event with the same values updates its period, so that the table shows its last event.
+            Full snapshots do not need that: their intervals show it.
     """
     compared = (*(ORDER if by_order else ()), CONTENT, END_AT)
-    target = held.select(*keys, START_AT, F.struct(*compared).alias("_target"))
-    joined = found.where(F.col(START_AT).isNotNull()).join(target, [*keys, START_AT], "full")
+    target = current.select(*keys, START_AT, F.struct(*compared).alias("_target"))
+    joined = computed.where(F.col(START_AT).isNotNull()).join(target, [*keys, START_AT], "full")
     same = F.col("_target").eqNullSafe(F.struct(*compared))
-    fate = (
+    action = (
         F.when(F.col(EVENTS).isNull(), ABSENT)
         .when(F.col("_target").isNull(), INSERT)
         .when(same, UNCHANGED)
         .otherwise(UPDATE)
     )
-    without_effect = found.where(F.col(START_AT).isNull()).withColumn("_fate", F.lit(UNCHANGED))
-    return joined.withColumn("_fate", fate).drop("_target").unionByName(without_effect)
+    without_effect = computed.where(F.col(START_AT).isNull()).withColumn("_action", F.lit(UNCHANGED))
+    return joined.withColumn("_action", action).drop("_target").unionByName(without_effect)
 
 
 def broken_keys(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The keys whose periods overlap, end before they begin, or go on beside another; with `periods`, how many it has.
+    """Return the keys whose periods overlap, or end before they begin; with their number of `periods`.
 
     Args:
-        rows: rows of a table with history, all of each key.
+        rows: rows of a table with history; for each key, all its rows.
         keys: the key columns.
     """
     following = F.lead(START_AT).over(Window.partitionBy(*keys).orderBy(START_AT))
@@ -95,16 +97,16 @@ def broken_keys(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def _begins(keys: Sequence[str], tracked: Sequence[str]) -> Column:
-    """Whether a state begins a period. A delete belongs to the period that it ends, if there is one."""
+    """Return true where a state begins a period. A delete belongs to the period that it ends, if there is one."""
     is_delete = F.col("_is_delete")
-    said = F.struct(is_delete.alias("_is_delete"), row_hash(tracked).alias("_said"))
-    before = F.lag(said).over(_by_key(keys))
-    after_nothing = before.isNull() | before["_is_delete"]
-    return after_nothing | (~is_delete & (before["_said"] != said["_said"]))
+    state = F.struct(is_delete.alias("_is_delete"), row_hash(tracked).alias("_tracked"))
+    previous = F.lag(state).over(_by_key(keys))
+    is_first = previous.isNull() | previous["_is_delete"]
+    return is_first | (~is_delete & (previous["_tracked"] != state["_tracked"]))
 
 
 def _facts(columns: Sequence[str]) -> list[Column]:
-    """Of a period: its first event, its last state, the delete that ended it, and how many rows it stands for."""
+    """Return aggregates of a period: first event, last state, the delete that ended it, events and ties."""
     is_state = ~F.col("_is_delete")
     return [
         F.min_by(F.struct("_sequence", START_AT), F.col("_sequence")).alias("_first"),

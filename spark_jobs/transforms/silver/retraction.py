@@ -1,4 +1,4 @@
-"""Rows that a source has taken back: the state of their keys is worked out again from all that the source holds."""
+"""Rows that a source retracted: recompute the state of their keys from all rows that the source has now."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms.judgement import accepted
+from spark_jobs.transforms.refusals import is_accepted
 
 RECOMPUTED = "_recomputed"
-"""True for a row whose key counts as never seen before; null or missing for any other."""
+"""True for a row whose key is computed as if it were new; null or missing for any other row."""
 
 
-def recomputed(new: DataFrame, held: DataFrame, retracted: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The rows of a batch when rows of some keys were taken out of the source.
+def with_recomputed_keys(new: DataFrame, current: DataFrame, retracted: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Return the rows of a batch when rows of some keys were removed from the source.
 
     Args:
-        new: judged rows that came since the last batch.
-        held: judged rows of all that the source holds now, the new ones included.
-        retracted: the keys of the rows that were taken out, one row a key.
+        new: rows with refusals that came since the last batch.
+        current: rows with refusals of all that the source has now, including the new rows.
+        retracted: the keys of the removed rows, one row per key.
         keys: the key columns.
 
     Returns:
-        The new rows, but of a retracted key every accepted row that the source holds, each once; with `_recomputed`.
+        The new rows; for a retracted key instead every accepted row of the source, once. With `_recomputed`.
     """
     marked = retracted.select(*keys, F.lit(True).alias(RECOMPUTED))
-    of_other_keys = new.join(marked, list(keys), "left").where(~accepted() | F.col(RECOMPUTED).isNull())
-    return of_other_keys.unionByName(held.where(accepted()).join(marked, list(keys)))
+    of_other_keys = new.join(marked, list(keys), "left").where(~is_accepted() | F.col(RECOMPUTED).isNull())
+    return of_other_keys.unionByName(current.where(is_accepted()).join(marked, list(keys)))
 
 
 def tombstone_changes(deletes: DataFrame, retracted: DataFrame | None, keys: Sequence[str]) -> DataFrame:
-    """What becomes of the tombstones of deleted and of retracted keys.
+    """Return the changes of the tombstones of deleted and of retracted keys.
 
     Args:
         deletes: the latest delete of each key, in the columns of the tombstones.
-        retracted: the keys whose earlier events do not count any more; None where there are none.
+        retracted: the keys whose earlier events do not count any more; None for no such keys.
         keys: the key columns.
 
     Returns:
-        The deletes, with `_anew`: whether they stand whatever was known of the key. A retracted key without a delete
-        comes with nulls: its tombstone goes.
+        The deletes, with `_anew`: true if the delete replaces any earlier tombstone of the key. A retracted key
+        without a delete has nulls: its tombstone is removed.
     """
     if retracted is None:
         return deletes.withColumn("_anew", F.lit(False))
     marked = retracted.select(*keys, F.lit(True).alias(RECOMPUTED))
-    stated = deletes.join(marked, list(keys), "left").withColumn("_anew", F.coalesce(RECOMPUTED, F.lit(False)))
+    remembered = deletes.join(marked, list(keys), "left").withColumn("_anew", F.coalesce(RECOMPUTED, F.lit(False)))
     forgotten = marked.join(deletes, list(keys), "left_anti").withColumn("_anew", F.lit(True))
-    return stated.drop(RECOMPUTED).unionByName(forgotten.drop(RECOMPUTED), allowMissingColumns=True)
+    return remembered.drop(RECOMPUTED).unionByName(forgotten.drop(RECOMPUTED), allowMissingColumns=True)

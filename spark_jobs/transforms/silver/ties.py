@@ -1,7 +1,7 @@
-"""Ties: events of one key that share a sequence and leave different states behind.
+"""Ties: events of one key that have the same sequence and leave different states behind.
 
-Which one counts is settled by the hash of the event as received, and so the same in any order. That is a rule, not the
-truth: a person should know of it. Events that differ in what the table does not store do not tie.
+The hash of the event as received decides which event counts, so the result is the same in any order. The choice is
+arbitrary, so a person should know of it. Events that differ only in what the table does not store do not tie.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 TIED = "_tied"
-"""True for a state of a key that another event with its sequence contends for; null where nothing is known of it."""
+"""True for a state whose key has another event with the same sequence and another state; null where not known."""
 
-GREATEST_HASH, MENDED_HASHES = 2**63 - 1, 2**32
-"""Somebody has mended a row whose hash is one of the greatest ones: that it wins is no tie, it is what was wanted."""
+GREATEST_HASH, FIXED_HASHES = 2**63 - 1, 2**32
+"""The greatest hashes belong to rows that a person fixed: such a row wins on purpose, which is not a tie."""
 
 DELETED = 0
-"""What stands for the state that a delete leaves behind."""
+"""The number for the state that a delete leaves behind."""
 
 
 def left_behind() -> Column:
-    """What stands for the state that an event leaves behind: the hash of its content, or `DELETED`."""
+    """Return a number for the state that an event leaves behind: the hash of its content, or `DELETED`."""
     return F.when(F.col("_is_delete"), F.lit(DELETED).cast("bigint")).otherwise(F.col("_content_hash"))
 
 
-def is_mended(source_hash: Column) -> Column:
-    """Whether somebody has mended the row with this hash."""
-    return source_hash > GREATEST_HASH - MENDED_HASHES
+def is_fixed(source_hash: Column) -> Column:
+    """Return true for the hash of a row that a person fixed."""
+    return source_hash > GREATEST_HASH - FIXED_HASHES
 
 
 def differ_at_the_newest() -> Column:
-    """Of one key's events: whether those with the greatest sequence leave different states behind."""
-    state, against = left_behind(), F.bitwise_not(left_behind())
-    greatest, least = (F.max_by(state, F.struct("_sequence", order)) for order in (state, against))
+    """Return an aggregate over a key's events: true if those of the greatest sequence leave different states."""
+    state, descending = left_behind(), F.bitwise_not(left_behind())
+    greatest, least = (F.max_by(state, F.struct("_sequence", order)) for order in (state, descending))
     return greatest != least
 
 
 def tied_keys(states: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The tied keys: one row a key, which `said` names in words.
+    """Return the tied keys, one row per key, with `description`: the key and its sequence as a person reads them.
 
     Args:
         states: rows with `keys`, `_sequence` and `_tied`.
@@ -49,9 +49,9 @@ def tied_keys(states: DataFrame, keys: Sequence[str]) -> DataFrame:
     """
     has_key = reduce(or_, (F.col(key).isNotNull() for key in keys))  # a truncate has none
     tied = states.where(F.col(TIED) & has_key).groupBy(*keys).agg(F.max("_sequence").alias("_sequence"))
-    return tied.select(F.concat(key_in_words(keys), F.lit(" at "), F.to_json("_sequence")).alias("said"))
+    return tied.select(F.concat(key_in_words(keys), F.lit(" at "), F.to_json("_sequence")).alias("description"))
 
 
 def key_in_words(keys: Sequence[str]) -> Column:
-    """A row's key as a person reads it: `key=value`, one for each part."""
+    """Return a row's key as a person reads it: `key=value` for each part."""
     return F.concat_ws(", ", *(F.concat(F.lit(f"{key}="), F.col(key).cast("string")) for key in keys))

@@ -10,13 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from include.contracts.spec.expectation import ROW_EXPECTATIONS, Expectation
 from include.contracts.spec.expectation_arguments import ARGUMENTS
 from include.errors import SpecError
-from spark_jobs.quality.rules.row_rules import REFUSALS, fails, is_dropped, is_quarantined, refusals
-from spark_jobs.transforms.judgement import judged, missing_values
+from spark_jobs.quality.rules.row_rules import REFUSALS, fails, refusals
+from spark_jobs.transforms.refusals import is_dropped, is_quarantined, missing_values, with_refusals
 
 NOT_NULL = "expect_column_values_to_not_be_null"
 BETWEEN = "expect_column_values_to_be_between"
@@ -38,8 +37,8 @@ def rule(name: str, action: str = "quarantine", reason: str = "", **arguments: A
     return Expectation(name=name, arguments=arguments, action=action, reason=reason)
 
 
-def with_refusals(df: DataFrame, rules: Sequence[Expectation], required: Sequence[str]) -> DataFrame:
-    return judged(df, rules, missing_values(required), refusals(rules))
+def check_rows(df: DataFrame, rules: Sequence[Expectation], required: Sequence[str]) -> DataFrame:
+    return with_refusals(df, rules, missing_values(required), refusals(rules))
 
 
 def flights(spark: SparkSession, *rows: tuple[Any, ...]) -> Any:
@@ -56,7 +55,7 @@ def test_a_row_carries_every_rule_that_it_fails_in_the_order_of_the_spec(spark: 
         rule(BETWEEN, column="delay", min_value=-120, max_value=2880, reason="clocks disagree"),
         rule(IN_SET, "drop", column="carrier", value_set=["AA", "UA"]),
     ]
-    df = with_refusals(flights(spark, ("a", 5, "AA"), ("b", 3000, "XX"), ("c", None, None)), rules, ["flight_id"])
+    df = check_rows(flights(spark, ("a", 5, "AA"), ("b", 3000, "XX"), ("c", None, None)), rules, ["flight_id"])
     assert refused(df) == [[], [f"{BETWEEN}(delay)", f"{IN_SET}(carrier)"], []]
     found = df.where("flight_id = 'b'").collect()[0][REFUSALS]
     assert [refusal.asDict() for refusal in found] == [
@@ -66,7 +65,7 @@ def test_a_row_carries_every_rule_that_it_fails_in_the_order_of_the_spec(spark: 
 
 
 def test_a_missing_key_is_quarantined_with_its_column_as_the_reason(spark: SparkSession) -> None:
-    df = with_refusals(flights(spark, (None, 5), ("b", None)), [], ["flight_id", "delay", "flight_id"])
+    df = check_rows(flights(spark, (None, 5), ("b", None)), [], ["flight_id", "delay", "flight_id"])
     found = df.orderBy("flight_id").select(REFUSALS).collect()
     assert [[(item["action"], item["reason"]) for item in row[REFUSALS]] for row in found] == [
         [("quarantine", "flight_id is null")],
@@ -75,7 +74,7 @@ def test_a_missing_key_is_quarantined_with_its_column_as_the_reason(spark: Spark
 
 
 def test_without_rules_no_row_is_refused_and_the_column_is_never_null(spark: SparkSession) -> None:
-    df = with_refusals(flights(spark, ("a", None)), [], [])
+    df = check_rows(flights(spark, ("a", None)), [], [])
     assert refused(df) == [[]]
     assert df.schema[REFUSALS].dataType == refused_type(spark)
 
@@ -87,9 +86,9 @@ def refused_type(spark: SparkSession) -> Any:
 
 def test_one_quarantine_rule_outweighs_drop_rules(spark: SparkSession) -> None:
     rules = [rule(NOT_NULL, "drop", column="carrier"), rule(BETWEEN, column="delay", min_value=0)]
-    df = with_refusals(flights(spark, ("a", 1, "AA"), ("b", 1, None), ("c", -1, None)), rules, [])
-    fates = df.select("flight_id", is_quarantined(F.col(REFUSALS)), is_dropped(F.col(REFUSALS))).orderBy("flight_id")
-    assert [tuple(row) for row in fates.collect()] == [("a", False, False), ("b", False, True), ("c", True, False)]
+    df = check_rows(flights(spark, ("a", 1, "AA"), ("b", 1, None), ("c", -1, None)), rules, [])
+    actions = df.select("flight_id", is_quarantined(), is_dropped()).orderBy("flight_id")
+    assert [tuple(row) for row in actions.collect()] == [("a", False, False), ("b", False, True), ("c", True, False)]
 
 
 @pytest.mark.parametrize(
@@ -177,14 +176,14 @@ def test_a_rule_that_does_not_fit_the_columns_is_refused_before_any_row_is_read(
     spark: SparkSession, given: Expectation, complaint: str
 ) -> None:
     with pytest.raises(SpecError) as error:
-        with_refusals(flights(spark, ("a",)), [given], [])
+        check_rows(flights(spark, ("a",)), [given], [])
     assert complaint in str(error.value)
 
 
 def test_every_misfit_is_told_at_once(spark: SparkSession) -> None:
     rules = [rule(NOT_NULL, column="flight"), rule(BETWEEN, column="carrier", min_value=1)]
     with pytest.raises(SpecError) as error:
-        with_refusals(flights(spark, ("a",)), rules, [])
+        check_rows(flights(spark, ("a",)), rules, [])
     assert len(str(error.value).splitlines()) == 2
 
 

@@ -44,31 +44,30 @@ class Target:
 
     def merge(self, spark: SparkSession, batch: Sequence[Event]) -> None:
         latest = C.latest_per_key(with_order(spark, batch, self.factor), ["key"])
-        classified = C.with_fate(latest, frame(spark, self.rows), frame(spark, self.deleted), ["key"])
-        fates = classified.collect()
-        assert {row["key"] for row in fates if row["_tied"]} == self._tied_by(batch)
-        for row in fates:
+        rows = C.with_action(latest, frame(spark, self.rows), frame(spark, self.deleted), ["key"]).collect()
+        assert {row["key"] for row in rows if row["_tied"]} == self._tied_by(batch)
+        for row in rows:
             state = (row["_sequence"]["seq"], row["_source_hash"], row["_content_hash"], row["amount"])
-            self._apply(row["key"], row["_fate"], state, is_delete=row["_is_delete"])
+            self._apply(row["key"], row["_action"], state, is_delete=row["_is_delete"])
 
-    def _apply(self, key: str, fate: str, state: State, *, is_delete: bool) -> None:
-        if fate in (C.INSERT, C.UPDATE):
+    def _apply(self, key: str, action: str, state: State, *, is_delete: bool) -> None:
+        if action in (C.INSERT, C.UPDATE):
             self.rows[key] = state
-        elif fate == C.DELETE:
+        elif action == C.DELETE:
             del self.rows[key]
         if is_delete:
-            self.deleted[key] = max(state, self.deleted.get(key, state), key=lambda known: known[:2])
-        self.applied += fate in C.CHANGES
+            self.deleted[key] = max(state, self.deleted.get(key, state), key=lambda state: state[:2])
+        self.applied += action in C.CHANGES
 
     def _tied_by(self, batch: Sequence[Event]) -> set[str]:
-        """The keys whose greatest sequence leaves several states behind, in the batch or with what is known."""
+        """The keys whose greatest sequence leaves several states behind, in the batch or with the stored state."""
         tied = set()
         for key in {event.key for event in batch}:
             last = max(event.seq for event in batch if event.key == key)
             left = {event.amount for event in batch if (event.key, event.seq) == (key, last)}
-            known = [(self.deleted[key], None)] if key in self.deleted else []
-            known += [(self.rows[key], self.rows[key][3])] if key in self.rows else []
-            newest = max(known, key=lambda one: one[0][:2], default=None)
+            stored = [(self.deleted[key], None)] if key in self.deleted else []
+            stored += [(self.rows[key], self.rows[key][3])] if key in self.rows else []
+            newest = max(stored, key=lambda pair: pair[0][:2], default=None)
             if newest and newest[0][0] == last:
                 left.add(None if newest[1] is None else newest[1] // self.factor)
             if len(left) > 1:
@@ -139,10 +138,10 @@ def test_reading_the_same_events_by_a_changed_spec_changes_every_row(spark: Spar
 
 
 @few_or_many(1, 20)
-def test_forgetting_deleted_keys_changes_the_fate_of_their_older_events_alone(
+def test_removing_tombstones_changes_the_action_of_older_events_of_their_keys_alone(
     spark: SparkSession, examples: int
 ) -> None:
-    seen: set[str] = set()
+    actions: set[str] = set()
 
     @so_many(examples)
     @given(BATCH, BATCH)
@@ -157,19 +156,19 @@ def test_forgetting_deleted_keys_changes_the_fate_of_their_older_events_alone(
             if key in target.deleted.keys() - target.rows.keys()
             and (row["_sequence"]["seq"], row["_source_hash"]) < target.deleted[key][:2]
         }
-        seen.update(fate for _, fate in older.values())
-        remembered, forgotten = (
+        actions.update(action for _, action in older.values())
+        with_tombstones, without = (
             {
-                row["key"]: row["_fate"]
-                for row in C.with_fate(latest, frame(spark, target.rows), known, ["key"]).collect()
+                row["key"]: row["_action"]
+                for row in C.with_action(latest, frame(spark, target.rows), tombstones, ["key"]).collect()
             }
-            for known in (frame(spark, target.deleted), frame(spark, {}))
+            for tombstones in (frame(spark, target.deleted), frame(spark, {}))
         )
-        changed = {key: (remembered[key], forgotten[key]) for key in rows if remembered[key] != forgotten[key]}
+        changed = {key: (with_tombstones[key], without[key]) for key in rows if with_tombstones[key] != without[key]}
         assert changed == older
 
     holds()
-    assert seen == {C.UNCHANGED, C.INSERT}, "some bring their key back, some do not"
+    assert actions == {C.UNCHANGED, C.INSERT}, "some bring their key back, some do not"
 
 
 def test_merging_the_same_batch_again_changes_nothing(spark: SparkSession) -> None:
@@ -190,7 +189,7 @@ def test_only_keys_with_several_events_are_repeated(spark: SparkSession) -> None
 def test_the_targets_rows_of_a_few_keys_are_each_found_once(spark: SparkSession) -> None:
     target = spark.createDataFrame([("a", 1, 10), ("a", 2, 20), ("b", 1, 30), (None, 1, 40)], "k string, n int, v int")
     events = spark.createDataFrame([("a", 1), ("a", 1), ("b", 9), (None, 1)], "k string, n int")
-    found = C.of_few_keys(target, events, ["k", "n"])
+    found = C.rows_of_keys(target, events, ["k", "n"])
     assert found.columns == target.columns
     assert [tuple(row) for row in found.collect()] == [("a", 1, 10)]
 
@@ -201,16 +200,16 @@ def test_events_that_differ_in_what_the_table_does_not_store_do_not_tie(spark: S
     assert [row["_tied"] for row in C.latest_per_key(other_sources, ["key"]).collect()] == [False]
 
 
-def test_a_mended_row_wins_without_a_tie(spark: SparkSession) -> None:
-    delivered, mended = with_order(spark, [Event("a", 1, 5)]), with_order(spark, [Event("a", 1, 6)])
-    latest = C.latest_per_key(delivered.union(mended.withColumn("_source_hash", F.lit(GREATEST_HASH))), ["key"])
+def test_a_fixed_row_wins_without_a_tie(spark: SparkSession) -> None:
+    delivered, fixed = with_order(spark, [Event("a", 1, 5)]), with_order(spark, [Event("a", 1, 6)])
+    latest = C.latest_per_key(delivered.union(fixed.withColumn("_source_hash", F.lit(GREATEST_HASH))), ["key"])
     assert [(row["amount"], row["_tied"]) for row in latest.collect()] == [(6, False)]
 
 
-def test_a_tie_is_told_by_its_key_and_sequence(spark: SparkSession) -> None:
+def test_a_tie_is_described_by_its_key_and_sequence(spark: SparkSession) -> None:
     batch = [Event("a", 1, 5), Event("b", 1, 5), Event("b", 1, None)]
     tied = tied_keys(C.latest_per_key(with_order(spark, batch), ["key"]), ["key"])
-    assert [row["said"] for row in tied.collect()] == ['key=b at {"seq":1}']
+    assert [row["description"] for row in tied.collect()] == ['key=b at {"seq":1}']
 
 
 def test_a_value_that_moves_to_the_next_column_has_another_hash(spark: SparkSession) -> None:

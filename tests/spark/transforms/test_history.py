@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from spark_jobs.transforms.silver import changes as C
-from spark_jobs.transforms.silver.history import broken_keys, periods, with_row_fate
+from spark_jobs.transforms.silver.history import broken_keys, periods, with_period_action
 from spark_jobs.transforms.silver.ties import TIED, tied_keys
-from spark_jobs.transforms.silver.timeline import END_AT, EVENTS, START_AT, filled, late_keys, timeline
+from spark_jobs.transforms.silver.timeline import END_AT, EVENTS, START_AT, fill_nulls, late_keys, timeline
 from tests.support.examples import few_or_many, so_many
 from tests.support.silver import timelines as model
 from tests.support.silver.timelines import Period
@@ -57,41 +57,40 @@ class History:
         self.source += batch
         events = with_order(self.spark, batch)
         current = self.spark.createDataFrame([row for row in self.rows.values() if row[END_AT] is None], STATE)
-        buried = self.spark.createDataFrame([(key, *known) for key, known in self.deleted.items()], TOMBSTONE)
-        late = {row["key"] for row in late_keys(events, current, buried, ["key"]).collect()}
+        tombstones = self.spark.createDataFrame([(key, *order) for key, order in self.deleted.items()], TOMBSTONE)
+        late = {row["key"] for row in late_keys(events, current, tombstones, ["key"]).collect()}
         self.recomputed += len(late)
         again = with_order(self.spark, [event for event in self.source if event.key in late])
         events = events.where(~F.col("key").isin(*late)).unionByName(again)
         on_top = current.where(~F.col("key").isin(*late))
         touched = {event.key for event in batch}
-        found = periods(self._states(events, on_top, touched), ["key"], STORED, ["amount"], ["seq"])
-        held = [
+        computed = periods(self._states(events, on_top, touched), ["key"], STORED, ["amount"], ["seq"])
+        stored = [
             row for row in self.rows.values() if row["key"] in late or (row[END_AT] is None and row["key"] in touched)
         ]
-        fates = with_row_fate(found, self.spark.createDataFrame(held, STATE), ["key"])
-        found_fates = fates.collect()
-        assert {row["key"] for row in found_fates if row[TIED]} == tied(events.collect())
-        self._apply(found_fates, len({event for event in batch if event.key not in late}))
-        self._bury(batch)
+        rows = with_period_action(computed, self.spark.createDataFrame(stored, STATE), ["key"]).collect()
+        assert {row["key"] for row in rows if row[TIED]} == tied(events.collect())
+        self._apply(rows, len({event for event in batch if event.key not in late}))
+        self._write_tombstones(batch)
 
     def _states(self, events: DataFrame, on_top: DataFrame, touched: Iterable[str]) -> DataFrame:
         states = timeline(events, on_top.where(F.col("key").isin(*touched)), ["key"], STORED)
-        return filled(states, ["key"], STORED) if self.fills else states
+        return fill_nulls(states, ["key"], STORED) if self.fills else states
 
-    def _apply(self, fates: Sequence[Row], most_events: int) -> None:
-        assert sum(row[EVENTS] or 0 for row in fates) <= most_events + len(self.source)
-        for row in fates:
+    def _apply(self, rows: Sequence[Row], most_events: int) -> None:
+        assert sum(row[EVENTS] or 0 for row in rows) <= most_events + len(self.source)
+        for row in rows:
             at = (row["key"], row[START_AT])
-            if row["_fate"] == C.ABSENT:
+            if row["_action"] == C.ABSENT:
                 del self.rows[at]
-            elif row["_fate"] in (C.INSERT, C.UPDATE):
-                assert (at in self.rows) == (row["_fate"] == C.UPDATE)
+            elif row["_action"] in (C.INSERT, C.UPDATE):
+                assert (at in self.rows) == (row["_action"] == C.UPDATE)
                 self.rows[at] = Row(**{name: row[name] for name in fields()})
 
-    def _bury(self, batch: Sequence[Event]) -> None:
+    def _write_tombstones(self, batch: Sequence[Event]) -> None:
         for row in C.latest_per_key(with_order(self.spark, batch), ["key"]).where("_is_delete").collect():
-            known = (row["_sequence"], row["_source_hash"])
-            self.deleted[row["key"]] = max(known, self.deleted.get(row["key"], known))
+            order = (row["_sequence"], row["_source_hash"])
+            self.deleted[row["key"]] = max(order, self.deleted.get(row["key"], order))
 
     def periods(self) -> dict[str, list[Period]]:
         found: dict[str, list[Period]] = defaultdict(list)
@@ -121,11 +120,11 @@ def tied(events: Iterable[Row]) -> set[str]:
 def expected(spark: SparkSession, events: Sequence[Event], *, fills: bool) -> dict[str, list[Period]]:
     """The model: of each key one event a sequence, put in order, and folded."""
     rows = with_order(spark, list(set(events))).collect()
-    told = model.timelines(
+    timelines = model.timelines(
         (row["key"], row["seq"], row["_source_hash"], None if row["_is_delete"] else (row["amount"], row["note"]))
         for row in rows
     )
-    folded = {key: model.periods(model.filled(found) if fills else found) for key, found in told.items()}
+    folded = {key: model.periods(model.filled(found) if fills else found) for key, found in timelines.items()}
     return {key: found for key, found in folded.items() if found}
 
 
@@ -165,12 +164,14 @@ def test_any_order_and_repetition_ends_in_the_periods_of_the_model(
     holds()
 
 
-def test_a_tie_that_a_delete_of_nothing_wins_is_told_by_its_key_and_sequence(spark: SparkSession) -> None:
+def test_a_tie_that_a_delete_of_nothing_wins_is_described_by_its_key_and_sequence(spark: SparkSession) -> None:
     both = [Event(key, 1, 5, None, is_delete=is_delete) for key in KEYS for is_delete in (False, True)]
     states = timeline(with_order(spark, both), with_order(spark, []).withColumn(START_AT, F.lit(0)), ["key"], STORED)
     found = periods(states, ["key"], STORED, ["amount"], ["seq"])
     assert 0 < found.where(F.col(START_AT).isNull()).count() < len(KEYS), "some deletes win, some states do"
-    assert {row["said"] for row in tied_keys(found, ["key"]).collect()} == {f'key={key} at {{"seq":1}}' for key in KEYS}
+    assert {row["description"] for row in tied_keys(found, ["key"]).collect()} == {
+        f'key={key} at {{"seq":1}}' for key in KEYS
+    }
 
 
 def test_events_in_their_order_never_read_the_source_again(spark: SparkSession) -> None:

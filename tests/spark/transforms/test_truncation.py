@@ -35,27 +35,27 @@ class Target:
 
     spark: SparkSession
     rows: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-    buried: dict[str | None, tuple[Any, ...]] = field(default_factory=dict)
+    tombstones: dict[str | None, tuple[Any, ...]] = field(default_factory=dict)
 
-    def merge(self, batch: Sequence[Event], anew: Column | None = None) -> None:
+    def merge(self, batch: Sequence[Event], recompute: Column | None = None) -> None:
         events = self.spark.createDataFrame(list(batch), "key string, seq int, amount int")
         events = events.withColumns({"_sequence": F.struct("seq"), "_is_delete": F.col("amount").isNull()})
         content = C.row_hash(["key", "seq", "amount"])
         latest = C.latest_per_key(events.withColumns({"_source_hash": content, "_content_hash": content}), ["key"])
-        state, known = (self._frame(rows) for rows in (self.rows, self.buried))
-        fates = C.with_fate(latest, state, known, ["key"], anew)
-        found = with_truncates(fates, state, truncates(latest, known, ["key"]), ["key"])
-        for row in found.collect():
-            self._apply(row["key"], row["_fate"], (row["_sequence"], row["_source_hash"], row["_content_hash"]))
+        state, tombstones = (self._frame(rows) for rows in (self.rows, self.tombstones))
+        actions = C.with_action(latest, state, tombstones, ["key"], recompute)
+        rows = with_truncates(actions, state, truncates(latest, tombstones, ["key"]), ["key"])
+        for row in rows.collect():
+            self._apply(row["key"], row["_action"], (row["_sequence"], row["_source_hash"], row["_content_hash"]))
         for row in latest.where("_is_delete").collect():
-            buried = (row["_sequence"], row["_source_hash"], row["_content_hash"])
-            self.buried[row["key"]] = max(buried, self.buried.get(row["key"], buried))
+            deleted = (row["_sequence"], row["_source_hash"], row["_content_hash"])
+            self.tombstones[row["key"]] = max(deleted, self.tombstones.get(row["key"], deleted))
 
-    def _apply(self, key: str, fate: str, state: tuple[Any, ...]) -> None:
-        if fate in (C.DELETE, C.ABSENT):
+    def _apply(self, key: str, action: str, state: tuple[Any, ...]) -> None:
+        if action in (C.DELETE, C.ABSENT):
             del self.rows[key]
-        elif fate in (C.INSERT, C.UPDATE):
-            assert (key in self.rows) == (fate == C.UPDATE)
+        elif action in (C.INSERT, C.UPDATE):
+            assert (key in self.rows) == (action == C.UPDATE)
             self.rows[key] = state
 
     def _frame(self, rows: dict[Any, tuple[Any, ...]]) -> Any:
@@ -103,5 +103,5 @@ def test_any_order_ends_in_what_came_after_the_last_truncate(spark: SparkSession
 def test_a_key_of_which_only_truncated_events_are_left_in_the_source_goes(spark: SparkSession, left: Event) -> None:
     target = Target(spark)
     target.merge([Event(None, 5, None), Event("k", 9, 1), Event("other", 8, 1)])
-    target.merge([left], anew=F.lit(True))
+    target.merge([left], recompute=F.lit(True))
     assert set(target.rows) == {"other"}

@@ -1,0 +1,71 @@
+"""Which rows a batch accepts: find every rule that a row fails, in one pass and NULL-safe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from include.contracts.spec.expectation import Action, Expectation
+from spark_jobs.quality.rules.row_rules import REFUSALS, REFUSALS_TYPE, not_null_rules, refusals, require_fit
+
+
+def is_accepted() -> Column:
+    """Return true for a row that fails no rule."""
+    return F.size(REFUSALS) == 0
+
+
+def is_quarantined() -> Column:
+    """Return true for a row that fails a rule with `action: quarantine`; that action outweighs `drop`."""
+    return F.exists(REFUSALS, lambda refusal: refusal["action"] == Action.QUARANTINE.value)
+
+
+def is_dropped() -> Column:
+    """Return true for a row that fails rules with `action: drop` alone."""
+    return ~is_accepted() & ~is_quarantined()
+
+
+def reasons() -> Column:
+    """Return array<string>: `rule: reason` for each rule that the row fails."""
+    return F.transform(
+        REFUSALS, lambda refused: F.concat_ws(": ", refused["rule"], F.nullif(refused["reason"], F.lit("")))
+    )
+
+
+def row_counts() -> list[Column]:
+    """Return aggregates over rows with `_refusals`: `read`, `accepted`, `quarantined` and `dropped`."""
+    return [
+        F.count(F.lit(1)).alias("read"),
+        F.count(F.when(is_accepted(), 1)).alias("accepted"),
+        # Few rows are refused: the other rows never reach the interpreted search of their refusals.
+        F.count(F.when(~is_accepted() & is_quarantined(), 1)).alias("quarantined"),
+        F.count(F.when(is_dropped(), 1)).alias("dropped"),
+    ]
+
+
+def refusal_when(condition: Column, rule: str, reason: str) -> Column:
+    """Return one quarantining refusal where `condition` is true, and none where it is false or null."""
+    parts = {"rule": rule, "action": "quarantine", "reason": reason}
+    refusal = F.struct(*(F.lit(value).alias(name) for name, value in parts.items()))
+    return F.when(condition, F.array(refusal).cast(REFUSALS_TYPE)).otherwise(no_refusal())
+
+
+def no_refusal() -> Column:
+    """Return the refusals of an accepted row: an empty array."""
+    return F.array().cast(REFUSALS_TYPE)
+
+
+def missing_values(required: Sequence[str]) -> Column:
+    """Return a refusal for each required column that is null in a row."""
+    return refusals(not_null_rules(required))
+
+
+def with_refusals(df: DataFrame, rules: Sequence[Expectation], *parts: Column) -> DataFrame:
+    """Add `_refusals`: all refusals in `parts`, one array after the other.
+
+    Raises:
+        SpecError: a rule names a column that `df` lacks, or compares a column with values of another kind.
+    """
+    require_fit(df.schema, rules)
+    return df.withColumn(REFUSALS, F.concat(*parts))
