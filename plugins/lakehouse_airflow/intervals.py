@@ -1,7 +1,8 @@
-"""Which interval a run is for: the one place that decides it.
+"""Decide which interval a run is for; no other module decides this.
 
-Scheduled and backfill runs carry it. A manual run's inferred interval is another day than its date says, so it is
-taken only where the two agree; the form's Day says it otherwise. Runs that an asset event triggers take the event's.
+Scheduled and backfill runs carry their interval. Airflow infers the interval of a manual run, and may infer another day
+than the run's date, so it is used only where the two agree; otherwise the form's Day decides. A run that an asset event
+triggers takes the interval of the event.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ EXAMPLE_DAY = date(2013, 1, 5)
 
 @dataclass(frozen=True)
 class RunDates:
-    """What Airflow, and the person who asked for a run, say about its dates.
+    """The dates of a run, from Airflow and from the form.
 
     Attributes:
-        run_type: Airflow's word for who asked: `scheduled`, `backfill`, `manual`, `asset_triggered`, ...
-        logical_date: the date the run was given, if any.
-        start: start of the interval that Airflow gave or inferred.
-        end: its end.
-        day: the form's Day, `YYYY-MM-DD`: the UTC day that is meant.
+        run_type: the kind of run as Airflow calls it: `scheduled`, `backfill`, `manual`, `asset_triggered`, ...
+        logical_date: the run's date, if it has one.
+        start: start of the interval that Airflow set or inferred.
+        end: end of that interval.
+        day: the form's Day, a UTC day `YYYY-MM-DD`.
         events: the extras of the asset events that triggered the run.
     """
 
@@ -44,13 +45,13 @@ class RunDates:
     events: tuple[Mapping[str, Any], ...] = ()
 
     @property
-    def by_hand(self) -> bool:
-        """Whether a person (or another DAG) asked for this very run, and waits for an answer."""
+    def is_manual(self) -> bool:
+        """Whether a person (or another DAG) triggered the run, and waits for its result."""
         return self.run_type not in (*CLOCK, ASSET_TRIGGERED)
 
 
 def run_dates(context: Context) -> RunDates:
-    """The dates of the run that `context` belongs to."""
+    """Return the dates of the run of `context`."""
     run = context["dag_run"]
     triggering = context.get("triggering_asset_events") or {}
     return RunDates(
@@ -64,27 +65,27 @@ def run_dates(context: Context) -> RunDates:
 
 
 def interval_of(dates: RunDates) -> Interval:
-    """The interval that the run is for.
+    """Return the interval that the run is for.
 
     Raises:
-        AirflowFailException: the dates do not say it; the message says what to type.
+        AirflowFailException: the dates do not determine it; the message says what to type.
     """
     if dates.run_type in CLOCK:
-        return _of_the_clock(dates)
+        return _scheduled_interval(dates)
     if dates.day:
-        return _of_the_day(dates.day)
+        return _day_interval(dates.day)
     if dates.run_type == ASSET_TRIGGERED:
-        return _of_the_events(dates.events)
-    return _by_hand(dates)
+        return _event_interval(dates.events)
+    return _manual_interval(dates)
 
 
 def outside_data(interval: Interval, first_day: date | None, last_day: date | None) -> str:
-    """Why there can be no data for the interval, in one line; empty when there can.
+    """Return in one line why the source has no data for the interval; empty if it can have data.
 
     Args:
         interval: the interval of a run.
-        first_day: the first UTC day for which the source has data; None when there is no limit.
-        last_day: the last one, inclusive.
+        first_day: the first UTC day with data; None for no limit.
+        last_day: the last UTC day with data; None for no limit.
     """
     if last_day and interval.start >= _midnight(last_day + timedelta(days=1)):
         return f"no data after {last_day}: nothing to do for {interval}"
@@ -94,13 +95,13 @@ def outside_data(interval: Interval, first_day: date | None, last_day: date | No
 
 
 def label_interval(dates: RunDates, now: datetime) -> Interval:
-    """The interval under which maintenance is reported, which decides nothing: the run's own, or the day of `now`."""
+    """Return the interval for reports of maintenance, which depends on none: the run's own, or the day of `now`."""
     if dates.start and dates.end and dates.end > dates.start:
         return Interval(start=dates.start, end=dates.end)
-    return _of_the_day(now.astimezone(UTC).date().isoformat())
+    return _day_interval(now.astimezone(UTC).date().isoformat())
 
 
-def _of_the_clock(dates: RunDates) -> Interval:
+def _scheduled_interval(dates: RunDates) -> Interval:
     if dates.day:
         raise AirflowFailException(
             f"A {dates.run_type} run carries its own date, so it takes no Day ({dates.day}): "
@@ -113,45 +114,45 @@ def _of_the_clock(dates: RunDates) -> Interval:
     return Interval(start=dates.start, end=dates.end)
 
 
-def _of_the_day(day: str) -> Interval:
+def _day_interval(day: str) -> Interval:
     try:
         start = _midnight(date.fromisoformat(day))
     except ValueError:
-        raise AirflowFailException(f"Day is {day!r}, which is no date: write it like {EXAMPLE_DAY}.") from None
+        raise AirflowFailException(f"Day is {day!r}, which is not a date: write it like {EXAMPLE_DAY}.") from None
     return Interval(start=start, end=start + timedelta(days=1))
 
 
-def _of_the_events(events: tuple[Mapping[str, Any], ...]) -> Interval:
+def _event_interval(events: tuple[Mapping[str, Any], ...]) -> Interval:
     spans = {(event.get("interval_start"), event.get("interval_end")) for event in events}
-    stated = sorted((str(start), str(end)) for start, end in spans if start and end)
-    if not stated or len(stated) < len(spans):
+    intervals = sorted((str(start), str(end)) for start, end in spans if start and end)
+    if not intervals or len(intervals) < len(spans):
         raise AirflowFailException(
-            "An asset event that triggered this run carries no interval (it was made by hand, or by another tool): "
-            f"trigger this DAG by hand with {_typed(EXAMPLE_DAY)}."
+            "An asset event that triggered this run has no interval (a person or another tool created it): "
+            f"trigger this DAG by hand with {_day_input(EXAMPLE_DAY)}."
         )
-    if len(stated) > 1:
-        days = ", ".join(start[:10] for start, _ in stated)
+    if len(intervals) > 1:
+        days = ", ".join(start[:10] for start, _ in intervals)
         raise AirflowFailException(
             f"The asset events that triggered this run are for different intervals ({days}): "
-            f"trigger this DAG by hand for one after the other, the first with {_typed(stated[0][0][:10])}."
+            f"trigger this DAG by hand once for each of them, first with {_day_input(intervals[0][0][:10])}."
         )
-    start, end = stated[0]
+    start, end = intervals[0]
     return Interval(start=datetime.fromisoformat(start), end=datetime.fromisoformat(end))
 
 
-def _by_hand(dates: RunDates) -> Interval:
+def _manual_interval(dates: RunDates) -> Interval:
     if dates.logical_date is None or dates.start is None or dates.end is None:
-        raise AirflowFailException(f"This run has no date: trigger it again with {_typed(EXAMPLE_DAY)}.")
+        raise AirflowFailException(f"This run has no date: trigger it again with {_day_input(EXAMPLE_DAY)}.")
     if dates.start == dates.logical_date:
         return Interval(start=dates.start, end=dates.end)
     raise AirflowFailException(
         f"Which day is this run for? It was triggered by hand for {dates.logical_date:%Y-%m-%d} without a Day, and the "
         f"interval that Airflow infers from that starts on {dates.start:%Y-%m-%d}, another day. "
-        f"Trigger it again with {_typed(dates.logical_date.date())}, or with the other day if that one was meant."
+        f"Trigger it again with {_day_input(dates.logical_date.date())}, or with the other day if that one was meant."
     )
 
 
-def _typed(day: date | str) -> str:
+def _day_input(day: date | str) -> str:
     return f"Day = {day} in the form (in the API or CLI: conf " + f'{{"day": "{day}"}})'
 
 

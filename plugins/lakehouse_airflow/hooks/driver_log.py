@@ -1,4 +1,4 @@
-"""A driver's output: all of it in a file, and the few lines that matter for the task log."""
+"""Write a driver's whole output to a file, and pick the lines for the task log."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _SHOWN = (
     re.compile(r"^\d{4}-\d\d-\d\d [\d:,]+ (DEBUG|INFO|WARNING|ERROR|CRITICAL) (?:millrace|spark_jobs|include)\b"),
     re.compile(r"^\d{4}-\d\d-\d\d [\d:,]+ (WARNING|ERROR|CRITICAL) "),
 )
-_KNOWN_AND_HARMLESS = re.compile(r" WARN (?:NativeCodeLoader|SparkStringUtils): ")
+_HARMLESS = re.compile(r" WARN (?:NativeCodeLoader|SparkStringUtils): ")
 _LEVELS = {"WARN": logging.WARNING, "FATAL": logging.ERROR}
 
 
 class DriverLog:
-    """Keeps what a driver prints.
+    """Stores what a driver prints.
 
     Args:
-        path: the file that gets every line; made when the first one comes. Secrets that Airflow knows are masked.
+        path: the file for all lines, created at the first line. Secrets that Airflow knows are masked.
     """
 
     def __init__(self, path: Path) -> None:
@@ -37,12 +37,12 @@ class DriverLog:
 
     @property
     def tail(self) -> str:
-        """The last lines, for a driver that ended without saying why."""
+        """The last lines, for a driver that ended without a report."""
         return "\n".join(self._tail)
 
     def record(self, lines: Iterable[str]) -> Iterator[str]:
-        """Pass `lines` on, stripped, after writing each to the file; a full disk costs the file lines, nothing else."""
-        file = self._opened()
+        """Write each line to the file and yield it, stripped; if the disk is full, only the file misses lines."""
+        file = self._open()
         try:
             for raw in lines:
                 line = str(redact(raw.rstrip()))
@@ -54,7 +54,7 @@ class DriverLog:
             with suppress(OSError):
                 file.close()
 
-    def _opened(self) -> TextIO:
+    def _open(self) -> TextIO:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             return self.path.open("a", buffering=1)
@@ -62,21 +62,21 @@ class DriverLog:
             return Path(os.devnull).open("a")
 
     def record_and_pick(self, lines: Iterable[str]) -> Iterator[tuple[int, str]]:
-        """The same, but pass on only what belongs in the task log, each line with its level."""
+        """Write all lines to the file; yield those for the task log, each with its level."""
         for line in self.record(lines):
             if level := level_of(line):
                 yield level, line
 
 
 def level_of(line: str) -> int:
-    """The level at which the task log shows a line; 0 for one that only the file keeps.
+    """Return the level at which the task log shows a line; 0 for a line that only the file gets.
 
-    Warnings and errors of Spark and of Python are shown, and all that Millrace's own loggers say.
+    The task log shows warnings and errors of Spark and Python, and all lines of Millrace's own loggers.
 
     >>> level_of("26/07/01 12:00:00 WARN TaskSetManager: Lost task 0.0"), level_of("26/07/01 12:00:00 INFO Utils: x")
     (30, 0)
     """
-    found = next((match for pattern in _SHOWN if (match := pattern.match(line))), None)
-    if found is None or _KNOWN_AND_HARMLESS.search(line):
+    level = next((match.group(1) for pattern in _SHOWN if (match := pattern.match(line))), None)
+    if level is None or _HARMLESS.search(line):
         return 0
-    return _LEVELS.get(found.group(1)) or int(logging.getLevelName(found.group(1)))
+    return _LEVELS.get(level) or int(logging.getLevelName(level))

@@ -1,4 +1,4 @@
-"""Starts the driver of a job where the Airflow connection says, listens to it, and ends it with all its children."""
+"""Start the driver of a job as the Airflow connection says, read its output, and end it with all its children."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class SparkJobHook(SparkSubmitHook):
     """Runs a job file by spark-submit, or, for a `sc://` connection, as a client of a warm Spark Connect server.
 
     Args:
-        driver_log: keeps what the driver prints.
-        jars_folder: the jars that a submitted application runs with.
-        text_bytes: how much it will read, as far as known: about so many bytes of text.
-        arguments: those of the provider's hook.
+        driver_log: stores what the driver prints.
+        jars_folder: the jars of a submitted application.
+        text_bytes: an estimate of the bytes of text that the job reads; 0 if unknown.
+        arguments: the arguments of the provider's hook.
 
     Raises:
         AirflowFailException: the connection does not exist, or names no master that Spark knows.
@@ -53,30 +53,30 @@ class SparkJobHook(SparkSubmitHook):
 
     @property
     def exit_code(self) -> int | None:
-        """How the driver ended; None before that."""
+        """The driver's exit code; None until it has ended."""
         return self._submit_sp.poll() if self._submit_sp else None
 
     def submit(self, application: str = "", **kwargs: Any) -> str | None:
-        """Run the job file and wait for it; whatever happens, no process of it is left.
+        """Run the job file to its end; all its processes are ended, whatever happens.
 
         Raises:
             SparkUnavailableError: the Spark Connect server does not answer.
-            AirflowException: the driver ended with another exit code than 0.
+            AirflowException: the exit code of the driver is not 0.
         """
         if self.master.startswith(CONNECT):
             require_server(self.master)
         environment = driver_environment(os.environ, self.master, self._own_variables())
         # Spark drops folders such as spark-warehouse where it is started.
-        place = self.driver_log.path.parent
-        place.mkdir(parents=True, exist_ok=True)
+        folder = self.driver_log.path.parent
+        folder.mkdir(parents=True, exist_ok=True)
         with with_scratch_folder(environment) as environment:
             try:
-                return super().submit(application, env=environment, cwd=place, stdin=subprocess.DEVNULL, **kwargs)
+                return super().submit(application, env=environment, cwd=folder, stdin=subprocess.DEVNULL, **kwargs)
             finally:
                 self._end_driver()
 
     def on_kill(self) -> None:
-        """Stop the driver: its process tree here, and the application that it may have on a cluster."""
+        """Stop the driver: its process tree on this machine, and its application on a cluster."""
         self.was_stopped = True
         if self._connection["deploy_mode"] == "cluster":
             # The provider asks the cluster to stop the driver only while spark-submit is alive.
@@ -91,12 +91,12 @@ class SparkJobHook(SparkSubmitHook):
             self.log.info("Ended the driver and its children: %d processes", ended)
 
     def _resolve_connection(self) -> dict[str, Any]:
-        # The provider would take `yarn` for a connection that does not exist.
+        # The provider would use `yarn` for a connection that does not exist.
         try:
             self._token = self.get_connection(self._conn_id).password
         except AirflowNotFoundException:
             raise AirflowFailException(
-                f"Airflow has no connection {self._conn_id!r}, so it is not known where Spark runs. Create it: "
+                f"Airflow has no connection {self._conn_id!r}, which says where Spark runs. Create it: "
                 f"airflow connections add {self._conn_id} --conn-type spark --conn-host 'local[2]'"
             ) from None
         connection: dict[str, Any] = super()._resolve_connection()
@@ -125,7 +125,7 @@ class SparkJobHook(SparkSubmitHook):
 
     def _process_spark_submit_log(self, itr: Iterator[Any]) -> None:
         if self._is_kubernetes or self._connection["deploy_mode"] == "cluster":
-            # There the provider learns the application's id from the lines.
+            # The provider reads the application's id from the lines.
             super()._process_spark_submit_log(self.driver_log.record(itr))
             return
         for level, line in self.driver_log.record_and_pick(itr):
@@ -135,8 +135,8 @@ class SparkJobHook(SparkSubmitHook):
 def _check_master(conn_id: str, master: str) -> None:
     if not master.startswith(MASTERS):
         raise AirflowFailException(
-            f"The connection {conn_id!r} names the Spark master {master!r}, which is none: give it the host local[2], "
-            "spark://<host> with a port, yarn, k8s://<url>, or sc://<host> with a port."
+            f"The connection {conn_id!r} names the Spark master {master!r}, which Spark does not know: give it the "
+            "host local[2], spark://<host> with a port, yarn, k8s://<url>, or sc://<host> with a port."
         )
     if master.startswith("k8s://"):
         try:

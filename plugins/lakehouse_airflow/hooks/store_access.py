@@ -1,7 +1,7 @@
-"""Credentials of the bucket that the tables lie in, from an Airflow connection.
+"""The credentials for the bucket of the tables, from an Airflow connection.
 
-They go into the environment of a task's process, where boto3, delta-rs and Spark look for them (`docs/guides/
-read-from-s3.md`), and are inherited by its driver. They are on no command line; Airflow masks them in logs.
+They are set in the environment of a task's process, where boto3, delta-rs and Spark read them (`docs/guides/
+read-from-s3.md`), and its driver inherits them. They are on no command line, and Airflow masks them in logs.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _VARIABLE = {
     "aws_session_token": "AWS_SESSION_TOKEN",
     "profile_name": "AWS_PROFILE",
 }
-"""Field of the connection's extra -> the variable that says the same; names are those of Amazon's provider."""
+"""Field of the connection's extra, as Amazon's provider names it -> variable of the environment."""
 
-_WHO = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE")
+_IDENTITY = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE")
 
 
 def task_settings() -> Settings:
-    """The installation's settings; this process can reach the store of its tables from here on.
+    """Return the settings, and give this process access to the store of the tables.
 
-    Every operator that reads or writes tables begins with it.
+    Every operator that reads or writes tables calls this first.
 
     Raises:
-        AirflowFailException: there is no such connection as the settings name, or it says what nobody here knows.
+        AirflowFailException: the connection that the settings name does not exist, or has unknown fields.
     """
     settings = Settings()
     reach_store(os.environ, settings)
@@ -39,18 +39,18 @@ def task_settings() -> Settings:
 
 
 def reach_store(environment: MutableMapping[str, str], settings: Settings) -> None:
-    """Put what the connection says into an environment; without a connection, leave the environment as it is.
+    """Set the variables of the connection in `environment`; change nothing where the settings name no connection.
 
     Raises:
         AirflowFailException: as `task_settings`.
     """
     if not settings.s3_connection:
         return
-    said = _variables(settings.s3_connection)
-    # A session token or a profile of somebody else would not go with these keys.
-    for name in _WHO if set(_WHO) & set(said) else ():
+    variables = _variables(settings.s3_connection)
+    # A session token or profile of another identity would not fit these keys.
+    for name in _IDENTITY if set(_IDENTITY) & set(variables) else ():
         environment.pop(name, None)
-    environment.update(said)
+    environment.update(variables)
 
 
 def _variables(conn_id: str) -> dict[str, str]:
@@ -66,8 +66,8 @@ def _variables(conn_id: str) -> dict[str, str]:
     if unknown := sorted(set(extra) - set(_VARIABLE)):
         raise AirflowFailException(
             f"The connection {conn_id!r} has {', '.join(unknown)} in its extra, which Millrace does not know. "
-            f"It knows {', '.join(_VARIABLE)}; whatever else boto3 knows goes into a profile, or the environment."
+            f"It knows {', '.join(_VARIABLE)}; put other settings of boto3 into a profile, or the environment."
         )
     keys = {"AWS_ACCESS_KEY_ID": connection.login, "AWS_SECRET_ACCESS_KEY": connection.password}
-    said = {**keys, **{_VARIABLE[name]: value for name, value in extra.items()}}
-    return {name: str(value) for name, value in said.items() if value}
+    variables = {**keys, **{_VARIABLE[name]: value for name, value in extra.items()}}
+    return {name: str(value) for name, value in variables.items() if value}

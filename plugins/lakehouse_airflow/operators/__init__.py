@@ -1,4 +1,4 @@
-"""What a task does: write a table, judge it, maintain it, ask a person.
+"""What a task does: write a table, check it, maintain it, ask a person.
 
-The DAGs are put together in the factory.
+The factory builds the DAGs.
 """

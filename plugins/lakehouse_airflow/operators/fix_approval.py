@@ -1,10 +1,10 @@
-"""Asks a second person whether quarantined rows may be changed as the form says."""
+"""Ask a second person whether quarantined rows may be changed as the form says."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lakehouse_airflow.operators.quarantine_form import request_of
+from lakehouse_airflow.operators.quarantine_form import read_request
 from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class FixApprovalOperator(SecondPersonApprovalOperator):
-    """Ask whether the form's change of values may be replayed; nobody is asked where it changes or writes nothing."""
+    """Ask whether the form's change of values may be replayed; ask nobody if it changes or writes nothing."""
 
     ui_color = "#e8d5e0"
 
@@ -23,9 +23,9 @@ class FixApprovalOperator(SecondPersonApprovalOperator):
         """Ask, or go on at once.
 
         Raises:
-            AirflowFailException: the form does not say which rows, or what is mended in them.
+            AirflowFailException: the form does not say which rows, or how to fix them.
         """
-        form, request = context["params"], request_of(context)
+        form, request = context["params"], read_request(context)
         if form["dry_run"] or not request.mends:
             self.log.info("No value is changed: nobody is asked.")
             return None

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from include.errors import OverrideError, SpecError
 from include.paths import LakehousePaths
-from lakehouse_airflow.assets import OVERRIDDEN_TABLE, announced_by, table_asset
+from lakehouse_airflow.assets import OVERRIDDEN_TABLE, is_announced, table_asset
 from lakehouse_airflow.hooks.store_access import task_settings
 from lakehouse_airflow.operators.second_person import approved_by, who_asked
 from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
@@ -102,7 +102,7 @@ class GateOverrideOperator(BaseOperator):
             raise AirflowFailException(str(wrong)) from None
         self.log.info("%s version %s: %s. Clear its gate, with what follows it.", table, version, result.override)
         told = _told(result, paths)
-        if not announced_by(context, table_asset(table), version):
+        if not is_announced(context, table_asset(table), version):
             context["outlet_events"][OVERRIDDEN_TABLE].add(table_asset(table), extra=told)
         return told
 

@@ -1,4 +1,4 @@
-"""What a task tells its job, and where one try of it keeps its report and its driver's output."""
+"""The arguments that a task gives to its job, and the files of one try: the report and the driver's output."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class TryFiles:
 
     @classmethod
     def of(cls, paths: RunPaths, ti: Any) -> TryFiles:
-        """The files of the task instance `ti`; what an earlier run of the same name left there is removed."""
+        """Return the files of the task instance `ti`, after removing those of an earlier run with the same name."""
         names = [_NOT_IN_NAMES.sub("_", name) for name in (ti.dag_id, ti.run_id, ti.task_id)]
         mapped = [str(ti.map_index)] if ti.map_index >= 0 else []
-        place = Path(*names, *mapped, str(ti.try_number))
-        files = cls(paths.reports / f"{place}.json", paths.driver_logs / f"{place}.log")
+        name = Path(*names, *mapped, str(ti.try_number))
+        files = cls(paths.reports / f"{name}.json", paths.driver_logs / f"{name}.log")
         files.report.unlink(missing_ok=True)
         files.driver_log.unlink(missing_ok=True)
         return files
@@ -45,7 +45,7 @@ class TryFiles:
 def job_args(
     table: str, context: Context, interval: Interval, settings: Settings, report: Path, *, dry_run: bool
 ) -> JobArgs:
-    """The arguments of a job for `table`; `settings` must hold absolute paths, since the driver runs elsewhere."""
+    """Return the arguments of a job for `table`; `settings` must have absolute paths: the driver runs elsewhere."""
     return JobArgs(
         table=table,
         interval_start=interval.start,
@@ -61,5 +61,5 @@ def job_args(
 
 
 def wants_reprocess(context: Context) -> bool:
-    """Whether the form, or the backfill's configuration, asks to read rows again that were consumed before."""
+    """Whether the form or the backfill's configuration asks to read consumed rows again."""
     return bool(context["params"].get("reprocess", False))

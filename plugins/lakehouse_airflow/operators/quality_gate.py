@@ -16,7 +16,7 @@ from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import Severity
 from include.errors import Outcome, SpecError
 from include.paths import LakehousePaths
-from lakehouse_airflow.assets import announced_by, table_asset
+from lakehouse_airflow.assets import is_announced, table_asset
 from lakehouse_airflow.hooks.store_access import task_settings
 from lakehouse_airflow.operators.endings import error_of
 from lakehouse_airflow.operators.gate_override import way_out
@@ -155,7 +155,7 @@ class QualityGateOperator(SparkJobOperator):
     def _announce(self, context: Context, interval: Interval, verdict: Verdict, written: TaskResult | None) -> None:
         asset = table_asset(self.table)
         version = written.version if written else verdict.version
-        if not self._is_of_this_run(context, version) or announced_by(context, asset, version):
+        if not self._is_of_this_run(context, version) or is_announced(context, asset, version):
             # Airflow makes an event for every outlet that a successful task names at its end.
             self.outlets = []
             return

@@ -1,4 +1,4 @@
-"""What the form of a quarantine replay asks for."""
+"""Read the form of a quarantine replay."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 _TITLES = {"value": "Value", "by": "Replaced by", "values": "Map of values"}
-"""Part of an operation -> the title of its field in the form."""
+"""Argument of a fix -> the title of its field in the form."""
 
 
-def request_of(context: Context) -> QuarantineRequest:
-    """What the form asks for.
+def read_request(context: Context) -> QuarantineRequest:
+    """Return the request of the form.
 
     Raises:
-        AirflowFailException: it does not say which rows, or only half of what is to be fixed in them.
+        AirflowFailException: it does not say which rows, or gives only a part of a fix.
     """
     form = context["params"]
     ids, reason = tuple(str(form["ids"] or "").replace(",", " ").split()), str(form["reason"] or "")
@@ -39,22 +39,24 @@ def request_of(context: Context) -> QuarantineRequest:
 
 
 def _fixes_of(form: Mapping[str, Any]) -> dict[str, ColumnFix]:
-    """The column that the form fixes, if it fixes one, and how."""
+    """Return the column that the form fixes, if any, with its fix."""
     column, how = str(form["set_column"] or "").strip(), form["set_how"]
-    given = {key: form[f"set_{key}"] for key in ("value", "by", "values") if form[f"set_{key}"] not in (None, {}, "")}
-    if not column and not how and not given:
+    arguments = {
+        key: form[f"set_{key}"] for key in ("value", "by", "values") if form[f"set_{key}"] not in (None, {}, "")
+    }
+    if not column and not how and not arguments:
         return {}
     if not column or not how:
         raise AirflowFailException("To fix a column, fill in both fields: Fix column, and How.")
     try:
-        return {column: TypeAdapter(ColumnFix).validate_python({"how": how, **given})}
+        return {column: TypeAdapter(ColumnFix).validate_python({"how": how, **arguments})}
     except ValidationError as error:
-        raise AirflowFailException(_unfit(str(how), error)) from None
+        raise AirflowFailException(_invalid_fix(str(how), error)) from None
 
 
-def _unfit(how: str, error: ValidationError) -> str:
-    wrong = error.errors()[0]
-    field = _TITLES.get(str(wrong["loc"][-1]), "How") if wrong["loc"] else "How"
-    if wrong["type"] == "missing":
+def _invalid_fix(how: str, error: ValidationError) -> str:
+    first = error.errors()[0]
+    field = _TITLES.get(str(first["loc"][-1]), "How") if first["loc"] else "How"
+    if first["type"] == "missing":
         return f"How: {how} needs the field {field}. Fill it in; then trigger this again."
-    return f"How: {how} does not go with what {field} says ({wrong['msg']}). Correct it; then trigger this again."
+    return f"How: {how} does not accept the value of {field} ({first['msg']}). Correct it; then trigger this again."

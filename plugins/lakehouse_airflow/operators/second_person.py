@@ -1,4 +1,4 @@
-"""An approval that somebody else gives than the person who asked for it."""
+"""An approval by another person than the one who asked for it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class SecondPersonApprovalOperator(ApprovalOperator):
-    """Ask for an approval that who triggered the run may not give, unless nobody else may.
+    """Ask for an approval that the person who triggered the run may not give, unless nobody else may answer.
 
-    Airflow itself refuses their answer where `assigned_users` names who may give one; where everybody may, their
-    approval fails the task. They may always reject. `LAKEHOUSE_SECOND_PERSON=false` lets people approve what they asked
-    for, as where one person looks after everything.
+    If `assigned_users` names the people who may answer, Airflow itself refuses that person's answer; if everybody may
+    answer, their approval fails the task. They may always reject. `LAKEHOUSE_SECOND_PERSON=false` lets people approve
+    their own requests, for an installation with one person.
     """
 
     def execute(self, context: Context) -> Any:
@@ -28,10 +28,10 @@ class SecondPersonApprovalOperator(ApprovalOperator):
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Take the answer.
+        """Accept or refuse the answer.
 
         Raises:
-            AirflowFailException: it is the approval of who asked.
+            AirflowFailException: the person who asked has approved it.
             HITLTriggerEventError, HITLTimeoutError: as `ApprovalOperator`.
         """
         answer = super().execute_complete(context, event)
@@ -40,29 +40,29 @@ class SecondPersonApprovalOperator(ApprovalOperator):
         if is_own and task_settings().second_person and (self._others(asked_by) or not self.assigned_users):
             raise AirflowFailException(
                 f"{who} asked for this, and may not approve it.\n"
-                "Clear this task, and have somebody else answer; or let people approve what they asked for "
+                "Clear this task, and have somebody else answer; or let people approve their own requests "
                 "(LAKEHOUSE_SECOND_PERSON=false)."
             )
         return answer
 
     def _others(self, asked_by: str | None) -> list[Any]:
-        """Those who may answer but for who asked; empty where the task does not say who may, or nobody else may."""
+        """Return the assigned users without `asked_by`; empty if no user is assigned, or no other one."""
         return [user for user in self.assigned_users or () if asked_by not in (user["id"], user["name"])]
 
 
 def approved_by(context: Context, task_id: str) -> str:
-    """The person who approved in the task `task_id`.
+    """Return the name of the person who approved in the task `task_id`.
 
     Raises:
-        AirflowFailException: nobody did.
+        AirflowFailException: no person did.
     """
     answer = context["ti"].xcom_pull(task_ids=task_id) or {}
     who = (answer.get("responded_by_user") or {}).get("name")
     if not who:
-        raise AirflowFailException("Nobody approved this: it takes a person. Trigger the DAG again.")
+        raise AirflowFailException("Nobody approved this, and a person must. Trigger the DAG again.")
     return str(who)
 
 
 def who_asked(context: Context) -> str | None:
-    """The person who triggered the run; None where nobody did."""
+    """Return the name of the person who triggered the run; None if no person did."""
     return getattr(context["dag_run"], "triggering_user_name", None)

@@ -1,4 +1,4 @@
-"""Runs one job of the data plane for one table, and ends as the job's report says."""
+"""Run one job of the data plane for one table, and end the task as the job's report says."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 class SparkJobOperator(SparkSubmitOperator):
     """Run a job of the data plane for one table and the run's interval.
 
-    Where Spark runs is said by the Airflow connection alone: by spark-submit for `local[*]`, `spark://`, yarn and
-    k8s, as a client of a warm server for `sc://`. The job's report, not its exit code or its output, decides how the
-    task ends; the error's type decides whether it is tried again (`lakehouse_airflow.retries`).
+    The Airflow connection alone says where Spark runs: spark-submit starts the job for `local[*]`, `spark://`, yarn and
+    k8s; for `sc://` the job is a client of a warm server. The job's report, not its exit code or output, decides how
+    the task ends; the type of the error decides whether Airflow retries it (`lakehouse_airflow.retries`).
 
     :param job: the job to run.
     :param table: the table, `<layer>.<name>`. (templated)
     :param first_day: the first UTC day for which there is data; None for no limit.
-    :param last_day: the last one, inclusive; a scheduled run after it succeeds and says so, a manual one fails.
+    :param last_day: the last UTC day with data; a scheduled run after it succeeds with a note, a manual one fails.
     :param conn_id: the Spark connection.
-    :param durable: leave it off: a job is safe to run again, and a stored driver id would skip a cleared task.
+    :param durable: leave it off: jobs are idempotent, and a stored driver id would skip a cleared task.
     """
 
     template_fields: Sequence[str] = ("table", "application", "application_args", "conf", "env_vars")
-    # The command line is made in `execute`; this shows it under Rendered Templates afterwards.
+    # `execute` builds the command line; this shows it under Rendered Templates afterwards.
     overwrite_rtif_after_execution = True
     ui_color = "#e7d9b8"
 
@@ -68,52 +68,52 @@ class SparkJobOperator(SparkSubmitOperator):
         self._text_bytes = 0
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Run the job where there can be data for the run's interval.
+        """Run the job, unless there can be no data for the run's interval.
 
         Raises:
-            AirflowFailException: another try would end the same: bad input, a refused version, a run without a date.
-            MillraceError: not ready, a conflict, no Spark server: the retry policy knows how long to wait.
-            AirflowException: the job failed otherwise.
+            AirflowFailException: a retry would end the same: bad input, a refused version, a run without a date.
+            MillraceError: not ready, a conflict, no Spark server: the retry policy decides how long to wait.
+            AirflowException: the job failed for another reason.
         """
         interval = self.due_interval(context)
         if isinstance(interval, str):
             return TaskResult.of_nothing(interval).to_xcom()
-        return TaskResult.of_report(self.run_well(context, interval)).to_xcom()
+        return TaskResult.of_report(self.run_job_or_raise(context, interval)).to_xcom()
 
     def due_interval(self, context: Context) -> Interval | str:
-        """The run's interval, or in one line why there can be no data for it.
+        """Return the run's interval, or in one line why there can be no data for it.
 
         Raises:
-            AirflowFailException: the run's dates do not say it, or it was asked for by hand outside the data.
+            AirflowFailException: the dates do not determine it, or a person triggered the run for a day without data.
         """
         dates = run_dates(context)
         interval = interval_of(dates)
         reason = outside_data(interval, self.first_day, self.last_day)
-        if reason and dates.by_hand:
+        if reason and dates.is_manual:
             raise AirflowFailException(f"{self.table}: {reason}. Trigger it again with a Day inside the data.")
         if reason:
             self.log.info("%s: %s", self.table, reason)
         return reason or interval
 
-    def run_well(self, context: Context, interval: Interval, *, dry_run: bool = False) -> JobReport:
-        """The report of the job, which ended well; any other ending raises as `execute` says."""
+    def run_job_or_raise(self, context: Context, interval: Interval, *, dry_run: bool = False) -> JobReport:
+        """Run the job and return its report; raise as `execute` does unless it ended well."""
         report = self.run_job(context, interval, dry_run=dry_run)
         if error := error_of(report, self._driver_log.path):
             raise error from None
         return report
 
     def run_job(self, context: Context, interval: Interval, *, dry_run: bool = False) -> JobReport:
-        """Run the job for `interval` and give its report, however it ended.
+        """Run the job for `interval` and return its report, however it ended.
 
         Raises:
-            AirflowException: the driver left no report.
-            DiskFullError: it could not, since the disk is full.
-            SparkUnavailableError: it could not be started, since the Spark Connect server does not answer.
+            AirflowException: the driver wrote no report.
+            DiskFullError: the driver could not write its report, because the disk is full.
+            SparkUnavailableError: the Spark Connect server does not answer.
         """
         settings = task_settings().absolute()
         forget_old_runs(settings)
         files = TryFiles.of(settings.run_paths, context["ti"])
-        arguments = self.finished_args(job_args(self.table, context, interval, settings, files.report, dry_run=dry_run))
+        arguments = self.complete_args(job_args(self.table, context, interval, settings, files.report, dry_run=dry_run))
         self.application = str(PROJECT / self.job.application)
         self.application_args = arguments.to_argv()
         self.name = f"millrace {self.table} {self.job}"
@@ -121,42 +121,42 @@ class SparkJobOperator(SparkSubmitOperator):
         failure = self._run_driver(context)
         report = JobReport.load(files.report)
         if report is None:
-            raise self._no_report(failure, files.report) from None
+            raise self._missing_report(failure, files.report) from None
         for level, line in lines_about(report, failure):
             self.log.log(level, "%s", line)
         if report.outcome is Outcome.FAILED:
             self.log.error("The last lines of the driver:\n%s", self._driver_log.tail)
         return report
 
-    def finished_args(self, arguments: JobArgs) -> JobArgs:
-        """The arguments with what this kind of task tells its job beside them."""
+    def complete_args(self, arguments: JobArgs) -> JobArgs:
+        """Return `arguments` with those that only this kind of task has."""
         return arguments
 
     def on_kill(self) -> None:
-        """End the driver and all its children; nothing to do before it was started."""
+        """End the driver and all its children, if it was started."""
         if self._hook is not None:
             super().on_kill()
 
     def _run_driver(self, context: Context) -> str:
-        """Run the driver to its end; says how its process failed, which the report overrules."""
+        """Run the driver to its end; return how its process failed, which the report overrules; empty if it did not."""
         self.log.info("The driver's whole output: %s", self._driver_log.path)
         try:
             super().execute(context)
         except AirflowFailException:
             raise
         except AirflowException as failure:
-            # The provider's own text is the whole command line, and an exit code at its end.
+            # The provider's own message is the whole command line, then the exit code.
             code = self._hook.exit_code if isinstance(self._hook, SparkJobHook) else None
             return str(failure) if code is None else f"exit code {code}"
         return ""
 
-    def _no_report(self, failure: str, awaited: Path) -> Exception:
+    def _missing_report(self, failure: str, report: Path) -> Exception:
         hook = self._hook
         stopped = isinstance(hook, SparkJobHook) and hook.was_stopped
-        how = "was stopped" if stopped else "ended and left no report"
+        how = "was stopped" if stopped else "ended without a report"
         self.log.error("The last lines of the driver:\n%s", self._driver_log.tail)
         if isinstance(hook, SparkJobHook) and hook.exit_code == ExitCode.DISK_FULL:
-            return disk_full(self.table, awaited.parent)
+            return disk_full(self.table, report.parent)
         return AirflowException(
             f"{self.table}: the driver of {self.job} {how} ({failure or 'exit code 0'}). "
             f"Its whole output: {self._driver_log.path}"

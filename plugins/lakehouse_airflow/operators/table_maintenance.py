@@ -1,4 +1,4 @@
-"""Keeps a table's files in order: joins small ones, removes those that no version needs any more."""
+"""Maintain a table's files: join small ones, remove those that no version needs any more."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class TableMaintenanceOperator(SparkJobOperator):
-    """Run a maintenance job for a table that exists; the interval is only the name under which it is reported.
+    """Run a maintenance job for a table that exists; the interval only labels its report.
 
-    `table_vacuum` removes nothing while the run's Param `vacuum_dry_run` is true. Parameters are those of
+    `table_vacuum` removes nothing while the run's Param `vacuum_dry_run` is true. The parameters are those of
     `SparkJobOperator`.
     """
 
@@ -39,4 +39,4 @@ class TableMaintenanceOperator(SparkJobOperator):
             return TaskResult.of_nothing(f"{self.table} does not exist yet").to_xcom()
         interval = label_interval(run_dates(context), datetime.now(UTC))
         dry_run = self.job is Job.TABLE_VACUUM and bool(context["params"].get("vacuum_dry_run", True))
-        return TaskResult.of_report(self.run_well(context, interval, dry_run=dry_run)).to_xcom()
+        return TaskResult.of_report(self.run_job_or_raise(context, interval, dry_run=dry_run)).to_xcom()

@@ -52,7 +52,7 @@ class TableRebuildOperator(SparkJobOperator):
             why=str(form["why"]),
         )
         interval = label_interval(run_dates(context), datetime.now(UTC))
-        report = self.run_well(context, interval, dry_run=is_dry)
+        report = self.run_job_or_raise(context, interval, dry_run=is_dry)
         self.log.info("%s", report.message)
         if is_dry:
             said = [report.message, f"Why, says {asked_by}: **{form['why']}**", *report.notes]
@@ -62,7 +62,7 @@ class TableRebuildOperator(SparkJobOperator):
                 context["outlet_events"][REBUILT_TABLE].add(table_asset(table), extra={"version": version})
         return TaskResult.of_report(report).to_xcom()
 
-    def finished_args(self, arguments: JobArgs) -> JobArgs:
+    def complete_args(self, arguments: JobArgs) -> JobArgs:
         """The arguments with the file that says what is asked for."""
         path: Path = arguments.report.with_suffix(".request.json")
         return arguments.model_copy(update={"request": self._request.save(path)})

@@ -1,4 +1,4 @@
-"""Writes what is new into a table; where nothing is, no Spark is started."""
+"""Write new data into a table; without new data, no Spark is started."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class TableWriteOperator(SparkJobOperator):
-    """Write one batch of a table: plan in the worker, and run the writer only where the plan finds something to do.
+    """Write one batch of a table: plan in the worker, and run the writer only if the plan finds something to do.
 
-    Parameters are those of `SparkJobOperator`.
+    The parameters are those of `SparkJobOperator`.
     """
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Write what is new for the run's interval; a run with nothing new succeeds with the last batch.
+        """Write the new data of the run's interval; a run without new data succeeds with the last batch.
 
         Raises:
             AirflowFailException, MillraceError, AirflowException: as `SparkJobOperator.execute`.
@@ -44,12 +44,12 @@ class TableWriteOperator(SparkJobOperator):
             return TaskResult.of_advice(advice).to_xcom()
         self.log.info("%s: %s", self.table, advice.message)
         self._text_bytes = advice.text_bytes
-        report = self.run_well(context, interval)
-        self._tell_of_new_columns(context)
+        report = self.run_job_or_raise(context, interval)
+        self._announce_new_columns(context)
         return TaskResult.of_report(report).to_xcom()
 
-    def _tell_of_new_columns(self, context: Context) -> None:
-        """Let the DAG that asks people run, where a field came up that nobody was asked about yet."""
+    def _announce_new_columns(self, context: Context) -> None:
+        """Trigger the DAG that asks people, if the table has new fields that nobody was asked about yet."""
         # Imported here: parsing a DAG file must not load the Delta reader.
         from include.control.ledger.new_columns import ColumnState, NewColumns
 
@@ -57,8 +57,8 @@ class TableWriteOperator(SparkJobOperator):
             return
         proposed = NewColumns(LakehousePaths(task_settings().root)).of(self.table, ColumnState.PROPOSED)
         if proposed:
-            told = {"table": self.table, "columns": [column.name for column in proposed]}
-            context["outlet_events"][MAY_PROPOSE_COLUMNS].add(PROPOSED_COLUMNS, extra=told)
+            extra = {"table": self.table, "columns": [column.name for column in proposed]}
+            context["outlet_events"][MAY_PROPOSE_COLUMNS].add(PROPOSED_COLUMNS, extra=extra)
 
     def _advice(self, context: Context, interval: Interval) -> Advice:
         # Imported here: parsing a DAG file must not load the Delta reader.
@@ -70,7 +70,7 @@ class TableWriteOperator(SparkJobOperator):
             catalog = load_catalog(settings.tables)
             spec = catalog.spec(self.table)
             return Planner(catalog, settings).advise(spec, interval, reprocess=wants_reprocess(context))
-        except MillraceError as wrong:
-            if wrong.outcome not in HOPELESS:
+        except MillraceError as error:
+            if error.outcome not in HOPELESS:
                 raise
-            raise AirflowFailException(str(wrong)) from None
+            raise AirflowFailException(str(error)) from None

@@ -1,4 +1,4 @@
-"""What a task leaves for the tasks after it, and for the task log."""
+"""The result that a task hands to the tasks after it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class TaskResult(BaseModel):
     """The small XCom of a task: references and counts, never data.
 
     Attributes:
-        outcome: how it ended.
+        outcome: how the task ended.
         message: the same in one line.
-        batch_seq: the batch that was committed, or the last one where there was nothing new.
-        version: the table version that it made.
+        batch_seq: the batch that was committed, or the last batch if there was nothing new.
+        version: the table version of that batch.
         certified_version: the version that readers may use.
-        rows: its row counts, those that are not 0.
+        rows: the row counts that are not 0.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -36,14 +36,14 @@ class TaskResult(BaseModel):
 
     @classmethod
     def of_report(cls, report: JobReport) -> Self:
-        """The result of a job that ran."""
-        rows = {name: count for name, count in report.rows.model_dump().items() if count}
-        named = report.model_dump(include={"outcome", "message", "batch_seq", "version", "certified_version"})
-        return cls(**named, rows=rows)
+        """Return the result of a job that ran."""
+        counts = {action: count for action, count in report.rows.model_dump().items() if count}
+        fields = report.model_dump(include={"outcome", "message", "batch_seq", "version", "certified_version"})
+        return cls(**fields, rows=counts)
 
     @classmethod
     def of_advice(cls, advice: Advice) -> Self:
-        """The result of a task that had nothing to do."""
+        """Return the result of a task that had nothing to do."""
         return cls(
             outcome=Outcome.NO_OP,
             message=advice.message,
@@ -54,9 +54,9 @@ class TaskResult(BaseModel):
 
     @classmethod
     def of_nothing(cls, reason: str) -> Self:
-        """The result of a task for whose interval there can be no data."""
+        """Return the result of a task whose interval can have no data."""
         return cls(outcome=Outcome.NO_OP, message=reason)
 
     def to_xcom(self) -> dict[str, Any]:
-        """The result as plain JSON; for NUL, which PostgreSQL's JSON cannot hold, stands its symbol."""
+        """Return the result as plain JSON; NUL, which PostgreSQL's JSON cannot store, is replaced by its symbol."""
         return self.model_dump(mode="json") | {"message": self.message.replace("\0", "\u2400")}

@@ -78,14 +78,14 @@ def test_an_asset_event_hands_its_interval_on() -> None:
 
 def test_asset_events_that_disagree_are_to_be_run_one_by_one() -> None:
     with pytest.raises(
-        AirflowFailException, match=r"different intervals \(2013-01-04, 2013-01-05\).*one after the other"
+        AirflowFailException, match=r"different intervals \(2013-01-04, 2013-01-05\).*once for each of them"
     ):
         interval_of(RunDates("asset_triggered", events=(event(JAN_5, JAN_6), event(JAN_4, JAN_5))))
 
 
 @pytest.mark.parametrize("events", [(), ({},), ({"interval_start": JAN_5.isoformat()}, event(JAN_5, JAN_6))])
 def test_an_asset_event_without_an_interval_says_what_to_type(events: tuple[dict[str, Any], ...]) -> None:
-    with pytest.raises(AirflowFailException, match="carries no interval"):
+    with pytest.raises(AirflowFailException, match="has no interval"):
         interval_of(RunDates("asset_triggered", events=events))
 
 
@@ -112,4 +112,4 @@ def test_the_context_of_a_run_is_read_safely() -> None:
     )
     context = {"dag_run": run, "params": {"day": None}, "triggering_asset_events": events}
     dates = run_dates(context)  # type: ignore[arg-type]
-    assert (dates.run_type, dates.by_hand, interval_of(dates)) == ("asset_triggered", False, FIFTH)
+    assert (dates.run_type, dates.is_manual, interval_of(dates)) == ("asset_triggered", False, FIFTH)

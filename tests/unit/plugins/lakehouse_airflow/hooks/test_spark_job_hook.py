@@ -125,7 +125,7 @@ def test_a_missing_connection_says_how_to_create_it(tmp_path: Path, jars: Path) 
 
 @pytest.mark.parametrize("connection", [{"host": "m1"}, {"host": "http://m1", "port": 8080}])
 def test_a_master_that_spark_does_not_know_is_named(hook: MakeHook, connection: dict[str, Any]) -> None:
-    with pytest.raises(AirflowFailException, match=r"names the Spark master .*m1.*which is none: give it the host"):
+    with pytest.raises(AirflowFailException, match=r"names the Spark master .*m1.*does not know: give it the host"):
         hook(connection)
 
 

@@ -43,7 +43,7 @@ def announced(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """The versions that were announced before, as Airflow's database would say."""
     versions: set[int] = set()
     for module in (gate_override, quality_gate):
-        monkeypatch.setattr(module, "announced_by", lambda context, asset, version: version in versions)
+        monkeypatch.setattr(module, "is_announced", lambda context, asset, version: version in versions)
     return versions
 
 

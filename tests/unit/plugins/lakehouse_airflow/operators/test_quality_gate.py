@@ -32,7 +32,7 @@ RUN = "scheduled__2013-01-06T00:00:00+00:00"
 def earlier_events(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """The versions that this very run has announced before, as Airflow's database would say."""
     versions: set[int] = set()
-    monkeypatch.setattr(quality_gate, "announced_by", lambda context, asset, version: version in versions)
+    monkeypatch.setattr(quality_gate, "is_announced", lambda context, asset, version: version in versions)
     return versions
 
 

@@ -56,7 +56,7 @@ def replay() -> QuarantineReplayOperator:
     return task
 
 
-def request_of(task: QuarantineReplayOperator) -> tuple[JobArgs, QuarantineRequest]:
+def saved_request(task: QuarantineReplayOperator) -> tuple[JobArgs, QuarantineRequest]:
     args = JobArgs.from_argv(task.application_args)
     assert args.request is not None
     return args, QuarantineRequest.load(args.request)
@@ -70,7 +70,7 @@ def test_the_job_is_asked_for_what_the_form_says(house: House, asked: Callable[.
     form = {"ids": "r1, r2", **mend, "why": "so", "dry_run": False}
     context = asked(approved_by="bob", **form)
     assert task.execute(context)["rows"] == {"read": 1, "applied": 1, "inserted": 1}
-    args, request = request_of(task)
+    args, request = saved_request(task)
     assert (request.rows.ids, request.why, request.said_by) == (("r1", "r2"), "so", "ann, approved by bob")
     assert request.fixes == {"amount": SetValue(value=mend["set_value"])}, "a literal, whatever it says"
     assert request.assign == {}, "a form has no expressions"
@@ -85,7 +85,7 @@ def test_it_is_a_dry_run_until_told_otherwise(house: House, asked: Callable[...,
     house.job("report(Outcome.NO_OP, 'nothing written')", Job.QUARANTINE_REPLAY)
     task, context = replay(), asked(all_rows=True)
     task.execute(context)
-    assert request_of(task)[0].dry_run is True
+    assert saved_request(task)[0].dry_run is True
     assert context["told"] == []
 
 
@@ -118,7 +118,7 @@ def test_a_dry_run_tells_the_fate_of_each_row_and_none_of_its_values(
 
 def test_where_no_row_is_meant_no_spark_is_started(asked: Callable[..., dict[str, Any]]) -> None:
     result = replay().execute(asked(reason="no such reason"))
-    assert result["message"] == "bronze.orders: no row that waits in quarantine is meant"
+    assert result["message"] == "bronze.orders: the form selects no row that waits in quarantine"
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,8 @@ def test_where_no_row_is_meant_no_spark_is_started(asked: Callable[..., dict[str
         ({"all_rows": True, "set_value": "5"}, "fill in both fields"),
         ({"all_rows": True, "set_column": "amount", "set_how": "set"}, "set needs the field Value"),
         ({"all_rows": True, "set_column": "amount", "set_how": "map"}, "map needs the field Map of values"),
-        ({"all_rows": True, "set_column": "amount", "set_how": "trim", "set_value": "5"}, "trim does not go with"),
-        ({"all_rows": True, "set_column": "amount", "set_how": "sql", "set_value": "5"}, "sql does not go with"),
+        ({"all_rows": True, "set_column": "amount", "set_how": "trim", "set_value": "5"}, "trim does not accept"),
+        ({"all_rows": True, "set_column": "amount", "set_how": "sql", "set_value": "5"}, "sql does not accept"),
     ],
 )
 def test_a_form_that_says_too_little_fails_with_what_to_fill_in(

@@ -147,7 +147,7 @@ def test_a_driver_without_a_report_names_its_log_and_its_last_lines_are_shown(
     house.job("print('about to die'); sys.exit(9)")
     task = writer()
     with pytest.raises(
-        AirflowException, match=r"^bronze.orders: the driver of bronze_ingest ended and left no report"
+        AirflowException, match=r"^bronze.orders: the driver of bronze_ingest ended without a report"
     ) as raised:
         task.execute(run_of())
     assert "driver_logs/shop/" in str(raised.value)
@@ -170,7 +170,7 @@ def test_a_report_of_an_earlier_run_is_not_taken_for_this_one(house: House, run_
     house.job(COMMITTED)
     writer().execute(run_of())
     house.job("sys.exit(0)")
-    with pytest.raises(AirflowException, match="left no report"):
+    with pytest.raises(AirflowException, match="ended without a report"):
         writer().execute(run_of())
 
 
