@@ -1,0 +1,46 @@
+"""The documentation: the glossary stays short, and links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+GLOSSARY = Path("docs/glossary.md")
+MOST_WORDS = 25
+PAGES = sorted([*Path().glob("*.md"), *Path("docs").rglob("*.md"), *Path("benchmarks").glob("*.md")])
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def links(page: Path) -> list[str]:
+    """Return the targets of all links and pictures of a page that lead to files of this repository."""
+    return [target for target in LINK.findall(page.read_text()) if "://" not in target]
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", re.sub(LINK, "", title).lower()).replace(" ", "-") for title in titles}
+
+
+def test_the_glossary_has_few_words_and_each_leads_to_a_guide_or_a_decision() -> None:
+    rows = [row for row in GLOSSARY.read_text().splitlines() if row.startswith("| **")]
+    assert 0 < len(rows) <= MOST_WORDS
+    assert [row for row in rows if not re.search(r"\]\((guides|adr)/", row)] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_a_newcomer_finds_the_glossary(page: str) -> None:
+    assert str(GLOSSARY) in links(Path(page))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_links_lead_to_a_file_and_a_heading(page: Path) -> None:
+    broken = []
+    for target in links(page):
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page.resolve()
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            broken.append(target)
+    assert broken == []
