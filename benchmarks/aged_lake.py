@@ -118,7 +118,7 @@ def batch(folder: Path) -> None:
     for spec in catalog.specs.values():
         table, ledger = planner.records.paths.table(spec.table), planner.records.ledger
         position = resolve(table, Stream(spec.table), ledger)
-        _land(folder, spec, position.next_seq)
+        land(folder, spec, position.next_seq)
         advice = planner.advise(spec, day(position.next_seq))
         if advice.nothing_new:
             raise SystemExit(f"{spec.table} has nothing to do: {advice.message}")
@@ -131,7 +131,7 @@ def _write_down(folder: Path, spec: AnySpec, winner: Winner, records: Records) -
     """All that a run writes down of a batch."""
     intent, ledger, gates = winner.intent, records.ledger, records.gates
     files = _files(spec, winner)
-    _land(folder, spec, intent.batch_seq)
+    land(folder, spec, intent.batch_seq)
     ledger.record_intent(intent, files)
     ledger.record_committed([winner])
     ledger.record_closed(winner, _ROWS, {file.path: FileRows(read=1, written=1) for file in files})
@@ -191,7 +191,8 @@ def _commit(table: Path, intent: Intent) -> None:
     name.write_text("\n".join(json.dumps(action) for action in actions) + "\n")
 
 
-def _land(folder: Path, spec: AnySpec, seq: int) -> None:
+def land(folder: Path, spec: AnySpec, seq: int) -> None:
+    """Lay out the landing file of a batch, unless it is there."""
     if spec.layer == "bronze":
         file = folder / "landing" / _path(spec, seq)
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -40,8 +40,9 @@ def main(folder: Path) -> None:
 
 def _plan(folder: Path, ledger: Ledger, landing: Landing, look: Look) -> FilePlan:
     of_table = TABLE, table_id(table_of(folder))
-    known = ledger.loaded_files(*of_table), ledger.failures(*of_table)
-    return plan_files(spec_of(folder), landing, DAY, *known, look)
+    failures = partial(ledger.failures, *of_table)
+    loaded = ledger.loaded_files(*of_table)
+    return plan_files(spec_of(folder), landing, DAY, loaded, lambda paths: failures(path=paths), look)
 
 
 if __name__ == "__main__":

@@ -67,21 +67,20 @@ def quarantine_show(
 ) -> None:
     """Show quarantined rows: where each came from, why it was refused, where it stands; by id with its history."""
     from include.cli.output import show
-    from include.cli.quarantine.listing import edit_lines, histories, row_table, rows_of
-    from include.control.quarantine.rows import SUMMARY, WHOLE, with_records
+    from include.cli.quarantine.listing import chosen, edit_lines, histories, row_table
+    from include.control.quarantine.rows import newest_rows, quarantined_rows
     from include.paths import LakehousePaths
     from include.settings import Settings
 
-    settings, columns = Settings(), WHOLE if ids or json else SUMMARY
-    statuses = status or (RowStatus if ids else PENDING)
-    found = rows_of(table, settings, ids or (), (interval, to), reason, statuses, columns)
+    settings, statuses = Settings(), status or (RowStatus if ids else PENDING)
+    wanted, paths = chosen(table, settings, ids or (), (interval, to), reason, statuses), LakehousePaths(settings.root)
     if json:
-        typer.echo("\n".join(edit_lines(found)))
+        typer.echo("\n".join(edit_lines(quarantined_rows(table, paths, wanted))))
     elif ids:
-        show(*histories(table, found, settings))
+        show(*histories(table, quarantined_rows(table, paths, wanted), settings))
     else:
-        shown = with_records(table, LakehousePaths(settings.root), found[:limit])
-        show(row_table(shown), f"{len(shown):,} of {len(found):,} quarantined rows of {table}")
+        shown, count = newest_rows(table, paths, wanted, limit)
+        show(row_table(shown), f"{len(shown):,} of {count:,} quarantined rows of {table}")
 
 
 @quarantine.command("fix")

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from include.cli.catalog import command_catalog
 from include.cli.output import show
-from include.cli.quarantine.listing import Days, require_selection, require_standing, rows_of, whole_ids
+from include.cli.quarantine.listing import Days, chosen, require_selection, require_standing
 from include.cli.runs.intervals import run_selection
 from include.cli.runs.job import requested, run_shown
 from include.cli.runs.reports import note_lines, report_table
@@ -21,7 +21,7 @@ from include.cli.runs.run_id import new_run_id
 from include.cli.selection import Selection, parse_intervals, selection_below, today
 from include.cli.views import new_table
 from include.contracts.job.args import Job
-from include.contracts.job.quarantine_request import QuarantineRequest, RowFilter
+from include.contracts.job.quarantine_request import QuarantineRequest
 from include.contracts.job.report import JobReport
 from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.spec.table_spec import GoldSpec
@@ -59,10 +59,12 @@ def request_for(
     named = [row.id for row in edited_rows(text)] if edited else list(ids)
     require_selection(named, days, reason, everything=everything)
     paths = LakehousePaths(settings.root)
-    require_standing(rows_of(table, settings, named, days, reason, RowStatus) if named else (), PENDING, "tried")
-    starts = tuple(interval.start for interval in parse_intervals(days[0], days[1])) if days[0] else ()
+    wanted = chosen(table, settings, named, days, reason, PENDING)
+    if wanted.ids:
+        any_of_them = wanted.model_copy(update={"statuses": tuple(RowStatus)})
+        require_standing(quarantined_rows(table, paths, any_of_them, SUMMARY), PENDING, "tried")
     return QuarantineRequest(
-        rows=RowFilter(ids=whole_ids(table, paths, named), reason=reason, starts=starts),
+        rows=wanted,
         assign=_closed_expressions(map(assignment, assign or ())),
         edited=text,
         said_by=getpass.getuser(),

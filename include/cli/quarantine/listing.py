@@ -28,10 +28,10 @@ from include.control.quarantine.ageing import ageing_note
 from include.control.quarantine.events import QuarantineEvents, RowEvent, Said
 from include.control.quarantine.rows import (
     SUMMARY,
-    WHOLE,
     QuarantinedRow,
     Refusal,
     count_by_status,
+    ids_beginning,
     quarantined_rows,
     refusals,
 )
@@ -99,39 +99,19 @@ def overview(settings: Settings, domain: str | None, statuses: Iterable[RowStatu
     return found
 
 
-def rows_of(
-    table: str,
-    settings: Settings,
-    ids: Sequence[str],
-    days: Days,
-    reason: str,
-    statuses: Iterable[RowStatus],
-    columns: Sequence[str] = WHOLE,
-) -> list[QuarantinedRow]:
-    """The table's quarantined rows that are meant, the newest batch first; by `SUMMARY` without what they hold.
+def chosen(
+    table: str, settings: Settings, ids: Sequence[str], days: Days, reason: str, statuses: Iterable[RowStatus]
+) -> RowFilter:
+    """Which of the table's quarantined rows are meant.
 
     Raises:
         SpecError: a spec is wrong, or there is no such table.
         typer.BadParameter: the interval is none, or an id does not name one row.
     """
     command_catalog(settings.tables).require_known(table)
-    paths = LakehousePaths(settings.root)
     starts = tuple(interval.start for interval in parse_intervals(days[0], days[1])) if days[0] else ()
-    whole = whole_ids(table, paths, ids)
-    wanted = RowFilter(ids=whole, reason=reason, starts=starts, statuses=tuple(statuses))
-    return quarantined_rows(table, paths, wanted, columns)
-
-
-def whole_ids(table: str, paths: LakehousePaths, beginnings: Sequence[str]) -> tuple[str, ...]:
-    """The ids of the rows that these beginnings name.
-
-    Raises:
-        typer.BadParameter: one names no row, or several.
-    """
-    if not beginnings:
-        return ()
-    known = [row.id for row in quarantined_rows(table, paths, RowFilter(statuses=tuple(RowStatus)), SUMMARY)]
-    return tuple(_whole_id(table, beginning, known) for beginning in beginnings)
+    whole = tuple(_whole_id(table, beginning, LakehousePaths(settings.root)) for beginning in ids)
+    return RowFilter(ids=whole, reason=reason, starts=starts, statuses=tuple(statuses))
 
 
 def decide(
@@ -153,9 +133,10 @@ def decide(
     """
     require_selection(ids, days, reason, everything=everything)
     event, before = _EVENT[status]
-    rows = rows_of(table, settings, ids, days, reason, RowStatus if ids else before)
-    require_standing(rows, before, event.value)
     paths = LakehousePaths(settings.root)
+    wanted = chosen(table, settings, ids, days, reason, RowStatus if ids else before)
+    rows = quarantined_rows(table, paths, wanted, SUMMARY)
+    require_standing(rows, before, event.value)
     if rows:
         said = Said(getpass.getuser(), why, BY_HAND)
         target = table_id(paths.table(table))
@@ -243,13 +224,19 @@ def _history(row: QuarantinedRow, events: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def _whole_id(table: str, beginning: str, known: Sequence[str]) -> str:
-    found = [one for one in known if one.startswith(beginning)]
+def _whole_id(table: str, beginning: str, paths: LakehousePaths) -> str:
+    """The id of the row that this beginning names.
+
+    Raises:
+        typer.BadParameter: it names no row, or several.
+    """
+    found = ids_beginning(table, paths, beginning)
     if len(found) == 1:
         return found[0]
     if found:
         raise typer.BadParameter(f"{beginning!r} is the beginning of {len(found)} ids: write more of it")
     msg = f"{table} has no row {beginning!r} in quarantine; `lakehouse quarantine show` lists them."
+    known = ids_beginning(table, paths, "")
     raise typer.BadParameter(f"{msg} {did_you_mean(beginning, known)}" if known else msg)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from errno import ENOENT
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from include.contracts.lake_path import LakePath
+from include.control.events.conditions import Condition, may_meet
 from include.control.events.log_state import EventFile
 from include.control.storage.arrow_files import open_for_arrow, remember
 from include.control.storage.objects_on_s3 import object_store
@@ -73,13 +74,16 @@ def _stated(value: object) -> object:
     return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}" if isinstance(value, datetime) else value
 
 
-def read_events(file: LakePath, wanted: pa.Schema, table: str) -> Iterator[pa.RecordBatch]:
-    """The events of one data file, piece by piece.
+def read_events(
+    file: LakePath, wanted: pa.Schema, table: str, conditions: Mapping[str, Condition] = {}
+) -> Iterator[pa.RecordBatch]:
+    """The events of one data file, piece by piece, without the row groups in which none meets the conditions.
 
     Args:
         file: the file.
         wanted: the columns to read.
         table: the table that the events are about, which the file's folder says and the file does not.
+        conditions: column -> what it must hold.
 
     Raises:
         TornLogError: the file is gone, or none that can be read.
@@ -91,7 +95,8 @@ def read_events(file: LakePath, wanted: pa.Schema, table: str) -> Iterator[pa.Re
         pq.ParquetFile(content, buffer_size=_BUFFER, pre_buffer=False) as data,
     ):
         columns = [name for name in wanted.names if name != "table"]
-        for piece in data.iter_batches(_AT_A_TIME, columns=columns, use_threads=False):
+        groups = [at for at in range(data.num_row_groups) if may_meet(conditions, _ends(data.metadata.row_group(at)))]
+        for piece in data.iter_batches(_AT_A_TIME, row_groups=groups, columns=columns, use_threads=False):
             yield pa.record_batch([_column(piece, field, table) for field in wanted], schema=wanted)
 
 
@@ -121,6 +126,13 @@ def _memory_given_back() -> Iterator[None]:
     finally:
         pa.set_memory_pool(before)
         before.release_unused()
+
+
+def _ends(group: pq.RowGroupMetaData) -> dict[str, tuple[Any, Any]]:
+    """column -> its least and its greatest value in a row group, of those columns of which that is stated."""
+    columns = [group.column(at) for at in range(group.num_columns)]
+    stated = {column.path_in_schema: column.statistics for column in columns}
+    return {name: (known.min, known.max) for name, known in stated.items() if known and known.has_min_max}
 
 
 def _column(piece: pa.RecordBatch, field: pa.Field, table: str) -> pa.Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
@@ -13,6 +14,10 @@ from include.contracts.lake_path import LakePath
 
 Action = dict[str, Any]
 """One line of a commit."""
+
+_TIMES = ("recorded_at", "interval_start")
+_CUT = timedelta(milliseconds=1)
+"""delta-rs states times without what is less than that."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,12 @@ class EventFile:
         """Column -> its greatest value, likewise."""
         return dict(self._stated.get("maxValues", {}))
 
+    def ends(self, columns: Iterable[str]) -> dict[str, tuple[Any, Any]]:
+        """Column -> its least and its greatest value, of those columns of which that is stated."""
+        least, greatest = self._stated.get("minValues", {}), self._stated.get("maxValues", {})
+        known = [name for name in columns if name in least and name in greatest]
+        return {name: (_meant(name, least[name]), _meant(name, greatest[name], _CUT)) for name in known}
+
     @cached_property
     def _stated(self) -> dict[str, Any]:
         return dict(json.loads(self.stats or "{}"))
@@ -64,6 +75,11 @@ class EventFile:
         about = {"path": self.name, "partitionValues": {"table": self.table}, "size": self.size}
         said = {"deletionTimestamp": at_ms, "dataChange": changes_data, "extendedFileMetadata": True}
         return {"remove": {**about, **said}}
+
+
+def _meant(column: str, stated: Any, cut: timedelta = timedelta(0)) -> Any:
+    """The value that Delta's statistics state."""
+    return datetime.fromisoformat(stated) + cut if column in _TIMES else stated
 
 
 class LogState:

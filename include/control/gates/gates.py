@@ -8,13 +8,17 @@ changes no data (OPTIMIZE) inherits the certificate of the version below it, one
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
 from deltalake.exceptions import TableNotFoundError
 
+from include.control.events.conditions import Span
 from include.control.gates.result import GateResult
 from include.control.gates.verdicts import Verdicts, fold, rows_alike, walk
 from include.control.ledger.ops_table import OpsTable
@@ -96,19 +100,24 @@ class Gates:
 
     def results(self, table: str, newest: int = 0) -> list[RecordedResult]:
         """Every verdict on the table and every override, oldest first; the newest so many, if a number is given."""
-        rows = self._of_this_table(table)[-newest:]
-        return [RecordedResult(row["recorded_at"], GateResult.model_validate_json(row["result"])) for row in rows]
+        this_table = self._id_of(table)
+        rows = (
+            self._events.downward(table, "recorded_at", ("result",), table_id=[this_table]) if this_table else iter(())
+        )
+        wanted = list(islice(rows, newest or None))[::-1]
+        return [RecordedResult(row["recorded_at"], GateResult.model_validate_json(row["result"])) for row in wanted]
 
     def override_in_force(self, table: str) -> GateResult | None:
         """The override by which readers may use the version that they use, if there is one."""
         standing = self.standing(table)
         return standing.override_in_force if standing else None
 
-    def certified_before(self, table: str, version: int) -> list[GateResult]:
-        """The certificates of versions below `version`, the newest first, one for each."""
-        passed = {row["version"]: row["result"] for row in self._of_this_table(table) if row["passed"]}
-        below = sorted((one for one in passed if one < version), reverse=True)
-        return [GateResult.model_validate_json(passed[one]) for one in below]
+    def certified_before(self, table: str, version: int) -> Iterator[GateResult]:
+        """The certificates of versions below `version`, the newest first, one for each: no more is read than taken."""
+        this_table = self._id_of(table)
+        rows = self._passed(table, this_table, version - 1) if this_table else iter(())
+        for _, of_version in groupby(rows, itemgetter("version")):
+            yield GateResult.model_validate_json(next(of_version)["result"])
 
     def last_passed(self, table: str) -> int | None:
         """The newest version that a gate passed."""
@@ -136,8 +145,7 @@ class Gates:
 
     def certificate_of(self, table: str, table_id: str, version: int) -> GateResult | None:
         """The newest certificate of a table of another id, if a version still has the rows that it was given for."""
-        passed = [row for row in self._events.events(table, table_id=table_id) if row["passed"]]
-        newest = max(passed, key=lambda row: row["version"], default=None)
+        newest = next(self._passed(table, table_id), None)
         if newest is None:
             return None
         alike = rows_alike(self._paths.table(table), (newest["version"],), newest["version"])
@@ -175,7 +183,7 @@ class Gates:
         path = self._paths.table(table)
         walked = walk(kept, path) if kept and kept.is_of(path) else None
         if kept is None or walked is None:
-            found = [GateResult.model_validate_json(row["result"]) for row in self._of_this_table(table)]
+            found = [recorded.result for recorded in self.results(table)]
             return walk(fold(found), path) if found else None
         if walked.walked <= kept.upto:
             return walked
@@ -184,7 +192,7 @@ class Gates:
 
     def _since(self, table: str, version: int) -> list[GateResult]:
         """The results on versions from `version` on, oldest first, of whichever table has stood there."""
-        rows = self._events.since(table, "version", version, ("recorded_at", "result"))
+        rows = self._events.find(table, ("result",), version=Span(least=version))
         return [GateResult.model_validate_json(row["result"]) for row in rows]
 
     def _on(self, table: str, version: int) -> list[GateResult]:
@@ -194,12 +202,17 @@ class Gates:
     def _is_out_of_date(self, result: GateResult) -> bool:
         return not result.passed and any(self.certified(table) != seen for table, seen in result.compared.items())
 
-    def _of_this_table(self, table: str) -> list[dict[str, Any]]:
+    def _passed(self, table: str, table_id: str, upto: int | None = None) -> Iterator[dict[str, Any]]:
+        """What was recorded of versions that passed, from `upto` down; of one version the last result first."""
+        rows = self._events.downward(table, "version", ("passed", "result"), upto, table_id=[table_id])
+        return (row for row in rows if row["passed"])
+
+    def _id_of(self, table: str) -> str:
+        """The id of the table that lies there now; empty where there is none."""
         try:
-            this_table = table_id(self._paths.table(table))
+            return table_id(self._paths.table(table))
         except TableNotFoundError:
-            return []
-        return self._events.events(table, table_id=this_table)
+            return ""
 
 
 def gate_event(result: GateResult) -> dict[str, Any]:

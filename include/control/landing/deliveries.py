@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
@@ -104,8 +103,8 @@ def _times(form: str, parts: dict[str, str]) -> str:
     return pattern
 
 
-def delivered(spec: BronzeSpec, landing: Landing, folders: Folders) -> Iterator[tuple[Interval, list[FileFact]]]:
-    """Every file of the feed that an interval's run would load, by interval, some thousands at a time.
+def delivered(spec: BronzeSpec, landing: Landing, folders: Folders) -> Iterator[list[FileFact]]:
+    """Every file of the feed that an interval's run would load, some thousands at a time.
 
     Raises:
         NotDeliveredError: the feed has no folder at all.
@@ -117,15 +116,11 @@ def delivered(spec: BronzeSpec, landing: Landing, folders: Folders) -> Iterator[
             f"{spec.table}: no landing folder {landing.place(source.landing)}",
             "The source has never delivered. If it does so elsewhere, correct source.landing, or LAKEHOUSE_LANDING.",
         )
-    files = iter(found)
-    for some in iter(lambda: list(islice(files, _AT_A_TIME)), []):
-        yield from _by_interval(some, source, folders).items()
+    is_wanted = data_files(source.files)
+    files = (file for file in found if _is_of_an_interval(file.path, source, folders, is_wanted))
+    return iter(lambda: list(islice(files, _AT_A_TIME)), [])
 
 
-def _by_interval(files: Iterable[FileFact], source: LandingSource, folders: Folders) -> dict[Interval, list[FileFact]]:
-    is_wanted, of_interval = data_files(source.files), defaultdict[Interval, list[FileFact]](list)
-    for file in files:
-        interval = folders.interval(file.path)
-        if interval and is_wanted(file.path.removeprefix(interval_folder(source, interval)).lstrip("/")):
-            of_interval[interval].append(file)
-    return of_interval
+def _is_of_an_interval(path: str, source: LandingSource, folders: Folders, is_wanted: Callable[[str], bool]) -> bool:
+    interval = folders.interval(path)
+    return interval is not None and is_wanted(path.removeprefix(interval_folder(source, interval)).lstrip("/"))

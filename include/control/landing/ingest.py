@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from include.contracts.interval import Interval
@@ -11,7 +11,7 @@ from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.landing import Landing, files_by_the_thousand, is_as_listed, same_listing
 from include.control.landing.matching import Look, given_up, known_by_content, match, split_by_age
-from include.control.ledger.ledger import Failure
+from include.control.ledger.events import Failure
 from include.control.ledger.loaded_files import LoadedFiles
 from include.control.log.batch import FileFact
 from include.errors import BadInputError, NotReadyError, StorageError, first_line
@@ -54,7 +54,7 @@ def plan_files(
     landing: Landing,
     interval: Interval,
     loaded: LoadedFiles,
-    failures: Mapping[str, Failure],
+    failures: Callable[[Collection[str]], Mapping[str, Failure]],
     look: Look,
 ) -> FilePlan:
     """Match the interval's landing files with what the ledger knows; of the others, look at what one batch loads.
@@ -64,7 +64,7 @@ def plan_files(
         landing: where the files lie.
         interval: the interval of the run.
         loaded: every content that was loaded.
-        failures: the files that could not be loaded before this run.
+        failures: paths -> those of them that could not be loaded before this run.
         look: reads a file through.
 
     Raises:
@@ -72,8 +72,9 @@ def plan_files(
         BadInputError: a file that was loaded before has other content now.
     """
     source = spec.landing_source
-    hopeless = given_up(failures, source)
-    listed = match(files_by_the_thousand(spec, landing, interval), loaded, hopeless)
+    listed = match(files_by_the_thousand(spec, landing, interval), loaded)
+    failed = failures([file.path for file in listed.unread])
+    hopeless = given_up(failed, source)
     found = known_by_content(listed, loaded, hopeless, source, look)
     young, settled = split_by_age(found.unread, source)
     reader = _Reader(look)
@@ -93,7 +94,7 @@ def plan_files(
         replaces=bool(replacing),
         broken=tuple(file for file in whole if file.defect),
         given_up=found.given_up,
-        attempts={file.path: _attempts(file, failures) for file in whole if file.defect},
+        attempts={file.path: _attempts(file, failed) for file in whole if file.defect},
         unfinished=(*young, *growing),
         unreachable=tuple(reader.unreachable),
         loaded=found.loaded,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.landing import Landing, same_listing
-from include.control.ledger.ledger import Failure
+from include.control.ledger.events import Failure
 from include.control.ledger.loaded_files import LoadedFiles
 from include.control.log.batch import FileFact
 from include.errors import NotReadyError, StorageError
@@ -46,34 +46,31 @@ class Matched:
         return len(self.unread) + len(self.given_up) + self.loaded
 
 
-def match(listed: Iterable[list[FileFact]], loaded: LoadedFiles, hopeless: Mapping[str, FileFact]) -> Matched:
-    """Tell the files that need not be read from those that must be.
+def match(listed: Iterable[list[FileFact]], loaded: LoadedFiles) -> Matched:
+    """Tell the files that need not be read from those that must be; given up ones are among these.
 
     Args:
         listed: the files, some thousands at a time.
         loaded: every content that was loaded.
-        hopeless: path -> file, of those that were given up.
     """
     unread: list[FileFact] = []
     renewed: set[str] = set()
-    given: list[FileFact] = []
     count = 0
     for files in listed:
         is_known, is_same = loaded.compare(files)
         new = [(file, known) for file, known, same in zip(files, is_known, is_same, strict=True) if not same]
         count += len(files) - len(new)
-        given += [hopeless[file.path] for file, _ in new if same_listing(file, hopeless)]
-        unread += [file for file, _ in new if not same_listing(file, hopeless)]
+        unread += [file for file, _ in new]
         renewed |= {file.path for file, known in new if known}
-    return Matched(_by_path(unread), frozenset(renewed), _by_path(given), count)
+    return Matched(_by_path(unread), frozenset(renewed), (), count)
 
 
 def known_by_content(
     found: Matched, loaded: LoadedFiles, hopeless: Mapping[str, FileFact], source: LandingSource, look: Look
 ) -> Matched:
-    """What was matched, without the files that only their time makes new: content decides, so they are read through.
+    """What was matched, without the files that were given up, and those that only their time makes new.
 
-    A file that the storage does not hand over stays unread.
+    Content decides, so these are read through. A file that the storage does not hand over stays unread.
 
     Args:
         found: the files by their listing.
@@ -83,8 +80,9 @@ def known_by_content(
         look: reads a file through.
     """
     same: list[FileFact] = []
-    given: list[FileFact] = []
-    for file in split_by_age(found.unread, source)[1]:
+    given = [hopeless[file.path] for file in found.unread if same_listing(file, hopeless)]
+    unread = [file for file in found.unread if not same_listing(file, hopeless)]
+    for file in split_by_age(unread, source)[1]:
         if file.path not in found.renewed and file.path not in hopeless:
             continue
         with suppress(NotReadyError, StorageError):
@@ -94,9 +92,8 @@ def known_by_content(
             elif file.path in found.renewed and loaded.holds(content, only_last=source.replaces):
                 same.append(replace(content, defect=""))
     known = {file.path for file in (*same, *given)}
-    unread = tuple(file for file in found.unread if file.path not in known)
-    given_up = _by_path((*found.given_up, *given))
-    return Matched(unread, found.renewed - known, given_up, found.loaded + len(same), _by_path(same))
+    unread = [file for file in unread if file.path not in known]
+    return Matched(tuple(unread), found.renewed - known, _by_path(given), found.loaded + len(same), _by_path(same))
 
 
 def read_through(landing: Landing, spec: BronzeSpec, file: FileFact) -> FileFact:

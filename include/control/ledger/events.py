@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -61,6 +63,23 @@ NO_TOKEN = ""
 
 FACTS = ("path", "size", "mtime_ns", "checksum", "reason", "columns", "layout")
 """The columns of `ops.files` that say which file it is."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A file that could not be loaded when last tried.
+
+    Attributes:
+        file: the file, with its defect.
+        attempts: how many runs in a row have failed because of this content, since a person had it tried again.
+        interval_start: start of the interval that it was delivered for.
+        given_up: whether a person has decided that runs go on without it.
+    """
+
+    file: FileFact
+    attempts: int
+    interval_start: datetime | None = field(default=None, compare=False)
+    given_up: bool = False
 
 
 class BatchEvent(StrEnum):
@@ -139,3 +158,31 @@ def file_fact(row: dict[str, Any]) -> FileFact:
 def recorded_winner(row: dict[str, Any]) -> Winner:
     """The batch that a committed event is about."""
     return Winner(Intent.model_validate(json.loads(row["intent"])), row["version"])
+
+
+def failures_of(events: Iterable[dict[str, Any]], winners: Collection[str]) -> dict[str, Failure]:
+    """path -> failure, of the files that could not be loaded when last tried.
+
+    Args:
+        events: all that is said of files that ever failed, oldest first.
+        winners: the tokens of attempts that became batches.
+    """
+    failed: dict[str, Failure] = {}
+    for row in events:
+        path, before = row["path"], failed.get(row["path"])
+        if row["event"] == FileEvent.FAILED:
+            failed[path] = _failed_again(before, file_fact(row), row["interval_start"])
+        elif row["token"] in winners:
+            failed.pop(path, None)
+        elif before and row["event"] == FileEvent.REPLAYED:
+            failed[path] = replace(before, attempts=0, given_up=False)
+        elif before and row["event"] == FileEvent.GIVEN_UP:
+            failed[path] = replace(before, given_up=True, file=file_fact(row))
+    return failed
+
+
+def _failed_again(before: Failure | None, file: FileFact, interval_start: datetime) -> Failure:
+    """The failure of a file that has failed once more; other content is counted anew."""
+    if before is None or before.file.checksum != file.checksum:
+        return Failure(file, 1, interval_start)
+    return replace(before, file=file, attempts=before.attempts + 1, interval_start=interval_start)

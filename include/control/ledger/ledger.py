@@ -8,52 +8,38 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from include.contracts.interval import Interval
 from include.contracts.job.report import FileRows, RowCounts
+from include.control.events.conditions import Span
 from include.control.ledger.events import (
     BATCHES,
     FACTS,
     FILES,
-    NO_TOKEN,
     BatchEvent,
+    Failure,
     FileEvent,
     batch_event,
     batchless_event,
+    failures_of,
     file_event,
     file_fact,
     loaded_event,
     recorded_winner,
 )
-from include.control.ledger.loaded_files import LoadedFiles, Planned, loaded_files
+from include.control.ledger.loaded_files import LoadedFiles, Planned, PlannedFiles, Winners
 from include.control.ledger.measures import Measures, measured, newest_of
 from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.table_state import StatePart, TableStates, failing_without_harm
 from include.control.log.batch import FileFact, Intent, Winner
 from include.paths import LakehousePaths
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A file that could not be loaded when last tried.
-
-    Attributes:
-        file: the file, with its defect.
-        attempts: how many runs in a row have failed because of this content, since a person had it tried again.
-        interval_start: start of the interval that it was delivered for.
-        given_up: whether a person has decided that runs go on without it.
-    """
-
-    file: FileFact
-    attempts: int
-    interval_start: datetime | None = field(default=None, compare=False)
-    given_up: bool = False
 
 
 class StreamEnd(BaseModel):
@@ -165,23 +151,29 @@ class Ledger:
 
     def _is_recorded(self, intent: Intent) -> bool:
         """Whether history has the batch: it is behind the state where it was restored from a backup, or cut."""
-        wanted = {"event": [BatchEvent.COMMITTED.value], "token": [intent.token]}
-        return bool(self._batches.since(intent.table, "batch_seq", intent.batch_seq, ("token",), **wanted))
+        return bool(self._batches.find(intent.table, ("token",), **_of(BatchEvent.COMMITTED, intent)))
 
     def last_recorded(self, table: str, table_id: str, stream: str, upto: int | None = None) -> Winner | None:
         """The last batch by all that was ever written down, at or below version `upto` of the table if one is given."""
-        wanted = ("batch_seq", "version", "intent")
-        rows = self._batches.events(table, wanted, table_id=table_id, stream=stream, event=BatchEvent.COMMITTED)
+        of_stream = _of_stream(BatchEvent.COMMITTED, table_id, stream)
+        rows = self._batches.downward(table, "batch_seq", ("version", "intent"), **of_stream)
         below = (row for row in rows if upto is None or row["version"] <= upto)
-        newest = max(below, key=lambda row: (row["batch_seq"], row["version"]), default=None)
-        return recorded_winner(newest) if newest else None
+        _, newest = next(groupby(below, itemgetter("batch_seq")), (None, ()))
+        return max(map(recorded_winner, newest), key=lambda winner: winner.version, default=None)
+
+    def newest_number(self, table: str, table_id: str, upto: int) -> int:
+        """The greatest number of a batch, of whatever stream, at or below a version of the table; 0 for none."""
+        event, columns = [BatchEvent.COMMITTED], ("version",)
+        rows = self._batches.downward(table, "batch_seq", columns, table_id=[table_id], event=event)
+        return next((row["batch_seq"] for row in rows if row["version"] <= upto), 0)
 
     def closed_before(self, table: str, table_id: str, stream: str, instant: datetime) -> int:
         """The last batch of the stream that was closed before an instant, as all batches below it were; 0 for none."""
-        of_stream = {"table_id": table_id, "stream": stream, "event": BatchEvent.CLOSED}
-        rows = self._batches.events(table, ("batch_seq", "recorded_at"), **of_stream)
-        later = min((row["batch_seq"] for row in rows if row["recorded_at"] >= instant), default=None)
-        return max((row["batch_seq"] for row in rows if later is None or row["batch_seq"] < later), default=0)
+        of_stream = _of_stream(BatchEvent.CLOSED, table_id, stream)
+        since = self._batches.find(table, ("batch_seq",), **of_stream, recorded_at=Span(least=instant))
+        upto = min((row["batch_seq"] - 1 for row in since), default=None)
+        before = self._batches.downward(table, "batch_seq", ("batch_seq",), upto, **of_stream)
+        return next((row["batch_seq"] for row in before), 0)
 
     def closed(self, winner: Winner) -> RowCounts | None:
         """The row counts of a batch whose secondary writes are done, else None."""
@@ -190,26 +182,28 @@ class Ledger:
         end = kept.ends.get(intent.stream) if kept else None
         if end and end.rows and end.intent.token == intent.token:
             return end.rows
-        of_batch = {"event": [BatchEvent.CLOSED.value], "token": [intent.token]}
-        rows = self._batches.since(intent.table, "batch_seq", intent.batch_seq, ("rows",), **of_batch)
+        rows = self._batches.find(intent.table, ("rows",), **_of(BatchEvent.CLOSED, intent))
         return RowCounts.model_validate_json(rows[-1]["rows"]) if rows else None
 
     def applied(self, table: str, batches: Mapping[str, int]) -> int | None:
         """The rows that batches (token -> number) have applied together; None where one of them is not closed."""
-        first, wanted = min(batches.values(), default=0), {"token": batches.keys(), "event": [BatchEvent.CLOSED.value]}
-        events = self._batches.since(table, "batch_seq", first, ("token", "rows"), **wanted)
+        wanted = {"event": [BatchEvent.CLOSED], "token": batches.keys(), "batch_seq": set(batches.values())}
+        events = self._batches.find(table, ("token", "rows"), **wanted)
         rows = {row["token"]: RowCounts.model_validate_json(row["rows"]).applied for row in events}
         return sum(rows.values()) if rows.keys() == batches.keys() else None
 
     def files_of(self, intent: Intent) -> tuple[FileFact, ...]:
         """The files that an intent was planned to load."""
-        return tuple(self._planned(intent.table, [intent.token]))
+        return tuple(self._planned(intent.table, [intent]))
 
     def loaded_files(self, table: str, table_id: str) -> LoadedFiles:
         """Every file that a winning attempt loaded into the table; a path once for each content."""
-        tokens = self.versions(table, table_id)
-        planned = self._files.answers(table, Planned(table_id)).values()
-        return loaded_files((one.of({*tokens, NO_TOKEN}) for one in planned), partial(self._loaded, table, tokens))
+
+        def planned(paths: Collection[str]) -> Collection[PlannedFiles]:
+            return self._files.answers(table, Planned(table_id), path=paths).values()
+
+        won = partial(self._won, table, table_id)
+        return LoadedFiles(planned, won, partial(self._loaded, table, table_id))
 
     def file_events(self, table: str, table_id: str) -> list[dict[str, Any]]:
         """All that `ops.files` says of a table's files, oldest first."""
@@ -224,7 +218,7 @@ class Ledger:
     def replaced_files(self, table: str, table_id: str, after: int, upto: int) -> tuple[str, ...]:
         """The landing files whose rows were replaced in versions (after, upto] of the table, by path."""
         winners = self.batches(table, table_id, after, upto)
-        replacing = [winner.token for winner in winners if winner.intent.sources.replaces_files]
+        replacing = [winner.intent for winner in winners if winner.intent.sources.replaces_files]
         return tuple(sorted({file.path for file in self._planned(table, replacing)}))
 
     def intervals(self, table: str, table_id: str, upto: int) -> tuple[datetime, ...]:
@@ -235,61 +229,79 @@ class Ledger:
 
     def batches(self, table: str, table_id: str, after: int, upto: int | None = None) -> list[Winner]:
         """The batches that made versions (after, upto] of the table, up to the newest one for None, oldest first."""
-        rows = self._batches.events(table, ("version", "intent"), table_id=table_id, event=BatchEvent.COMMITTED)
-        of_range = [row for row in rows if after < row["version"] and (upto is None or row["version"] <= upto)]
-        winners = {winner.token: winner for winner in map(recorded_winner, of_range)}
+        span = Span(after + 1, upto)
+        return self._winners(table, table_id, version=span)
+
+    def batches_of(self, table: str, table_id: str, starts: Collection[datetime]) -> list[Winner]:
+        """The batches that files of some intervals made, oldest first; no replay, which brings single rows to them."""
+        found = self._winners(table, table_id, interval_start=starts) if starts else []
+        return [winner for winner in found if not winner.intent.sources.replay]
+
+    def _winners(self, table: str, table_id: str, **wanted: Collection[datetime] | Span) -> list[Winner]:
+        event, columns = [BatchEvent.COMMITTED], ("version", "intent")
+        rows = self._batches.find(table, columns, table_id=[table_id], event=event, **wanted)
+        winners = {winner.token: winner for winner in map(recorded_winner, rows)}
         return sorted(winners.values(), key=lambda winner: winner.version)
 
-    def records_in(self, table: str, tokens: Collection[str]) -> Counter[datetime]:
+    def records_in(self, table: str, batches: Collection[Winner]) -> Counter[datetime]:
         """Start of an interval -> how many records its files hold, of those that batches loaded.
 
         Of a file that they loaded twice its last content counts.
         """
-        of_batches = {"token": tokens, "event": [FileEvent.LOADED]}
-        rows = self._files.find(table, ("path", "interval_start", "rows_read"), **of_batches)
+        wanted = ("path", "interval_start", "rows_read")
+        rows = self._files.find(table, wanted, **_of(FileEvent.LOADED, *(one.intent for one in batches)))
         records = Counter[datetime]()
         for row in {row["path"]: row for row in rows}.values():
             records[row["interval_start"]] += row["rows_read"] or 0
         return records
 
-    def failures(self, table: str, table_id: str) -> dict[str, Failure]:
-        """path -> failure, for every file that could not be loaded when last tried, and that nobody replayed since."""
-        unloaded = self.unloaded(table, table_id)
+    def failures(self, table: str, table_id: str, **among: Collection[Any]) -> dict[str, Failure]:
+        """path -> failure, for every file that could not be loaded when last tried, and that nobody replayed since.
+
+        Args:
+            table: the table.
+            table_id: Delta's id of it.
+            among: the files that matter: `path` of them, or `interval_start` of intervals in which they failed.
+        """
+        unloaded = self.unloaded(table, table_id, **among)
         return {path: failure for path, failure in unloaded.items() if failure.attempts or failure.given_up}
 
-    def unloaded(self, table: str, table_id: str) -> dict[str, Failure]:
+    def unloaded(self, table: str, table_id: str, **among: Collection[Any]) -> dict[str, Failure]:
         """path -> failure, for every file that could not be loaded when last tried, replayed ones included."""
         # Few files ever fail, if any: the events of all others are left alone.
-        ever_failed = self._files.find(table, ("path",), table_id=[table_id], event=[FileEvent.FAILED])
+        ever_failed = self._files.find(table, ("path",), table_id=[table_id], event=[FileEvent.FAILED], **among)
         paths = {row["path"] for row in ever_failed}
-        wanted = ("event", "token", "interval_start", *FACTS)
+        wanted = ("event", "token", "batch_seq", "interval_start", *FACTS)
         events = self._files.find(table, wanted, table_id=[table_id], path=paths) if paths else []
-        tokens = self.versions(table, table_id) if paths else {}
-        failed: dict[str, Failure] = {}
-        for row in events:
-            path, before = row["path"], failed.get(row["path"])
-            if row["event"] == FileEvent.FAILED:
-                failed[path] = _failed_again(before, file_fact(row), row["interval_start"])
-            elif row["token"] in tokens:
-                failed.pop(path, None)
-            elif before and row["event"] == FileEvent.REPLAYED:
-                failed[path] = replace(before, attempts=0, given_up=False)
-            elif before and row["event"] == FileEvent.GIVEN_UP:
-                failed[path] = replace(before, given_up=True, file=file_fact(row))
-        return failed
+        tokens = self._won(table, table_id, {row["token"]: row["batch_seq"] for row in events})
+        return failures_of(events, tokens)
 
-    def _planned(self, table: str, tokens: Collection[str]) -> list[FileFact]:
+    def _planned(self, table: str, intents: Collection[Intent]) -> list[FileFact]:
         """The files that attempts were planned to load, oldest first."""
-        return [file_fact(row) for row in self._files.find(table, FACTS, token=tokens, event=[FileEvent.PLANNED])]
+        found = self._files.find(table, FACTS, **_of(FileEvent.PLANNED, *intents)) if intents else []
+        return [file_fact(row) for row in found]
 
-    def _loaded(self, table: str, tokens: Collection[str], paths: Collection[str]) -> list[FileFact]:
-        """The contents of paths that attempts were planned to load, oldest first."""
-        of_paths = {"path": paths, "token": tokens, "event": [FileEvent.PLANNED]}
-        return [file_fact(row) for row in self._files.find(table, FACTS, **of_paths)]
+    def _loaded(self, table: str, table_id: str, paths: Collection[str]) -> list[FileFact]:
+        """The contents of paths that winning attempts were planned to load, oldest first."""
+        wanted = ("token", "batch_seq", *FACTS)
+        rows = self._files.find(table, wanted, table_id=[table_id], path=paths, event=[FileEvent.PLANNED])
+        tokens = self._won(table, table_id, {row["token"]: row["batch_seq"] for row in rows})
+        return [file_fact(row) for row in rows if row["token"] in tokens]
+
+    def _won(self, table: str, table_id: str, attempts: Mapping[str, int | None]) -> set[str]:
+        """Those of some attempts (token -> number) that became batches."""
+        numbers = {number for number in attempts.values() if number is not None}
+        question, event = Winners(table_id), [BatchEvent.COMMITTED]
+        found = self._batches.answers(table, question, batch_seq=numbers, event=event) if numbers else {}
+        return {token for token in attempts if any(token in winners for winners in found.values())}
 
 
-def _failed_again(before: Failure | None, file: FileFact, interval_start: datetime) -> Failure:
-    """The failure of a file that has failed once more; other content is counted anew."""
-    if before is None or before.file.checksum != file.checksum:
-        return Failure(file, 1, interval_start)
-    return replace(before, file=file, attempts=before.attempts + 1, interval_start=interval_start)
+def _of(event: BatchEvent | FileEvent, *intents: Intent) -> dict[str, Collection[Any]]:
+    """What events of a kind hold that are about some attempts."""
+    numbers, tokens = {intent.batch_seq for intent in intents}, {intent.token for intent in intents}
+    return {"event": [event], "batch_seq": numbers, "token": tokens}
+
+
+def _of_stream(event: BatchEvent, table_id: str, stream: str) -> dict[str, Collection[Any]]:
+    """What events of a kind hold that are about batches of a stream."""
+    return {"event": [event], "table_id": [table_id], "stream": [stream]}

@@ -1,21 +1,21 @@
-"""The contents that a table has loaded, as digests: 108 bytes a file while they are looked up, whatever its path.
+"""The contents that a table has loaded, as digests: 60 bytes a file, whatever its path.
 
-60 of them are kept from one plan to the next, which reads what was appended since.
+They are kept from one plan to the next, which reads what was appended since. Of an old table only those data files of
+the ledger are read that may speak of the files that are asked about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.control.ledger.events import FileEvent
+from include.control.ledger.events import NO_TOKEN, BatchEvent, FileEvent
 from include.control.log.batch import FileFact
 
 _PLANNED = np.dtype(
@@ -33,17 +33,20 @@ class PlannedFiles:
     """The files that the attempts of one data file were planned to load, and those that were seen with another time.
 
     Attributes:
-        tokens: the attempts; `NO_TOKEN` of those that were seen.
-        files: a record a file, as `_PLANNED` says; `token` is the place in `tokens`.
+        attempts: (token, number of the batch) of each attempt; `NO_TOKEN` of files that were seen.
+        files: a record a file by path, as `_PLANNED` says; `token` is the place in `attempts`.
     """
 
-    tokens: tuple[str, ...]
+    attempts: tuple[tuple[str, int | None], ...]
     files: _Files
 
-    def of(self, tokens: Collection[str]) -> _Files:
-        """The files of these attempts."""
-        wanted = np.array([token in tokens for token in self.tokens], bool)
-        return self.files if wanted.all() else self.files[wanted[self.files["token"]]]
+    def of(self, paths: _Digests) -> _Files:
+        """The files with these paths, of which none comes twice."""
+        first, end = (np.searchsorted(self.files["path"], paths, side=side) for side in ("left", "right"))
+        many = end - first
+        within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+        found: _Files = self.files[np.repeat(first, many) + within]
+        return found
 
 
 @dataclass(frozen=True)
@@ -51,22 +54,26 @@ class Planned:
     """Which files were planned to be loaded into a table of this id, or seen to be? A question to `ops.files`."""
 
     table_id: str
-    columns: Collection[str] = ("recorded_at", "event", "table_id", "token", "path", "size", "mtime_ns", "checksum")
+    columns: Collection[str] = (
+        *("recorded_at", "event", "table_id", "batch_seq", "token", "path", "size", "mtime_ns", "checksum"),
+    )
 
     def answer(self, events: Iterator[pa.RecordBatch]) -> PlannedFiles:
         """The planned files of one data file."""
-        tokens: dict[str, int] = {}
+        places: dict[tuple[str, int | None], int] = {}
         files = bytearray()
         for piece in events:
-            files += self._files(piece, tokens).tobytes()
-        return PlannedFiles(tuple(tokens), np.frombuffer(files, _PLANNED))
+            files += self._files(piece, places).tobytes()
+        found = np.frombuffer(files, _PLANNED)
+        return PlannedFiles(tuple(places), found[np.argsort(found["path"], kind="stable")])
 
-    def _files(self, piece: pa.RecordBatch, tokens: dict[str, int]) -> _Files:
+    def _files(self, piece: pa.RecordBatch, places: dict[tuple[str, int | None], int]) -> _Files:
         is_planned = pc.is_in(piece["event"], pa.array([FileEvent.PLANNED.value, FileEvent.SEEN.value]))
         planned = piece.filter(pc.and_(is_planned, pc.equal(piece["table_id"], self.table_id)))
+        attempts = zip(planned["token"].to_pylist(), planned["batch_seq"].to_pylist(), strict=True)
         files = np.empty(len(planned), _PLANNED)
         files["recorded_at"] = planned["recorded_at"].cast(pa.int64())
-        files["token"] = [tokens.setdefault(token, len(tokens)) for token in planned["token"].to_pylist()]
+        files["token"] = [places.setdefault(attempt, len(places)) for attempt in attempts]
         for column in ("size", "mtime_ns"):
             files[column] = planned[column]
         for column in ("path", "checksum"):
@@ -74,18 +81,35 @@ class Planned:
         return files
 
 
+@dataclass(frozen=True)
+class Winners:
+    """Which attempts became batches of a table of this id? A question to `ops.batches`."""
+
+    table_id: str
+    columns: Collection[str] = ("event", "table_id", "token")
+
+    def answer(self, events: Iterator[pa.RecordBatch]) -> frozenset[str]:
+        """The tokens in one data file."""
+        found = (piece["token"].filter(self._is_meant(piece)).to_pylist() for piece in events)
+        return frozenset(token for tokens in found for token in tokens)
+
+    def _is_meant(self, piece: pa.RecordBatch) -> pa.Array:
+        is_committed = pc.equal(piece["event"], BatchEvent.COMMITTED.value)
+        return pc.and_(is_committed, pc.equal(piece["table_id"], self.table_id))
+
+
 @dataclass(frozen=True, eq=False)
 class LoadedFiles:
-    """Every content that a winning attempt loaded into a table, by path, the oldest first of each.
+    """Every content that a winning attempt loaded into a table; the ledger is read for the paths that are asked about.
 
     Attributes:
-        facts: reads the ledger: every content that was loaded under these paths, oldest first.
+        planned: paths -> what the data files of `ops.files` say that may speak of them.
+        won: attempts (token -> number of the batch) -> the tokens of those that became batches.
+        facts: paths -> every content that was loaded under them, oldest first.
     """
 
-    _paths: _Digests
-    _sizes: npt.NDArray[np.int64]
-    _times: npt.NDArray[np.int64]
-    _checksums: _Digests
+    planned: Callable[[Collection[str]], Iterable[PlannedFiles]] = field(repr=False)
+    won: Callable[[Mapping[str, int | None]], Collection[str]] = field(repr=False)
     facts: Callable[[Collection[str]], list[FileFact]] = field(repr=False)
 
     def compare(self, listed: Sequence[FileFact]) -> tuple[list[bool], list[bool]]:
@@ -93,15 +117,16 @@ class LoadedFiles:
 
         It is, with the same size and entity tag, or the same time where its listing has no tag: `same_listing`.
         """
-        if not len(self._paths):
+        loaded = self._of({file.path for file in listed})
+        if not len(loaded):
             return [False] * len(listed), [False] * len(listed)
         paths, tags = (_digests([getattr(file, name) for file in listed]) for name in ("path", "checksum"))
-        last = np.searchsorted(self._paths, paths, side="right") - 1
-        is_known = self._paths[last] == paths
-        same_size = self._sizes[last] == _numbers(file.size for file in listed)
-        same_time = self._times[last] == _numbers(file.mtime_ns for file in listed)
+        known = loaded[np.searchsorted(loaded["path"], paths, side="right") - 1]
+        is_known = known["path"] == paths
+        same_size = known["size"] == _numbers(file.size for file in listed)
+        same_time = known["mtime_ns"] == _numbers(file.mtime_ns for file in listed)
         has_tag = np.array([bool(file.checksum) for file in listed])
-        is_same = is_known & same_size & np.where(has_tag, self._checksums[last] == tags, same_time)
+        is_same = is_known & same_size & np.where(has_tag, known["checksum"] == tags, same_time)
         return is_known.tolist(), is_same.tolist()
 
     def holds(self, file: FileFact, *, only_last: bool) -> bool:
@@ -111,29 +136,23 @@ class LoadedFiles:
             file: the file, with its checksum.
             only_last: whether what was loaded last is all that the table still holds of a path.
         """
-        path, checksum = _digests([file.path]), _digests([file.checksum])
-        first, end = (int(np.searchsorted(self._paths, path, side=side)[0]) for side in ("left", "right"))
-        held = self._checksums[max(first, end - 1) if only_last else first : end]
-        return bool((held == checksum).any())
+        loaded = self._of([file.path])
+        held = (loaded[-1:] if only_last else loaded)["checksum"]
+        return bool((held == _digests([file.checksum])).any())
 
-
-def loaded_files(planned: Iterable[_Files], facts: Callable[[Collection[str]], list[FileFact]]) -> LoadedFiles:
-    """Put together what the data files of `ops.files` say.
-
-    Args:
-        planned: the files of winning attempts and those that were seen, and no others.
-        facts: reads the ledger: every content that was loaded under these paths, oldest first.
-    """
-    pieces = [np.empty(0, _PLANNED), *planned]
-    # Column by column, so that little is held twice.
-    paths = _column(pieces, "path")
-    order = np.lexsort((_column(pieces, "recorded_at"), paths))
-    sizes, times, checksums = (_column(pieces, name)[order] for name in ("size", "mtime_ns", "checksum"))
-    return LoadedFiles(paths[order], sizes, times, checksums, facts)
-
-
-def _column(pieces: Sequence[_Files], name: str) -> npt.NDArray[Any]:
-    return np.concatenate([piece[name] for piece in pieces])
+    def _of(self, paths: Collection[str]) -> _Files:
+        """What was loaded under these paths, by path, the oldest first of each."""
+        wanted = np.unique(_digests(paths))
+        found = [(one.attempts, one.of(wanted)) for one in self.planned(paths)]
+        asked: dict[str, int | None] = dict(
+            attempts[at] for attempts, files in found for at in np.unique(files["token"])
+        )
+        winners, loaded = {NO_TOKEN, *self.won(asked)}, [np.empty(0, _PLANNED)]
+        for attempts, files in found:
+            won = [at for at in np.unique(files["token"]) if attempts[at][0] in winners]
+            loaded.append(files[np.isin(files["token"], won)])
+        every = np.concatenate(loaded)
+        return every[np.lexsort((every["recorded_at"], every["path"]))]
 
 
 def _numbers(of: Iterable[int]) -> npt.NDArray[np.int64]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -15,11 +16,12 @@ from deltalake.exceptions import CommitFailedError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from include.contracts.lake_path import LakePath
+from include.control.events.conditions import Among, Condition, Span, may_meet
 from include.control.events.event_files import read_events
 from include.control.events.event_log import EventLog
 from include.control.events.log_state import EventFile
 from include.control.leases.store import ledger_lease
-from include.control.ledger.questions import Answer, Question, Rows, Values
+from include.control.ledger.questions import Answer, Question, Rows
 from include.control.log.stored_tables import options_of
 from include.errors import first_line
 
@@ -43,11 +45,11 @@ _CONFIGURATION = {
     "delta.deletedFileRetentionDuration": "interval 1 days",
 }
 
-_ORDERED = ("recorded_at", "batch_seq", "version", "path")
+_ORDERED = ("recorded_at", "event", "batch_seq", "version", "path", "interval_start")
 """The columns whose least and greatest value are kept of each data file; of a long text they would fill the log."""
 
-_PRUNING = {"event", "token"}
-"""The columns of so few values that they are kept of each data file, to say which ones need not be read."""
+_PARTS = 16
+"""Whoever looks for the newest events looks through a data file in so many parts."""
 
 # Somebody else may have made the table, or said the same, at this moment.
 _when_another_writer_won = retry(
@@ -155,63 +157,89 @@ class OpsTable:
             columns: the columns to give, all for none.
             equals: column -> the value that it must have.
         """
-        question = self._rows(columns, {column: [value] for column, value in equals.items()})
+        question = self._rows(columns, {column: Among(frozenset([value])) for column, value in equals.items()})
         return self._oldest_first(self.answers(table, question).values(), columns)
 
-    def find(self, table: str, columns: Sequence[str] = (), **among: Collection[str]) -> list[dict[str, Any]]:
+    def find(self, table: str, columns: Sequence[str] = (), **wanted: Collection[Any] | Span) -> list[dict[str, Any]]:
         """As `events`, of what is not asked again: nothing of it is kept.
 
         Args:
             table: the table that the events are about.
             columns: the columns to give, all for none.
-            among: column -> the values of which it must have one; data files that lack the event or the token are not
-                read.
+            wanted: column -> the values of which it must have one, or the span in which it must lie; data files and
+                row groups in which no event can be meant are not read.
         """
-        question, files = self._rows(columns, among), [file.path for file in self._files(table)]
-        held = [(self._answers_of(files, table, Values(column)), among[column]) for column in _PRUNING & among.keys()]
-        wanted = [file for file in files if not any(found[file].isdisjoint(values) for found, values in held)]
-        return self._oldest_first([self._ask(file, table, question) for file in wanted], columns)
+        conditions = _conditions(wanted)
+        question = self._rows(columns, conditions)
+        found = [self._ask(file.path, table, question, conditions) for file in self._files_with(table, conditions)]
+        return self._oldest_first(found, columns)
 
-    def since(
-        self, table: str, column: str, least: int, columns: Sequence[str] = (), **among: Collection[str]
-    ) -> list[dict[str, Any]]:
-        """The events about `table` from some number on, oldest first; files that end below it are not read.
+    def downward(
+        self, table: str, column: str, columns: Sequence[str], upto: Any = None, **wanted: Collection[Any]
+    ) -> Iterator[dict[str, Any]]:
+        """The events from the greatest value of a column down, of one value the one that was recorded last first.
+
+        Of history hardly more is read than is taken.
 
         Args:
             table: the table that the events are about.
-            column: `version` or `batch_seq`.
-            least: the least number.
-            columns: the columns to give, all for none.
-            among: column -> the values of which it must have one.
+            column: a column of numbers or times.
+            columns: the columns to give.
+            upto: the greatest value; the greatest that there is for None.
+            wanted: column -> the values of which it must have one.
         """
-        question = self._rows((*columns, column) if columns else (), among)
-        reaching = [file.path for file in self._files(table) if file.greatest.get(column, least) >= least]
-        found = [self._ask(file, table, question) for file in reaching]
-        return [row for row in self._oldest_first(found, columns and (*columns, column)) if (row[column] or 0) >= least]
+        ends = [ends for file in self._files(table) for ends in file.ends([column]).values()]
+        stops = {first + (last - first) * part // _PARTS for first, last in ends for part in range(_PARTS)}
+        below = sorted((stop for stop in stops if upto is None or stop < upto), reverse=True)
+        taken, many = 0, 1
+        while True:
+            # The last look has no lower end: a data file may not state its own.
+            least = below[taken] if taken < len(below) else None
+            found = self.find(table, (*columns, column), **wanted, **{column: Span(least, upto)})
+            new = [row for row in reversed(found) if taken == 0 or row[column] != upto]
+            yield from sorted(new, key=itemgetter(column), reverse=True)
+            if least is None:
+                return
+            upto, taken, many = least, taken + many, 2 * many
 
-    def answers(self, table: str, question: Question[Answer]) -> dict[LakePath, Answer]:
-        """data file about `table` -> what it says; a file is read once for a question."""
-        return self._answers_of([file.path for file in self._files(table)], table, question)
+    def answers(
+        self, table: str, question: Question[Answer], **wanted: Collection[Any] | Span
+    ) -> dict[LakePath, Answer]:
+        """data file about `table` -> what it says; a file is read once for a question.
+
+        Args:
+            table: the table that the events are about.
+            question: what is asked.
+            wanted: column -> what it holds in events that matter, as in `find`: data files without one are left out.
+        """
+        files = [file.path for file in self._files(table)]
+        kept = self._answers.get((table, question), {})
+        known = {file: kept[file] for file in files if file in kept}
+        asked = [file.path for file in self._files_with(table, _conditions(wanted))]
+        self._answers[table, question] = known | {
+            file: self._ask(file, table, question) for file in asked if file not in known
+        }
+        return {file: self._answers[table, question][file] for file in asked}
 
     def _files(self, table: str) -> list[EventFile]:
         return [file for file in self._log.files() if file.table == table]
 
-    def _answers_of(self, files: Sequence[LakePath], table: str, question: Question[Answer]) -> dict[LakePath, Answer]:
-        known = self._answers.get((table, question), {})
-        now = {file: known[file] if file in known else self._ask(file, table, question) for file in files}
-        self._answers[table, question] = now
-        return now
+    def _files_with(self, table: str, conditions: Mapping[str, Condition]) -> list[EventFile]:
+        """The data files in which an event may meet the conditions."""
+        return [file for file in self._files(table) if may_meet(conditions, file.ends(conditions))]
 
-    def _ask(self, file: LakePath, table: str, question: Question[Answer]) -> Answer:
+    def _ask(
+        self, file: LakePath, table: str, question: Question[Answer], conditions: Mapping[str, Condition] = {}
+    ) -> Answer:
         wanted = pa.schema([field for field in self._schema if field.name in question.columns])
-        return question.answer(read_events(file, wanted, table))
+        return question.answer(read_events(file, wanted, table, conditions))
 
     def _configuration(self) -> dict[str, str | None]:
         return {**_CONFIGURATION, "delta.dataSkippingStatsColumns": ",".join(self._ordered)}
 
-    def _rows(self, columns: Sequence[str], among: Mapping[str, Iterable[str]]) -> Rows:
+    def _rows(self, columns: Sequence[str], conditions: Mapping[str, Condition]) -> Rows:
         wanted = [field for field in self._schema if not columns or field.name in (*columns, "recorded_at")]
-        return Rows(pa.schema(wanted), tuple((column, frozenset(values)) for column, values in among.items()))
+        return Rows(pa.schema(wanted), tuple(conditions.items()))
 
     def _oldest_first(self, found: Iterable[pa.Table], columns: Sequence[str]) -> list[dict[str, Any]]:
         tables = list(found)
@@ -221,6 +249,10 @@ class OpsTable:
             pa.concat_tables(tables).sort_by("recorded_at").select(columns or self._schema.names).to_pylist()
         )
         return rows
+
+
+def _conditions(wanted: Mapping[str, Collection[Any] | Span]) -> dict[str, Condition]:
+    return {name: one if isinstance(one, Span) else Among(frozenset(one)) for name, one in wanted.items()}
 
 
 def _latest_of(file: EventFile) -> datetime:

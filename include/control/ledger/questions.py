@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from include.control.events.conditions import Condition
 
 Answer = TypeVar("Answer", covariant=True)
 
@@ -29,43 +30,27 @@ class Question(Protocol[Answer]):
 
 @dataclass(frozen=True)
 class Rows:
-    """Which events hold given values? Answered by the events.
+    """Which events meet conditions? Answered by the events.
 
     Attributes:
         wanted: the columns of the answer.
-        among: (column, the values of which it must hold one), for each that is asked about.
+        conditions: (column, what it must hold).
     """
 
     wanted: pa.Schema
-    among: tuple[tuple[str, frozenset[str]], ...] = ()
+    conditions: tuple[tuple[str, Condition], ...] = ()
 
     @property
     def columns(self) -> Collection[str]:
         """The columns that must be read for it."""
-        return {*self.wanted.names, *(column for column, _ in self.among)}
+        return {*self.wanted.names, *(column for column, _ in self.conditions)}
 
     def answer(self, events: Iterator[pa.RecordBatch]) -> pa.Table:
-        """The events of one data file that hold the values."""
-        found = [self._held(piece).select(self.wanted.names) for piece in events]
+        """The events of one data file that meet the conditions."""
+        found = [self._meeting(piece).select(self.wanted.names) for piece in events]
         return pa.Table.from_batches(found, schema=self.wanted).combine_chunks()
 
-    def _held(self, piece: pa.RecordBatch) -> pa.RecordBatch:
-        for column, values in self.among:
-            piece = piece.filter(pc.is_in(piece[column], pa.array(values, pa.string())))
+    def _meeting(self, piece: pa.RecordBatch) -> pa.RecordBatch:
+        for column, condition in self.conditions:
+            piece = piece.filter(condition.met_by(piece[column]))
         return piece
-
-
-@dataclass(frozen=True)
-class Values:
-    """Which values does a column hold? Meant for one that holds few."""
-
-    column: str
-
-    @property
-    def columns(self) -> Collection[str]:
-        """The columns that must be read for it."""
-        return {self.column}
-
-    def answer(self, events: Iterator[pa.RecordBatch]) -> frozenset[str]:
-        """The values in one data file."""
-        return frozenset(value for piece in events for value in piece[self.column].unique().to_pylist())

@@ -12,7 +12,7 @@ from include.control.kafka.cluster import KafkaCluster
 from include.control.kafka.offsets import count_partitions, plan_offsets, require_nothing_lost, waits_for_more
 from include.control.landing.landing import same_listing, text_bytes
 from include.control.landing.matching import Matched, given_up_notes, split_by_age
-from include.control.ledger.ledger import Failure
+from include.control.ledger.events import Failure
 from include.control.log.batch import BatchSources, StreamPosition
 from include.control.log.delta_log import read_commit
 from include.paths import LakehousePaths

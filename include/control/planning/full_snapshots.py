@@ -14,7 +14,7 @@ from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from include.control.landing.landing import files_by_the_thousand, landing_of
 from include.control.landing.matching import known_by_content, match, read_through
 from include.control.ledger.deletes import are_allowed, ways_to_allow
-from include.control.ledger.ledger import Failure
+from include.control.ledger.events import Failure
 from include.control.ledger.measures import table_rows
 from include.control.ledger.resolution import table_id
 from include.control.log.batch import BatchSources, Intent, Winner
@@ -121,7 +121,9 @@ class FullSnapshots:
             last: those of the batch before it.
         """
         after, upto = sources.ranges[self.spec.source]
-        new = [winner.intent for winner in self._batches(sources, -1 if after is None else after, upto)]
+        source, ledger = self.spec.source, self.records.ledger
+        since = ledger.batches(source, sources.source_ids[source], -1 if after is None else after, upto)
+        new = [winner.intent for winner in since]
         arrived = {intent.interval_start for intent in new if not intent.sources.replay}
         # What an earlier source held is no snapshot of the one that was built anew.
         known, before = (None, set[datetime]()) if after is None else (last.snapshot_at, set(last.waiting))
@@ -144,10 +146,6 @@ class FullSnapshots:
         }
         return SnapshotPlan(sources.model_copy(update=stated), waits)
 
-    def _batches(self, sources: BatchSources, after: int, upto: int | None = None) -> list[Winner]:
-        source = self.spec.source
-        return self.records.ledger.batches(source, sources.source_ids[source], after, upto)
-
     def _is_held_up(self, waiting: set[datetime], sources: BatchSources, last: BatchSources) -> bool:
         """Whether a snapshot that the table holds has got further rows, but not all of them yet."""
         after, _ = sources.ranges[self.spec.source]
@@ -156,20 +154,20 @@ class FullSnapshots:
         if not self.spec.keeps_history:
             return last.snapshot_at in waiting
         source = self.spec.source
-        consumed = self.records.ledger.intervals(source, sources.source_ids[source], after)
-        return not waiting.isdisjoint(set(consumed) - set(last.waiting))
+        batches = self.records.ledger.batches_of(source, sources.source_ids[source], waiting - set(last.waiting))
+        return any(batch.version <= after for batch in batches)
 
     def _waits(self, starts: Sequence[datetime], sources: BatchSources) -> dict[datetime, Wait]:
         """Start of an interval -> why its snapshot does not count, of those that do not."""
         source, ledger = self.spec.source, self.records.ledger
-        failures = ledger.unloaded(source, sources.source_ids[source])
+        of_source = source, sources.source_ids[source]
+        failures = ledger.unloaded(*of_source, interval_start=starts) if starts else {}
         batches = defaultdict[datetime, list[Winner]](list)
-        for winner in self._batches(sources, -1):
-            if winner.intent.interval_start in starts and not winner.intent.sources.replay:
-                batches[winner.intent.interval_start].append(winner)
+        for winner in ledger.batches_of(*of_source, starts):
+            batches[winner.intent.interval_start].append(winner)
         upto = sources.ranges[source][1]
-        tokens = [winner.token for of_interval in batches.values() for winner in of_interval if winner.version <= upto]
-        records, rows = ledger.records_in(source, tokens) if tokens else Counter[datetime](), self._rows()
+        read = [winner for of_interval in batches.values() for winner in of_interval if winner.version <= upto]
+        records, rows = ledger.records_in(source, read) if read else Counter[datetime](), self._rows()
         waits: dict[datetime, Wait] = {}
         for start in starts:
             if wait := self._missing_files(start, batches[start], upto, failures):
@@ -190,7 +188,7 @@ class FullSnapshots:
         read = [batch for batch in batches if batch.version <= upto]
         if not read or not read[-1].intent.sources.more_files:
             return None
-        left = self._left(read[-1].intent, failures) if read == batches else ["files of later batches"]
+        left = self._left(read[-1].intent) if read == batches else ["files of later batches"]
         return Wait(_named(f"Run {source} for that interval: it has not loaded", left)) if left else None
 
     def _is_allowed(self, start: datetime, rows: int, sources: BatchSources, batches: Sequence[Winner]) -> bool:
@@ -203,19 +201,21 @@ class FullSnapshots:
         since = max((batch.version for batch in batches if batch.version <= upto), default=0)
         return are_allowed(known, rows, since, upto, start)
 
-    def _left(self, intent: Intent, failures: Mapping[str, Failure]) -> list[str]:
+    def _left(self, intent: Intent) -> list[str]:
         """The files of the interval that lie there and are not loaded."""
         interval = Interval(start=intent.interval_start, end=intent.interval_end)
-        given_up = {path: one.file for path, one in failures.items() if one.given_up}
-        loaded = self.records.ledger.loaded_files(self.bronze.table, intent.table_id)
+        of_table, ledger = (self.bronze.table, intent.table_id), self.records.ledger
+        loaded = ledger.loaded_files(*of_table)
         landing = landing_of(self.bronze.landing_source.landing, self.landing)
         source = self.bronze.landing_source
         try:
-            listed = match(files_by_the_thousand(self.bronze, landing, interval), loaded, given_up)
+            listed = match(files_by_the_thousand(self.bronze, landing, interval), loaded)
         except NotDeliveredError:
             if landing.files(source.landing, lambda _: True) is None:
                 raise  # the whole feed is gone, as where a share is not mounted
             return []  # only the interval's folder is: nothing is left in it
+        failed = ledger.unloaded(*of_table, path=[file.path for file in listed.unread])
+        given_up = {path: one.file for path, one in failed.items() if one.given_up}
         found = known_by_content(listed, loaded, given_up, source, partial(read_through, landing, self.bronze))
         return [file.path for file in found.unread]
 

@@ -5,6 +5,7 @@ No lease is taken, nothing is written, no Spark is started. The driver makes its
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -20,11 +21,12 @@ from include.control.gates.restore import why_not
 from include.control.gates.verdicts import Verdicts
 from include.control.landing.deliveries import Folders, delivered
 from include.control.landing.landing import files_by_the_thousand, is_as_listed, landing_of
-from include.control.landing.matching import given_up, known_by_content, match, read_through, split_by_age
+from include.control.landing.matching import Matched, given_up, known_by_content, match, read_through, split_by_age
 from include.control.ledger.deletes import are_too_many, refusal
+from include.control.ledger.events import Failure
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import look
-from include.control.log.batch import BatchSources, Stream, StreamPosition, Winner
+from include.control.log.batch import BatchSources, FileFact, Stream, StreamPosition, Winner
 from include.control.planning.advice import Advice, with_files, with_messages
 from include.control.planning.full_snapshots import full_snapshots, require_whole, waiting_line
 from include.control.planning.merge_size import bytes_of_batch
@@ -77,21 +79,21 @@ class Planner:
         records, source = self.records, spec.landing_source
         position = stream_position(spec, records.paths, records.ledger)
         last, of_table = position.last if position else None, (spec.table, position.table_id if position else "")
-        hopeless = given_up(records.ledger.failures(*of_table), source)
-        loaded = records.ledger.loaded_files(*of_table)
-        due, waiting = set[Interval](), 0
-        landing = landing_of(source.landing, self._settings.landing)
-        for interval, files in delivered(spec, landing, folders):
-            listed = match([files], loaded, hopeless)
-            found = known_by_content(listed, loaded, hopeless, source, partial(read_through, landing, spec))
-            young, settled = split_by_age(found.unread, source)
-            waiting += len(young)
-            due |= {interval} if settled else set()
-            seen = [file for file in found.seen if is_as_listed(file, landing)]
-            records.ledger.record_seen(*of_table, interval, seen)
+        landing, loaded = landing_of(source.landing, self._settings.landing), records.ledger.loaded_files(*of_table)
+        listed = match(delivered(spec, landing, folders), loaded)
+        hopeless = given_up(self._failures(*of_table, listed), source)
+        found = known_by_content(listed, loaded, hopeless, source, partial(read_through, landing, spec))
+        young, settled = split_by_age(found.unread, source)
+        due = {interval for file in settled if (interval := folders.interval(file.path))}
+        seen = defaultdict[Interval, list[FileFact]](list)
+        for file in found.seen:
+            if (interval := folders.interval(file.path)) and is_as_listed(file, landing):
+                seen[interval].append(file)
+        for interval, files in seen.items():
+            records.ledger.record_seen(*of_table, interval, files)
         if last is not None and not is_complete(spec, last, records):
             due.add(Interval(start=last.intent.interval_start, end=last.intent.interval_end))
-        return tuple(sorted(due, key=lambda interval: interval.start)), waiting
+        return tuple(sorted(due, key=lambda interval: interval.start)), len(young)
 
     def advise(self, spec: StatedSpec, interval: Interval, *, reprocess: bool = False) -> Advice:
         """What a run of `spec` for `interval` would do now.
@@ -116,12 +118,17 @@ class Planner:
         if isinstance(spec, BronzeSpec):
             source, of_table = spec.landing_source, (spec.table, position.table_id if position else "")
             landing, loaded = landing_of(source.landing, self._settings.landing), records.ledger.loaded_files(*of_table)
-            failures = records.ledger.failures(*of_table)
+            listed = match(files_by_the_thousand(spec, landing, interval), loaded)
+            failures = self._failures(*of_table, listed)
             hopeless = given_up(failures, source)
-            listed = match(files_by_the_thousand(spec, landing, interval), loaded, hopeless)
             found = known_by_content(listed, loaded, hopeless, source, partial(read_through, landing, spec))
             return with_files(base, source, found, failures)
         return self._below_bronze(base, spec, position, interval, reprocess=reprocess)
+
+    def _failures(self, table: str, table_id: str, listed: Matched) -> dict[str, Failure]:
+        """Which of the files that nobody has loaded could not be loaded before."""
+        paths = [file.path for file in listed.unread]
+        return self.records.ledger.failures(table, table_id, path=paths) if paths else {}
 
     def _below_bronze(
         self,

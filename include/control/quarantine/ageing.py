@@ -15,10 +15,10 @@ def ageing_note(spec: AnySpec, paths: LakehousePaths, now: datetime) -> tuple[st
     if isinstance(spec, GoldSpec):
         return ()
     limit = now - duration(spec.quarantine.warn_after)
-    old = waiting_since_before(spec.table, paths, limit)
-    if not old:
+    rows, first = waiting_since_before(spec.table, paths, limit)
+    if first is None:
         return ()
     return (
-        f"{len(old):,} rows of {spec.table} wait in quarantine for more than {spec.quarantine.warn_after}, the first "
-        f"since {min(old):%Y-%m-%d}: lakehouse quarantine show {spec.table}, then fix, replay or discard them",
+        f"{rows:,} rows of {spec.table} wait in quarantine for more than {spec.quarantine.warn_after}, the first "
+        f"since {first:%Y-%m-%d}: lakehouse quarantine show {spec.table}, then fix, replay or discard them",
     )

@@ -146,6 +146,11 @@ class QuarantineEvents:
         """All events about rows of the table, oldest first."""
         return self._events.events(table, columns, table_id=table_id)
 
+    def decisions(self, table: str, table_id: str, columns: Sequence[str]) -> list[dict[str, Any]]:
+        """All events that say where rows of the table stand, oldest first: those that are pinned say nothing yet."""
+        decided = [event for event in RowEvent if event is not RowEvent.PLANNED]
+        return self._events.find(table, columns, table_id=[table_id], event=decided)
+
     def carry_over(self, table: str, earlier: str, table_id: str, key: str) -> None:
         """Write down for a table that is built anew what people decided about rows of the earlier one, once for a key.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
@@ -16,6 +16,7 @@ from include.control.landing.ingest import FilePlan, plan_files, require_as_load
 from include.control.landing.inspection import inspect, is_whole_parquet, parquet_rows
 from include.control.landing.landing import LandedFile, each_file, landing_of
 from include.control.landing.matching import given_up_notes
+from include.control.ledger.events import Failure
 from include.control.log.batch import BatchSources, FileFact, StreamPosition, Winner, files_digest
 from include.control.log.delta_log import read_commit
 from include.errors import BadInputError, MillraceError, NotReadyError, StorageError, first_line
@@ -56,8 +57,8 @@ class LandingRecords:
         self._unreadable: dict[str, str] = {}
         self._out_of_reach: dict[str, tuple[FileFact, NotReadyError | StorageError]] = {}
         self._recorded: set[FileFact] = set()
-        # As they were before the run: what fails in it counts once, however often it plans.
-        self._failures = cache(partial(context.records.ledger.failures, spec.table))
+        self._asked: set[str] = set()
+        self._failures: dict[str, Failure] = {}
 
     @property
     def has_more(self) -> bool:
@@ -80,7 +81,7 @@ class LandingRecords:
                 self._landing,
                 self._context.args.interval,
                 self._context.records.ledger.loaded_files(self._spec.table, position.table_id),
-                self._failures(position.table_id),
+                partial(self._failed_before, position.table_id),
                 self._look,
             )
         finally:
@@ -90,6 +91,13 @@ class LandingRecords:
         digest = files_digest(new)
         sources = BatchSources(files=len(new), files_digest=digest, replaces_files=replaces, more_files=left)
         return BatchPlan(sources, new) if new else None
+
+    def _failed_before(self, table_id: str, paths: Collection[str]) -> Mapping[str, Failure]:
+        """The failures as they were before the run: what fails in it counts once, however often it plans."""
+        new = set(paths) - self._asked
+        self._failures |= self._context.records.ledger.failures(self._spec.table, table_id, path=new) if new else {}
+        self._asked |= new
+        return self._failures
 
     def read(self, session: SparkSession, spec: BronzeSpec, plan: BatchPlan) -> DataFrame:
         """The records of the plan's files."""

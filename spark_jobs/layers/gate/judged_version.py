@@ -54,7 +54,8 @@ def judged_version(
         return None
     table = context.spec.table
     commit = _commit_of(context.paths.table(table), version)
-    before = context.records.gates.certified_before(table, version)
+    gates = context.records.gates
+    last = next(gates.certified_before(table, version), None)
 
     def read(of: str, at: int) -> DataFrame:
         return read_version(session, context.paths.table(of), at)
@@ -65,8 +66,8 @@ def judged_version(
         interval_end=datetime.fromisoformat(commit.metadata["interval_end"]),
         committed_at=commit.at,
         facts=facts,
-        past=[result.facts for result in before],
-        certified=before[0].version if before else None,
+        past=lambda: (result.facts for result in gates.certified_before(table, version)),
+        certified=last.version if last else None,
         others=others,
         sources={of: upto for of, (_, upto) in _sources(commit).ranges.items()},
         read=read,

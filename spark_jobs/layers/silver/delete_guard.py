@@ -53,7 +53,6 @@ def _is_allowed(wanted: Deletes, known: Sequence[Deletes], context: JobContext, 
     upto = wanted.source_version
     if not known or not spec.snapshot:
         return are_allowed(known, wanted.keys, upto, upto)
-    batches = context.records.ledger.batches(wanted.source, wanted.source_id, -1, upto)
-    of_snapshot = [one for one in batches if one.intent.interval_start == wanted.interval_start]
-    since = max((one.version for one in of_snapshot if not one.intent.sources.replay), default=upto)
+    batches = context.records.ledger.batches_of(wanted.source, wanted.source_id, [wanted.interval_start])
+    since = max((one.version for one in batches if one.version <= upto), default=upto)
     return are_allowed(known, wanted.keys, since, upto, wanted.interval_start)

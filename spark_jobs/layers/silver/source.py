@@ -102,9 +102,11 @@ class SilverSource:
 
     def snapshots(self, sources: BatchSources) -> tuple[datetime, ...]:
         """The intervals of the full snapshots that a batch puts in order, oldest first."""
+        if sources.snapshots:
+            return sources.snapshots
         table = self._spec.source
         all_of_them = self._intervals(table, sources.source_ids[table], sources.ranges[table][1])
-        return sources.snapshots or tuple(start for start in all_of_them if start not in sources.waiting)
+        return tuple(start for start in all_of_them if start not in sources.waiting)
 
     def of_snapshots(self, session: SparkSession, intent: Intent) -> DataFrame:
         """The judged rows of these snapshots."""
@@ -146,10 +148,8 @@ class SilverSource:
     def _undecided(self, sources: BatchSources, starts: Sequence[datetime]) -> list[ReceivedRow]:
         """Those records; one that a replay has brought to a later version than the batch reads is among them."""
         source, paths = self._spec.source, self._context.paths
-        ledger, (_, upto) = self._context.records.ledger, sources.ranges[source]
-        last = max(
-            (batch.batch_seq for batch in ledger.batches(source, sources.source_ids[source], -1, upto)), default=0
-        )
+        _, upto = sources.ranges[source]
+        last = self._context.records.ledger.newest_number(source, sources.source_ids[source], upto)
         wanted = RowFilter(starts=tuple(starts), statuses=(*PENDING, RowStatus.REPLAYED))
         refused = [row for row in quarantined_rows(source, paths, wanted) if row.batch_seq <= last]
         return [row.to_try for row in refused if row.status is not RowStatus.REPLAYED or row.replayed_in > last]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import islice
 from statistics import median
 from typing import Any
 
@@ -75,7 +76,7 @@ def _moment(newest: Any) -> datetime | None:
 def _rows_near_median(_df: DataFrame, rule: Expectation, judged: JudgedVersion) -> Judgement:
     given = rule.arguments
     counted, wanted = given.get("rows", IN_TABLE), given["of_last"]
-    past = [facts[counted] for facts in judged.past if counted in facts][:wanted]
+    past = list(islice((facts[counted] for facts in judged.past() if counted in facts), wanted))
     if len(past) < wanted:
         return Judgement(True, not_judged=f"{len(past)} of {wanted} certified versions are known before this one")
     rows, usual = judged.facts[counted], median(past)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -36,7 +36,7 @@ class JudgedVersion:
     interval_end: datetime
     committed_at: datetime
     facts: Mapping[str, int]
-    past: Sequence[Mapping[str, int]]
+    past: Callable[[], Iterator[Mapping[str, int]]]
     certified: int | None
     others: Mapping[str, int | None]
     sources: Mapping[str, int]

@@ -37,7 +37,7 @@ def said(before: DataFrame | None, now: DataFrame, name: str, **limit: float) ->
         interval_end=AT,
         committed_at=AT,
         facts={},
-        past=[],
+        past=lambda: iter(()),
         certified=None if before is None else 0,
         others={},
         sources={},

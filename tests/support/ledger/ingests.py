@@ -21,9 +21,16 @@ ORDERS = Stream("bronze.orders")
 def plan(landing: Path, ledger: Ledger, table_id: str = "id", look: Look | None = None, **source: object) -> FilePlan:
     """What the next batch of the first day would load; `source` changes the spec's."""
     spec = bronze_spec(source={**SPEC.source.model_dump(), **source})
-    known = ledger.loaded_files(spec.table, table_id), ledger.failures(spec.table, table_id)
-    place = LocalLanding(str(landing))
-    return plan_files(spec, place, day(1), *known, look or partial(inspect, landing=place, spec=spec))
+    loaded = ledger.loaded_files(spec.table, table_id)
+    place, failures = LocalLanding(str(landing)), partial(ledger.failures, spec.table, table_id)
+    return plan_files(
+        spec,
+        place,
+        day(1),
+        loaded,
+        lambda paths: failures(path=paths),
+        look or partial(inspect, landing=place, spec=spec),
+    )
 
 
 def load(landing: Path, ledger: Ledger, batch_seq: int = 1, **source: object) -> tuple[FileFact, ...]:

@@ -234,7 +234,7 @@ def test_certificates_before_a_version_come_newest_first_and_once_each(
     gates.record(verdict(table_id, 2, passed=False))
     gates.record(verdict(table_id, 1, suite_hash="mended").model_copy(update={"facts": {"in_table": 7}}))
     gates.record(verdict(table_id, 4))
-    before = gates.certified_before(TABLE, 4)
+    before = list(gates.certified_before(TABLE, 4))
     assert [result.version for result in before] == [3, 1]
     assert before[1].facts == {"in_table": 7}, "the newest verdict on a version"
-    assert gates.certified_before(TABLE, 1) == []
+    assert list(gates.certified_before(TABLE, 1)) == []

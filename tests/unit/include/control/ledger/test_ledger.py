@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.contracts.job.report import FileRows, RowCounts
-from include.control.ledger.ledger import Failure, Ledger
+from include.control.ledger.events import Failure
+from include.control.ledger.ledger import Ledger
 from include.control.ledger.measures import measured
 from include.control.ledger.table_state import TableStates
 from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner

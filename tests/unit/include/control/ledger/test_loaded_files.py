@@ -16,7 +16,7 @@ from include.contracts.job.report import FileRows, RowCounts
 from include.control.landing.landing import same_listing
 from include.control.ledger.events import FILES, NO_TOKEN, FileEvent
 from include.control.ledger.ledger import Ledger
-from include.control.ledger.loaded_files import LoadedFiles, Planned, loaded_files
+from include.control.ledger.loaded_files import LoadedFiles, Planned
 from include.control.ledger.ops_table import FILES_WORTH_COMPACTING
 from include.control.log.batch import FileFact, Stream, Winner
 from include.paths import LakehousePaths
@@ -70,6 +70,7 @@ def pieces(events: list[Event]) -> Iterator[pa.RecordBatch]:
                 "event": str(one.event),
                 "table_id": one.table_id,
                 "token": one.token,
+                "batch_seq": WINNERS.get(one.token),
                 **{name: getattr(one.file, name) for name in ("path", "size", "mtime_ns", "checksum")},
             }
             for one in events[first : first + 2]
@@ -84,7 +85,7 @@ def unread(_: Collection[str]) -> list[FileFact]:
 
 def loaded_of(ledger: list[list[Event]]) -> LoadedFiles:
     answers = [Planned("id").answer(pieces(events)) for events in ledger]
-    return loaded_files((answer.of({*WINNERS, NO_TOKEN}) for answer in answers), unread)
+    return LoadedFiles(lambda _: answers, WINNERS.keys().__and__, unread)
 
 
 def contents_of(ledger: list[list[Event]]) -> list[FileFact]:

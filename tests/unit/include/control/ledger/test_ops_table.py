@@ -7,29 +7,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
 from include.control.ledger import ops_table
 from include.control.ledger.ops_table import FILES_WORTH_COMPACTING, OpsTable
 from include.control.log.delta_log import latest_version
-from include.errors import TornLogError
 
 WRITERS, EACH = 8, 5
 EVENTS = pa.schema([("recorded_at", pa.timestamp("us", tz="UTC")), ("table", pa.string()), ("word", pa.string())])
-
-NUMBERED = pa.schema(
-    [
-        ("recorded_at", pa.timestamp("us", tz="UTC")),
-        ("table", pa.string()),
-        ("version", pa.int64()),
-        ("event", pa.string()),
-    ]
-)
 
 
 def event(table: str, word: str) -> dict[str, Any]:
@@ -149,22 +137,6 @@ def test_events_go_when_they_are_older_than_the_table_keeps_them(path: Path, mon
         kept.append([{**event("silver.flights", str(number)), "recorded_at": datetime.now(UTC)}])
     kept.compact("silver.flights")
     assert words(OpsTable(path, EVENTS)) == list(map(str, range(FILES_WORTH_COMPACTING)))
-
-
-def test_from_a_number_on_only_files_that_reach_it_are_read(path: Path) -> None:
-    numbered = OpsTable(path, NUMBERED)
-    for number in (*range(40), 7):
-        said = {"table": "silver.flights", "recorded_at": datetime.now(UTC), "version": number, "event": "x"}
-        numbered.append([said])
-    fresh = OpsTable(path, NUMBERED)
-    assert [row["version"] for row in fresh.since("silver.flights", "version", 38)] == [38, 39]
-    for file in DeltaTable(str(path)).file_uris():
-        stored = Path(unquote(file))
-        if pq.ParquetFile(stored).read()["version"].to_pylist() == [7]:
-            stored.unlink()
-    assert [row["version"] for row in fresh.since("silver.flights", "version", 38, event=["x"])] == [38, 39]
-    with pytest.raises(TornLogError, match="a file of the ledger, cannot be read"):
-        fresh.since("silver.flights", "version", 0)
 
 
 def test_writers_that_create_and_append_at_once_lose_nothing(path: Path) -> None:

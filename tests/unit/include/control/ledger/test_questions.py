@@ -14,7 +14,11 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from include.control.events import event_files
+from include.control.events.conditions import Span
+from include.control.ledger import ops_table
 from include.control.ledger.ops_table import FILES_WORTH_COMPACTING, OpsTable
+from include.control.ledger.questions import Rows
 from include.errors import TornLogError
 
 EVENTS = pa.schema(
@@ -25,6 +29,8 @@ EVENTS = pa.schema(
         ("token", pa.string()),
         ("columns", pa.list_(pa.string())),
         ("number", pa.int64()),
+        ("batch_seq", pa.int64()),
+        ("path", pa.string()),
     ]
 )
 NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
@@ -46,7 +52,7 @@ class Looks:
 
 def event(number: int, token: str = "t", kind: str = "planned", table: str = TABLE) -> dict[str, Any]:
     at = NOON + timedelta(seconds=number)
-    said = {"recorded_at": at, "event": kind, "table": table, "token": token}
+    said = {"recorded_at": at, "event": kind, "table": table, "token": token, "batch_seq": None, "path": None}
     return {**said, "columns": ["x", token], "number": number}
 
 
@@ -119,18 +125,107 @@ def test_a_second_look_reads_only_what_was_appended_since(path: Path) -> None:
     assert [one["number"] for one in events.events(TABLE, event="planned")] == [0, 1, 2, 3]
 
 
-def test_events_of_a_kind_or_a_token_are_read_from_the_data_files_that_hold_some(path: Path) -> None:
+PATHS = ["", "a", "a/b", "a/é😀", "b", "long/" * 60, "long/" * 60 + "x", "\U0010ffff"]
+NUMBERED = st.builds(
+    lambda minute, batch, path, kind: {
+        **event(0, kind=kind),
+        "recorded_at": NOON + timedelta(minutes=minute, microseconds=minute),
+        "batch_seq": batch,
+        "path": path,
+    },
+    st.integers(0, 200_000),
+    st.none() | st.integers(0, 3_000),
+    st.none() | st.sampled_from(PATHS),
+    st.sampled_from(["planned", "failed"]),
+)
+
+
+def span(column: str, values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    ends = st.builds(Span, st.none() | values, st.none() | values)
+    return st.fixed_dictionaries({}, optional={column: ends | st.sets(values, max_size=3)})
+
+
+WANTED = st.builds(
+    lambda *some: {column: wanted for one in some for column, wanted in one.items()},
+    span("batch_seq", st.integers(0, 3_000)),
+    span("path", st.sampled_from(PATHS)),
+    span("recorded_at", st.builds(lambda at: NOON + timedelta(minutes=at, microseconds=at), st.integers(0, 200_000))),
+    st.sampled_from([{}, {"event": ["failed"]}]),
+)
+
+
+def is_meant(row: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """The simple model: each column one after the other."""
+    for column, one in wanted.items():
+        if (value := row[column]) is None:
+            return False
+        if not isinstance(one, Span):
+            if value not in one:
+                return False
+        elif (one.least is not None and value < one.least) or (one.greatest is not None and value > one.greatest):
+            return False
+    return True
+
+
+@settings(max_examples=60, deadline=None)
+@given(commits=st.lists(st.lists(NUMBERED, max_size=4), max_size=6), compacted=st.integers(0, 6), wanted=WANTED)
+def test_what_is_left_unread_changes_no_answer(
+    commits: list[list[dict[str, Any]]],
+    compacted: int,
+    wanted: dict[str, Any],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    path = tmp_path_factory.mktemp("ops") / "events"
+    events, every = OpsTable(path, EVENTS), [one for some in commits for one in some]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ops_table, "FILES_WORTH_COMPACTING", 1)
+        patch.setattr(event_files, "_EVENTS_A_GROUP", 2)
+        for at, some in enumerate(commits):
+            events.append(some)
+            if at + 1 == compacted:
+                events.compact(TABLE)
+    expected = [one for one in every if is_meant(one, wanted)]
+    found = events.find(TABLE, **wanted)
+    assert len(found) == len(expected)
+    assert all(found.count(one) == expected.count(one) for one in expected)
+    times = [one["recorded_at"] for one in found]
+    assert times == sorted(times)
+    read = [row for file in events.answers(TABLE, Rows(EVENTS), **wanted).values() for row in file.to_pylist()]
+    assert all(one in read for one in expected)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    commits=st.lists(st.lists(NUMBERED, max_size=4), max_size=6),
+    column=st.sampled_from(["batch_seq", "recorded_at"]),
+    upto=st.none() | st.integers(0, 3_000),
+)
+def test_downward_come_all_events_by_a_number_or_a_time(
+    commits: list[list[dict[str, Any]]], column: str, upto: int | None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    events = OpsTable(tmp_path_factory.mktemp("ops") / "events", EVENTS)
+    for some in commits:
+        events.append(some)
+    end = upto if upto is None or column == "batch_seq" else NOON + timedelta(minutes=66 * upto)
+    meant = [one for some in commits for one in some if is_meant(one, {column: Span(None, end), "event": ["failed"]})]
+    found = list(events.downward(TABLE, column, ("batch_seq", "recorded_at"), end, event=["failed"]))
+    assert [(one[column], one["recorded_at"]) for one in found] == sorted(
+        ((one[column], one["recorded_at"]) for one in meant), reverse=True
+    )
+
+
+def test_data_files_that_lack_what_is_asked_for_are_not_read(path: Path) -> None:
     events = OpsTable(path, EVENTS)
-    events.append([event(1, "old"), event(2, "older")])
-    assert events.find(TABLE, token=["old"]) == [event(1, "old")]
-    assert events.find(TABLE, event=["failed"]) == []
+    events.append([{**event(1), "batch_seq": 1, "path": "a/1"}, {**event(2), "batch_seq": 2, "path": "a/2"}])
     lose_data(path)
-    events.append([event(9, "new", "failed")])
-    assert events.find(TABLE, event=["failed"]) == [event(9, "new", "failed")]
-    events.append([event(3, "new"), event(4, "newer")])
-    assert events.find(TABLE, token=["new", "never"], event=["planned"]) == [event(3, "new")]
+    new = {**event(3, kind="failed"), "batch_seq": 3, "path": "b/1"}
+    events.append([new])
+    for wanted in ({"event": ["failed"]}, {"batch_seq": Span(least=3)}, {"path": ["a/3", "b/1"]}):
+        assert events.find(TABLE, **wanted) == [new]
+    assert next(events.downward(TABLE, "batch_seq", ("path",), event=["failed"]))["path"] == "b/1"
+    assert len(events.answers(TABLE, Looks(), path=["b/1"])) == 1
     with pytest.raises(TornLogError, match="a file of the ledger, cannot be read"):
-        events.find(TABLE, token=["older"])
+        events.find(TABLE, batch_seq=[2])
 
 
 def test_a_large_data_file_is_read_in_pieces_and_what_went_with_compaction_is_forgotten(path: Path) -> None:

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from include.contracts.job.quarantine_request import RowFilter
-from include.contracts.row_status import RowStatus
+from include.contracts.row_status import PENDING, RowStatus
+from include.control.log.batch import BatchSources, Stream, Winner
+from include.control.quarantine import rows as quarantine_rows
 from include.control.quarantine.ageing import ageing_note
 from include.control.quarantine.events import QuarantineEvents, ReceivedRow, RowEvent, Said
-from include.control.quarantine.rows import Refusal, count_by_status, quarantined_rows, refusals
+from include.control.quarantine.row_states import RowState, row_states
+from include.control.quarantine.rows import (
+    Refusal,
+    count_by_status,
+    newest_rows,
+    quarantined_rows,
+    refusals,
+    waiting_since_before,
+)
 from include.paths import LakehousePaths
 from tests.support.documents.specs import gold_spec, silver_spec
-from tests.support.ledger.delta_tables import day
+from tests.support.ledger.delta_tables import day, intent_of
 from tests.support.ledger.quarantine_rows import FIRST, SEEN, quarantine, refused
 
 ORDERS = "silver.orders"
@@ -57,6 +70,94 @@ def test_rows_come_newest_batch_first_and_can_be_chosen(paths: LakehousePaths, o
     assert ids(ids=("r3", "r9")) == ["r3"]
     assert count_by_status(ORDERS, paths) == {RowStatus.OPEN: 2, RowStatus.DISCARDED: 1}
     assert quarantined_rows("gold.revenue_daily", paths, RowFilter()) == []
+
+
+DECIDED = st.lists(
+    st.tuples(st.sampled_from(["fixed", "discarded", "reopened", "refused again", "replayed"]), st.integers(0, 7)),
+    max_size=6,
+)
+REFUSED = st.lists(
+    st.tuples(
+        st.integers(1, 3), st.sampled_from([(), (TOO_LOW,), (NO_KEY, TOO_LOW)]), st.sampled_from([None, "a", "é"])
+    ),
+    max_size=8,
+)
+FILTERS = st.builds(
+    RowFilter,
+    ids=st.sampled_from([(), ("r1",), ("r0", "r2", "r9")]),
+    starts=st.sampled_from([(), (day(1).start,), (day(1).start, day(3).start)]),
+    reason=st.sampled_from(["", "not_null", "price", "it's"]),
+    statuses=st.sampled_from([PENDING, tuple(RowStatus), (RowStatus.REPLAYED,), (RowStatus.OPEN,)]),
+)
+
+
+def decide(paths: LakehousePaths, table_id: str, what: str, number: int, seq: int) -> None:
+    events, row = QuarantineEvents(paths), ReceivedRow(f"r{number}", "{}", "x = 1")
+    if what == "fixed":
+        events.record_fixed(ORDERS, table_id, [row], ANN)
+    elif what in ("discarded", "reopened"):
+        events.record(RowEvent(what), ORDERS, table_id, [row.id], ANN)
+    else:
+        replay = f"replay {seq}"
+        intent = intent_of(table_id, seq, stream=Stream(ORDERS), sources=BatchSources(replay=replay))
+        events.pin(ORDERS, table_id, replay, [row], ANN)
+        events.record_outcome(Winner(intent, seq), [(row.id, ["not_null(a): it's so"])] if "again" in what else [], ANN)
+
+
+@settings(max_examples=40, deadline=None)
+@given(stored=REFUSED, decided=DECIDED, wanted=FILTERS, most=st.integers(1, 4))
+def test_what_is_not_read_changes_no_answer(
+    stored: list[tuple[int, tuple[str, ...], str | None]],
+    decided: list[tuple[str, int]],
+    wanted: RowFilter,
+    most: int,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    paths = LakehousePaths(tmp_path_factory.mktemp("lake"))
+    rows = [refused(at, *why, of_day=of, source=source) for at, (of, why, source) in enumerate(stored)]
+    table_id = quarantine(paths, ORDERS, *rows)
+    for seq, (what, number) in enumerate(decided):
+        decide(paths, table_id, what, number, seq)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quarantine_rows, "_NAMED", 2)
+        every = quarantined_rows(ORDERS, paths, RowFilter(statuses=tuple(RowStatus)))
+        chosen = quarantined_rows(ORDERS, paths, wanted)
+        first, count = newest_rows(ORDERS, paths, wanted, most)
+        counted, old = count_by_status(ORDERS, paths), waiting_since_before(ORDERS, paths, day(3).end)
+        found = refusals(ORDERS, paths, wanted.statuses)
+    states = row_states(QuarantineEvents(paths).of(ORDERS, table_id))
+    stands = {row["row_id"]: states.get(row["row_id"], RowState()) for row in rows}
+    assert {row.id: row.status for row in every} == {one: state.status for one, state in stands.items()}
+    said = {row["row_id"]: tuple(row["reasons"]) for row in rows}
+    for row in every:
+        reasons_now = stands[row.id].reasons
+        assert row.reasons == (said[row.id] if reasons_now is None else reasons_now)
+    assert [(-row.batch_seq, row.source, row.id) for row in every] == sorted(
+        (-row["_batch_seq"], row["source"] or "", row["row_id"]) for row in rows
+    )
+    assert counted == Counter(state.status for state in stands.values())
+    assert chosen == [
+        row
+        for row in every
+        if row.status in wanted.statuses
+        and (not wanted.ids or row.id in wanted.ids)
+        and (not wanted.starts or row.interval_start in wanted.starts)
+        and any(wanted.reason in one for one in row.reasons or ([] if wanted.reason else [""]))
+    ]
+    assert (first, count) == (chosen[:most], len(chosen))
+    meant = [row for row in every if row.status in wanted.statuses]
+    reasons = Counter((reason, row.status) for row in meant for reason in row.reasons)
+    assert {(one.reason, one.status): one.rows for one in found} == reasons
+    for one in found:
+        alike = [row for row in meant if row.status == one.status and one.reason in row.reasons]
+        assert one.first_seen == min(row.first_seen for row in alike)
+        assert (one.first, one.last) == (
+            min(row.interval_start for row in alike),
+            max(row.interval_start for row in alike),
+        )
+        assert one.batch_seq == max(row.batch_seq for row in alike)
+    waiting = [row.first_seen for row in every if row.status in PENDING and row.first_seen < day(3).end]
+    assert old == (len(waiting), min(waiting, default=None))
 
 
 def test_a_mended_row_is_tried_as_it_was_mended(paths: LakehousePaths, orders: str) -> None:
