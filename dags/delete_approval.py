@@ -1,4 +1,4 @@
-"""Lets many keys of a table be deleted, where a person approves it: which ones, and why, says the form."""
+"""Allows many deleted keys of a table, if a person approves; the form says which, and why."""
 
 from lakehouse_airflow.factory import build_delete_approval_dag
 

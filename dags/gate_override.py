@@ -1,4 +1,4 @@
-"""Lets a refused version of a table pass, where a person approves it: which one, and why, says the form."""
+"""Lets a refused version of a table pass, if a person approves; the form says which, and why."""
 
 from lakehouse_airflow.factory import build_gate_override_dag
 

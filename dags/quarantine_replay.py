@@ -1,4 +1,4 @@
-"""Replays quarantined rows from the UI: which ones, and what is mended in them, says the form."""
+"""Replays quarantined rows from the UI; the form says which rows, and how to fix them."""
 
 from lakehouse_airflow.factory import build_quarantine_replay_dag
 

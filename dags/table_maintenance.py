@@ -1,4 +1,4 @@
-"""When the tables of all domains are maintained: daily at a quiet hour; VACUUM only reports until told otherwise."""
+"""Maintains the tables of all domains daily at a quiet hour; by default VACUUM only reports."""
 
 from datetime import UTC, datetime
 

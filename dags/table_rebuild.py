@@ -1,4 +1,4 @@
-"""Builds a table anew where a person approves it: which one, and why, says the form."""
+"""Rebuilds a table, if a person approves; the form says which, and why."""
 
 from lakehouse_airflow.factory import build_table_rebuild_dag
 

@@ -1,4 +1,4 @@
-"""When a failed task is tried again, and how long it waits first: decided by the type of the error alone."""
+"""Whether a failed task is retried, and after which delay: the type of the error alone decides."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 RETRIES = 4
-"""How often a task is tried again at most; no policy can exceed it."""
+"""The largest number of retries of a task; no policy can exceed it."""
 
 FIRST_DELAY: tuple[tuple[type[MillraceError], timedelta], ...] = (
     (ConflictError, timedelta(seconds=10)),
@@ -28,23 +28,23 @@ FIRST_DELAY: tuple[tuple[type[MillraceError], timedelta], ...] = (
     (NotReadyError, timedelta(minutes=5)),
     (DiskFullError, timedelta(minutes=5)),
 )
-"""Error -> the delay before the second try; each further one waits twice as long.
+"""Error -> the delay before the second try; each further delay is twice as long.
 
-A conflict has spent its own budget in the driver already, a dead server is restarted within seconds; a source that has
-not delivered needs minutes, and so does a person who makes room on a full disk.
+The driver has already retried a conflict, and a dead server is restarted within seconds; a late source needs minutes,
+and so does a person who frees space on a full disk.
 """
 
 
 class TypedRetryPolicy(RetryPolicy):
-    """Short, growing delays for conflicts and a missing Spark server, long ones for late data, none for lost causes.
+    """Short, growing delays for conflicts and a missing Spark server, long ones for late data; hopeless errors fail.
 
-    Everything else keeps the task's own retries and delay.
+    All other errors keep the task's own retries and delay.
     """
 
     def evaluate(
         self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
     ) -> RetryDecision:
-        """Decide from the error's type and the number of tries so far; nothing random, so that it can be foretold."""
+        """Decide from the error's type and the number of tries, without chance."""
         reason = str(exception).partition("\n")[0]
         if isinstance(exception, MillraceError) and exception.outcome in HOPELESS:
             return RetryDecision.fail(reason)

@@ -1,6 +1,6 @@
-"""Table specs made into DAGs: what a DAG file calls, in one line.
+"""Functions that build DAGs from table specs; a DAG file calls one of them.
 
-What a task does lives in `lakehouse_airflow.operators`.
+What a task does is in `lakehouse_airflow.operators`.
 """
 
 from lakehouse_airflow.factory.columns import build_column_approvals_dag

@@ -1,4 +1,4 @@
-"""One DAG that asks people whether the new fields of a source become columns."""
+"""The DAG that asks people whether the new fields of a source become columns."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from lakehouse_airflow.factory.defaults import RETRY_DELAY
 from lakehouse_airflow.operators.column_approval import ColumnApprovalOperator, OpenQuestionsOperator
 from lakehouse_airflow.retries import RETRIES
 
-_DOC = """Asks whether a field that a source delivers, and that no column is declared for, becomes a column.
+_DOC = """Asks whether an undeclared field of a source becomes a column.
 
-It runs when a bronze table with `evolve: ask` met such a field, and waits for an answer to each under *Required
-Actions*. Until then, and after a *Reject*, the values are kept in `_rescued`. Trigger it by hand to be asked again
-about everything that is still open."""
+It runs when a bronze table with `evolve: ask` has read such a field, and waits for an answer to each question under
+*Required Actions*. Until then, and after a *Reject*, `_rescued` keeps the values. Trigger it by hand to be asked again
+about all open questions."""
 
 
 def build_column_approvals_dag(*, owner: str, dag_id: str = "column_approvals") -> DAG:
-    """The DAG that has one question a new field, of all tables that ask.
+    """Build the DAG with one question per new field of all tables that ask.
 
     Args:
-        owner: who answers.
+        owner: the owner of the tasks.
         dag_id: the DAG id.
     """
     with DAG(

@@ -1,4 +1,4 @@
-"""What all DAGs of the factory share: pool, priorities, retries, the form's fields."""
+"""What all DAGs of the factory share: the pool, priorities, retries and fields of the form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow.sdk import CronDataIntervalTimetable, Param
 from lakehouse_airflow.retries import RETRIES, TypedRetryPolicy
 
 POOL = "spark"
-"""The machine's Spark capacity; set-up creates it. Exclusion between writers is the lease's job, not a pool's."""
+"""The machine's Spark capacity; set-up creates it. Leases, not the pool, keep writers of one table apart."""
 
 WRITE_PRIORITY = 10
 MAINTENANCE_PRIORITY = 1
@@ -19,9 +19,10 @@ RETRY_DELAY = timedelta(minutes=1)
 
 
 def task_defaults(owner: str, execution_timeout: timedelta, priority: int) -> dict[str, Any]:
-    """The arguments that every task of a DAG starts from.
+    """Return the default arguments of every task of a DAG.
 
-    Weights are absolute: of two waiting tasks the more important goes first, and of two alike that of the earlier date.
+    Weights are absolute: the waiting task with the higher priority starts first, and of two equal ones that of the
+    earlier date.
     """
     return {
         "owner": owner,
@@ -36,12 +37,12 @@ def task_defaults(owner: str, execution_timeout: timedelta, priority: int) -> di
 
 
 def utc_intervals(cron: str) -> CronDataIntervalTimetable:
-    """A timetable whose runs carry `[one tick, the next)` in UTC; `0 0 * * *` makes whole days."""
+    """Return a timetable whose runs carry `[one tick, the next)` in UTC; `0 0 * * *` makes whole days."""
     return CronDataIntervalTimetable(cron, timezone="UTC")
 
 
 def run_form() -> dict[str, Param]:
-    """The fields of the form with which a domain's run is triggered by hand."""
+    """Return the fields of the form for a manual run of a domain."""
     return {
         "day": Param(
             None,
@@ -55,7 +56,7 @@ def run_form() -> dict[str, Param]:
             False,
             type="boolean",
             title="Reprocess",
-            description_md="Read the day's bronze rows again, even those that were consumed before: after a change "
-            "of a spec, say.",
+            description_md="Read the day's bronze rows again, also those that were consumed before; for example "
+            "after a change of a spec.",
         ),
     }

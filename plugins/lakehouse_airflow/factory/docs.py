@@ -10,16 +10,17 @@ from include.specs.refused import RefusedSpec, StatedSpec
 
 
 def domain_doc(domain: str, specs: Iterable[StatedSpec]) -> str:
-    """The page of a domain: its tables, what they are and what they read."""
-    rows = [f"| `{spec.table}` | {_cell(_what_it_is(spec))} | {_cell(_reads(spec))} |" for spec in specs]
+    """Return the page of a domain: its tables, their descriptions and what they read."""
+    rows = [f"| `{spec.table}` | {_cell(_description(spec))} | {_cell(_reads(spec))} |" for spec in specs]
     head = ["| table | what it is | reads |", "|---|---|---|"]
     return "\n".join([f"The tables of **{domain}**, in the order they are built.", "", *head, *rows])
 
 
 def table_doc(spec: StatedSpec) -> str:
-    """The page of a table: what it is, what it reads, and what its data must look like; or what its spec lacks."""
+    """Return the page of a table: its description, sources and expectations; or the problems of its spec."""
     if isinstance(spec, RefusedSpec):
-        return "\n".join(["**Its spec is wrong**, so that it is not run:", "", *(f"- {one}" for one in spec.problems)])
+        problems = [f"- {problem}" for problem in spec.problems]
+        return "\n".join(["**Its spec is wrong**, so it does not run:", "", *problems])
     facts = [spec.description, f"Reads {_reads(spec)}."]
     if isinstance(spec, SilverSpec):
         facts.append(f"One row for each {', '.join(spec.keys)}.")
@@ -27,7 +28,7 @@ def table_doc(spec: StatedSpec) -> str:
     return "\n\n".join([fact for fact in facts if fact] + (["Expectations:\n" + "\n".join(rules)] if rules else []))
 
 
-def _what_it_is(spec: StatedSpec) -> str:
+def _description(spec: StatedSpec) -> str:
     return "**its spec is wrong**" if isinstance(spec, RefusedSpec) else spec.description
 
 

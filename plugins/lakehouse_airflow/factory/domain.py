@@ -1,4 +1,4 @@
-"""One DAG for a domain and its cadence: bronze, silver and gold, each table written, then judged, then read."""
+"""The DAG of a domain: bronze, silver and gold; each table is written, then checked, then read."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ def build_domain_dag(
     conn_id: str = "spark_default",
     execution_timeout: timedelta = EXECUTION_TIMEOUT,
 ) -> DAG:
-    """The DAG of `domain`: a group for each layer, two tasks for each table of `include/tables/<layer>/<domain>/`.
+    """Build the DAG of `domain`: a group per layer, two tasks per table of `include/tables/<layer>/<domain>/`.
 
-    A table whose spec is wrong keeps its tasks, so that its past runs stay in sight: the first fails and says what is
-    wrong, and the tables that read it wait.
+    A table with a wrong spec keeps its tasks, so that the UI shows its past runs: the first task fails with the
+    problems of the spec, and the tables that read it wait.
 
     Args:
         domain: the folder name of the domain's specs; also the DAG id.
         schedule: a cron expression in UTC; a run covers the time from one tick to the next.
         start_date: the first interval's start.
-        owner: who looks after the tables that name nobody themselves.
+        owner: the owner of the tables whose specs name none.
         first_day: the first UTC day for which there is data; None for no limit.
-        last_day: the last one, inclusive.
+        last_day: the last UTC day with data; None for no limit.
         title: the DAG's name in the UI; the domain's name by default.
         owner_links: owner -> link behind the name in the UI.
         conn_id: the Airflow connection that says where Spark runs.
-        execution_timeout: after this a task is ended, with all that it started.
+        execution_timeout: after this time a task and its processes are ended.
 
     Raises:
-        SpecError: the domain has no spec; Airflow shows it as the file's import error.
+        SpecError: the domain has no spec; Airflow shows this as an import error of the file.
     """
     specs = load_catalog(Settings().tables).stated_in(domain)
     with DAG(
@@ -71,7 +71,7 @@ def build_domain_dag(
         default_args=task_defaults(owner, execution_timeout, WRITE_PRIORITY),
     ) as dag:
         _add_layers(layers_of(specs), {"conn_id": conn_id, "first_day": first_day, "last_day": last_day})
-    # Set last: a task that is added later gets a copy of its own, and copies are most of what parsing costs.
+    # Set last: each task that is added later copies the Params, and copies take most of the parse time.
     dag.params = ParamsDict(run_form())
     return dag
 
@@ -93,7 +93,7 @@ def _add_table(
         task_display_name=node.name,
         job=node.writer,
         table=node.table,
-        # Waiting is cheaper here than in front of the lease.
+        # Waiting in Airflow is cheaper than waiting for the lease.
         max_active_tis_per_dag=1,
         outlets=[MAY_PROPOSE_COLUMNS] if node.asks_for_columns else [],
         **own,

@@ -1,4 +1,4 @@
-"""DAGs in which a person lets something happen to one version of a table: the DAG, its question, its form."""
+"""DAGs in which a person approves something about one version of a table: the DAG, its question, its form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakehouse_airflow.retries import RETRIES
 
 
 def approval_dag(dag_id: str, name: str, description: str, *, doc: str, tag: str, owner: str) -> DAG:
-    """A DAG that runs only by hand, still without tasks."""
+    """Return a DAG without schedule and, so far, without tasks."""
     return DAG(
         dag_id=dag_id,
         dag_display_name=name,
@@ -20,7 +20,7 @@ def approval_dag(dag_id: str, name: str, description: str, *, doc: str, tag: str
         doc_md=doc,
         schedule=None,
         catchup=False,
-        # It runs by hand alone, and then somebody waits for it: a run of a paused DAG would wait without a word.
+        # A person triggers it and waits; the run of a paused DAG would never start, and say nothing.
         is_paused_upon_creation=False,
         tags=["lakehouse", tag],
         default_args={"owner": owner, "retries": RETRIES, "retry_delay": RETRY_DELAY},
@@ -28,17 +28,17 @@ def approval_dag(dag_id: str, name: str, description: str, *, doc: str, tag: str
 
 
 def approval_after(task: BaseOperator, approvers: Sequence[str]) -> SecondPersonApprovalOperator:
-    """The question whose `subject` and `body` a task returns.
+    """Add the question whose `subject` and `body` a task returns.
 
     Args:
-        task: it.
-        approvers: the Airflow users who may answer; all who may answer required actions for none.
+        task: the task.
+        approvers: the Airflow users who may answer; if empty, all users with the right to answer required actions.
     """
-    told = f"ti.xcom_pull(task_ids='{task.task_id}')"
+    question = f"ti.xcom_pull(task_ids='{task.task_id}')"
     approve = SecondPersonApprovalOperator(
         task_id="approve",
-        subject=f"{{{{ {told}['subject'] }}}}",
-        body=f"{{{{ {told}['body'] }}}}",
+        subject=f"{{{{ {question}['subject'] }}}}",
+        body=f"{{{{ {question}['body'] }}}}",
         assigned_users=[{"id": name, "name": name} for name in approvers] or None,
     )
     task.set_downstream(approve)
@@ -46,16 +46,16 @@ def approval_after(task: BaseOperator, approvers: Sequence[str]) -> SecondPerson
 
 
 def version_form(tables: Sequence[str], *, version: tuple[str, str], reason: str) -> dict[str, Param]:
-    """The fields of the form, in its order; none is filled in, so that nobody lets another table pass by oversight.
+    """Return the fields of the form, in its order, without defaults, so that nobody approves the wrong table.
 
     Args:
-        tables: the tables that may be meant.
-        version: title and meaning of the version.
-        reason: what the reason is about.
+        tables: the tables to choose from.
+        version: title and description of the version.
+        reason: description of the reason.
     """
-    title, meaning = version
+    title, description = version
     return {
         "table": Param(type="string", enum=list(tables) or [""], title="Table"),
-        "version": Param(type="integer", minimum=0, title=title, description_md=meaning),
+        "version": Param(type="integer", minimum=0, title=title, description_md=description),
         "reason": Param(type="string", minLength=1, title="Reason", description_md=reason),
     }

@@ -1,4 +1,4 @@
-"""One DAG that keeps the files of all tables in order."""
+"""The DAG that maintains the files of all tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lakehouse_airflow.operators.table_maintenance import TableMaintenanceOperat
 
 _DOC = """Joins small files (OPTIMIZE), then removes files that no version of a table needs any more (VACUUM).
 
-VACUUM only says what it would remove while *Vacuum: dry run* is on, and never goes below a table's retention."""
+VACUUM only reports what it would remove while *Vacuum: dry run* is on, and never goes below a table's retention."""
 
 
 def build_maintenance_dag(
@@ -34,16 +34,16 @@ def build_maintenance_dag(
     conn_id: str = "spark_default",
     execution_timeout: timedelta = EXECUTION_TIMEOUT,
 ) -> DAG:
-    """The DAG that maintains every table of every domain: for each, OPTIMIZE (where its spec wants it), then VACUUM.
+    """Build the DAG that runs OPTIMIZE (unless a table's spec turns it off), then VACUUM, for every table.
 
     Args:
         schedule: a cron expression in UTC, at a quiet hour.
         start_date: the first interval's start.
-        owner: who looks after it.
+        owner: the owner of the tasks.
         dag_id: the DAG id.
-        vacuum_dry_run: whether scheduled runs only say what VACUUM would remove; a run by hand may choose otherwise.
+        vacuum_dry_run: whether scheduled runs only report what VACUUM would remove; a manual run may choose.
         conn_id: the Airflow connection that says where Spark runs.
-        execution_timeout: after this a task is ended, with all that it started.
+        execution_timeout: after this time a task and its processes are ended.
     """
     specs = load_catalog(Settings().tables).specs.values()
     with DAG(
@@ -60,15 +60,18 @@ def build_maintenance_dag(
     ) as dag:
         for layer in dict.fromkeys(spec.layer for spec in specs):
             with TaskGroup(layer):
-                for spec in (one for one in specs if one.layer == layer):
-                    _add_table(spec, {"conn_id": conn_id})
-    # Set last: a task that is added later gets a copy of its own, and copies are most of what parsing costs.
+                for spec in specs:
+                    if spec.layer == layer:
+                        _add_table(spec, conn_id)
+    # Set last: each task that is added later copies the Params, and copies take most of the parse time.
     dag.params = ParamsDict({"vacuum_dry_run": _dry_run_field(vacuum_dry_run)})
     return dag
 
 
-def _add_table(spec: AnySpec, common: dict[str, Any]) -> None:
-    own = {"table": spec.table, "max_active_tis_per_dag": 1, **({"owner": spec.owner} if spec.owner else {}), **common}
+def _add_table(spec: AnySpec, conn_id: str) -> None:
+    own: dict[str, Any] = {"table": spec.table, "max_active_tis_per_dag": 1, "conn_id": conn_id}
+    if spec.owner:
+        own["owner"] = spec.owner
     vacuum = TableMaintenanceOperator(
         task_id=f"{spec.name}_vacuum", task_display_name=f"{spec.name} vacuum", job=Job.TABLE_VACUUM, **own
     )
@@ -88,5 +91,5 @@ def _dry_run_field(default: bool) -> Param:
         default,
         type="boolean",
         title="Vacuum: dry run",
-        description_md="Only say what VACUUM would remove. Off removes it, but never below a table's retention.",
+        description_md="Only report what VACUUM would remove. Off: remove it, but never below a table's retention.",
     )

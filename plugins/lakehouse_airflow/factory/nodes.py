@@ -1,4 +1,4 @@
-"""What a DAG is made of, as plain data: which tables, in which layers, after which others. No Airflow here."""
+"""The structure of a domain's DAG as plain data, without Airflow: the tables, their layers and their order."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from lakehouse_airflow.factory.docs import table_doc
 
 @dataclass(frozen=True)
 class TableNode:
-    """One table: a task that writes it, and one that judges it.
+    """One table: a task that writes it, and one that checks it.
 
     Attributes:
         table: `<layer>.<name>`.
         name: the name of both tasks within their layer's group.
         writer: the job that writes it.
         after: tables of the same DAG whose gates must pass first.
-        owner: who looks after it; empty for the DAG's owner.
+        owner: its owner; empty for the DAG's owner.
         doc: the page that Airflow shows for it.
         asks_for_columns: whether people are asked before a new field becomes a column.
     """
@@ -43,12 +43,12 @@ class LayerNode:
 
 
 def layers_of(specs: Iterable[StatedSpec]) -> tuple[LayerNode, ...]:
-    """The specs as layers, both in the order of `specs`, which is the order they are built in."""
-    ordered = tuple(specs)
-    present = frozenset(spec.table for spec in ordered)
-    layers = dict.fromkeys(spec.layer for spec in ordered)
+    """Group the specs by layer; layers and tables keep the order of `specs`, which is the build order."""
+    in_order = tuple(specs)
+    present = frozenset(spec.table for spec in in_order)
+    layers = dict.fromkeys(spec.layer for spec in in_order)
     return tuple(
-        LayerNode(layer, tuple(_node(spec, present) for spec in ordered if spec.layer == layer)) for layer in layers
+        LayerNode(layer, tuple(_node(spec, present) for spec in in_order if spec.layer == layer)) for layer in layers
     )
 
 

@@ -1,4 +1,4 @@
-"""One DAG that builds a table anew, of whatever name, where a person approves it."""
+"""The DAG that rebuilds any table, if a person approves."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT, WRITE_PRIORITY
 from lakehouse_airflow.factory.forms import approval_after, approval_dag
 from lakehouse_airflow.operators.table_rebuild import TableRebuildOperator
 
-_DOC = """Builds a table anew from its sources, by its spec as it is now: what a change of keys, types or partitions
-needs. Readers keep the table in use until the new one has passed its gate; then one commit puts it in its place, and
-the old rows can still be read by their version for as long as the table's spec keeps old files.
+_DOC = """Rebuilds a table from its sources by its present spec, as a change of keys, types or partitions requires.
+Readers keep the table in use until the new table has passed its gate; then one commit replaces the rows, and the old
+rows can be read by their version for as long as the table's spec keeps old files.
 
-Trigger it with the form. The task *dry_run* says what would be done; somebody else than who triggered it then answers
-under *Required Actions* (`LAKEHOUSE_SECOND_PERSON`). A run that ended early is gone on with by the next one for the
-table; `lakehouse rebuild <table> --cancel` gives it up."""
+Trigger it with the form. The task *dry_run* reports what would be done; another person than the one who triggered it
+then answers under *Required Actions* (`LAKEHOUSE_SECOND_PERSON`). The next run for the table continues a run that ended
+early; `lakehouse rebuild <table> --cancel` gives it up."""
 
 
 def build_table_rebuild_dag(
@@ -31,22 +31,22 @@ def build_table_rebuild_dag(
     conn_id: str = "spark_default",
     execution_timeout: timedelta = EXECUTION_TIMEOUT,
 ) -> DAG:
-    """The DAG of a dry run, a question and a rebuild, which runs only by hand.
+    """Build the DAG of a dry run, a question and a rebuild; it runs only by hand.
 
     Args:
-        owner: who looks after it.
-        approvers: the Airflow users who may answer; all who may answer required actions for none.
+        owner: the owner of the tasks.
+        approvers: the Airflow users who may answer; if empty, all users with the right to answer required actions.
         dag_id: the DAG id.
         conn_id: the Airflow connection that says where Spark runs.
-        execution_timeout: after this the task is ended, with all that it started.
+        execution_timeout: after this time a task and its processes are ended.
     """
     tables = list(load_catalog(Settings().tables).specs)
-    # Of the jobs alone: a question has no time limit, and needs no place in Spark's pool.
+    # Only for the jobs: a question has no time limit, and needs no slot of Spark's pool.
     of_job = {**task_defaults(owner, execution_timeout, WRITE_PRIORITY), "conn_id": conn_id}
     with approval_dag(
         dag_id,
         "Table rebuild",
-        "Builds a table anew beside the one in use, and puts it in its place",
+        "Rebuilds a table next to the one in use, and replaces it",
         doc=_DOC,
         tag="maintenance",
         owner=owner,
@@ -57,32 +57,32 @@ def build_table_rebuild_dag(
             task_id="rebuild", approval_task_id=approve.task_id, outlets=[REBUILT_TABLE], **of_job
         )
         approve.set_downstream(rebuild)
-    # Set last, as in the other forms: they are fields of the run, and not of the question.
+    # Set last, as in the other forms: they are fields of the run, not of the question.
     dag.params = ParamsDict(_form(tables))
     return dag
 
 
 def _form(tables: list[str]) -> dict[str, Param]:
-    """The fields of the form, in its order; no table is filled in, so that nobody builds another one by oversight."""
+    """Return the fields of the form, in its order, without a default table, so that nobody rebuilds the wrong one."""
     return {
         "table": Param(type="string", enum=tables or [""], title="Table"),
         "downstream": Param(
             False,
             type="boolean",
             title="Downstream",
-            description_md="Build the tables that read it, directly or not, anew as well.",
+            description_md="Also rebuild the tables that read it, directly or not.",
         ),
         "allow_deletes": Param(
             False,
             type="boolean",
-            title="Let keys go",
-            description_md="Of silver: delete on the way as many keys by absence as the snapshots of before lack.",
+            title="Allow deletes",
+            description_md="For silver: delete all keys that earlier snapshots lack, however many.",
         ),
         "allow_missing": Param(
             False,
             type="boolean",
-            title="Do without missing files",
-            description_md="Of bronze: go on although landing files that it has loaded are not there any more.",
+            title="Allow missing files",
+            description_md="For bronze: go on although some loaded landing files do not exist any more.",
         ),
-        "why": Param(type="string", minLength=1, title="Why", description_md="It stays with the rebuild."),
+        "why": Param(type="string", minLength=1, title="Why", description_md="It is recorded with the rebuild."),
     }

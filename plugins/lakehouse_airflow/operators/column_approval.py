@@ -1,4 +1,4 @@
-"""Asks people about new columns, and writes down what they say."""
+"""Ask people about new columns, and record their answers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class OpenQuestionsOperator(BaseOperator):
-    """Find the new columns that nobody was asked about; in a run by hand, all about which nobody has decided.
+    """Find the new columns that nobody was asked about; in a manual run, all undecided columns.
 
-    A second run that starts at the same time finds none of those that this one asks about.
+    Two runs at the same time do not ask about the same column.
     """
 
     def execute(self, context: Context) -> list[dict[str, str]]:
-        """The arguments of a `ColumnApprovalOperator` each."""
+        """Return the arguments of a `ColumnApprovalOperator` for each question."""
         # Imported here: parsing a DAG file must not load the Delta reader.
         from include.catalog import load_catalog
         from include.contracts.spec.table_spec import BronzeSpec
@@ -37,31 +37,31 @@ class OpenQuestionsOperator(BaseOperator):
         questions: list[dict[str, str]] = []
         for spec in load_catalog(settings.tables).specs.values():
             if isinstance(spec, BronzeSpec) and spec.asks_for_columns:
-                names = [one.name for one in columns.of(spec.table, *OPEN) if _is_to_ask(one, run)]
+                names = [column.name for column in columns.of(spec.table, *OPEN) if _needs_question(column, run)]
                 columns.record(ColumnState.ASKED, spec.table, names, run_id=run.run_id)
-                kept = rescued_fields(paths.table(spec.table), names)
-                questions += [{"table": spec.table, "column": name, "kept": str(kept[name])} for name in names]
+                fields = rescued_fields(paths.table(spec.table), names)
+                questions += [{"table": spec.table, "column": name, "kept": str(fields[name])} for name in names]
         self.log.info("%s new columns to ask about", len(questions) or "no")
         return questions
 
 
 class ColumnApprovalOperator(ApprovalOperator):
-    """Ask whether a field becomes a column; either answer ends the task well, and is written to `ops.columns`.
+    """Ask whether a field becomes a column; either answer ends the task well, and is recorded in `ops.columns`.
 
-    The answer to a question that was withdrawn, since somebody has refused the column meanwhile, does not count.
+    If a person has refused the column meanwhile, the question is withdrawn, and its answer does not count.
 
     :param table: the bronze table.
     :param column: the name of the field.
-    :param kept: what `_rescued` holds of it: the rows, and some values.
+    :param kept: the number of rows with the field in `_rescued`, and some values.
     """
 
     ui_color = "#e8d5e0"
 
     def __init__(self, *, table: str, column: str, kept: str = "", **kwargs: Any) -> None:
-        held = f"`_rescued`: {kept}" if kept else "`_rescued`"
+        place = f"`_rescued`: {kept}" if kept else "`_rescued`"
         body = (
-            f"Records of `{table}` have a field `{column}` that no column is declared for. Its values are kept in "
-            f"{held}.\n\n**Approve**: from the next batch on it is a column, as text; rows that are there already "
+            f"Records of `{table}` have an undeclared field `{column}`. Its values are kept in "
+            f"{place}.\n\n**Approve**: from the next batch on it is a text column; existing rows "
             f"keep it in `_rescued`. **Reject**: it stays in `_rescued`, and nobody is asked again."
         )
         super().__init__(subject=f"Make {column} a column of {table}?", body=body, **kwargs)
@@ -69,7 +69,7 @@ class ColumnApprovalOperator(ApprovalOperator):
         self.column = column
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Write down the answer.
+        """Record the answer.
 
         Raises:
             AirflowSkipException: the question was withdrawn.
@@ -82,11 +82,12 @@ class ColumnApprovalOperator(ApprovalOperator):
         state = ColumnState.APPROVED if is_approved else ColumnState.REFUSED
         who = (answer["responded_by_user"] or {}).get("name", "")
         columns = NewColumns(LakehousePaths(task_settings().root))
-        refused = next((one for one in columns.of(self.table, ColumnState.REFUSED) if one.name == self.column), None)
+        refusals = columns.of(self.table, ColumnState.REFUSED)
+        refused = next((column for column in refusals if column.name == self.column), None)
         if refused and refused.run_id != context["run_id"]:
-            told = f"{self.table}: {self.column} was refused by {refused.said_by} at {refused.since:%Y-%m-%d %H:%M} UTC"
             raise AirflowSkipException(
-                f"{told}, which withdrew this question\n"
+                f"{self.table}: {self.column} was refused by {refused.said_by} at {refused.since:%Y-%m-%d %H:%M} UTC, "
+                "which withdrew this question\n"
                 f"To make it a column after all: lakehouse columns {self.table} --approve {self.column}"
             )
         columns.record(state, self.table, [self.column], run_id=context["run_id"], said_by=who)
@@ -94,9 +95,9 @@ class ColumnApprovalOperator(ApprovalOperator):
         return answer
 
 
-def _is_to_ask(column: NewColumn, run: Any) -> bool:
+def _needs_question(column: NewColumn, run: Any) -> bool:
     from include.control.ledger.new_columns import ColumnState
 
-    # A task that is tried again asks what it was about to ask.
+    # A retried task asks the questions of its first try again.
     is_new = column.state is ColumnState.PROPOSED or column.run_id == run.run_id
     return is_new or run.run_type == "manual"

@@ -1,4 +1,4 @@
-"""Lets a refused version pass where a person approves it, and tells whoever waits for the table."""
+"""Let a refused version pass if a person approves it, and trigger the DAGs that wait for the table."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def way_out(table: str, version: int | None) -> str:
-    """What a person can do about a refused version, in one sentence: let it pass, unless it was taken back."""
+    """Return what a person can do about a refused version: override it, unless an earlier one was restored."""
     from include.control.gates.restore import taken_back_by
 
     if version is not None and taken_back_by(LakehousePaths(task_settings().root).table(table), version) is not None:
         return (
-            "Its rows were taken back: once data or rules are mended, clear the task that writes the table with this."
+            "An earlier version was restored: fix data or rules, then clear the task that writes the table with this."
         )
     return (
         f"If version {version} may be read as it is: trigger the DAG {OVERRIDE_DAG_ID} for {table} and version "
@@ -36,13 +36,13 @@ def way_out(table: str, version: int | None) -> str:
 
 
 class RefusalOperator(BaseOperator):
-    """Find the refusal that the form of the run is about, and what a person must know of it to decide."""
+    """Find the refusal that the form names, and return what a person must know to decide about it."""
 
     def execute(self, context: Context) -> dict[str, str]:
-        """The `subject` and the `body` of the question.
+        """Return the `subject` and the `body` of the question.
 
         Raises:
-            AirflowFailException: there is no such refusal; the message says what is meant instead.
+            AirflowFailException: there is no such refusal; the message says which one there is.
         """
         # Imported here: parsing a DAG file must not load the Delta reader.
         from include.catalog import load_catalog
@@ -54,9 +54,9 @@ class RefusalOperator(BaseOperator):
         try:
             spec = load_catalog(settings.tables).spec(table)
             refusal = refusal_to_override(spec, version, paths, Gates(paths))
-        except (SpecError, OverrideError) as wrong:
-            self.log.error("%s", wrong)
-            raise AirflowFailException(str(wrong)) from None
+        except (SpecError, OverrideError) as error:
+            self.log.error("%s", error)
+            raise AirflowFailException(str(error)) from None
         self.log.info("%s", refusal.refused)
         asked_by = who_asked(context)
         return {
@@ -68,7 +68,7 @@ class RefusalOperator(BaseOperator):
 class GateOverrideOperator(BaseOperator):
     """Let the version of the form pass, in the name of the person who approved it; readers use it from then on.
 
-    :param approval_task_id: the task in which they did.
+    :param approval_task_id: the task in which the person approved.
     """
 
     ui_color = "#e8d5e0"
@@ -78,10 +78,10 @@ class GateOverrideOperator(BaseOperator):
         self.approval_task_id = approval_task_id
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Write the override down, and emit the table's asset event.
+        """Record the override, and emit the table's asset event.
 
         Raises:
-            AirflowFailException: nobody approved it; or there is no such refusal any more.
+            AirflowFailException: nobody approved it, or the refusal does not exist any more.
         """
         from include.catalog import load_catalog
         from include.control.gates.overrides import override
@@ -89,43 +89,43 @@ class GateOverrideOperator(BaseOperator):
 
         settings, form = task_settings(), context["params"]
         table, version, paths = form["table"], form["version"], LakehousePaths(settings.root)
-        said = Override(
+        approval = Override(
             by=approved_by(context, self.approval_task_id),
             reason=form["reason"],
             run_id=context["run_id"],
             at=datetime.now(UTC),
         )
         try:
-            result = override(load_catalog(settings.tables).spec(table), version, said, paths)
-        except (SpecError, OverrideError) as wrong:
-            self.log.error("%s", wrong)
-            raise AirflowFailException(str(wrong)) from None
+            result = override(load_catalog(settings.tables).spec(table), version, approval, paths)
+        except (SpecError, OverrideError) as error:
+            self.log.error("%s", error)
+            raise AirflowFailException(str(error)) from None
         self.log.info("%s version %s: %s. Clear its gate, with what follows it.", table, version, result.override)
-        told = _told(result, paths)
+        extra = _event_extra(result, paths)
         if not is_announced(context, table_asset(table), version):
-            context["outlet_events"][OVERRIDDEN_TABLE].add(table_asset(table), extra=told)
-        return told
+            context["outlet_events"][OVERRIDDEN_TABLE].add(table_asset(table), extra=extra)
+        return extra
 
 
 def question(refusal: GateResult, reason: str, asked_by: str) -> str:
-    """What a person reads before they decide, as Markdown."""
+    """Return what a person reads before they decide, as Markdown."""
     failed = [f"- `{check.rule}`: {check.reason or 'no reason stated'}" for check in refusal.checks if check.refuses]
     parts = (
         refusal.refused,
         "These rules refuse it:\n\n" + "\n".join(failed),
         f"Why it may be read all the same, says {asked_by}: **{reason}**",
         "**Approve**: readers and the tables that read this one use this version from now on; your name and the reason "
-        "stay with it. Later versions are judged by the rules again. Clear the gate's task afterwards, with what "
+        "stay with it. The rules check later versions again. Clear the gate's task afterwards, with what "
         "follows it. **Reject**: everything stays as it is.",
     )
     return "\n\n".join(parts)
 
 
-def _told(result: GateResult, paths: LakehousePaths) -> dict[str, Any]:
-    """What the asset event says: as that of a gate that passed, and by whose word."""
+def _event_extra(result: GateResult, paths: LakehousePaths) -> dict[str, Any]:
+    """Return the asset event's extra: that of a passed gate, and who overrode."""
     from include.control.log.delta_log import read_commit
 
     commit = read_commit(paths.table(result.table), result.version)
     batch = commit.metadata if commit else {}
-    said = {key: batch.get(key) for key in ("interval_start", "interval_end", "batch_seq", "run_id")}
-    return {**said, "version": result.version, "overridden": str(result.override)}
+    extra = {key: batch.get(key) for key in ("interval_start", "interval_end", "batch_seq", "run_id")}
+    return {**extra, "version": result.version, "overridden": str(result.override)}

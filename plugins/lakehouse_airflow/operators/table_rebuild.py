@@ -1,4 +1,4 @@
-"""Builds tables anew as a form asks for it: first it is said what that means, then a person approves it."""
+"""Rebuild tables as a form says: a dry run reports the plan, then a person approves it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class TableRebuildOperator(SparkJobOperator):
-    """Build the table of the form anew, or say what that would do; a try that ended early is gone on with.
+    """Rebuild the table of the form, or report the plan; a rebuild that ended early is continued.
 
-    The form's fields are Params of the run: `table`, `downstream`, `allow_deletes`, `allow_missing`, `why`. Parameters
-    are those of `SparkJobOperator`, but for job and table.
+    The form's fields are Params of the run: `table`, `downstream`, `allow_deletes`, `allow_missing`, `why`. The
+    parameters are those of `SparkJobOperator`, without job and table.
 
-    :param approval_task_id: the task in which somebody approved it; without one it only says what it would do.
+    :param approval_task_id: the task in which a person approved; None for a dry run.
     """
 
     ui_color = "#d5d8e8"
@@ -35,7 +35,7 @@ class TableRebuildOperator(SparkJobOperator):
         self.approval_task_id = approval_task_id
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Run the job, and tell whoever reads the tables of their new versions; a dry run gives what is to be asked.
+        """Run the job, and announce the tables' new versions; a dry run returns the question for the approval.
 
         Raises:
             AirflowFailException: nobody approved it.
@@ -55,14 +55,14 @@ class TableRebuildOperator(SparkJobOperator):
         report = self.run_job_or_raise(context, interval, dry_run=is_dry)
         self.log.info("%s", report.message)
         if is_dry:
-            said = [report.message, f"Why, says {asked_by}: **{form['why']}**", *report.notes]
-            return {"subject": f"Build {self.table} anew?", "body": "\n\n".join(said)}
+            body = [report.message, f"Why, says {asked_by}: **{form['why']}**", *report.notes]
+            return {"subject": f"Rebuild {self.table}?", "body": "\n\n".join(body)}
         if report.outcome is Outcome.COMMITTED:
             for table, version in report.details["tables"].items():
                 context["outlet_events"][REBUILT_TABLE].add(table_asset(table), extra={"version": version})
         return TaskResult.of_report(report).to_xcom()
 
     def complete_args(self, arguments: JobArgs) -> JobArgs:
-        """The arguments with the file that says what is asked for."""
+        """Return `arguments` with the file of the request."""
         path: Path = arguments.report.with_suffix(".request.json")
         return arguments.model_copy(update={"request": self._request.save(path)})

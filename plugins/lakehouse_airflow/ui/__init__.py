@@ -1,4 +1,4 @@
 """The pages that Millrace adds to Airflow's web server.
 
-They read what runs have left; they start nothing.
+They read the results of runs; they start nothing.
 """

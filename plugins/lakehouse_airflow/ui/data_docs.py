@@ -1,8 +1,8 @@
-"""Serves the Data Docs of a run: built when somebody opens them, from what the run's gates have recorded.
+"""Serve the Data Docs of a run, built at the first request from the results of the run's gates.
 
-A process of its own builds them, for Great Expectations takes seconds to import and hundreds of megabytes. Who may read
-the logs of a DAG's tasks may read its pages. Values of tables are in them, so they may neither run a script nor load
-anything from elsewhere.
+A separate process builds them, because Great Expectations takes seconds and hundreds of megabytes to import. A user
+who may read the logs of a DAG's tasks may read its pages. The pages contain values of tables, so the browser may
+neither run scripts in them nor load anything from other sites.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from include.contracts.job.data_docs_args import DataDocsArgs, JudgedVersion
 from include.paths import RunPaths
 from include.settings import PROJECT, Settings
 from lakehouse_airflow.hooks.store_access import reach_store
-from lakehouse_airflow.ui.links import JUDGED
+from lakehouse_airflow.ui.links import CHECKED_KEY
 
 log = logging.getLogger(__name__)
 
 BUILDER = "spark_jobs.jobs.data_docs"
-PATIENCE_S = 180
+_TIMEOUT_S = 180
 
-_SAFE = {
+_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'self'",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "private, no-cache",
 }
-_KEPT = frozenset(
+_BUILDER_VARIABLES = frozenset(
     (
         *("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV"),
         *("REQUESTS_CA_BUNDLE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
     )
 )
-_KEPT_PREFIXES = ("AWS_", "LC_", "SSL_CERT_")
+_BUILDER_PREFIXES = ("AWS_", "LC_", "SSL_CERT_")
 _TYPES = {".html": "text/html", ".css": "text/css"}
 
 app = FastAPI(
@@ -61,36 +61,36 @@ app = FastAPI(
 
 @app.get("/data-docs/{dag_id}/{run_id}/{table}")
 def open_page(dag_id: str, run_id: str, table: str, session: SessionDep) -> RedirectResponse:
-    """Build the run's pages, unless they are as its gates left it, and lead to that of the table.
+    """Build the run's pages, unless they are up to date, and redirect to the page of the table.
 
     Raises:
-        HTTPException: 404 where no gate of the run has judged the table, 500 where the pages could not be built.
+        HTTPException: 404 if no gate of the run has checked the table, 500 if the pages could not be built.
     """
-    judged = judged_in(dag_id, run_id, session)
-    if table not in {one.table for one in judged}:
-        raise HTTPException(status.HTTP_404_NOT_FOUND, f"no gate of run {run_id} of {dag_id} has judged {table}")
-    return RedirectResponse(f"pages/{_built(dag_id, run_id, judged)}/{table}.html")
+    versions = checked_versions(dag_id, run_id, session)
+    if table not in {version.table for version in versions}:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, f"no gate of run {run_id} of {dag_id} has checked {table}")
+    return RedirectResponse(f"pages/{_build(dag_id, run_id, versions)}/{table}.html")
 
 
 @app.get("/data-docs/{dag_id}/{run_id}/pages/{name}/{page}")
 def read_page(dag_id: str, run_id: str, name: str, page: str, session: SessionDep) -> FileResponse:
-    """One page of those that `open_page` led to, or its style sheet.
+    """Return one of the pages that `open_page` redirects to, or their style sheet.
 
-    The disk may be that of another web server than the one that built them: then they are built here too. The same
-    results make a folder of the same name.
+    If another web server built the pages on another disk, they are built here too: the same results make a folder of
+    the same name.
 
     Raises:
-        HTTPException: 404 where there is none of that name, 500 where the pages could not be built.
+        HTTPException: 404 if there is no page of that name, 500 if the pages could not be built.
     """
     folder = run_folder(dag_id, run_id, Settings().absolute().run_paths)
     file = (folder / name / page).resolve()
     if file.parent.parent != folder or file.suffix not in _TYPES:
         raise _no_such_page()
-    if not file.parent.exists() and (judged := judged_in(dag_id, run_id, session)):
-        _built(dag_id, run_id, judged)
+    if not file.parent.exists() and (versions := checked_versions(dag_id, run_id, session)):
+        _build(dag_id, run_id, versions)
     if not file.is_file():
         raise _no_such_page()
-    return FileResponse(file, media_type=_TYPES[file.suffix], headers=_SAFE)
+    return FileResponse(file, media_type=_TYPES[file.suffix], headers=_HEADERS)
 
 
 def _no_such_page() -> HTTPException:
@@ -98,46 +98,49 @@ def _no_such_page() -> HTTPException:
 
 
 def run_folder(dag_id: str, run_id: str, paths: RunPaths) -> Path:
-    """Where the pages of a run are kept; no name leads out of it."""
+    """Return the folder of a run's pages; no name of a DAG or run leads out of the folder of all pages."""
     dag, run = (quote(name, safe=":+") for name in (dag_id, run_id))
     return paths.data_docs / f"dag={dag}" / f"run={run}"
 
 
-def judged_in(dag_id: str, run_id: str, session: SessionDep) -> tuple[JudgedVersion, ...]:
-    """What the gates of a run have decided about, by their tables."""
-    left = session.execute(
-        XComModel.get_many(key=JUDGED, run_id=run_id, dag_ids=dag_id).with_only_columns(XComModel.value)
+def checked_versions(dag_id: str, run_id: str, session: SessionDep) -> tuple[JudgedVersion, ...]:
+    """Return the versions that the gates of a run have checked, sorted by table."""
+    values = session.execute(
+        XComModel.get_many(key=CHECKED_KEY, run_id=run_id, dag_ids=dag_id).with_only_columns(XComModel.value)
     )
-    judged = [JudgedVersion.model_validate(XComModel.deserialize_value(row)) for row in left]
-    return tuple(sorted(judged, key=lambda one: (one.table, one.version)))
+    versions = [JudgedVersion.model_validate(XComModel.deserialize_value(value)) for value in values]
+    return tuple(sorted(versions, key=lambda version: (version.table, version.version)))
 
 
 def builder_environment(base: Mapping[str, str]) -> dict[str, str]:
-    """What the builder needs of a web server's environment: how to run, and how to reach the store of the tables.
+    """Return the builder's environment: the variables to run with and to reach the store of the tables.
 
-    None of the server's secrets is among it: not Airflow's, nor those of anything else that it talks to.
+    It has no secret of the web server, neither Airflow's nor those of other systems.
     """
-    kept = {name: value for name, value in base.items() if name.upper() in _KEPT or name.startswith(_KEPT_PREFIXES)}
-    return {**kept, "PYTHONPATH": str(PROJECT), "GX_ANALYTICS_ENABLED": "False"}
+    variables = {
+        name: value
+        for name, value in base.items()
+        if name.upper() in _BUILDER_VARIABLES or name.startswith(_BUILDER_PREFIXES)
+    }
+    return {**variables, "PYTHONPATH": str(PROJECT), "GX_ANALYTICS_ENABLED": "False"}
 
 
-def _built(dag_id: str, run_id: str, judged: tuple[JudgedVersion, ...]) -> str:
-    """The name of the folder that holds the run's pages; they are built unless this machine has them."""
+def _build(dag_id: str, run_id: str, versions: tuple[JudgedVersion, ...]) -> str:
+    """Build the run's pages unless this machine has them; return the name of their folder."""
     settings, environment = Settings().absolute(), builder_environment(os.environ)
     folder = run_folder(dag_id, run_id, settings.run_paths)
-    args = DataDocsArgs(root=settings.root, folder=folder, run_id=run_id, judged=judged)
+    args = DataDocsArgs(root=settings.root, folder=folder, run_id=run_id, judged=versions)
     command = [sys.executable, "-m", BUILDER, *args.to_argv()]
     try:
         reach_store(environment, settings)
-        built = subprocess.run(
-            command, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=PATIENCE_S, check=True
+        builder = subprocess.run(
+            command, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
         )
-    except AirflowFailException as wrong:
-        raise HTTPException(status.HTTP_500_INTERNAL_SERVER_ERROR, str(wrong)) from None
+    except AirflowFailException as error:
+        raise HTTPException(status.HTTP_500_INTERNAL_SERVER_ERROR, str(error)) from None
     except subprocess.SubprocessError as error:
         log.error("The Data Docs of %s could not be built: %s\n%s", args.run_id, error, error.stderr)
-        said = (error.stderr or str(error)).strip().split("\n")[-1]
-        raise HTTPException(
-            status.HTTP_500_INTERNAL_SERVER_ERROR, f"The Data Docs could not be built: {said}"
-        ) from None
-    return built.stdout.strip()
+        last_line = (error.stderr or str(error)).strip().split("\n")[-1]
+        message = f"The Data Docs could not be built: {last_line}"
+        raise HTTPException(status.HTTP_500_INTERNAL_SERVER_ERROR, message) from None
+    return builder.stdout.strip()

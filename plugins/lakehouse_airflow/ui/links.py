@@ -1,4 +1,4 @@
-"""Links of tasks in Airflow's UI, to the pages that Millrace serves there."""
+"""Links from tasks in Airflow's UI to the pages that Millrace serves there."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
 
 URL_PREFIX = "/lakehouse"
-JUDGED = "judged"
-"""The XCom in which a gate's task says which version it decided about."""
+CHECKED_KEY = "judged"
+"""Key of the XCom in which a gate's task names the version that it decided about."""
 
 OVERRIDE_DAG_ID = "gate_override"
 
@@ -24,13 +24,13 @@ class DataDocsLink(BaseOperatorLink):
     name = "Data Docs"
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
-        """Where they are; empty where the task decided about no version.
+        """Return the path of the Data Docs; empty if the task decided about no version.
 
-        It is a path, so that it holds under whatever name a person reaches Airflow.
+        A path works under every host name by which a person reaches Airflow.
         """
-        if operator.judged is None:
+        if operator.checked is None:
             return ""
-        return _path(f"{URL_PREFIX}/data-docs", ti_key.dag_id, ti_key.run_id, operator.judged.table)
+        return _path(f"{URL_PREFIX}/data-docs", ti_key.dag_id, ti_key.run_id, operator.checked.table)
 
 
 class OverrideLink(BaseOperatorLink):
@@ -39,10 +39,10 @@ class OverrideLink(BaseOperatorLink):
     name = "Gate override"
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:
-        """Where it is; empty where nothing was refused."""
+        """Return the path of the DAG; empty if nothing was refused."""
         return _path("/dags", OVERRIDE_DAG_ID) if operator.has_refused else ""
 
 
-def _path(place: str, *names: str) -> str:
-    below = urlparse(conf.get("api", "base_url", fallback="")).path.rstrip("/")
-    return "/".join((f"{below}{place}", *(quote(name, safe="") for name in names)))
+def _path(page: str, *names: str) -> str:
+    root = urlparse(conf.get("api", "base_url", fallback="")).path.rstrip("/")
+    return "/".join((f"{root}{page}", *(quote(name, safe="") for name in names)))

@@ -1,4 +1,4 @@
-"""The plugin by which Airflow's web server serves Millrace's pages; every Airflow process loads it, so it is light."""
+"""The plugin with Millrace's pages for Airflow's web server; all Airflow processes load it, so it imports little."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow.plugins_manager import AirflowPlugin
 from lakehouse_airflow.ui.links import URL_PREFIX
 
 
-class DataDocsWhenAsked:
+class LazyDataDocs:
     """The web application, imported at its first request: most processes that load plugins serve nothing."""
 
     async def __call__(self, scope: Any, receive: Callable[[], Awaitable[Any]], send: Callable[..., Any]) -> None:
@@ -25,5 +25,5 @@ class MillracePlugin(AirflowPlugin):
 
     name = "millrace"
     fastapi_apps = [  # noqa: RUF012
-        {"app": DataDocsWhenAsked(), "url_prefix": URL_PREFIX, "name": "Millrace"}
+        {"app": LazyDataDocs(), "url_prefix": URL_PREFIX, "name": "Millrace"}
     ]

@@ -1,4 +1,4 @@
-"""An Airflow of the tests' own: settings that must stand in the environment before anything imports `airflow`."""
+"""A private Airflow for tests: settings that must be in the environment before anything imports `airflow`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OWNER = "MILLRACE_TEST_AIRFLOW_OWNER"
 
 
 def airflow_environment(home: Path, dags: Path) -> dict[str, str]:
-    """The variables of a private Airflow on SQLite, without examples, plugins of others, or connections."""
+    """Return the variables of a private Airflow on SQLite, without examples, other plugins, or connections."""
     return {
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
@@ -31,13 +31,13 @@ def airflow_environment(home: Path, dags: Path) -> dict[str, str]:
 
 
 def use_private_airflow() -> None:
-    """Point this process to an Airflow home of its own; called by `conftest.py` files, before their imports."""
-    me = str(os.getpid())
-    if os.environ.get(_OWNER) == me:
+    """Give this process a private Airflow home; `conftest.py` files call this before their imports."""
+    owner = str(os.getpid())
+    if os.environ.get(_OWNER) == owner:
         return
     home = Path(tempfile.mkdtemp(prefix="millrace-airflow-"))
-    os.environ.update({**airflow_environment(home, PROJECT / "dags"), _OWNER: me})
-    atexit.register(_remove, home, me)
+    os.environ.update({**airflow_environment(home, PROJECT / "dags"), _OWNER: owner})
+    atexit.register(_remove, home, owner)
 
 
 def _remove(home: Path, owner: str) -> None:
@@ -46,7 +46,7 @@ def _remove(home: Path, owner: str) -> None:
 
 
 def migrated_home(home: Path, dags: Path) -> dict[str, str]:
-    """The environment of a private Airflow in `home` whose database is ready for runs."""
+    """Create the database of a private Airflow in `home`, and return its environment."""
     home.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, **airflow_environment(home, dags)}
     command = [sys.executable, "-m", "airflow", "db", "migrate"]

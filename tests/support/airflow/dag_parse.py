@@ -1,4 +1,4 @@
-"""Parses DAG files as Airflow does, in a process of its own that has imported nothing else."""
+"""Parse DAG files as Airflow does, in a new process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCRIPT = PROJECT / "tests" / "support" / "airflow" / "dag_serial.py"
 
 
 def parsed(home: Path, dags: Path = PROJECT / "dags", **environment: str) -> dict[str, Any]:
-    """What `tests/support/airflow/dag_serial.py` says of the folder `dags`."""
+    """Return the output of `tests/support/airflow/dag_serial.py` for the folder `dags`."""
     variables = {**os.environ, **airflow_environment(home, dags), "PYTHONPATH": str(PROJECT), **environment}
     done = subprocess.run(
         [sys.executable, str(SCRIPT), str(dags)],
@@ -27,5 +27,5 @@ def parsed(home: Path, dags: Path = PROJECT / "dags", **environment: str) -> dic
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return said
+    output: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return output

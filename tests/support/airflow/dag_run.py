@@ -1,8 +1,8 @@
-"""Runs one DAG to its end with `dag.test()`, once for each case, and prints what came of it as JSON; run as a script.
+"""Run one DAG with `dag.test()`, once for each case, and print the results as JSON; run as a script.
 
 Arguments: the DAG file; the cases as JSON: `{name: {"at": ..., "conf": ..., "environment": ..., "project": ...}}`.
-`at` is the moment of the trigger, which makes the run id: a case of the same moment is the same run once more, as after
-Clear. The project is the folder whose `spark_jobs/jobs/` holds the job files.
+`at` is the time of the trigger, from which Airflow makes the run id: two cases with the same time are one run that runs
+again, as after Clear. The project is the folder whose `spark_jobs/jobs/` has the job files.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ MARK = "RESULTS OF ALL CASES: "
 
 
 def main(path: str, cases: dict[str, Any]) -> dict[str, Any]:
-    """Case -> what came of its run."""
+    """Return the result of each case's run, by the case's name."""
     return {name: one_run(name, path, **case) for name, case in cases.items()}
 
 
 def one_run(
     name: str, path: str, at: str, conf: dict[str, Any], environment: dict[str, str], project: str
 ) -> dict[str, Any]:
-    """task id -> (state, tries), the results the tasks left, the assets in the UI, and the asset events of this run."""
+    """Return the run's tasks (task id -> state, tries), their results, the assets in the UI, and the asset events."""
     sys.stdout.write(f"\nCASE {name}\n")
     os.environ.update(environment)
     spark_job.PROJECT = Path(project)
@@ -53,7 +53,7 @@ def one_run(
 
 
 def loaded(path: str) -> DAG:
-    """The `dag` of a DAG file."""
+    """Return the `dag` of a DAG file."""
     spec = spec_from_file_location("shop", path)
     assert spec is not None
     assert spec.loader is not None

@@ -1,4 +1,4 @@
-"""Parses every DAG file of a folder in this process and prints what came of it as JSON; run as a script."""
+"""Parse every DAG file of a folder in this process, and print the result as JSON; run as a script."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OUTSIDE = ("socket.connect", "socket.getaddrinfo", "sqlite3.connect", "subproces
 
 
 def main(folder: Path) -> dict[str, Any]:
-    """Serialised DAGs, heavy modules loaded, calls to the outside, and CPU seconds of the files alone."""
+    """Return serialised DAGs, loaded heavy modules, calls to the outside, and the CPU seconds of the files alone."""
     from airflow.dag_processing.dagbag import DagBag
     from airflow.serialization.serialized_objects import DagSerialization
 

@@ -12,6 +12,6 @@ from embedded.home import Home
 
 @contextmanager
 def new_homes() -> Iterator[Callable[[], Home]]:
-    """Makes homes, not in pytest's own folder: that is closed to the user that PostgreSQL runs as under root."""
+    """Make homes outside pytest's folder, which the user of PostgreSQL under root cannot read."""
     with ExitStack() as made:
         yield lambda: Home(Path(made.enter_context(TemporaryDirectory(prefix="millrace-"))).resolve())

@@ -1,4 +1,4 @@
-"""Stands for the builder of Data Docs where its pages do not matter: writes its environment into one page a table."""
+"""A builder of Data Docs for tests: write the environment into one page per table."""
 
 from __future__ import annotations
 

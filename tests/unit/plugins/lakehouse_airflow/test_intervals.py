@@ -72,7 +72,7 @@ def test_a_scheduled_run_without_an_interval_names_the_timetable() -> None:
         interval_of(RunDates("scheduled", logical_date=JAN_5))
 
 
-def test_an_asset_event_hands_its_interval_on() -> None:
+def test_a_run_of_an_asset_event_takes_the_events_interval() -> None:
     assert interval_of(RunDates("asset_triggered", events=(event(JAN_5, JAN_6), event(JAN_5, JAN_6)))) == FIFTH
 
 
@@ -96,13 +96,13 @@ def test_the_days_of_the_data_are_inclusive() -> None:
     assert outside_data(FIFTH, date(2013, 1, 6), None).startswith("no data before 2013-01-06")
 
 
-def test_maintenance_runs_under_a_name_whatever_started_it() -> None:
+def test_maintenance_has_an_interval_whatever_started_it() -> None:
     now = datetime(2026, 7, 1, 13, 5, tzinfo=UTC)
     assert label_interval(RunDates("manual"), now).start == datetime(2026, 7, 1, tzinfo=UTC)
     assert label_interval(RunDates("scheduled", start=JAN_5, end=JAN_6), now) == FIFTH
 
 
-def test_the_context_of_a_run_is_read_safely() -> None:
+def test_the_dates_are_read_from_the_context_of_a_run() -> None:
     events = {"silver.flights": [SimpleNamespace(extra=event(JAN_5, JAN_6))]}
     run = SimpleNamespace(
         run_type=SimpleNamespace(value="asset_triggered"),

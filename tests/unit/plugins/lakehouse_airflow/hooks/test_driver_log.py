@@ -27,7 +27,7 @@ MATTERS = {
 }
 
 
-def test_every_line_is_kept_and_only_what_matters_is_shown(tmp_path: Path) -> None:
+def test_the_file_has_every_line_and_the_task_log_those_that_matter(tmp_path: Path) -> None:
     log = DriverLog(tmp_path / "run" / "1.log")
     lines = [*NOISE, *MATTERS]
     shown = list(log.record_and_pick(f"{line}\n" for line in lines))
@@ -64,6 +64,6 @@ def test_a_full_disk_costs_the_file_its_lines_and_the_job_nothing() -> None:
 
 
 def test_a_folder_that_cannot_be_made_costs_no_more(tmp_path: Path) -> None:
-    (tmp_path / "run").write_text("a file stands in its place")
+    (tmp_path / "run").write_text("a file in the place of the folder")
     log = DriverLog(tmp_path / "run" / "1.log")
     assert list(log.record(["the driver speaks\n"])) == ["the driver speaks"]

@@ -84,8 +84,8 @@ def test_kubernetes_gets_its_namespace(hook: MakeHook, jars: Path, monkeypatch: 
     monkeypatch.setitem(sys.modules, client.__name__, client)
     monkeypatch.setattr(spark_submit, "kube_client", client, raising=False)
     extra = json.dumps({"namespace": "spark", "deploy-mode": "client"})
-    made = hook({"host": "k8s://https://cluster", "port": 443, "extra": extra})
-    assert made._build_spark_submit_command(APPLICATION) == [
+    spark_hook = hook({"host": "k8s://https://cluster", "port": 443, "extra": extra})
+    assert spark_hook._build_spark_submit_command(APPLICATION) == [
         "spark-submit",
         "--master",
         "k8s://https://cluster:443",
@@ -102,14 +102,14 @@ def test_kubernetes_gets_its_namespace(hook: MakeHook, jars: Path, monkeypatch: 
 
 
 def test_a_connect_server_gets_a_plain_python_client(hook: MakeHook) -> None:
-    made = hook({"host": "sc://localhost", "port": 15002, "password": "the-secret-token"})
-    assert made._build_spark_submit_command(APPLICATION) == [sys.executable, APPLICATION, *ARGUMENTS]
-    assert made.master == "sc://localhost:15002"
-    assert made._own_variables()["SPARK_CONNECT_AUTHENTICATE_TOKEN"] == "the-secret-token"
+    spark_hook = hook({"host": "sc://localhost", "port": 15002, "password": "the-secret-token"})
+    assert spark_hook._build_spark_submit_command(APPLICATION) == [sys.executable, APPLICATION, *ARGUMENTS]
+    assert spark_hook.master == "sc://localhost:15002"
+    assert spark_hook._own_variables()["SPARK_CONNECT_AUTHENTICATE_TOKEN"] == "the-secret-token"
 
 
 @pytest.mark.parametrize("host", ["sc://localhost", "local[2]", "yarn"])
-def test_a_driver_is_told_which_process_it_ends_with(hook: MakeHook, host: str) -> None:
+def test_a_driver_knows_the_process_that_started_it(hook: MakeHook, host: str) -> None:
     assert hook({"host": host})._own_variables()[STARTED_BY] == str(os.getpid())
 
 
@@ -135,16 +135,16 @@ def test_kubernetes_without_its_package_says_what_to_install(hook: MakeHook) -> 
 
 
 def test_missing_jars_are_named_with_the_way_out(hook: MakeHook, jars: Path) -> None:
-    made = hook({"host": "local[2]"})
+    spark_hook = hook({"host": "local[2]"})
     for jar in jars.iterdir():
         jar.unlink()
     with pytest.raises(AirflowFailException, match="make setup"):
-        made._build_spark_submit_command(APPLICATION)
+        spark_hook._build_spark_submit_command(APPLICATION)
 
 
-def test_a_server_that_does_not_answer_is_found_out_at_once(hook: MakeHook) -> None:
+def test_a_server_that_does_not_answer_is_noticed_at_once(hook: MakeHook) -> None:
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
-        made = hook({"host": "sc://127.0.0.1", "port": reserved.getsockname()[1]})
+        spark_hook = hook({"host": "sc://127.0.0.1", "port": reserved.getsockname()[1]})
         with pytest.raises(SparkUnavailableError, match=r"(?s)No Spark Connect server answers at 127.0.0.1:.*make up"):
-            made.submit(APPLICATION)
+            spark_hook.submit(APPLICATION)

@@ -1,4 +1,4 @@
-"""A lake, a warm server that only listens, and job files of a few lines: operators run them as real processes."""
+"""A lakehouse, a server that only listens, and job files of a few lines, which operators run as real processes."""
 
 from __future__ import annotations
 
@@ -74,16 +74,16 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
     tables = write_specs(tmp_path / "tables", bronze_document(expectations=[rule]))
     spec = load_catalog(tables).spec("bronze.orders")
     assert isinstance(spec, BronzeSpec)
-    made = House(tmp_path, spec)
-    for name, folder in {"ROOT": made.root, "LANDING": made.landing, "TABLES": tables}.items():
+    house = House(tmp_path, spec)
+    for name, folder in {"ROOT": house.root, "LANDING": house.landing, "TABLES": tables}.items():
         monkeypatch.setenv(f"LAKEHOUSE_{name}", str(folder))
     monkeypatch.setattr(spark_job, "PROJECT", tmp_path)
-    return made
+    return house
 
 
 @pytest.fixture
 def warm_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """A port that answers, as `spark_default`; the jobs of these tests say nothing to it."""
+    """Listen at the port of the connection `spark_default`; the jobs of these tests send nothing to it."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
         connection = {"conn_type": "spark", "host": "sc://127.0.0.1", "port": port, "password": "a-secret-token"}
@@ -93,7 +93,7 @@ def warm_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 @pytest.fixture
 def run_of() -> Callable[..., dict[str, Any]]:
-    """Make the context of a run: scheduled for `DAY`, unless told otherwise."""
+    """Return a function that makes the context of a run, by default one scheduled for `DAY`."""
 
     def make(run_id: str = "scheduled__2013-01-06T00:00:00+00:00", **given: Any) -> dict[str, Any]:
         run = {"run_type": "scheduled", "logical_date": DAY.start, "start": DAY.start, "end": DAY.end, **given}

@@ -1,4 +1,4 @@
-"""A person is asked about one refused version, and what they say is written down once and told once."""
+"""A person is asked about one refused version; the answer is recorded once and announced once."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ def announced(monkeypatch: pytest.MonkeyPatch) -> set[int]:
 
 @pytest.fixture
 def asked(run_of: MakeRun) -> Callable[..., dict[str, Any]]:
-    """The context of a run whose form says this."""
-    told: list[tuple[Any, Any]] = []
-    events = {OVERRIDDEN_TABLE: SimpleNamespace(add=lambda asset, extra: told.append((asset, extra)))}
+    """Return the context of a run with these values in its form."""
+    added: list[tuple[Any, Any]] = []
+    events = {OVERRIDDEN_TABLE: SimpleNamespace(add=lambda asset, extra: added.append((asset, extra)))}
 
-    def make(answer: dict[str, Any] | None = ANN, run_id: str = OVERRIDE_RUN, **said: Any) -> dict[str, Any]:
+    def make(answer: dict[str, Any] | None = ANN, run_id: str = OVERRIDE_RUN, **values: Any) -> dict[str, Any]:
         context = run_of(run_id, run_type="manual", left=answer, events=events)
         context["dag_run"].triggering_user_name = "bob"
-        form = {"table": ORDERS, "version": 2, "reason": "a holiday", **said}
-        return {**context, "params": form, "told": told}
+        form = {"table": ORDERS, "version": 2, "reason": "a holiday", **values}
+        return {**context, "params": form, "events": added}
 
     return make
 
@@ -91,11 +91,11 @@ def test_an_approved_version_is_certified_in_the_name_of_who_approved_it_and_ann
     override(context)
     gates = Gates(LakehousePaths(house.root))
     assert gates.certified(ORDERS) == refused.version == 2
-    let = gates.override_in_force(ORDERS)
-    assert let is not None
-    assert let.override is not None
-    assert (let.override.by, let.override.reason, let.override.run_id) == ("ann", "a holiday", OVERRIDE_RUN)
-    [(asset, extra)] = context["told"]
+    refusal = gates.override_in_force(ORDERS)
+    assert refusal is not None
+    assert refusal.override is not None
+    assert (refusal.override.by, refusal.override.reason, refusal.override.run_id) == ("ann", "a holiday", OVERRIDE_RUN)
+    [(asset, extra)] = context["events"]
     assert asset == table_asset(ORDERS)
     assert extra == {
         "interval_start": "2013-01-05T00:00:00Z",
@@ -103,23 +103,23 @@ def test_an_approved_version_is_certified_in_the_name_of_who_approved_it_and_ann
         "batch_seq": 2,
         "run_id": RUN,
         "version": 2,
-        "overridden": str(let.override),
+        "overridden": str(refusal.override),
     }
 
 
 @pytest.mark.usefixtures("refused")
-def test_a_task_that_died_after_it_wrote_tells_of_it_when_tried_again(
+def test_a_task_that_died_after_it_recorded_the_override_announces_it_when_retried(
     house: House, asked: Callable[..., dict[str, Any]], announced: set[int]
 ) -> None:
     override(asked())
     context = asked()
     override(context)
-    assert len(context["told"]) == 2, "the first try ended before its event was made"
+    assert len(context["events"]) == 2, "the first try ended before its event was made"
     announced.add(2)
     override(context)
-    assert len(context["told"]) == 2
+    assert len(context["events"]) == 2
     results = Gates(LakehousePaths(house.root)).results(ORDERS)
-    assert sum(1 for one in results if one.result.override) == 1
+    assert sum(1 for entry in results if entry.result.override) == 1
 
 
 @pytest.mark.usefixtures("refused", "announced")
@@ -158,9 +158,9 @@ def test_the_cleared_gate_passes_and_says_by_whose_word(
     asset = table_asset(ORDERS)
     gate = QualityGateOperator(task_id="gate", table=ORDERS, writer_task_id=ORDERS, outlets=[asset])
     context = run_of(RUN, left=left, events={asset: SimpleNamespace(extra={})})
-    with pytest.raises(AirflowFailException) as said:
+    with pytest.raises(AirflowFailException) as raised:
         gate.execute(context)
-    first, *_ = str(said.value).splitlines()
+    first, *_ = str(raised.value).splitlines()
     assert first.startswith("bronze.orders version 2 refused: ")
     assert "trigger the DAG gate_override for bronze.orders and version 2" in first
     assert "lakehouse gate override bronze.orders --version 2 --reason ..." in first
@@ -170,12 +170,12 @@ def test_the_cleared_gate_passes_and_says_by_whose_word(
     assert result["message"].startswith("version 2 overridden by ann at ")
 
 
-def test_a_version_that_was_taken_back_is_to_be_run_again_and_not_to_be_overridden(
+def test_a_version_whose_predecessor_was_restored_is_to_be_run_again_and_not_to_be_overridden(
     house: House, refused: Winner
 ) -> None:
     assert "lakehouse gate override bronze.orders --version 2" in way_out(ORDERS, 2)
     restoring = BatchSources().restoring(1, [refused.token])
     intent = intent_of(refused.intent.table_id, 3, stream=Stream(ORDERS), sources=restoring)
-    said = CommitProperties(custom_metadata={"userMetadata": intent.user_metadata()})
-    DeltaTable(str(LakehousePaths(house.root).table(ORDERS))).restore(1, commit_properties=said)
-    assert way_out(ORDERS, 2).startswith("Its rows were taken back: once data or rules are mended, clear the task")
+    properties = CommitProperties(custom_metadata={"userMetadata": intent.user_metadata()})
+    DeltaTable(str(LakehousePaths(house.root).table(ORDERS))).restore(1, commit_properties=properties)
+    assert way_out(ORDERS, 2).startswith("An earlier version was restored: fix data or rules, then clear the task")

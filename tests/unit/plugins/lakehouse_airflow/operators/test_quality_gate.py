@@ -1,4 +1,4 @@
-"""The gate decides from the verdict on the written version, and announces a version once, when its own run made it."""
+"""The gate decides from the result of the written version, and announces a version once, if its own run made it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lakehouse_airflow.assets import table_asset
 from lakehouse_airflow.operators import quality_gate
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator, findings_in
 from lakehouse_airflow.operators.task_result import TaskResult
-from lakehouse_airflow.ui.links import JUDGED
+from lakehouse_airflow.ui.links import CHECKED_KEY
 from tests.support.ledger.small_lake import commit_batch, judge
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import DAY, House
 
@@ -63,11 +63,11 @@ def test_a_passed_version_of_this_run_is_announced_with_interval_version_and_row
     house: House, run_of: MakeRun
 ) -> None:
     version = passed_batch(house)
-    task, made = gate(), events()
-    result = task.execute(run_of(left=left(version), events=made))
+    task, emitted = gate(), events()
+    result = task.execute(run_of(left=left(version), events=emitted))
     assert (result["version"], result["certified_version"]) == (version, version)
     assert task.outlets == [ASSET]
-    assert made[ASSET].extra == {
+    assert emitted[ASSET].extra == {
         "interval_start": "2013-01-05T00:00:00+00:00",
         "interval_end": "2013-01-06T00:00:00+00:00",
         "version": version,
@@ -112,22 +112,22 @@ def test_a_refused_version_names_expectation_table_version_and_what_readers_see(
     assert str(refused.value).startswith(
         "bronze.orders version 2 refused: expect_table_row_count_to_be_between() observed 0; readers stay on version 1"
     )
-    said = capfd.readouterr().out
-    assert "failed (fail): expect_table_row_count_to_be_between(), observed 0: no empty days" in said
+    expected = "failed (fail): expect_table_row_count_to_be_between(), observed 0: no empty days"
+    assert expected in capfd.readouterr().out
 
 
 @pytest.mark.usefixtures("warm_server", "earlier_events")
-def test_a_version_without_a_verdict_is_judged_by_the_gates_own_job(house: House, run_of: MakeRun) -> None:
+def test_a_version_without_a_result_is_checked_by_the_gates_own_job(house: House, run_of: MakeRun) -> None:
     house.deliver()
     winner = commit_batch(house.root, house.landing, house.spec, DAY, RUN)
     house.job("report(Outcome.COMMITTED, 'passed', version=1, certified_version=1)", Job.QUALITY_GATE)
-    task, made = gate(), events()
-    result = task.execute(run_of(left=left(winner.version), events=made))
-    assert (result["version"], result["certified_version"], made[ASSET].extra["version"]) == (1, 1, 1)
+    task, emitted = gate(), events()
+    result = task.execute(run_of(left=left(winner.version), events=emitted))
+    assert (result["version"], result["certified_version"], emitted[ASSET].extra["version"]) == (1, 1, 1)
 
 
 @pytest.mark.usefixtures("warm_server")
-def test_a_mended_spec_is_judged_anew(house: House, run_of: MakeRun) -> None:
+def test_a_version_is_checked_again_by_the_rules_of_a_changed_spec(house: House, run_of: MakeRun) -> None:
     house.deliver()
     winner = commit_batch(house.root, house.landing, house.spec, DAY, RUN)
     other_rules = house.spec.model_copy(update={"expectations": ()})
@@ -138,7 +138,7 @@ def test_a_mended_spec_is_judged_anew(house: House, run_of: MakeRun) -> None:
 
 
 @pytest.mark.usefixtures("warm_server")
-def test_a_gate_job_that_could_not_judge_is_tried_again(house: House, run_of: MakeRun) -> None:
+def test_a_gate_job_that_lost_a_conflict_is_retried(house: House, run_of: MakeRun) -> None:
     house.deliver()
     winner = commit_batch(house.root, house.landing, house.spec, DAY, RUN)
     house.job("report(Outcome.CONFLICT, 'lost'); sys.exit(13)", Job.QUALITY_GATE)
@@ -146,7 +146,7 @@ def test_a_gate_job_that_could_not_judge_is_tried_again(house: House, run_of: Ma
         gate().execute(run_of(left=left(winner.version)))
 
 
-def test_a_table_without_a_version_has_nothing_to_judge(house: House, run_of: MakeRun) -> None:
+def test_a_table_without_a_version_has_nothing_to_check(house: House, run_of: MakeRun) -> None:
     task = gate()
     result = task.execute(run_of(left=left(None, Outcome.NO_OP)))
     assert (result["outcome"], task.outlets) == ("no_op", [])
@@ -154,7 +154,7 @@ def test_a_table_without_a_version_has_nothing_to_judge(house: House, run_of: Ma
 
 @pytest.mark.usefixtures("earlier_events")
 @pytest.mark.parametrize("passed", [True, False])
-def test_however_it_ends_it_says_what_was_judged_and_links_to_the_data_docs(
+def test_however_it_ends_it_names_the_checked_version_and_links_to_the_data_docs(
     house: House, run_of: MakeRun, passed: bool
 ) -> None:
     house.deliver()
@@ -163,8 +163,8 @@ def test_however_it_ends_it_says_what_was_judged_and_links_to_the_data_docs(
     task, context = gate(), run_of(left=left(winner.version), events=events())
     with nullcontext() if passed else pytest.raises(AirflowFailException):
         task.execute(context)
-    told = {"table": "bronze.orders", "version": 1, "suite_hash": house.spec.suite_hash}
-    assert context["ti"].pushed == {JUDGED: told}
+    checked = {"table": "bronze.orders", "version": 1, "suite_hash": house.spec.suite_hash}
+    assert context["ti"].pushed == {CHECKED_KEY: checked}
     assert links_of(task) == {
         "Data Docs": "/lakehouse/data-docs/shop/scheduled__2013-01-06T00%3A00%3A00%2B00%3A00/bronze.orders",
         "Gate override": "" if passed else "/dags/gate_override",
@@ -172,39 +172,39 @@ def test_however_it_ends_it_says_what_was_judged_and_links_to_the_data_docs(
 
 
 def links_of(task: QualityGateOperator) -> dict[str, str]:
-    """The links of the task in the UI, as they are left when it has ended."""
-    here = SimpleNamespace(dag_id="shop", run_id=RUN)
-    return {link.name: link.get_link(task, ti_key=here) for link in task.operator_extra_links}
+    """Return the links of the ended task: name -> path."""
+    key = SimpleNamespace(dag_id="shop", run_id=RUN)
+    return {link.name: link.get_link(task, ti_key=key) for link in task.operator_extra_links}
 
 
 def test_links_hold_below_a_path_of_airflows_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://tools.example.org/airflow/")
     task = gate()
-    task.judged, task.has_refused = JudgedVersion(table="bronze.orders", version=1, suite_hash="s"), True
-    found = links_of(task)
-    assert found["Gate override"] == "/airflow/dags/gate_override"
-    assert found["Data Docs"].startswith("/airflow/lakehouse/data-docs/shop/")
+    task.checked, task.has_refused = JudgedVersion(table="bronze.orders", version=1, suite_hash="s"), True
+    links = links_of(task)
+    assert links["Gate override"] == "/airflow/dags/gate_override"
+    assert links["Data Docs"].startswith("/airflow/lakehouse/data-docs/shop/")
 
 
-def test_a_gate_that_judged_nothing_links_to_nothing(house: House, run_of: MakeRun) -> None:
+def test_a_gate_that_checked_nothing_links_to_nothing(house: House, run_of: MakeRun) -> None:
     task, context = gate(), run_of(left=left(None, Outcome.NO_OP))
     task.execute(context)
     assert context["ti"].pushed == {}
     assert set(links_of(task).values()) == {""}
 
 
-def test_each_finding_is_logged_as_loudly_as_it_is_severe() -> None:
+def test_the_severity_of_a_finding_is_its_log_level() -> None:
     failed = {"rule": "expect_column_to_exist(wings)", "action": "warn", "passed": False, "reason": "it flies"}
     checks = [CheckResult(**failed, severity=severity) for severity in ("critical", "warning", "info", "")]
     checks.append(CheckResult(rule="expect_a()", action="fail", passed=True, not_judged="1 of 7 versions are known"))
     checks.append(CheckResult(rule="expect_a()", action="fail", passed=True))
-    found = list(findings_in(checks))
-    assert [level for level, _ in found] == [
+    findings = list(findings_in(checks))
+    assert [level for level, _ in findings] == [
         logging.ERROR,
         logging.WARNING,
         logging.INFO,
         logging.ERROR,
         logging.WARNING,
     ]
-    assert found[0][1] == "failed (warn): expect_column_to_exist(wings), observed None: it flies"
-    assert found[-1][1] == "not judged (fail): expect_a(): 1 of 7 versions are known"
+    assert findings[0][1] == "failed (warn): expect_column_to_exist(wings), observed None: it flies"
+    assert findings[-1][1] == "not judged (fail): expect_a(): 1 of 7 versions are known"

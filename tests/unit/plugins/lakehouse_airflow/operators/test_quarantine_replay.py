@@ -35,16 +35,16 @@ report(Outcome.COMMITTED, "replayed", version=4, certified_version=4, certified_
 
 @pytest.fixture
 def asked(house: House, run_of: MakeRun) -> Callable[..., dict[str, Any]]:
-    """The context of a run whose form says this; two rows wait in quarantine."""
+    """Return the context of a run with these values in its form; two rows wait in quarantine."""
     quarantine(LakehousePaths(house.root), ORDERS, refused(1, "too low", of_day=2), refused(2, "no key", of_day=3))
-    told: list[tuple[Any, Any]] = []
-    events = {REPLAYED_TABLE: SimpleNamespace(add=lambda asset, extra: told.append((asset, extra)))}
+    added: list[tuple[Any, Any]] = []
+    events = {REPLAYED_TABLE: SimpleNamespace(add=lambda asset, extra: added.append((asset, extra)))}
 
-    def make(approved_by: str = "", **said: Any) -> dict[str, Any]:
+    def make(approved_by: str = "", **values: Any) -> dict[str, Any]:
         answer = {"responded_by_user": {"id": approved_by, "name": approved_by}} if approved_by else None
         context = run_of(run_type="manual", logical_date=None, start=None, end=None, events=events, left=answer)
         context["dag_run"].triggering_user_name = "ann"
-        return {**context, "params": {**FORM, **said}, "told": told}
+        return {**context, "params": {**FORM, **values}, "events": added}
 
     return make
 
@@ -66,16 +66,16 @@ def saved_request(task: QuarantineReplayOperator) -> tuple[JobArgs, QuarantineRe
 def test_the_job_is_asked_for_what_the_form_says(house: House, asked: Callable[..., dict[str, Any]]) -> None:
     house.job(DONE, Job.QUARANTINE_REPLAY)
     task = replay()
-    mend = {"set_column": " amount ", "set_how": "set", "set_value": "reflect('java.lang.System', 'getenv', 'KEY')"}
-    form = {"ids": "r1, r2", **mend, "why": "so", "dry_run": False}
+    fix = {"set_column": " amount ", "set_how": "set", "set_value": "reflect('java.lang.System', 'getenv', 'KEY')"}
+    form = {"ids": "r1, r2", **fix, "why": "so", "dry_run": False}
     context = asked(approved_by="bob", **form)
     assert task.execute(context)["rows"] == {"read": 1, "applied": 1, "inserted": 1}
     args, request = saved_request(task)
     assert (request.rows.ids, request.why, request.said_by) == (("r1", "r2"), "so", "ann, approved by bob")
-    assert request.fixes == {"amount": SetValue(value=mend["set_value"])}, "a literal, whatever it says"
+    assert request.fixes == {"amount": SetValue(value=fix["set_value"])}, "a literal, whatever it says"
     assert request.assign == {}, "a form has no expressions"
     assert (args.dry_run, args.table, args.interval.start) == (False, ORDERS, refused(1, of_day=2)["_interval_start"])
-    ((asset, extra),) = context["told"]
+    ((asset, extra),) = context["events"]
     assert (asset, extra["version"]) == (table_asset(ORDERS), 4)
     assert FIRST.isoformat() < extra["interval_start"] < extra["interval_end"]
 
@@ -86,7 +86,7 @@ def test_it_is_a_dry_run_until_told_otherwise(house: House, asked: Callable[...,
     task, context = replay(), asked(all_rows=True)
     task.execute(context)
     assert saved_request(task)[0].dry_run is True
-    assert context["told"] == []
+    assert context["events"] == []
 
 
 @pytest.mark.usefixtures("warm_server")
@@ -102,7 +102,7 @@ def test_a_version_that_the_gate_refuses_fails_the_task(house: House, asked: Cal
 
 
 @pytest.mark.usefixtures("warm_server")
-def test_a_dry_run_tells_the_fate_of_each_row_and_none_of_its_values(
+def test_a_dry_run_reports_the_action_of_each_row_and_none_of_its_values(
     house: House, asked: Callable[..., dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     house.job(

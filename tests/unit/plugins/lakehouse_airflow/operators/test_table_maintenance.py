@@ -1,4 +1,4 @@
-"""Maintenance runs whatever the run's dates are, and removes nothing unless it is told to."""
+"""Maintenance needs no date, and removes nothing unless the run asks for it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def task_of(job: Job) -> TableMaintenanceOperator:
         (Job.TABLE_OPTIMIZE, {"vacuum_dry_run": True}, False),
     ],
 )
-def test_vacuum_is_a_dry_run_until_told_otherwise(
+def test_vacuum_is_a_dry_run_by_default(
     house: House, run_of: MakeRun, job: Job, params: dict[str, bool], dry_run: bool
 ) -> None:
     house.deliver()

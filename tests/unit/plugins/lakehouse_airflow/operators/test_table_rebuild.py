@@ -47,7 +47,7 @@ def test_a_dry_run_gives_what_a_person_is_asked(house: House, asked: dict[str, A
     assert (args.dry_run, args.table, task.job) == (True, ORDERS, Job.TABLE_REBUILD)
     assert args.request is not None
     assert RebuildRequest.load(args.request) == RebuildRequest(downstream=True, said_by="ann", why="other keys")
-    assert question["subject"] == "Build silver.orders anew?"
+    assert question["subject"] == "Rebuild silver.orders?"
     assert "would build silver.orders anew" in question["body"]
     assert "ann: **other keys**" in question["body"]
     assert asked["told"] == []

@@ -1,4 +1,4 @@
-"""A writer plans in the worker, runs its job as a real process, and ends as the report says."""
+"""A writer plans in the worker, runs its job as a real process, and ends as the job's report says."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def writer(**given: Any) -> TableWriteOperator:
 
 
 def driver_log(house: House) -> str:
-    found = list((house.root / "_millrace" / "driver_logs").rglob("*.log"))
-    assert len(found) == 1
-    return found[0].read_text()
+    files = list((house.root / "_millrace" / "driver_logs").rglob("*.log"))
+    assert len(files) == 1
+    return files[0].read_text()
 
 
 @pytest.mark.usefixtures("warm_server")
-def test_a_committed_batch_is_handed_on_as_a_small_result(house: House, run_of: MakeRun) -> None:
+def test_a_committed_batch_ends_in_a_small_result(house: House, run_of: MakeRun) -> None:
     house.deliver()
     house.job(COMMITTED)
     assert writer().execute(run_of()) == {
@@ -53,7 +53,7 @@ def test_a_committed_batch_is_handed_on_as_a_small_result(house: House, run_of: 
 
 
 @pytest.mark.usefixtures("warm_server")
-def test_the_job_is_told_everything_but_secrets_on_its_command_line(house: House, run_of: MakeRun) -> None:
+def test_the_jobs_command_line_has_everything_but_secrets(house: House, run_of: MakeRun) -> None:
     house.deliver()
     house.job(
         "import os; print(os.environ['SPARK_REMOTE'], os.environ['SPARK_CONNECT_AUTHENTICATE_TOKEN'])" + COMMITTED
@@ -61,9 +61,9 @@ def test_the_job_is_told_everything_but_secrets_on_its_command_line(house: House
     task = writer()
     task.execute(run_of(reprocess=True))
     assert task.application == str(house.folder / "spark_jobs/jobs/bronze_ingest.py")
-    told = JobArgs.from_argv(task.application_args)
+    args = JobArgs.from_argv(task.application_args)
     place = "shop/scheduled__2013-01-06T00_00_00+00_00/bronze.orders/1"
-    assert told == JobArgs(
+    assert args == JobArgs(
         table="bronze.orders",
         interval_start=DAY.start,
         interval_end=DAY.end,
@@ -132,7 +132,7 @@ def test_each_of_several_mapped_tasks_has_files_of_its_own(house: House, run_of:
     assert len(list((house.root / "_millrace/driver_logs").rglob("*.log"))) == 3
 
 
-def test_a_wrong_spec_fails_its_task_at_once_with_the_finding(house: House, run_of: MakeRun) -> None:
+def test_a_wrong_spec_fails_its_task_at_once_with_the_problem(house: House, run_of: MakeRun) -> None:
     file = write_spec(house.folder / "tables", "bronze/shop/orders.yaml", "table: bronze.orders\nkeyz: [order_id]\n")
     with pytest.raises(AirflowFailException, match=f"{file}:2: keyz: unknown key"):
         writer().execute(run_of())
@@ -157,7 +157,7 @@ def test_a_driver_without_a_report_names_its_log_and_its_last_lines_are_shown(
 
 
 @pytest.mark.usefixtures("warm_server")
-def test_a_driver_whose_report_found_no_room_says_which_disk_is_full(house: House, run_of: MakeRun) -> None:
+def test_a_driver_that_could_not_write_its_report_says_which_disk_is_full(house: House, run_of: MakeRun) -> None:
     house.deliver()
     house.job("sys.exit(16)")
     with pytest.raises(DiskFullError, match=r"^bronze.orders: the disk is full: no space left for .*_millrace/reports"):
@@ -165,7 +165,7 @@ def test_a_driver_whose_report_found_no_room_says_which_disk_is_full(house: Hous
 
 
 @pytest.mark.usefixtures("warm_server")
-def test_a_report_of_an_earlier_run_is_not_taken_for_this_one(house: House, run_of: MakeRun) -> None:
+def test_a_report_of_an_earlier_run_does_not_count(house: House, run_of: MakeRun) -> None:
     house.deliver()
     house.job(COMMITTED)
     writer().execute(run_of())
@@ -221,18 +221,18 @@ def test_the_constructor_only_stores(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.usefixtures("warm_server")
 @pytest.mark.parametrize("state", [ColumnState.PROPOSED, ColumnState.ASKED])
-def test_a_new_field_that_nobody_was_asked_about_is_told_to_the_dag_that_asks(
+def test_a_new_field_that_nobody_was_asked_about_triggers_the_dag_that_asks(
     house: House, run_of: MakeRun, state: ColumnState
 ) -> None:
     house.deliver()
     house.job(COMMITTED)
     columns = NewColumns(LakehousePaths(house.root))
     columns.record(state, "bronze.orders", ["colour"], run_id="monday")
-    told: list[tuple[Any, Any]] = []
-    event = SimpleNamespace(add=lambda asset, extra: told.append((asset, extra)))
+    added: list[tuple[Any, Any]] = []
+    event = SimpleNamespace(add=lambda asset, extra: added.append((asset, extra)))
     asking = writer(outlets=[MAY_PROPOSE_COLUMNS])
 
     asking.execute(run_of(events={MAY_PROPOSE_COLUMNS: event}))
 
     is_new = state is ColumnState.PROPOSED
-    assert told == ([(PROPOSED_COLUMNS, {"table": "bronze.orders", "columns": ["colour"]})] if is_new else [])
+    assert added == ([(PROPOSED_COLUMNS, {"table": "bronze.orders", "columns": ["colour"]})] if is_new else [])

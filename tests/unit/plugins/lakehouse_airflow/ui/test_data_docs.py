@@ -1,4 +1,4 @@
-"""The web pages: nothing outside a run's own folder is served, and what is served can do nothing."""
+"""The web pages: only files of the run's own folder are served, and they can run and load nothing."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from lakehouse_airflow.ui.plugin import MillracePlugin
 DAG, RUN, NAME = "shop", "manual__2013-01-05T00:00:00+00:00", "0123456789abcdef"
 
 
-def session_with(*judged: JudgedVersion) -> Any:
-    """A session of the database in which the gates of the run have left these."""
-    rows = [SimpleNamespace(value=json.dumps(one.model_dump())) for one in judged]
+def session_with(*versions: JudgedVersion) -> Any:
+    """Return a database session in which the gates of the run have checked `versions`."""
+    rows = [SimpleNamespace(value=json.dumps(version.model_dump())) for version in versions]
     return SimpleNamespace(execute=lambda query: rows)
 
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The pages of one run, and things that are none of anybody's business."""
+    """The pages of one run, and files that must not be served."""
     monkeypatch.setenv("LAKEHOUSE_ROOT", str(tmp_path))
     site = run_folder(DAG, RUN, Settings().run_paths) / NAME
     site.mkdir(parents=True)
@@ -91,9 +91,9 @@ def test_the_builder_gets_no_secret_of_the_server(built: Path, monkeypatch: pyte
     for name in (*secrets, "AWS_SECRET_ACCESS_KEY", "LAKEHOUSE_KAFKA"):
         monkeypatch.setenv(name, "{}")
     answer = read_page(DAG, RUN, NAME, "a.b.html", session_with(JudgedVersion(table="a.b", version=1, suite_hash="a")))
-    told = json.loads(Path(answer.path).read_text())
-    assert {"AWS_SECRET_ACCESS_KEY", "PATH", "PYTHONPATH"} <= set(told)
-    assert set(told).isdisjoint({*secrets, "LAKEHOUSE_KAFKA"})
+    environment = json.loads(Path(answer.path).read_text())
+    assert {"AWS_SECRET_ACCESS_KEY", "PATH", "PYTHONPATH"} <= set(environment)
+    assert set(environment).isdisjoint({*secrets, "LAKEHOUSE_KAFKA"})
 
 
 @pytest.mark.parametrize("evil", ["..", ".", "../..", "../../../..", "/", "/etc"])
