@@ -31,7 +31,7 @@ _OF_OTHERS = ("batches", "files", "gates", "quarantine")
 _BY_NAME = ("columns",)
 """What counts for every table of a name, also for one that is built anew."""
 
-_OF_FAILURES = (FileEvent.FAILED, FileEvent.REPLAYED, FileEvent.GIVEN_UP)
+_OF_FAILURES = (FileEvent.FAILED, FileEvent.REPLAYED, FileEvent.GIVEN_UP, FileEvent.TOUCHED)
 """What is said of files that could not be loaded."""
 
 _STREAM = "rebuild"

@@ -34,6 +34,7 @@ class FilePlan:
         unreachable: files that the storage did not hand over, each with the reason; nothing is held against them.
         loaded: how many files were loaded before.
         seen: loaded files whose time is another one since; their content was read to know them.
+        touched: files that were given up, likewise.
         later: how many files are left for the batches after the next one; they were not read yet.
     """
 
@@ -46,6 +47,7 @@ class FilePlan:
     unreachable: tuple[FileFact, ...] = ()
     loaded: int = 0
     seen: tuple[FileFact, ...] = ()
+    touched: tuple[FileFact, ...] = ()
     later: int = 0
 
 
@@ -99,6 +101,7 @@ def plan_files(
         unreachable=tuple(reader.unreachable),
         loaded=found.loaded,
         seen=tuple(file for file in found.seen if is_as_listed(file, landing)),
+        touched=tuple(file for file in found.touched if is_as_listed(file, landing)),
         later=len(fresh) - looked_at + (len(sound) - len(replacing) if replacing else 0),
     )
 

@@ -32,6 +32,7 @@ class Matched:
         given_up: files that have failed too often, by path.
         loaded: how many files are listed as they were loaded.
         seen: those of them of which only the time is another one, read through.
+        touched: files that were given up of which only the time is another one, read through.
     """
 
     unread: tuple[FileFact, ...]
@@ -39,6 +40,7 @@ class Matched:
     given_up: tuple[FileFact, ...]
     loaded: int
     seen: tuple[FileFact, ...] = ()
+    touched: tuple[FileFact, ...] = ()
 
     @property
     def listed(self) -> int:
@@ -81,6 +83,7 @@ def known_by_content(
     """
     same: list[FileFact] = []
     given = [hopeless[file.path] for file in found.unread if same_listing(file, hopeless)]
+    touched: list[FileFact] = []
     unread = [file for file in found.unread if not same_listing(file, hopeless)]
     for file in split_by_age(unread, source)[1]:
         if file.path not in found.renewed and file.path not in hopeless:
@@ -88,12 +91,18 @@ def known_by_content(
         with suppress(NotReadyError, StorageError):
             content = look(file)
             if file.path in hopeless and hopeless[file.path].checksum == content.checksum:
-                given.append(hopeless[file.path])
+                touched.append(replace(content, defect=""))
             elif file.path in found.renewed and loaded.holds(content, only_last=source.replaces):
                 same.append(replace(content, defect=""))
-    known = {file.path for file in (*same, *given)}
-    unread = [file for file in unread if file.path not in known]
-    return Matched(tuple(unread), found.renewed - known, _by_path(given), found.loaded + len(same), _by_path(same))
+    known = {file.path for file in (*same, *touched)}
+    return Matched(
+        unread=tuple(file for file in unread if file.path not in known),
+        renewed=found.renewed - known,
+        given_up=_by_path([*given, *(hopeless[file.path] for file in touched)]),
+        loaded=found.loaded + len(same),
+        seen=_by_path(same),
+        touched=_by_path(touched),
+    )
 
 
 def read_through(landing: Landing, spec: BronzeSpec, file: FileFact) -> FileFact:

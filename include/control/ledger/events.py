@@ -95,7 +95,7 @@ class FileEvent(StrEnum):
 
     A replayed one is to be tried again, however often it failed; one that a person has given up is not. An unreachable
     one the storage did not hand over. A seen one is loaded, and has another time since: its content need not be read
-    again to know it.
+    again to know it. A touched one could not be loaded, and likewise has another time and the same content.
     """
 
     PLANNED = "planned"
@@ -105,6 +105,7 @@ class FileEvent(StrEnum):
     GIVEN_UP = "given_up"
     UNREACHABLE = "unreachable"
     SEEN = "seen"
+    TOUCHED = "touched"
 
 
 def batch_event(event: BatchEvent, intent: Intent, version: int | None = None) -> dict[str, Any]:
@@ -178,6 +179,8 @@ def failures_of(events: Iterable[dict[str, Any]], winners: Collection[str]) -> d
             failed[path] = replace(before, attempts=0, given_up=False)
         elif before and row["event"] == FileEvent.GIVEN_UP:
             failed[path] = replace(before, given_up=True, file=file_fact(row))
+        elif before and row["event"] == FileEvent.TOUCHED and row["checksum"] == before.file.checksum:
+            failed[path] = replace(before, file=replace(before.file, mtime_ns=row["mtime_ns"]))
     return failed
 
 

@@ -133,6 +133,10 @@ class Ledger:
         """Write down files whose content is loaded, and whose time is another one now."""
         self._files.append([batchless_event(FileEvent.SEEN, table, table_id, interval, file) for file in files])
 
+    def record_touched(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
+        """Write down files that were given up, and whose time is another one now; their content has failed before."""
+        self._files.append([batchless_event(FileEvent.TOUCHED, table, table_id, interval, file) for file in files])
+
     def record_replayed(self, table: str, table_id: str, interval: Interval, file: FileFact) -> None:
         """Write down that a person wants a failed file to be tried again."""
         self._files.append([batchless_event(FileEvent.REPLAYED, table, table_id, interval, file)])

@@ -85,12 +85,13 @@ class Planner:
         found = known_by_content(listed, loaded, hopeless, source, partial(read_through, landing, spec))
         young, settled = split_by_age(found.unread, source)
         due = {interval for file in settled if (interval := folders.interval(file.path))}
-        seen = defaultdict[Interval, list[FileFact]](list)
-        for file in found.seen:
-            if (interval := folders.interval(file.path)) and is_as_listed(file, landing):
-                seen[interval].append(file)
-        for interval, files in seen.items():
-            records.ledger.record_seen(*of_table, interval, files)
+        for record, known in ((records.ledger.record_seen, found.seen), (records.ledger.record_touched, found.touched)):
+            of_interval = defaultdict[Interval, list[FileFact]](list)
+            for file in known:
+                if (interval := folders.interval(file.path)) and is_as_listed(file, landing):
+                    of_interval[interval].append(file)
+            for interval, files in of_interval.items():
+                record(*of_table, interval, files)
         if last is not None and not is_complete(spec, last, records):
             due.add(Interval(start=last.intent.interval_start, end=last.intent.interval_end))
         return tuple(sorted(due, key=lambda interval: interval.start)), len(young)

@@ -252,6 +252,7 @@ class LandingRecords:
         ledger.record_failed(*of_run, self._not_yet_recorded(self.files.broken))
         ledger.record_unreachable(*of_run, self._not_yet_recorded(unreached))
         ledger.record_seen(*of_run, self._not_yet_recorded(self.files.seen))
+        ledger.record_touched(*of_run, self._not_yet_recorded(self.files.touched))
 
     def _not_yet_recorded(self, files: Sequence[FileFact]) -> list[FileFact]:
         new = [file for file in files if file not in self._recorded]

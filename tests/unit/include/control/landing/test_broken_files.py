@@ -47,6 +47,9 @@ def test_a_broken_file_is_given_up_after_so_many_attempts_and_its_new_content_or
     os.utime(landing / found.broken[0].path, ns=(1, 1))
     touched = plan(landing, ledger, max_attempts_per_file=2)
     assert (named(touched.given_up), touched.broken, touched.attempts) == (["broken.json"], (), {})
+    ledger.record_touched("bronze.orders", "id", day(1), touched.touched)
+    again = plan(landing, ledger, look=lambda file: pytest.fail(f"{file.path} was read"), max_attempts_per_file=2)
+    assert (named(again.given_up), again.touched) == (["broken.json"], ()), "it is read once"
 
     ledger.record_replayed("bronze.orders", "id", day(1), found.broken[0])
     assert plan(landing, ledger, max_attempts_per_file=2).attempts == {found.broken[0].path: 1}
