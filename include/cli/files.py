@@ -1,8 +1,8 @@
-"""What `lakehouse files` shows: the landing files of a bronze table, from the ledger alone."""
+"""What `lakehouse files` shows: the landing files of a bronze table, as the ledger knows them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from rich.table import Table
@@ -14,13 +14,15 @@ from include.contracts.file_status import FileStatus
 from include.contracts.interval import Interval
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.file_states import FileState, file_states
+from include.control.landing.landing import Landing, landing_of
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.control.log.delta_log import latest_version
-from include.errors import UnknownNameError
+from include.errors import NotReadyError, StorageError, UnknownNameError
 from include.paths import LakehousePaths
 from include.settings import Settings
 
+_CHUNK = 1 << 20
 _NUMBERS = ("size", "tries", "batch", "version", "read", "written", "rescued", "quarantined")
 _COLOUR = {FileStatus.LOADED: "green", FileStatus.PLANNED: "yellow", FileStatus.UNREACHABLE: "yellow"}
 
@@ -33,17 +35,48 @@ def select_files(
     Raises:
         SpecError: a spec is wrong, or there is no such bronze table.
     """
-    _require_bronze(table, settings.tables)
-    found = files_of(table, LakehousePaths(settings.root))
+    spec = _required_bronze(table, settings.tables)
+    landing = landing_of(spec.landing_source.landing, settings.landing)
+    found = files_of(table, LakehousePaths(settings.root), _Reach(landing).includes)
     starts = {interval.start for interval in intervals}
     return [file for file in found if status in (None, file.status) and (not starts or file.interval.start in starts)]
 
 
-def files_of(table: str, paths: LakehousePaths) -> list[FileState]:
-    """All files of a bronze table; none where it was never built."""
+class _Reach:
+    """Which of the files that the storage did not deliver it delivers by now.
+
+    Once it does not deliver one, no more are asked for: each might be waited for.
+    """
+
+    def __init__(self, landing: Landing) -> None:
+        self._landing = landing
+        self._is_silent = False
+
+    def includes(self, path: str) -> bool:
+        """Whether a file can be read to its end, or does not exist any more."""
+        if self._is_silent:
+            return False
+        try:
+            with self._landing.open(path) as file:
+                while file.read(_CHUNK):
+                    pass
+        except FileNotFoundError:
+            return True
+        except NotReadyError:
+            self._is_silent = True
+            return False
+        except StorageError:
+            return False
+        return True
+
+
+def files_of(
+    table: str, paths: LakehousePaths, is_reachable: Callable[[str], bool] = lambda _: False
+) -> list[FileState]:
+    """All files of a bronze table, as `file_states` knows them; none where it was never built."""
     if latest_version(paths.table(table)) < 0:
         return []
-    return file_states(Ledger(paths), table, table_id(paths.table(table)))
+    return file_states(Ledger(paths), table, table_id(paths.table(table)), is_reachable)
 
 
 def file_table(files: Iterable[FileState]) -> Table:
@@ -74,7 +107,7 @@ def _rows(file: FileState) -> tuple[str, ...]:
     return tuple(count(getattr(rows, name)) if rows else MISSING for name in _NUMBERS[-4:])
 
 
-def _require_bronze(table: str, folder: Path) -> None:
+def _required_bronze(table: str, folder: Path) -> BronzeSpec:
     spec = command_catalog(folder).spec(table)
     if not isinstance(spec, BronzeSpec):
         raise UnknownNameError(f"{table} loads no files", f"It reads {', '.join(spec.source_tables)}: ask for those.")
@@ -82,3 +115,4 @@ def _require_bronze(table: str, folder: Path) -> None:
         raise UnknownNameError(
             f"{table} loads no files: it reads {spec.source.label}", "Its batches and their offsets are in ops.batches."
         )
+    return spec

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -53,13 +53,30 @@ class FileState:
     reason: str = ""
 
 
-def file_states(ledger: Ledger, table: str, table_id: str) -> list[FileState]:
-    """Every file that was ever planned for the table, or failed, by path."""
+def file_states(
+    ledger: Ledger, table: str, table_id: str, is_reachable: Callable[[str], bool] = lambda _: False
+) -> list[FileState]:
+    """Every file that was ever planned for the table, or failed, by path.
+
+    Args:
+        ledger: the ledger.
+        table: the table.
+        table_id: Delta's id of it.
+        is_reachable: whether the storage delivers a file by now. If so, it does not count that it did not before.
+    """
     events: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for event in ledger.file_events(table, table_id):
         events[event["path"]].append(event)
     versions = ledger.versions(table, table_id)
-    return [_state(events[path], versions) for path in sorted(events)]
+    found = []
+    for path in sorted(events):
+        state = _state(events[path], versions)
+        if state.status is FileStatus.UNREACHABLE and is_reachable(path):
+            others = [event for event in events[path] if event["event"] != FileEvent.UNREACHABLE]
+            found += [_state(others, versions)] if others else []
+        else:
+            found.append(state)
+    return found
 
 
 def _state(events: list[dict[str, Any]], versions: Mapping[str, int]) -> FileState:

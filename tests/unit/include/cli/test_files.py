@@ -52,6 +52,24 @@ class TestFiles:
         assert "2 files:" in lakehouse("files", "bronze.orders", "--interval", "2013-01-01").stdout
         assert "0 files" in lakehouse("files", "bronze.orders", "--interval", "2013-01-02").stdout
 
+    def test_a_file_that_the_storage_delivers_by_now_is_not_listed_as_unreachable(
+        self, lakehouse: Lakehouse, paths: LakehousePaths, place: Mapping[str, str]
+    ) -> None:
+        landing, names = Path(place["LAKEHOUSE_LANDING"]), ("orders/c.json", "orders/d.json", "orders/a.json")
+        (landing / "orders").mkdir(parents=True, exist_ok=True)
+        silent = [FileFact(path=name, size=7, mtime_ns=2, defect="Input/output error") for name in names]
+        table_id = str(DeltaTable(str(paths.table("bronze.orders"))).metadata().id)
+        Ledger(paths).record_unreachable("bronze.orders", table_id, day(), silent)
+        (landing / "orders" / "a.json").write_text("{}\n")
+        for name in names[:2]:
+            (landing / name).symlink_to("/proc/self/mem")  # whose first page cannot be read: EIO
+        assert "4 files: 1 loaded, 1 failed, 2 unreachable" in lakehouse("files", "bronze.orders").stdout
+
+        (landing / "orders/c.json").unlink()
+        (landing / "orders/d.json").unlink()
+        (landing / "orders/d.json").write_text("{}\n")
+        assert "2 files: 1 loaded, 1 failed" in lakehouse("files", "bronze.orders").stdout
+
     def test_a_table_that_was_never_built_has_no_files(self, lakehouse: Lakehouse) -> None:
         answer = lakehouse("files", "bronze.orders")
         assert (answer.exit_code, "0 files" in answer.stdout) == (0, True)
