@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # every command loads this module, also those that print help alone
-    from include.contracts.job.contention import Waited
+    from include.contracts.job.contention import LeaseWait
 
 
 class Outcome(StrEnum):
@@ -128,7 +128,7 @@ class LeaseLostError(ConflictError):
         waited: how long it was waited for, and for whom.
     """
 
-    def __init__(self, message: str, waited: Waited) -> None:
+    def __init__(self, message: str, waited: LeaseWait) -> None:
         super().__init__(message)
         self.waited = waited
 

@@ -12,6 +12,7 @@ from rich.text import Text
 from include.cli.catalog import command_catalog
 from include.cli.views import new_table
 from include.contracts.spec.table_spec import BronzeSpec
+from include.contracts.time_format import SECOND
 from include.control.ledger.new_columns import ColumnState, NewColumn, NewColumns
 from include.control.quarantine.rescued import rescued_fields
 from include.errors import UnknownNameError
@@ -54,7 +55,7 @@ def column_table(table: str, columns: Iterable[NewColumn], settings: Settings) -
     shown = new_table("column", "state", "since", "said by", "what it means", "in _rescued")
     for column in every:
         colour, meaning = _MEANS[column.state]
-        since, said_by = f"{column.since:%Y-%m-%d %H:%M:%S}", column.said_by or column.run_id
+        since, said_by = f"{column.since:{SECOND}}", column.said_by or column.run_id
         state = Text(column.state, style=colour)
         shown.add_row(column.name, state, since, said_by, meaning, Text(str(kept[column.name])))
     return shown

@@ -12,6 +12,7 @@ from rich.table import Table
 from include.cli.catalog import command_catalog
 from include.cli.views import new_table
 from include.contracts.job.contention import LostRace
+from include.contracts.time_format import SECOND
 from include.control.ledger.commit_history import BATCH, CommitHistory, Written, contended
 from include.errors import MillraceError
 from include.paths import LakehousePaths
@@ -79,8 +80,8 @@ def counted(history: Iterable[Written]) -> list[Contention]:
     for written in history:
         for race in written.lost:
             of(written, _winner(race)).lost[race.conflict] += 1
-        if written.waited.for_whom:
-            held = of(written, f"the lease of {kind_of(written.waited.for_whom)}")
+        if written.waited.holders:
+            held = of(written, f"the lease of {kind_of(written.waited.holders)}")
             held.waits += 1
             held.waited_s += written.waited.seconds
     return list(met.values())
@@ -91,7 +92,7 @@ def contention_table(found: Iterable[Contention]) -> Table:
     table = new_table("table", "run", "met", "conflicts", "waits", "waited", "last", numbers=("waits", "waited"))
     for one in found:
         lost = ", ".join(f"{count} {conflict}" for conflict, count in sorted(one.lost.items()))
-        last = f"{one.last:%Y-%m-%d %H:%M:%S}" if one.last else ""
+        last = f"{one.last:{SECOND}}" if one.last else ""
         table.add_row(one.table, one.run, one.rival, lost or "-", str(one.waits), f"{one.waited_s:.0f} s", last)
     return table
 

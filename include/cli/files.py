@@ -13,6 +13,7 @@ from include.cli.views import MISSING, count, new_table, size
 from include.contracts.file_status import FileStatus
 from include.contracts.interval import Interval
 from include.contracts.spec.table_spec import BronzeSpec
+from include.contracts.time_format import SECOND
 from include.control.landing.file_states import FileState, file_states
 from include.control.landing.landing import Landing, landing_of
 from include.control.ledger.ledger import Ledger
@@ -86,7 +87,7 @@ def file_table(files: Iterable[FileState]) -> Table:
         name = Text(f"{file.path}\n  {file.reason}" if file.reason else file.path)
         counts = (str(file.tries), count(file.batch_seq), count(file.version), *_rows(file))
         status = Text(file.status, style=_COLOUR.get(file.status, "red"))
-        table.add_row(name, status, f"{file.seen_at:%Y-%m-%d %H:%M:%S}", size(file.size), *counts)
+        table.add_row(name, status, f"{file.seen_at:{SECOND}}", size(file.size), *counts)
     return table
 
 

@@ -1,4 +1,4 @@
-"""What the sides agree on: intervals, places, table specs, job arguments and reports.
+"""The models that worker and driver share: intervals, places, table specs, job arguments and reports.
 
-Frozen models, validated at the edge; nothing here reads or writes.
+The models are frozen and validated at the edge. Nothing here reads or writes a table.
 """

@@ -1,4 +1,4 @@
-"""Where a landing file stands."""
+"""The status of a landing file."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from enum import StrEnum
 
 
 class FileStatus(StrEnum):
-    """Where a file stands.
+    """The status of a landing file.
 
-    A `planned` file belongs to an attempt that has not committed, or came to nothing: the next run plans it again.
-    Without a `given_up` one runs go on, since a person has said so. An `unreachable` one the storage did not hand over
-    when it was last asked; nothing is held against it.
+    A `planned` file belongs to an attempt that has not committed, or that failed: the next run plans it again.
+    Runs go on without a `given_up` file, because a person decided so. The storage did not deliver an `unreachable` file
+    at the last attempt; this does not count as a failure of the file.
     """
 
     LOADED = "loaded"

@@ -1,4 +1,4 @@
-"""The interval: the half-open UTC window that a run is for."""
+"""The interval: the half-open UTC window that a run processes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 
+from include.contracts.time_format import ISO_SECOND
+
 
 def in_utc(moment: datetime) -> datetime:
-    """`moment` in UTC; a naive one is refused, since its zone would be a guess.
+    """Return `moment` in UTC.
 
     Raises:
-        ValueError: `moment` has no time zone.
+        ValueError: `moment` has no time zone, and any zone would be a guess.
     """
     if moment.tzinfo is None:
         msg = f"{moment.isoformat()} has no time zone; write it as {moment.isoformat()}Z"
@@ -43,4 +45,4 @@ class Interval(BaseModel):
         return self
 
     def __str__(self) -> str:
-        return f"[{self.start:%Y-%m-%dT%H:%M:%SZ}, {self.end:%Y-%m-%dT%H:%M:%SZ})"
+        return f"[{self.start:{ISO_SECOND}}, {self.end:{ISO_SECOND}})"

@@ -1,4 +1,4 @@
-"""Where a lakehouse's tables lie: a folder of this machine, or a prefix of a bucket."""
+"""The place of a lakehouse's tables: a folder of this machine, or a prefix of a bucket."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BUCKETS = ("s3", "s3a", "s3n")
 
 
 class S3Path(PurePosixPath):
-    """A place in a bucket; it names one, and reads and writes nothing.
+    """A place in a bucket, as a pure path: it reads and writes nothing.
 
     >>> root = S3Path("s3://lake/tables")
     >>> str(root / "silver" / "flights")
@@ -33,19 +33,19 @@ class S3Path(PurePosixPath):
 
     @property
     def key(self) -> str:
-        """What the object is called in its bucket, or the beginning of what several are called."""
+        """The name of the object in its bucket, or the common prefix of several names."""
         return "/".join(self.parts[2:])
 
 
 LakePath: TypeAlias = Path | S3Path
-"""Where a table, or all of them, lie."""
+"""The place of one table, or of a whole lakehouse."""
 
 
 def lake_path(place: object) -> LakePath:
-    """The path that `place` means.
+    """Return `place` as a path: a folder, or a place in a bucket.
 
     Raises:
-        ValueError: it names a bucket and nothing in it, or is no path at all.
+        ValueError: `place` is not a path, or is a URL other than `s3://bucket/...`.
 
     >>> lake_path("s3a://lake/tables/")
     S3Path('s3://lake/tables')
@@ -53,21 +53,21 @@ def lake_path(place: object) -> LakePath:
     if isinstance(place, Path | S3Path):
         return place
     if not isinstance(place, str | os.PathLike):
-        raise ValueError(f"{place!r} is no path")
+        raise ValueError(f"{place!r} is not a path")
     url = bucket_url(os.fspath(place))
     return Path(place) if url is None else S3Path(url)
 
 
 def bucket_url(place: str) -> str | None:
-    """`s3://bucket/prefix` for a place in a bucket, however its scheme is written; None for a folder.
+    """Return `s3://bucket/prefix` for a place in a bucket, whose scheme may be s3, s3a or s3n; None for a folder.
 
     Raises:
-        ValueError: it is another URL, or names no bucket.
+        ValueError: `place` is another URL, or names no bucket.
     """
     scheme, is_url, rest = place.partition("://")
     if not is_url:
         return None
     if scheme in _BUCKETS and rest.strip("/"):
         return f"{S3}{rest.rstrip('/')}"
-    msg = f"{place} is no place for files: write a folder, or s3://bucket/prefix"
+    msg = f"{place} cannot hold files: write a folder, or s3://bucket/prefix"
     raise ValueError(msg)

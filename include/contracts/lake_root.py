@@ -1,4 +1,4 @@
-"""Where a lakehouse's tables lie, as settings and arguments say it."""
+"""The root of a lakehouse, as a field of settings and arguments."""
 
 from __future__ import annotations
 

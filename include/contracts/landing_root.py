@@ -1,4 +1,4 @@
-"""Where source systems deliver: a folder of this machine, or a prefix of a bucket."""
+"""The root of the landing area, to which source systems deliver: a folder of this machine, or a prefix of a bucket."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pydantic import BeforeValidator
 from include.contracts.lake_path import bucket_url
 
 
-def _as_a_root(value: object) -> object:
+def _normalize_root(value: object) -> object:
     if not isinstance(value, str | os.PathLike):
         return value
     return bucket_url(os.fspath(value)) or str(Path(value).resolve())
 
 
-LandingRoot = Annotated[str, BeforeValidator(_as_a_root)]
+LandingRoot = Annotated[str, BeforeValidator(_normalize_root)]
 """An absolute folder, or `s3://bucket/prefix`.
 
 >>> from pydantic import TypeAdapter

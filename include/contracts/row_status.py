@@ -1,4 +1,4 @@
-"""Where a quarantined row stands, in the words of the CLI and of the form."""
+"""The status of a quarantined row, in the words of the CLI and of the form."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from enum import StrEnum
 
 
 class RowStatus(StrEnum):
-    """Where a quarantined row stands.
+    """The status of a quarantined row.
 
-    An open one waits for somebody; a fixed one for its replay; a replayed one is through, and a discarded one is given
-    up until somebody reopens it.
+    An open row waits for a decision, and a fixed row waits for its replay. A replayed row is done. A discarded row is
+    given up until somebody reopens it.
     """
 
     OPEN = "open"
@@ -19,4 +19,4 @@ class RowStatus(StrEnum):
 
 
 PENDING = (RowStatus.OPEN, RowStatus.FIXED)
-"""Somebody has still to do something about the row."""
+"""The statuses of rows that somebody still has to work on."""

@@ -113,7 +113,7 @@ def _arguments_schema(name: str) -> dict[str, Any]:
         "type": "object",
         "additionalProperties": False,
         "required": list(takes.required),
-        "properties": {argument: ARGUMENT_SCHEMAS[argument] for argument in takes.known},
+        "properties": {argument: ARGUMENT_SCHEMAS[argument] for argument in takes.all_names},
         **one_of,
     }
 

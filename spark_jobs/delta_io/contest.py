@@ -12,7 +12,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exp
 
 from include.contracts.job.contention import LostRace
 from include.contracts.lake_path import LakePath
-from include.contracts.spec.conflict_spec import USUAL, ConflictSpec
+from include.contracts.spec.conflict_spec import DEFAULT_CONFLICTS, ConflictSpec
 from include.control.log.conflicting_commits import race_lost
 from include.control.log.delta_log import latest_version
 from include.errors import ConflictError
@@ -40,7 +40,7 @@ class Contest:
     """
 
     table: str
-    limits: ConflictSpec = USUAL
+    limits: ConflictSpec = DEFAULT_CONFLICTS
     lost: list[LostRace] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
 

@@ -45,7 +45,7 @@ def build(args: DataDocsArgs) -> str:
 
 
 def _recorded(args: DataDocsArgs, gates: Gates) -> Iterable[RecordedResult]:
-    for judged in args.judged:
+    for judged in args.versions:
         result = gates.result(judged.table, judged.version, judged.suite_hash)
         yield from [one for one in gates.results(judged.table) if one.result == result][-1:]
 

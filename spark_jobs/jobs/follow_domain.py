@@ -1,6 +1,6 @@
 """Follow the sources of a domain in one driver: run each table whenever there is something new, until told to stop.
 
-Told so by a file (`DomainArgs.stop`), which is looked for between any two commits: a signal to a driver under
+Told so by a file (`DomainArgs.stop_file`), which is looked for between any two commits: a signal to a driver under
 spark-submit would reach Spark's JVM as well, and end it in the middle of one.
 """
 
@@ -104,22 +104,22 @@ class DomainFollower:
         said = "".join(f"{table} waits for: {what}\n" for table, what in self._waits.items() if what)
         if said and said != self._said:
             log.info("%s", said.rstrip())
-            partial = self._args.waiting.with_suffix(".partial")
+            partial = self._args.waiting_file.with_suffix(".partial")
             partial.write_text(said, encoding="utf-8")
-            partial.replace(self._args.waiting)
+            partial.replace(self._args.waiting_file)
         self._said = said
 
     def _run(self, spec: StatedSpec, interval: Interval) -> JobReport:
         self._ran += 1
-        report = self._args.numbered(self._ran)
-        self._args.numbered(self._ran - KEPT_REPORTS).unlink(missing_ok=True)
+        report = self._args.report_number(self._ran)
+        self._args.report_number(self._ran - KEPT_REPORTS).unlink(missing_ok=True)
         job_args = self._args.for_table(spec.table, interval, report)
         job = WRITER_OF_LAYER[spec.layer]
         context = JobContext(job_args, is_to_stop=self._is_to_stop, opened=self._planner.records)
         return run_and_report(job, RUN[job], job_args, context)
 
     def _is_to_stop(self) -> bool:
-        return self._args.stop.exists()
+        return self._args.stop_file.exists()
 
     def _pause(self) -> None:
         until = time.monotonic() + PAUSE_S

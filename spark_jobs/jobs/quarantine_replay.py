@@ -19,7 +19,7 @@ def run(context: JobContext) -> JobReport:
         NotReadyError: there is no table yet.
     """
     request, (work, layer) = request_of(context), layer_of(context)
-    if request.mends or context.args.dry_run:
+    if request.has_fixes or context.args.dry_run:
         found = fix_rows(context, layer, request)
         if context.args.dry_run:
             return verdict_report(context, Job.QUARANTINE_REPLAY, request, found)

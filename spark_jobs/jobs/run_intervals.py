@@ -9,7 +9,7 @@ from include.catalog import load_catalog
 from include.contracts.interval import Interval
 from include.contracts.job.args import WRITER_OF_LAYER, Job
 from include.contracts.job.blocked import blocked_message
-from include.contracts.job.interval_args import GO_ON, IntervalsArgs
+from include.contracts.job.interval_args import CONTINUE_AFTER, IntervalsArgs
 from include.contracts.job.report import JobReport
 from include.control.records import Records
 from include.errors import ExitCode, NotDeliveredError, NotReadyError, Outcome
@@ -44,7 +44,7 @@ def run_intervals(args: IntervalsArgs) -> Iterator[JobReport]:
             reports[spec.table] = _run_table(args, spec, interval, reports, records)
             yield reports[spec.table]
         failed = [report for report in reports.values() if not (_may_go_on(report) or report.waits_for)]
-        if not all(report.exit_code in GO_ON and not _refusals(report) for report in failed):
+        if not all(report.exit_code in CONTINUE_AFTER and not _refusals(report) for report in failed):
             return
 
 

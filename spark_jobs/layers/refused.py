@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from include.contracts.job.findings import MAX_SAMPLES, RefusedRows, by_reason
+from include.contracts.job.findings import MAX_SAMPLES, RefusedRows, merge_by_reason
 from include.contracts.job.refusal_reasons import without_value
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.expectation import Action
@@ -28,7 +28,7 @@ def quarantined_by_reason(quarantine: LakePath, winner: Winner) -> tuple[Refused
         FROM (SELECT unnest(reasons) AS reason, row_id FROM stored WHERE _batch_token = {texts([winner.token])})
         GROUP BY reason
     """
-    return by_reason(
+    return merge_by_reason(
         RefusedRows(reason=without_value(reason), action=Action.QUARANTINE, rows=rows, samples=tuple(samples))
         for reason, rows, samples in (found.values() for found in query(open_table(quarantine), sql))
     )
@@ -45,7 +45,7 @@ def dropped_rows(judged: DataFrame, source: Column) -> list[Dropped]:
 
 def dropped_by_reason(rows: Iterable[Dropped]) -> tuple[RefusedRows, ...]:
     """The same, of all sources together."""
-    return by_reason(
+    return merge_by_reason(
         RefusedRows(reason=reason, action=Action.DROP, rows=count, samples=(source,)) for source, reason, count in rows
     )
 

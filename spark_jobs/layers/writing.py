@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from include.contracts.job.args import WRITER_OF_LAYER
-from include.contracts.job.findings import together
+from include.contracts.job.findings import merge_findings
 from include.contracts.job.report import JobReport, RowCounts, total
 from include.control.changes.table_diff import diff_for_run
 from include.control.gates.overrides import override_note
@@ -42,7 +42,7 @@ def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
     try:
         return writer.run(context.leases)
     finally:
-        if writer.result.attempts or writer.result.waited.for_whom:
+        if writer.result.attempts or writer.result.waited.holders:
             context.records.commits.record(_written(request, writer.result))
 
 
@@ -82,7 +82,7 @@ def _report(
     waiting = ageing_note(spec, context.paths, context.now())
     overridden = override_note(spec.table, gate.standing if gate else None)
     did_something = [result for result in results if result.committed or result.finished]
-    findings = together(result.findings for result in did_something)
+    findings = merge_findings(result.findings for result in did_something)
     warnings = gate.warnings if gate else ()
     notes = (*context.notes, *changed, *findings.lines(spec.table), *warnings, *overridden, *waiting)
     rows = total(result.rows for result in did_something)
@@ -106,7 +106,7 @@ def _report(
         attempts=sum(result.attempts for result in results),
         lost_races=tuple(race for result in results for race in result.lost),
         waited_s=round(sum(result.waited.seconds for result in results), 3),
-        waited_for=", ".join(dict.fromkeys(result.waited.for_whom for result in results if result.waited.for_whom)),
+        waited_for=", ".join(dict.fromkeys(result.waited.holders for result in results if result.waited.holders)),
         checks=gate.result.checks if gate else (),
         notes=notes,
         timings_s=timings,

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from include.contracts.interval import Interval
-from include.contracts.job.contention import LostRace, Waited
+from include.contracts.job.contention import LeaseWait, LostRace
 from include.contracts.job.findings import Findings
 from include.contracts.job.report import FileRows, RowCounts
 from include.contracts.lake_path import LakePath
-from include.contracts.spec.conflict_spec import USUAL, ConflictSpec
+from include.contracts.spec.conflict_spec import DEFAULT_CONFLICTS, ConflictSpec
 from include.control.gates.conservation import check_conservation
 from include.control.leases.leases import Leases
 from include.control.ledger.ledger import Ledger
@@ -115,7 +115,7 @@ class BatchResult:
     findings: Findings = field(default_factory=Findings)
     attempts: int = 0
     lost: list[LostRace] = field(default_factory=list)
-    waited: Waited = field(default_factory=Waited)
+    waited: LeaseWait = field(default_factory=LeaseWait)
     took_s: float = 0.0
 
 
@@ -144,7 +144,7 @@ class BatchWriter:
         work: BatchWork,
         ledger: Ledger,
         open_session: OpenSession,
-        limits: ConflictSpec = USUAL,
+        limits: ConflictSpec = DEFAULT_CONFLICTS,
     ) -> None:
         self._request = request
         self._work = work

@@ -9,6 +9,7 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from include.contracts.time_format import ISO_MICROSECOND
 from include.control.log.batch import Winner
 from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import is_table, open_table
@@ -82,7 +83,7 @@ class QuarantineWrite:
     def _write(self, refused: DataFrame) -> None:
         path = self.paths.quarantine(self.winner.intent.table)
         outdated = [one_of("source", self.replaced)] if self.replaced else []
-        outdated += [f"`_interval_start` = TIMESTAMP '{start:%Y-%m-%dT%H:%M:%S.%fZ}'" for start in self.read_again]
+        outdated += [f"`_interval_start` = TIMESTAMP '{start:{ISO_MICROSECOND}}'" for start in self.read_again]
         if not outdated:
             append(refused, path)
             return

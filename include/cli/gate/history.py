@@ -12,6 +12,7 @@ from rich.text import Text
 from include.cli.catalog import command_catalog
 from include.cli.runs.run_id import new_run_id
 from include.cli.views import MISSING, new_table
+from include.contracts.time_format import SECOND
 from include.control.gates.gates import Gates, RecordedResult
 from include.control.gates.overrides import override
 from include.control.gates.result import GateResult, Override
@@ -36,7 +37,7 @@ def result_table(results: Iterable[RecordedResult]) -> Table:
         result, said = recorded.result, recorded.result.override
         by, why = (said.by, said.reason) if said else ("the rules", MISSING)
         failed = "; ".join(check.rule for check in result.checks if not check.passed)
-        at = f"{recorded.at:%Y-%m-%d %H:%M:%S}"
+        at = f"{recorded.at:{SECOND}}"
         table.add_row(str(result.version), at, _verdict(result), by, why, failed or MISSING)
     return table
 

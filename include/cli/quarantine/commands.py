@@ -105,7 +105,7 @@ def quarantine_fix(
     request = request_for(
         table, settings, ids or (), (interval, to), reason, everything=everything, assign=assign, edited=edited, why=why
     )
-    if not request.mends:
+    if not request.has_fixes:
         raise typer.BadParameter('say what to mend: --set "amount = abs(amount)", or --rows FILE')
     raise typer.Exit(ask(table, request, settings, Job.QUARANTINE_FIX, dry_run=dry_run))
 

@@ -23,6 +23,7 @@ from include.cli.views import MISSING, count, new_table
 from include.contracts.job.quarantine_request import RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.spec.table_spec import AnySpec
+from include.contracts.time_format import MINUTE
 from include.control.ledger.resolution import table_id
 from include.control.quarantine.ageing import ageing_note
 from include.control.quarantine.events import QuarantineEvents, RowEvent, Said
@@ -173,7 +174,7 @@ def refusal_table(found: Mapping[str, Iterable[Refusal]]) -> Table:
     table = new_table(*heads, numbers=numbers)
     for name, reasons in found.items():
         for one in reasons:
-            days = (f"{one.first:%Y-%m-%d %H:%M}", f"{one.last:%Y-%m-%d %H:%M}")
+            days = (f"{one.first:{MINUTE}}", f"{one.last:{MINUTE}}")
             stands = (_status(one.status), count(one.rows), _moment(one.first_seen))
             table.add_row(name, Text(one.reason), *stands, *days, count(one.batch_seq))
         table.add_section()
@@ -249,7 +250,7 @@ def _status(status: RowStatus) -> Text:
 
 
 def _moment(at: datetime | None) -> str:
-    return f"{at:%Y-%m-%d %H:%M}" if at else MISSING
+    return f"{at:{MINUTE}}" if at else MISSING
 
 
 def _exact(text: str) -> float | str:

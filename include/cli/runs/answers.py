@@ -10,7 +10,7 @@ from include.cli.runs.reports import worst
 from include.cli.selection import Selection
 from include.contracts.interval import Interval
 from include.contracts.job.blocked import blocked_message
-from include.contracts.job.interval_args import GO_ON
+from include.contracts.job.interval_args import CONTINUE_AFTER
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.planning.advice import Advice
 from include.control.planning.planner import Planner
@@ -118,7 +118,7 @@ def reached(answers: Iterable[Answer]) -> tuple[list[Interval], ExitCode]:
     for interval, found in of_interval.items():
         passed.append(interval)
         code = worst([code, *(answer.exit_code for answer in found)])
-        if not all(answer.exit_code in GO_ON or answer.waits_for for answer in found):
+        if not all(answer.exit_code in CONTINUE_AFTER or answer.waits_for for answer in found):
             break
     return passed, code
 

@@ -76,11 +76,11 @@ class Driver:
             has_ended = False
             while not has_ended:
                 has_ended = process.poll() is not None
-                while report := JobReport.load(self._arguments.numbered(next_one)):
+                while report := JobReport.load(self._arguments.report_number(next_one)):
                     next_one += 1
                     yield report
-                _rotate(self._arguments.log)
-                said = _text(self._arguments.waiting)
+                _rotate(self._arguments.log_file)
+                said = _text(self._arguments.waiting_file)
                 if said != waiting:
                     waiting = said
                     yield said
@@ -88,9 +88,9 @@ class Driver:
             self._exit_code = process.wait()
 
     def _ask_to_stop(self, signum: int, frame: FrameType | None) -> None:
-        if self._arguments.stop.exists():
+        if self._arguments.stop_file.exists():
             _leave(signum, frame)
-        self._arguments.stop.touch()
+        self._arguments.stop_file.touch()
 
     def reports(self, application: str, expected: Iterable[Path]) -> Iterator[JobReport]:
         """Start the driver and give each report as it appears, until the driver has ended.
@@ -118,11 +118,11 @@ class Driver:
 
     def end(self) -> DriverEnd:
         """How the driver ended, once the reports are through."""
-        return _end(self._exit_code, self._arguments.log)
+        return _end(self._exit_code, self._arguments.log_file)
 
     def _process(self, application: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
         command = driver_command(self._settings, application, self._arguments, os.environ, self._text_bytes)
-        return _running(command, self._arguments.log)
+        return _running(command, self._arguments.log_file)
 
 
 def run_job(settings: Settings, arguments: JobArgs, job: Job) -> tuple[JobReport | None, DriverEnd]:

@@ -23,6 +23,7 @@ from include.contracts.job.interval_args import (
     MaintenanceArgs,
 )
 from include.contracts.job.report import JobReport
+from include.contracts.time_format import FILE_NAME
 from include.control.log.stored_tables import is_table
 from include.disk_space import disk_full
 from include.errors import ExitCode, Outcome
@@ -65,9 +66,9 @@ def run_selection(
         if failures := dict.fromkeys(failure_lines(idle)):
             console(stderr=True).print("\n".join(failures), markup=False, soft_wrap=True)
         return worst(map(ending, idle))
-    common = _arguments(selection, settings, run_id, f"{to_do[0].start:%Y-%m-%dT%H%M%SZ}")
+    common = _arguments(selection, settings, run_id, f"{to_do[0].start:{FILE_NAME}}")
     wanted = {"reprocess": reprocess, "skip_missing": skip_missing}
-    arguments = common.through(to_do, **wanted, allow_deletes=allow_deletes)
+    arguments = common.for_intervals(to_do, **wanted, allow_deletes=allow_deletes)
     return _run(selection, arguments, Driver(settings, arguments, _text_bytes(answers)), idle)
 
 

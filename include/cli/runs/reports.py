@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from include.cli.views import MISSING, count, new_table
-from include.contracts.job.findings import together
+from include.contracts.job.findings import merge_findings
 from include.contracts.job.report import CheckResult, JobReport, total
 from include.errors import ExitCode, Outcome
 
@@ -103,7 +103,7 @@ def note_lines(reports: Iterable[JobReport]) -> list[str]:
     findings = [
         line
         for table in dict.fromkeys(report.table for report in every)
-        for line in together(report.findings for report in every if report.table == table).lines(table)
+        for line in merge_findings(report.findings for report in every if report.table == table).lines(table)
     ]
     others = [
         (report.table, note)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from include.contracts.time_format import ISO_SECOND
 from include.control.log.batch import new_token
 
 
@@ -13,4 +14,4 @@ def new_run_id(now: datetime) -> str:
     >>> new_run_id(datetime(2013, 1, 2, 3, 4, 5)).rpartition("__")[0]
     'cli__2013-01-02T03:04:05Z'
     """
-    return f"cli__{now:%Y-%m-%dT%H:%M:%SZ}__{new_token()[:8]}"
+    return f"cli__{now:{ISO_SECOND}}__{new_token()[:8]}"

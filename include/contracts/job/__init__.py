@@ -1,4 +1,4 @@
-"""What a worker and a driver tell each other: arguments in, a report out.
+"""The messages between worker and driver: arguments in, a report out.
 
 Nothing here reads or writes a table.
 """

@@ -1,4 +1,4 @@
-"""The arguments of a job: one frozen model, whose argv is generated and parsed by pydantic-settings."""
+"""The arguments of a job, as one frozen model."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ WRITER_OF_LAYER = {"bronze": Job.BRONZE_INGEST, "silver": Job.SILVER_MERGE, "gol
 
 
 class JobArgs(CommandLine):
-    """What a job is told. Secrets are never among it: they come from the environment.
+    """The arguments of a job. They never hold secrets, which come from the environment.
 
     Attributes:
-        table: the table to write, judge or maintain.
-        interval_start: start of the interval (UTC, inclusive); a label below bronze.
+        table: the table to write, check or maintain.
+        interval_start: start of the interval (UTC, inclusive); downstream of bronze it is only a label.
         interval_end: end of the interval (UTC, exclusive).
-        run_id: who asked: the Airflow run id, or `cli`.
+        run_id: the Airflow run id, or the id of a run of the CLI.
         root: the lakehouse root.
         landing: the landing root.
         tables: the folder of the table specs.
-        report: the file that the job writes its report to.
-        reprocess: read the interval's bronze rows again, whatever was consumed.
-        allow_deletes: the person who lets more keys go than `max_deleted_percent`; nobody for none.
-        dry_run: maintenance, quarantine and rebuilds only: say what would be done, and do nothing.
-        request: quarantine and rebuilds only: the file that says what exactly is asked for.
+        report: the file to which the job writes its report.
+        reprocess: whether to read the interval's bronze rows again, even if they were consumed before.
+        allow_deletes: the person who allows more deleted keys than `max_deleted_percent`; empty for nobody.
+        dry_run: maintenance, quarantine and rebuilds only: whether to report the plan without doing it.
+        request: quarantine and rebuilds only: the file of the request.
     """
 
     table: str

@@ -1,18 +1,18 @@
-"""A table that is not run, since a table that it reads has failed, was refused or has to wait."""
+"""The message for a table that is not run, because a table that it reads failed, was refused or has to wait."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-_SAID = " waits for "
+_WAITS_FOR = " waits for "
 
 
 def blocked_message(table: str, causes: Mapping[str, str]) -> str:
-    """One line that names what the person on call must look at: not a table in between, but the one that failed.
+    """Return one line that names the tables that failed first, not those in between.
 
     Args:
         table: the table that is not run.
-        causes: each table that it reads and that stops it -> what was said of that one.
+        causes: each source table that stops it -> the message of that table.
 
     >>> silver = blocked_message("silver.orders", {"bronze.orders": "bronze.orders: no landing folder /x\\nWait."})
     >>> silver
@@ -20,12 +20,12 @@ def blocked_message(table: str, causes: Mapping[str, str]) -> str:
     >>> blocked_message("gold.revenue", {"silver.orders": silver})
     'gold.revenue waits for bronze.orders: no landing folder /x'
     """
-    return f"{table}{_SAID}{'; '.join(dict.fromkeys(_root(*cause) for cause in causes.items()))}"
+    return f"{table}{_WAITS_FOR}{'; '.join(dict.fromkeys(_root_cause(*cause) for cause in causes.items()))}"
 
 
-def _root(table: str, said: str) -> str:
-    first = said.split("\n", 1)[0]
-    waited = f"{table}{_SAID}"
-    if first.startswith(waited):
-        return first.removeprefix(waited)
-    return first if first.startswith(table) else f"{table}: {first}"
+def _root_cause(table: str, message: str) -> str:
+    first_line = message.split("\n", 1)[0]
+    blocked = f"{table}{_WAITS_FOR}"
+    if first_line.startswith(blocked):
+        return first_line.removeprefix(blocked)
+    return first_line if first_line.startswith(table) else f"{table}: {first_line}"

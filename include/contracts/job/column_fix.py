@@ -1,4 +1,4 @@
-"""What a form may do to a column of quarantined rows: a closed list of operations, none of which is text for Spark."""
+"""The operations by which a form can fix a column of quarantined rows. None of them takes SQL."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Copy(_Fix):
     """Copy the value of another column of the row.
 
     Attributes:
-        value: the other column.
+        value: the name of the other column.
     """
 
     how: Literal["copy"] = "copy"
@@ -61,8 +61,8 @@ class Replace(_Fix):
     """Replace a text within the value.
 
     Attributes:
-        value: the text to look for; it is no pattern.
-        by: what takes its place.
+        value: the text to replace; it is not a pattern.
+        by: the new text.
     """
 
     how: Literal["replace"] = "replace"
@@ -77,7 +77,7 @@ class ParseDate(_Fix):
     """Read the value as a date or an instant.
 
     Attributes:
-        value: the pattern in which it is written, in Spark's letters: `dd.MM.yyyy`.
+        value: the date pattern, in Spark's letters: `dd.MM.yyyy`.
     """
 
     how: Literal["parse date"] = "parse date"
@@ -88,7 +88,7 @@ class ParseDate(_Fix):
 
 
 class MapValues(_Fix):
-    """Replace whole values by others; a value that the map does not name stays as it is.
+    """Replace whole values by others; a value that is not in the map stays unchanged.
 
     Attributes:
         values: value as text -> its new value as text, or null.
@@ -106,5 +106,5 @@ ColumnFix = Annotated[
 ]
 """One operation on one column."""
 
-WAYS = ("set", "set to null", "copy", "trim", "upper", "lower", "replace", "parse date", "map")
+FIX_KINDS = ("set", "set to null", "copy", "trim", "upper", "lower", "replace", "parse date", "map")
 """Every `how`, in the order of the form."""

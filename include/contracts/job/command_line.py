@@ -1,4 +1,4 @@
-"""Models that travel as a command line: generated and parsed by pydantic-settings, the same model at both ends."""
+"""Models that are passed to a program as its command line; pydantic-settings generates and parses it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from pydantic_settings import CliApp, SettingsConfigDict
 
 
 class CommandLine(BaseModel):
-    """Arguments of a program; a field `run_id` is `--run-id`, and a boolean one is a switch."""
+    """The arguments of a program: a field `run_id` becomes `--run-id`, and a boolean field becomes a switch."""
 
-    # Some text stands for None, by default "None" itself: here one that no command line can hold.
+    # pydantic-settings reads one text as None, by default "None". This is a text that no command line can hold.
     model_config = SettingsConfigDict(frozen=True, extra="forbid", cli_parse_none_str="\0")
 
     def to_argv(self) -> list[str]:
-        """The arguments as a command line; `from_argv` gives the same model back.
+        """Return the arguments as a command line, from which `from_argv` makes the same model.
 
-        A value is joined to its flag by `=`: alone, one that begins with a dash would be taken for a flag itself.
+        Each value is joined to its flag by `=`, because a separate value that begins with a dash would be read as a
+        flag.
         """
         fields = type(self).model_fields
         switches = {f"--{name.replace('_', '-')}" for name, field in fields.items() if field.annotation is bool}
@@ -26,7 +27,7 @@ class CommandLine(BaseModel):
 
     @classmethod
     def from_argv(cls, argv: list[str]) -> Self:
-        """The arguments that a command line states.
+        """Parse a command line.
 
         Raises:
             SystemExit: with a usage message, when an argument is missing, unknown or wrong.

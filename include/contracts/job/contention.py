@@ -1,41 +1,41 @@
-"""What a writer met of others: the lease that it waited for, and the commits that it lost to."""
+"""How other writers slowed down a writer: waits for a lease, and commits that lost against others."""
 
 from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
 
-class Waited(BaseModel):
-    """How long a lease was waited for.
+class LeaseWait(BaseModel):
+    """A wait for a lease.
 
     Attributes:
-        seconds: from asking for it to having it.
-        for_whom: who held it when it was asked for, run and process, joined by commas; empty where it was free.
+        seconds: the time from the request to the lease.
+        holders: run and process of those that held the lease at the request, joined by commas; empty if it was free.
     """
 
     model_config = ConfigDict(frozen=True)
 
     seconds: float = 0.0
-    for_whom: str = ""
+    holders: str = ""
 
-    def and_then(self, later: Waited) -> Waited:
-        """This wait and a later one of the same run.
+    def and_then(self, later: LeaseWait) -> LeaseWait:
+        """Add a later wait of the same run.
 
-        >>> Waited(seconds=1, for_whom="manual__7").and_then(Waited(seconds=2))
-        Waited(seconds=3.0, for_whom='manual__7')
+        >>> LeaseWait(seconds=1, holders="manual__7").and_then(LeaseWait(seconds=2))
+        LeaseWait(seconds=3.0, holders='manual__7')
         """
-        whom = dict.fromkeys(name for name in (self.for_whom, later.for_whom) if name)
-        return Waited(seconds=self.seconds + later.seconds, for_whom=", ".join(whom))
+        holders = dict.fromkeys(name for name in (self.holders, later.holders) if name)
+        return LeaseWait(seconds=self.seconds + later.seconds, holders=", ".join(holders))
 
 
 class LostRace(BaseModel):
-    """A commit that a writer could not make, because another one was first.
+    """A commit that a writer could not make, because another writer committed first.
 
     Attributes:
-        conflict: Delta's class of it, such as `ConcurrentAppendException`.
-        operation: what the winner did, as Delta names it, such as `OPTIMIZE`.
-        run_id: the run that the winner belongs to, as its commit says; empty for a writer that is not Millrace's.
-        version: the version that the winner made; None where Delta's error does not tell which commit it was.
+        conflict: Delta's error class, such as `ConcurrentAppendException`.
+        operation: the winner's operation in Delta's words, such as `OPTIMIZE`.
+        run_id: the winner's run, from its commit; empty for a writer outside Millrace.
+        version: the version that the winner made; None if Delta's error does not name the commit.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -46,7 +46,7 @@ class LostRace(BaseModel):
     version: int | None = None
 
     def __str__(self) -> str:
-        """It in one line.
+        """Return the lost race in one line.
 
         >>> str(LostRace(conflict="ConcurrentAppendException", operation="MERGE", run_id="manual__7", version=4))
         'ConcurrentAppendException with MERGE of manual__7 (version 4)'

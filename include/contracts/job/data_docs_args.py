@@ -1,4 +1,4 @@
-"""What the builder of a run's Data Docs is told, and what a gate's task leaves so that it can be."""
+"""The arguments of the builder of a run's Data Docs, and the record of a gate's task that they are made of."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from include.contracts.job.command_line import CommandLine
 from include.contracts.lake_root import LakeRoot
 
 
-class JudgedVersion(BaseModel):
-    """A table version that a gate's task decided about.
+class CheckedVersion(BaseModel):
+    """A table version that a gate's task checked.
 
     Attributes:
         table: the table.
         version: its version.
-        suite_hash: digest of the rules by which it was judged.
+        suite_hash: the digest of the rules.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -27,16 +27,16 @@ class JudgedVersion(BaseModel):
 
 
 class DataDocsArgs(CommandLine):
-    """What the builder is told.
+    """The arguments of the builder.
 
     Attributes:
         root: the lakehouse root.
-        folder: the run's folder, which is made: what is recorded now becomes a folder of pages in it.
-        run_id: the Airflow run, as the pages name it.
-        judged: what its gates decided about.
+        folder: the run's folder, which the builder creates; the pages go to a folder in it.
+        run_id: the Airflow run, for the pages.
+        versions: the table versions that the run's gates checked.
     """
 
     root: LakeRoot
     folder: Path
     run_id: str
-    judged: tuple[JudgedVersion, ...]
+    versions: tuple[CheckedVersion, ...]

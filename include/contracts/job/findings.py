@@ -1,4 +1,4 @@
-"""What a batch found out about its rows that a person should know: which were refused and why, and which keys tied."""
+"""The findings of a batch that people should know: which rows were refused and why, and which keys tied."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from pydantic import BaseModel, ConfigDict
 
 from include.contracts.interval import Instant
+from include.contracts.time_format import MINUTE
 
 MAX_SAMPLES = 5
-"""How many samples a finding has at most."""
+"""The most samples that a finding keeps."""
 
 MAX_REASONS = 3
-"""So many reasons are told each by itself, the commonest; the others in sum."""
+"""The number of reasons, the most frequent ones, that get a line each; the others share a line."""
 
-_LONGEST_SAMPLE = 60
-_MOST_NAMES = 20
+_MAX_SAMPLE_CHARACTERS = 60
+_MAX_FIELDS = 20
 
 
 class RefusedRows(BaseModel):
-    """The rows of a batch that were refused for one reason; a quarantined one with two reasons counts for both.
+    """The rows of a batch that were refused for one reason.
 
     Attributes:
         reason: `rule: reason`, as the spec states it.
-        action: `quarantine` or `drop`; a dropped row counts for the first of its reasons.
-        rows: how many.
-        samples: of quarantined rows the ids by which `lakehouse quarantine show` finds them, of dropped ones the
-            sources that they came from.
+        action: `quarantine` or `drop`.
+        rows: the number of rows; a quarantined row counts for each of its reasons, a dropped row only for the first.
+        samples: for quarantined rows the ids that `lakehouse quarantine show` takes, for dropped rows their sources.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,10 +38,10 @@ class RefusedRows(BaseModel):
 
 
 class Ties(BaseModel):
-    """Keys with several events of one sequence that say different things.
+    """Keys with several different events of the same sequence.
 
     Attributes:
-        keys: how many.
+        keys: the number of keys.
         samples: some of them, as `key=value at sequence`.
     """
 
@@ -52,14 +52,14 @@ class Ties(BaseModel):
 
 
 class AbsentKeys(BaseModel):
-    """Keys that go, since their source holds them no more.
+    """Keys that are deleted because their source does not contain them any more.
 
     Attributes:
-        keys: how many.
-        of_keys: of how many.
-        why: what makes them go.
-        samples: some of them, as `key=value`.
-        interval_start: start of the interval whose snapshot lacks them; None where that is not why.
+        keys: the number of keys.
+        of_keys: the number of all keys of the table.
+        why: the reason for the delete.
+        samples: some of the keys, as `key=value`.
+        interval_start: start of the interval whose snapshot lacks them; None for other reasons.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -72,11 +72,11 @@ class AbsentKeys(BaseModel):
 
 
 class UnreadableKeys(BaseModel):
-    """Refused records of a full snapshot of which nobody can tell the key, so that it deletes nothing.
+    """Refused records of a full snapshot whose keys cannot be read, so that the snapshot deletes nothing.
 
     Attributes:
         interval_start: start of the snapshot's interval.
-        records: how many there are.
+        records: the number of records.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -85,13 +85,13 @@ class UnreadableKeys(BaseModel):
     records: int
 
 
-class LackingFile(BaseModel):
+class FileWithoutColumns(BaseModel):
     """A landing file that lacks declared columns.
 
     Attributes:
         path: the file.
-        columns: the columns; they are null in its rows.
-        rows: how many it has.
+        columns: the missing columns, which are null in its rows.
+        rows: the number of its rows.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -101,13 +101,13 @@ class LackingFile(BaseModel):
     rows: int
 
 
-class RescuedField(BaseModel):
-    """A field whose values fitted no column; they are kept in `_rescued`.
+class RescuedValues(BaseModel):
+    """The values of one field that fit no column and are kept in `_rescued`.
 
     Attributes:
-        field: its name.
-        type: the type of the column of that name, which they do not have; empty where no column is declared for it.
-        rows: how many rows have such a value.
+        field: the name of the field.
+        type: the type of the column of that name; empty if no column is declared for the field.
+        rows: the number of rows with such a value.
         samples: some of the values, as text.
     """
 
@@ -120,15 +120,15 @@ class RescuedField(BaseModel):
 
 
 class Findings(BaseModel):
-    """What a run's batches found.
+    """The findings of a run's batches.
 
     Attributes:
-        refused: the refused rows by reason, the commonest first.
-        ties: the keys whose state was settled by the hash of the events, for want of a better order.
-        absent: the keys that were deleted since their source holds them no more.
-        unreadable: the full snapshots that deleted nothing, since keys of theirs cannot be read.
+        refused: the refused rows by reason, the most frequent first.
+        ties: the keys whose events had no order, so that the hash of the events decided.
+        absent: the keys that were deleted because their source does not contain them any more.
+        unreadable: the full snapshots that deleted nothing, because some of their keys cannot be read.
         lacking: the files that lack declared columns.
-        rescued: the fields whose values fitted no column, by name.
+        rescued: the values that fit no column, by field.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -137,11 +137,11 @@ class Findings(BaseModel):
     ties: Ties = Ties()
     absent: tuple[AbsentKeys, ...] = ()
     unreadable: tuple[UnreadableKeys, ...] = ()
-    lacking: tuple[LackingFile, ...] = ()
-    rescued: tuple[RescuedField, ...] = ()
+    lacking: tuple[FileWithoutColumns, ...] = ()
+    rescued: tuple[RescuedValues, ...] = ()
 
     def lines(self, table: str) -> tuple[str, ...]:
-        """A line a finding: what it is, and what can be done.
+        """Return one line per finding: what happened, and what can be done.
 
         >>> refused = RefusedRows(reason="expect_column_values_to_not_be_null(id): id is null", action="quarantine",
         ...                       rows=1200, samples=("3fa8c1d200b7e6aa",))
@@ -150,67 +150,67 @@ class Findings(BaseModel):
 See: lakehouse quarantine show silver.flights 3fa8c1d200b7e6aa
         """
         shown, others = self.refused[:MAX_REASONS], self.refused[MAX_REASONS:]
-        more = (_further_line(table, others),) if others else ()
         return (
-            *(_refused_line(table, one) for one in shown),
-            *more,
+            *(_refused_line(table, refused) for refused in shown),
+            *((_other_reasons_line(table, others),) if others else ()),
             *_rescued_lines(table, self.rescued),
             *_tie_lines(table, self.ties),
-            *(_absent_line(table, one) for one in self.absent),
-            *(_unreadable_line(table, one) for one in self.unreadable),
-            *(_lacking_line(table, one) for one in self.lacking),
+            *(_absent_line(table, absent) for absent in self.absent),
+            *(_unreadable_line(table, unreadable) for unreadable in self.unreadable),
+            *(_missing_columns_line(table, file) for file in self.lacking),
         )
 
 
-def together(findings: Iterable[Findings]) -> Findings:
-    """What several batches found, as one."""
-    every = list(findings)
-    ties = [one.ties for one in every]
-    samples = tuple(sample for one in ties for sample in one.samples)[:MAX_SAMPLES]
+def merge_findings(findings: Iterable[Findings]) -> Findings:
+    """Merge the findings of several batches."""
+    batches = list(findings)
+    samples = tuple(sample for batch in batches for sample in batch.ties.samples)[:MAX_SAMPLES]
     return Findings(
-        refused=by_reason(refused for one in every for refused in one.refused),
-        ties=Ties(keys=sum(one.keys for one in ties), samples=samples),
-        absent=tuple(absent for one in every for absent in one.absent),
-        unreadable=tuple(unreadable for one in every for unreadable in one.unreadable),
-        lacking=tuple(lacking for one in every for lacking in one.lacking),
-        rescued=_by_field(field for one in every for field in one.rescued),
+        refused=merge_by_reason(refused for batch in batches for refused in batch.refused),
+        ties=Ties(keys=sum(batch.ties.keys for batch in batches), samples=samples),
+        absent=tuple(absent for batch in batches for absent in batch.absent),
+        unreadable=tuple(unreadable for batch in batches for unreadable in batch.unreadable),
+        lacking=tuple(file for batch in batches for file in batch.lacking),
+        rescued=_merge_by_field(values for batch in batches for values in batch.rescued),
     )
 
 
-def by_reason(refused: Iterable[RefusedRows]) -> tuple[RefusedRows, ...]:
-    """Those of one reason and action as one, the commonest first."""
-    alike: dict[tuple[str, str], RefusedRows] = {}
-    for one in refused:
-        known = alike.get((one.reason, one.action))
-        rows, samples = (known.rows, known.samples) if known else (0, ())
-        merged = {"rows": rows + one.rows, "samples": (*samples, *one.samples)[:MAX_SAMPLES]}
-        alike[one.reason, one.action] = one.model_copy(update=merged)
-    return tuple(sorted(alike.values(), key=lambda one: (-one.rows, one.reason)))
+def merge_by_reason(refused: Iterable[RefusedRows]) -> tuple[RefusedRows, ...]:
+    """Merge refused rows with the same reason and action, and return the most frequent first."""
+    merged: dict[tuple[str, str], RefusedRows] = {}
+    for rows in refused:
+        earlier = merged.get((rows.reason, rows.action), rows.model_copy(update={"rows": 0, "samples": ()}))
+        samples = (*earlier.samples, *rows.samples)[:MAX_SAMPLES]
+        merged[rows.reason, rows.action] = rows.model_copy(
+            update={"rows": earlier.rows + rows.rows, "samples": samples}
+        )
+    return tuple(sorted(merged.values(), key=lambda rows: (-rows.rows, rows.reason)))
 
 
-def _by_field(rescued: Iterable[RescuedField]) -> tuple[RescuedField, ...]:
-    alike: dict[str, RescuedField] = {}
-    for one in rescued:
-        known = alike.get(one.field)
-        rows, samples = (known.rows, known.samples) if known else (0, ())
-        merged = {"rows": rows + one.rows, "samples": tuple(dict.fromkeys((*samples, *one.samples)))[:MAX_SAMPLES]}
-        alike[one.field] = one.model_copy(update=merged)
-    return tuple(alike[name] for name in sorted(alike))
+def _merge_by_field(rescued: Iterable[RescuedValues]) -> tuple[RescuedValues, ...]:
+    merged: dict[str, RescuedValues] = {}
+    for values in rescued:
+        earlier = merged.get(values.field, values.model_copy(update={"rows": 0, "samples": ()}))
+        samples = tuple(dict.fromkeys((*earlier.samples, *values.samples)))[:MAX_SAMPLES]
+        merged[values.field] = values.model_copy(update={"rows": earlier.rows + values.rows, "samples": samples})
+    return tuple(merged[field] for field in sorted(merged))
 
 
-def _rescued_lines(table: str, rescued: Iterable[RescuedField]) -> Iterator[str]:
-    """A line for each column whose values do not fit it, and one for all fields without a column."""
-    undeclared: list[RescuedField] = []
-    for one in rescued:
-        if one.type:
-            some = "1 row has a value" if one.rows == 1 else f"{one.rows:,} rows have a value"
-            samples = ", ".join(repr(sample)[:_LONGEST_SAMPLE] for sample in one.samples)
-            yield f"{table}: {some} of {one.field} that is no {one.type}: null there, kept in _rescued: {samples}"
+def _rescued_lines(table: str, rescued: Iterable[RescuedValues]) -> Iterator[str]:
+    """Yield a line for each column with values that do not fit it, and one for all fields without a column."""
+    undeclared: list[RescuedValues] = []
+    for values in rescued:
+        if values.type:
+            rows = "1 row has a value" if values.rows == 1 else f"{values.rows:,} rows have a value"
+            samples = ", ".join(repr(sample)[:_MAX_SAMPLE_CHARACTERS] for sample in values.samples)
+            yield (
+                f"{table}: {rows} of {values.field} that is no {values.type}: null there, kept in _rescued: {samples}"
+            )
         else:
-            undeclared.append(one)
+            undeclared.append(values)
     if undeclared:
-        names = [f"{one.field!r} in {one.rows:,}" for one in undeclared[:_MOST_NAMES]]
-        more = f" and {len(undeclared) - _MOST_NAMES:,} fields more" if len(undeclared) > _MOST_NAMES else ""
+        names = [f"{values.field!r} in {values.rows:,}" for values in undeclared[:_MAX_FIELDS]]
+        more = f" and {len(undeclared) - _MAX_FIELDS:,} fields more" if len(undeclared) > _MAX_FIELDS else ""
         yield f"{table}: rows have fields that no column is declared for, kept in _rescued: {', '.join(names)}{more}"
 
 
@@ -222,10 +222,10 @@ def _refused_line(table: str, refused: RefusedRows) -> str:
     return f"{table}: {rows} went into quarantine: {refused.reason}.{see}"
 
 
-def _further_line(table: str, refused: Sequence[RefusedRows]) -> str:
+def _other_reasons_line(table: str, refused: Sequence[RefusedRows]) -> str:
     reasons = "1 further reason" if len(refused) == 1 else f"{len(refused)} further reasons"
-    rows = sum(one.rows for one in refused)
-    return f"{table}: {reasons} for which rows were refused, {rows:,} times in all. See: lakehouse quarantine list"
+    count = sum(rows.rows for rows in refused)
+    return f"{table}: rows were refused for {reasons}, {count:,} times in all. See: lakehouse quarantine list"
 
 
 def _absent_line(table: str, absent: AbsentKeys) -> str:
@@ -234,17 +234,17 @@ def _absent_line(table: str, absent: AbsentKeys) -> str:
 
 
 def _unreadable_line(table: str, unreadable: UnreadableKeys) -> str:
-    records = "a record" if unreadable.records == 1 else f"{unreadable.records:,} records"
+    records = "1 record was" if unreadable.records == 1 else f"{unreadable.records:,} records were"
     return (
-        f"{table}: the full snapshot from {unreadable.interval_start:%Y-%m-%d %H:%M} deleted nothing: {records} of it "
-        "were refused, and their keys cannot be read, so that any key it lacks may be theirs.\nWork the quarantine of "
-        "the table and of its source, then run the interval with --reprocess; the next snapshot settles it, too."
+        f"{table}: the full snapshot from {unreadable.interval_start:{MINUTE}} deleted nothing: {records} refused, and "
+        "the keys cannot be read, so that any missing key may be among them.\nWork the quarantine of the table and of "
+        "its source, then run the interval with --reprocess; or wait for the next snapshot, which also corrects this."
     )
 
 
-def _lacking_line(table: str, lacking: LackingFile) -> str:
-    rows = "its row" if lacking.rows == 1 else f"all {lacking.rows:,} rows of it"
-    return f"{table}: {lacking.path} has no column {', '.join(lacking.columns)}: null in {rows}"
+def _missing_columns_line(table: str, file: FileWithoutColumns) -> str:
+    rows = "its row" if file.rows == 1 else f"all its {file.rows:,} rows"
+    return f"{table}: {file.path} has no column {', '.join(file.columns)}: null in {rows}"
 
 
 def _tie_lines(table: str, ties: Ties) -> tuple[str, ...]:
@@ -252,7 +252,7 @@ def _tie_lines(table: str, ties: Ties) -> tuple[str, ...]:
         return ()
     keys = "1 key has" if ties.keys == 1 else f"{ties.keys:,} keys have"
     return (
-        f"{table}: {keys} events of one sequence that say different things, such as {'; '.join(ties.samples)}. The "
-        "same one of them always wins, whichever comes first, but the source has not said which is right: name a "
-        "further column in sequence_by that tells them apart, or have the source deliver one.",
+        f"{table}: {keys} different events of the same sequence, such as {'; '.join(ties.samples)}. The same event "
+        "always wins, in any order of arrival, but the source does not say which is right: name a further column in "
+        "sequence_by that orders them, or ask the source to deliver such a column.",
     )

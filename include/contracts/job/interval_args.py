@@ -1,4 +1,4 @@
-"""The arguments of the drivers that carry the tables of one domain: through some intervals, or on and on."""
+"""The arguments of the drivers that run or maintain several tables of one domain."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.command_line import CommandLine
 from include.contracts.lake_root import LakeRoot
 from include.contracts.landing_root import LandingRoot
+from include.contracts.time_format import FILE_NAME
 from include.errors import ExitCode
 
 RUN_INTERVALS = "spark_jobs/jobs/run_intervals.py"
-"""The file of the driver that runs intervals, relative to the project."""
+"""The driver that runs intervals, as a path relative to the project."""
 
 FOLLOW_DOMAIN = "spark_jobs/jobs/follow_domain.py"
-"""The file of the driver that goes on until it is told to stop."""
+"""The driver that follows the sources of a domain until it is told to stop."""
 
 MAINTAIN_TABLES = "spark_jobs/jobs/maintain_tables.py"
-"""The file of the driver that maintains tables, relative to the project."""
+"""The driver that maintains tables."""
 
 MAINTENANCE_JOBS = (Job.TABLE_OPTIMIZE, Job.TABLE_VACUUM)
-"""What is done to each table, in this order."""
+"""The jobs of maintenance, in the order in which each table gets them."""
 
-GO_ON = (ExitCode.OK, ExitCode.BAD_SPEC)
-"""Endings of a table that do not keep the others, sound as their specs are, from the intervals that follow."""
-
+CONTINUE_AFTER = (ExitCode.OK, ExitCode.BAD_SPEC)
+"""Exit codes of a table after which a driver still runs the next interval of the other tables."""
 
 KEPT_REPORTS = 1000
-"""So many of its last reports a driver that follows its sources leaves in its folder."""
+"""The number of its last reports that a driver that follows its sources keeps."""
 
 
 class DomainArgs(CommandLine):
-    """Which tables to run, and where things lie.
+    """The tables to run, and the places of the lakehouse.
 
     Attributes:
         domain: the domain whose tables are run, in build order.
-        run_id: who asked.
+        run_id: the id of the run.
         root: the lakehouse root.
         landing: the landing root.
         tables: the folder of the table specs.
-        reports: folder that gets the reports.
-        table: only these tables; all of the domain when left out.
+        reports: the folder of the reports.
+        table: only these tables; by default all tables of the domain.
     """
 
     domain: str
@@ -54,25 +54,25 @@ class DomainArgs(CommandLine):
     table: tuple[str, ...] = ()
 
     @property
-    def stop(self) -> Path:
-        """The file whose presence tells a driver that follows its sources to end after the current commit."""
+    def stop_file(self) -> Path:
+        """The file whose existence tells a driver that follows its sources to end after the current commit."""
         return self.reports / "stop"
 
     @property
-    def waiting(self) -> Path:
-        """The file in which a driver that follows its sources says what it waits for, a line a table."""
+    def waiting_file(self) -> Path:
+        """The file in which a driver that follows its sources writes what it waits for, one line per table."""
         return self.reports / "waiting.txt"
 
-    def numbered(self, number: int) -> Path:
-        """The file of the report `number`, from 1 on, of a driver that follows its sources."""
+    def report_number(self, number: int) -> Path:
+        """Return the file of the report `number` (from 1) of a driver that follows its sources."""
         return self.reports / f"{number:06d}.json"
 
     @property
-    def log(self) -> Path:
-        """The file with all that the driver says."""
+    def log_file(self) -> Path:
+        """The log of the driver."""
         return self.reports / "driver.log"
 
-    def through(
+    def for_intervals(
         self,
         intervals: Sequence[Interval],
         *,
@@ -80,7 +80,7 @@ class DomainArgs(CommandLine):
         skip_missing: bool = False,
         allow_deletes: str = "",
     ) -> IntervalsArgs:
-        """The same for some intervals, oldest first."""
+        """Return the same arguments for some intervals, oldest first."""
         return IntervalsArgs(
             **self.model_dump(include=set(DomainArgs.model_fields)),
             starts=tuple(interval.start for interval in intervals),
@@ -93,7 +93,7 @@ class DomainArgs(CommandLine):
     def for_table(
         self, table: str, interval: Interval, report: Path, *, reprocess: bool = False, allow_deletes: str = ""
     ) -> JobArgs:
-        """The arguments of the job of one table for one interval."""
+        """Return the arguments of the job of one table for one interval."""
         common = self.model_dump(include={"run_id", "root", "landing", "tables"})
         return JobArgs(
             **common,
@@ -107,14 +107,14 @@ class DomainArgs(CommandLine):
 
 
 class IntervalsArgs(DomainArgs):
-    """What to run.
+    """The arguments of a driver that runs intervals.
 
     Attributes:
         starts: start of each interval (UTC, inclusive), oldest first.
         ends: end of each interval (UTC, exclusive), in the same order.
-        reprocess: read the intervals' bronze rows again, whatever was consumed.
-        skip_missing: leave a table out of an interval whose landing folder is missing, and go on.
-        allow_deletes: the person who lets more keys go than `max_deleted_percent`; nobody for none.
+        reprocess: whether to read the intervals' bronze rows again, even if they were consumed before.
+        skip_missing: whether to skip a table in an interval whose landing folder is missing.
+        allow_deletes: the person who allows more deleted keys than `max_deleted_percent`; empty for nobody.
     """
 
     starts: tuple[Instant, ...]
@@ -129,17 +129,17 @@ class IntervalsArgs(DomainArgs):
         return tuple(Interval(start=start, end=end) for start, end in zip(self.starts, self.ends, strict=True))
 
     def report_of(self, interval: Interval, table: str) -> Path:
-        """The file that the report of one table for one interval goes to."""
-        return self.reports / f"{interval.start:%Y-%m-%dT%H%M%SZ}" / f"{table}.json"
+        """Return the file of the report of one table for one interval."""
+        return self.reports / f"{interval.start:{FILE_NAME}}" / f"{table}.json"
 
 
 class MaintenanceArgs(DomainArgs):
-    """What to maintain.
+    """The arguments of a driver that maintains tables.
 
     Attributes:
-        start: start of the interval under which it is reported (UTC, inclusive).
+        start: start of the interval that the reports name (UTC, inclusive).
         end: its end (UTC, exclusive).
-        dry_run: only say what would be done.
+        dry_run: whether to report the plan without doing it.
     """
 
     start: Instant
@@ -148,9 +148,9 @@ class MaintenanceArgs(DomainArgs):
 
     @property
     def interval(self) -> Interval:
-        """The interval under which it is reported."""
+        """The interval that the reports name."""
         return Interval(start=self.start, end=self.end)
 
     def report_of(self, job: Job, table: str) -> Path:
-        """The file that the report of one job on one table goes to."""
+        """Return the file of the report of one job on one table."""
         return self.reports / job.value / f"{table}.json"

@@ -1,7 +1,7 @@
-"""What a person asks of quarantined rows: which of them, what is mended in them, who wants it and why.
+"""A person's request for quarantined rows: which rows, how to fix them, who asks and why.
 
-It travels to the driver as a file beside the report: rows and SQL are no text for a command line. SQL comes from the
-command line alone, and is checked before Spark reads it (`include.sql.closed_expression`); a form has operations.
+Only the command line takes SQL, which is checked before Spark reads it (`include.sql.closed_expression`). A form offers
+a closed list of operations instead.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from include.contracts.row_status import PENDING, RowStatus
 
 
 class RowFilter(BaseModel):
-    """Which quarantined rows of a table are meant; every condition that is stated must hold.
+    """A filter of the quarantined rows of a table; a row must meet every stated condition.
 
     Attributes:
-        ids: only rows with one of these ids; any for none.
-        reason: only rows with a reason that has this text in it.
-        starts: only rows of the intervals that start so; of any for none.
-        statuses: only rows that stand so.
+        ids: only rows with one of these ids; empty for any.
+        reason: only rows with a reason that contains this text.
+        starts: only rows of the intervals with these starts; empty for any.
+        statuses: only rows with one of these statuses.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -33,16 +33,16 @@ class RowFilter(BaseModel):
 
 
 class QuarantineRequest(RequestFile):
-    """What is to become of quarantined rows.
+    """A request to fix, replay or discard quarantined rows.
 
     Attributes:
         rows: which rows.
-        assign: column -> Spark SQL over the columns of the row as it was received; all see the values from before.
-        fixes: column -> one of the operations that a form offers, likewise.
-        edited: rows that somebody has edited, as JSON lines `{"id": ..., "record": {column: value}}`; a column that is
-            left out keeps its value.
+        assign: column -> Spark SQL over the columns of the row as it was received; all expressions read the old values.
+        fixes: column -> an operation of the form, which also reads the old values.
+        edited: edited rows, as JSON lines `{"id": ..., "record": {column: value}}`; a column that is left out keeps its
+            value.
         said_by: who asks.
-        why: the reason, for those who look at the row's history.
+        why: the reason, for the row's history.
     """
 
     rows: RowFilter = RowFilter()
@@ -53,17 +53,17 @@ class QuarantineRequest(RequestFile):
     why: str = ""
 
     @property
-    def mends(self) -> bool:
-        """Whether rows are changed, rather than tried again as they are."""
+    def has_fixes(self) -> bool:
+        """Whether the request changes rows; else they are retried unchanged."""
         return bool(self.assign or self.fixes or self.edited)
 
     @property
     def how(self) -> str:
-        """What is changed, in one line.
+        """The changes, in one line.
 
         >>> QuarantineRequest(assign={"amount": "abs(amount)"}).how
         'amount = abs(amount)'
         """
-        assigned = [f"{column} = {sql}" for column, sql in self.assign.items()]
-        fixed = [f"{column} {fix}" for column, fix in self.fixes.items()]
-        return "; ".join([*assigned, *fixed]) or ("edited" if self.edited else "")
+        assignments = [f"{column} = {sql}" for column, sql in self.assign.items()]
+        fixes = [f"{column} {fix}" for column, fix in self.fixes.items()]
+        return "; ".join([*assignments, *fixes]) or ("edited" if self.edited else "")

@@ -1,4 +1,4 @@
-"""What a person asks of a rebuild. It travels to the driver as a file beside the report, like a quarantine request."""
+"""A person's request to rebuild a table."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from include.contracts.job.request_file import RequestFile
 
 
 class RebuildRequest(RequestFile):
-    """How a table is built anew.
+    """A request to rebuild a table.
 
     Attributes:
-        downstream: the tables that read it, directly or not, are built anew with it.
-        allow_deletes: let more keys be deleted by absence than `max_deleted_percent`, in whatever interval; what was
-            allowed of the table in use is allowed anyhow.
-        allow_missing: switch although landing files that the table holds rows of are not there any more.
-        cancel: give up the rebuild that is under way instead; what was switched already stays.
-        undo: put the rows back instead that the last rebuild has replaced.
+        downstream: whether to rebuild also the tables that read it, directly or not.
+        allow_deletes: whether any interval may delete more absent keys than `max_deleted_percent`; deletes that were
+            approved for the table in use are allowed in any case.
+        allow_missing: whether to switch although landing files whose rows the table holds are missing now.
+        cancel: give up the rebuild in progress instead; tables that were switched already stay switched.
+        undo: restore the rows that the last rebuild replaced instead.
         said_by: who asks.
         why: the reason, for those who look at it later.
     """

@@ -1,17 +1,17 @@
-"""What the reasons of refused rows have in common."""
+"""The form of the reasons of refused rows."""
 
 from __future__ import annotations
 
-MISFIT = "value does not fit its type"
-"""The rule of a value that could not be converted; the reason behind it ends with the value."""
+INVALID_VALUE = "value does not fit its type"
+"""The rule of a value that could not be converted to its type; its reason ends with the value."""
 
 
 def without_value(reason: str) -> str:
-    """The part of a reason, `rule: reason`, that rows with other values share.
+    """Return a reason, `rule: reason`, without the value at its end.
 
     >>> without_value("value does not fit its type: amount is no int: 12: or so")
     'value does not fit its type: amount is no int'
     >>> without_value("expect_between(amount): low: too low")
     'expect_between(amount): low: too low'
     """
-    return ": ".join(reason.split(": ", 2)[:2]) if reason.startswith(f"{MISFIT}: ") else reason
+    return ": ".join(reason.split(": ", 2)[:2]) if reason.startswith(f"{INVALID_VALUE}: ") else reason

@@ -1,4 +1,4 @@
-"""The report that every job leaves behind: how it ended, and what happened to each row."""
+"""The report that every job writes: how it ended, and what happened to the rows."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class RowCounts(BaseModel):
         read: rows (or records) read from the source.
         applied: rows that changed the target: inserted, updated or deleted by it.
         unchanged: rows that the target already holds with the same values.
-        superseded: rows that a later row, in the batch or in the target, overrules.
+        superseded: rows that a later row, in the batch or in the target, replaces.
         quarantined: rows refused by a rule and kept in the quarantine.
         dropped: rows left out by a named rule with `action: drop`.
         inserted: new rows of the target.
         updated: changed rows of the target.
-        deleted: deleted rows of the target, also those that a snapshot lacks; of gold, how many groups it has fewer.
+        deleted: deleted rows of the target, also those that a snapshot lacks; in gold, by how many groups it shrank.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -65,8 +65,8 @@ class FileRows(BaseModel):
     """Count what happened to the records of one landing file.
 
     Attributes:
-        read: records in it.
-        written: rows that bronze has from it.
+        read: records in the file.
+        written: rows in bronze from the file.
         rescued: how many of these rows have a value in `_rescued`.
         quarantined: records that were refused.
         dropped: records left out by a rule with `action: drop`.
@@ -82,23 +82,23 @@ class FileRows(BaseModel):
 
 
 class CheckResult(BaseModel):
-    """What one expectation said about one table version.
+    """The result of one expectation for one table version.
 
     Attributes:
         rule: the expectation and its columns, as `Expectation.rule`.
-        action: `warn` or `fail`; `warn` too for a rule that fails, where only its narrower band was left.
-        passed: its verdict.
+        action: `warn` or `fail`; also `warn` for a `fail` rule if the version is only outside its narrower band.
+        passed: whether the version meets the rule.
         severity: `critical`, `warning` or `info`.
         reason: why the rule exists, from the spec.
         expected: the rule's arguments other than its columns, such as `min_value`.
-        observed: the observed value, where there is one.
-        unexpected_rows: how many rows fail it, where rows can.
+        observed: the observed value, if there is one.
+        unexpected_rows: the number of rows that fail the rule; None for a rule that does not count rows.
         samples: up to five unexpected values.
-        error: why the rule could not be judged; such a rule never passes.
-        overridden: whether a person let the version pass all the same.
-        not_judged: why there was nothing to judge by yet, such as too short a past; such a rule refuses nothing, and is
-            told.
-        against: what the version was held against, such as `silver.planes version 4`.
+        error: why the rule could not be evaluated; such a rule never passes.
+        overridden: whether a person let the version pass although the rule failed.
+        not_judged: why the rule cannot be evaluated yet, such as too short a past; such a rule refuses nothing, and is
+            reported.
+        against: what the version was compared with, such as `silver.planes version 4`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -119,7 +119,7 @@ class CheckResult(BaseModel):
 
     @property
     def refuses(self) -> bool:
-        """Whether the version is refused for it.
+        """Whether this result refuses the version.
 
         >>> failed = CheckResult(rule="expect_column_to_exist(n)", action="fail", passed=False)
         >>> failed.refuses, failed.model_copy(update={"overridden": True}).refuses
@@ -129,36 +129,36 @@ class CheckResult(BaseModel):
 
 
 class JobReport(BaseModel):
-    """What a job says of its end. The operator and the CLI decide from it alone.
+    """The report of a job's end. The operator and the CLI decide only from it.
 
     Attributes:
-        job: which job.
-        table: the table it worked on.
+        job: the job.
+        table: the table that it worked on.
         outcome: how it ended.
-        message: what happened, in one line for a person; on failure what to do next, on lines of its own.
+        message: what happened, in one line for a person; after a failure further lines say what to do.
         error_class: the class of the error that ended it.
         interval: the interval of the run.
-        run_id: who asked for the run.
+        run_id: the id of the run.
         table_id: Delta's id of the table.
         stream: the stream of the batch.
-        batch_seq: the number of the batch that this run committed, or of the last one when there was nothing new.
+        batch_seq: the number of the batch that this run committed, or of the last batch if nothing was new.
         token: the token of that batch's winning attempt.
-        version: the table version that it made.
+        version: the table version that the batch made.
         certified_version: the table version that readers may use.
-        certified_moved: whether this run moved it.
+        certified_moved: whether this run changed the certified version.
         rows: the row counts of all batches of the run.
         findings: the refused rows by reason, and the keys whose events tie.
-        table_rows: rows in the table afterwards, where known.
+        table_rows: the number of rows in the table after the run; None if it was not counted.
         attempts: how many times the batch was planned.
-        lost_races: the commits that were lost to others on the way, and to whom.
-        waited_s: seconds spent waiting for the lease.
-        waited_for: who held it: run and process.
-        checks: what the gate's rules said.
+        lost_races: the commits that were lost to other writers.
+        waited_s: seconds of waiting for the lease.
+        waited_for: run and process of those that held the lease.
+        checks: the results of the gate's rules.
         files: path -> status of the source files that this run loaded or left out, bronze only.
-        details: figures of one job alone, such as files removed by OPTIMIZE.
-        notes: remarks for a person, such as a spec that changed since the last batch.
-        waits_for: the tables for whose sake this one was not run at all.
-        skipped: whether the table was left out, as asked, since its landing folder is missing.
+        details: figures of this kind of job, such as files removed by OPTIMIZE.
+        notes: remarks for people, such as a spec that changed since the last batch.
+        waits_for: the tables because of which this table was not run.
+        skipped: whether the table was skipped, as requested, because its landing folder is missing.
         timings_s: phase -> seconds.
     """
 
@@ -195,7 +195,7 @@ class JobReport(BaseModel):
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code of a job that ends so."""
+        """The exit code of a job with this outcome."""
         return _EXIT_CODES.get(self.outcome, ExitCode.FAILED)
 
     def save(self, path: Path) -> None:
@@ -211,7 +211,7 @@ class JobReport(BaseModel):
 
     @classmethod
     def load(cls, path: Path) -> JobReport | None:
-        """The report at `path`, or None when the job left none."""
+        """Read the report at `path`; None if the job wrote none."""
         return cls.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else None
 
 

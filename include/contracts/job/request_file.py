@@ -1,4 +1,4 @@
-"""What a person asks of a job, as a file beside its report: rows, SQL and reasons are no text for a command line."""
+"""A person's request to a job, as a file next to its report: rows, SQL and reasons do not fit on a command line."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pydantic import BaseModel, ConfigDict
 
 
 class RequestFile(BaseModel):
-    """A request that travels to a driver as a file."""
+    """A request that a driver reads from a file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def save(self, path: Path) -> Path:
-        """Write it to `path`, which is returned."""
+        """Write the request to `path`, and return `path`."""
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self.model_dump_json(), encoding="utf-8")
         return path
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """The request at `path`."""
+        """Read the request at `path`."""
         return cls.model_validate_json(path.read_text(encoding="utf-8"))

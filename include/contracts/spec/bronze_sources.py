@@ -1,4 +1,4 @@
-"""Where a bronze table takes its records from: landing files, or Kafka topics."""
+"""The sources of a bronze table: landing files, or Kafka topics."""
 
 from __future__ import annotations
 
@@ -21,36 +21,39 @@ BATCH_SIZES = {
     "allowed_latency",
     "fail_on_data_loss",
 }
-"""The settings that say when a batch is made and how large it is, and nothing about its rows."""
+"""The settings that decide when a batch is made and how large it is, but not which rows the table gets."""
 
 
-_OF_CSV = ("delimiter", "quote", "escape", "header", "multi_line", "encoding")
+_CSV_SETTINGS = ("delimiter", "quote", "escape", "header", "multi_line", "encoding")
 
 
 class LandingSource(SpecPart):
-    """Where a source system delivers files, and in which form.
+    """The place and the form of the files that a source system delivers.
 
     Attributes:
         landing: folder under the landing root, or a prefix of a bucket: `s3://bucket/prefix`.
-        path: folder of one interval below it, by Python format fields of `interval_start` and `interval_end`; without
-            such a field every run takes whatever is new in the folder.
-        files: glob of the file names in the folder and below, or with a slash of their paths; others are left alone.
-        format: `json` (one object a line, or one array of objects), `csv` (with a header line), `parquet` or `avro`;
+        path: folder of one interval below `landing`, with Python format fields of `interval_start` and `interval_end`;
+            without such a field every run loads all new files of the folder.
+        files: glob of the file names in the folder and below; a glob with a slash matches their paths. Other files are
+            ignored.
+        format: `json` (one object per line, or one array of objects), `csv` (with a header line), `parquet` or `avro`;
             JSON and CSV files whose names end in `.gz` or `.zst` are unpacked.
-        delimiter: of CSV files.
-        quote: of CSV files: what stands around a value that holds a delimiter.
-        escape: of CSV files: what stands before a quote within a value; a doubled quote by default.
-        header: whether a CSV file begins with the names of its columns; else they are those of the spec, in its order.
-        multi_line: of CSV files: whether a quoted value may hold line ends; without, Spark can read a file in parts.
-        encoding: of CSV files; other formats are UTF-8.
-        on_changed_file: what a loaded name with other content is: `reject` fails the run and names both,
-            `append_new_version` loads it beside the old one, whose rows stay, and `replace` puts its rows in the place
-            of the old ones, also in silver and gold.
-        min_age: a file that was changed more recently is taken to be unfinished, and waits.
-        max_attempts_per_file: a file that cannot be loaded fails so many runs; later ones go on without it, until it is
-            delivered again or replayed.
-        max_files_per_batch: a batch loads so many files at most; the run goes on with further batches until all are in.
-        max_bytes_per_batch: a batch loads so many bytes at most, but one file at least; such as `10 GiB`.
+        delimiter: CSV files: the character between two values.
+        quote: CSV files: the character around a value that contains a delimiter.
+        escape: CSV files: the character before a quote within a value; by default a quote is doubled.
+        header: CSV files: whether the first line names the columns; without it the columns are those of the spec, in
+            its order.
+        multi_line: CSV files: whether a quoted value may contain line ends; if not, Spark can read a file in parts.
+        encoding: CSV files: the encoding; other formats are UTF-8.
+        on_changed_file: what happens when a loaded file is delivered again with other content: `reject` fails the run
+            and names both, `append_new_version` loads it too and keeps the old rows, `replace` replaces the old rows,
+            also in silver and gold.
+        min_age: how old a file must be, `<n> seconds`, `<n> minutes` or `<n> hours`; a younger file may be unfinished,
+            and waits.
+        max_attempts_per_file: how many runs a file that cannot be loaded fails; later runs go on without it, until it
+            is delivered again or replayed.
+        max_files_per_batch: the most files that a batch loads; the run makes further batches until all are loaded.
+        max_bytes_per_batch: the most bytes that a batch loads, such as `10 GiB`; it loads at least one file.
     """
 
     landing: str
@@ -70,10 +73,10 @@ class LandingSource(SpecPart):
     max_bytes_per_batch: Bytes | None = None
 
     @model_validator(mode="after")
-    def _only_csv_is_written_in_many_ways(self) -> Self:
-        of_csv = [name for name in _OF_CSV if getattr(self, name) != type(self).model_fields[name].default]
-        if of_csv and self.format != "csv":
-            msg = f"only CSV files have {', '.join(of_csv)}"
+    def _csv_settings_fit(self) -> Self:
+        settings = [name for name in _CSV_SETTINGS if getattr(self, name) != type(self).model_fields[name].default]
+        if settings and self.format != "csv":
+            msg = f"only CSV files have {', '.join(settings)}"
             raise ValueError(msg)
         if self.encoding.startswith(("UTF-16", "UTF-32")) and not self.multi_line:
             msg = f"{self.encoding} files are read whole: leave out multi_line"
@@ -81,18 +84,18 @@ class LandingSource(SpecPart):
         return self
 
     @property
-    def names_its_fields(self) -> bool:
-        """Whether a field can be told by its name from those that the spec has."""
+    def has_field_names(self) -> bool:
+        """Whether its records name their fields."""
         return self.format != "csv" or self.header
 
     @property
     def replaces(self) -> bool:
-        """Whether a loaded name with other content takes the place of what it held."""
+        """Whether a file that is delivered again with other content replaces the old rows."""
         return self.on_changed_file == "replace"
 
     @property
     def label(self) -> str:
-        """The files, as a person calls them."""
+        """The files, for people."""
         return f"{self.landing}/{self.path}/{self.files}"
 
 
@@ -100,23 +103,24 @@ class KafkaSource(SpecPart):
     """The Kafka topics that a bronze table reads; each message becomes one row.
 
     Attributes:
-        kafka: the cluster, by its name in LAKEHOUSE_KAFKA, which says how it is reached.
-        topics: the topics, by name; or else `topic_pattern`.
+        kafka: the name of the cluster in LAKEHOUSE_KAFKA, which has the client's settings.
+        topics: the names of the topics; or else `topic_pattern`.
         topic_pattern: regular expression of whole topic names; a topic that is created later is read from its start.
         starting_offsets: where the first batch starts: `earliest`, `latest`, or an instant, such as
-            `2013-01-01T00:00:00Z`. Every later batch starts where the last committed one ended.
-        format: of a message's value: `json` (one object), `csv` (one line, its values in the order of the columns),
-            `avro` (with `avro_schema`), or `raw` (bytes, in a column `value`).
-        delimiter: of CSV values.
+            `2013-01-01T00:00:00Z`. Every later batch starts where the last committed batch ended.
+        format: the format of a message's value: `json` (one object), `csv` (one line, with the values in the order of
+            the columns), `avro` (with `avro_schema`), or `raw` (bytes, in a column `value`).
+        delimiter: CSV values: the character between two values.
         avro_schema: the Avro schema of the values, as JSON.
         transforms: column -> Spark SQL over the message's `key`, `value`, `headers`, `topic`, `partition`, `offset` and
-            `timestamp`, named and typed as Spark's Kafka source does: such as `cast(key as string)`.
+            `timestamp`, with the names and types of Spark's Kafka source: such as `cast(key as string)`.
         headers: whether the messages' headers are kept, in `_headers`.
-        max_messages_per_batch: a batch takes so many messages at most; the run goes on with further batches.
+        max_messages_per_batch: the most messages that a batch reads; the run goes on with further batches.
         min_bytes_per_file: messages that would make a smaller file wait for more, but no longer than `allowed_latency`.
-        allowed_latency: how long after the last batch messages may wait for `min_bytes_per_file`.
-        fail_on_data_loss: whether messages that the broker deleted before they were read fail the run; else the run
-            goes on with what is left, and says what was lost.
+        allowed_latency: how long after the last batch messages may wait for `min_bytes_per_file`: `<n> seconds`,
+            `<n> minutes` or `<n> hours`.
+        fail_on_data_loss: whether the run fails when the broker deleted messages before they were read; if not, the run
+            reads the remaining messages and reports the loss.
     """
 
     kafka: str = Field(pattern=rf"^{NAME}$")
@@ -134,7 +138,7 @@ class KafkaSource(SpecPart):
     fail_on_data_loss: bool = True
 
     @model_validator(mode="after")
-    def _names_its_topics_once(self) -> Self:
+    def _states_topics_once(self) -> Self:
         if bool(self.topics) == bool(self.topic_pattern):
             msg = "say which topics to read: either topics, a list of names, or topic_pattern"
             raise ValueError(msg)
@@ -161,25 +165,25 @@ class KafkaSource(SpecPart):
         return self
 
     @property
-    def names_its_fields(self) -> bool:
-        """Whether a field can be told by its name from those that the spec has."""
+    def has_field_names(self) -> bool:
+        """Whether its records name their fields."""
         return self.format == "json"
 
     @property
     def label(self) -> str:
-        """The cluster and its topics, as a person calls them."""
+        """The cluster and its topics, for people."""
         return f"Kafka {self.kafka}: {self.topic_pattern or ', '.join(self.topics)}"
 
 
-def _kind_of_source(source: object) -> str:
-    """Which of the two a source is, or is meant to be: a Kafka source names its cluster."""
+def _source_kind(source: object) -> str:
+    """Return the tag of a source. A source with the key `kafka` is meant as a Kafka source, even if it is wrong."""
     return "kafka" if isinstance(source, KafkaSource) or (isinstance(source, dict) and "kafka" in source) else "files"
 
 
 BronzeSource = Annotated[
-    Annotated[LandingSource, Tag("files")] | Annotated[KafkaSource, Tag("kafka")], Discriminator(_kind_of_source)
+    Annotated[LandingSource, Tag("files")] | Annotated[KafkaSource, Tag("kafka")], Discriminator(_source_kind)
 ]
-"""Either kind of source."""
+"""Landing files, or Kafka topics."""
 
 SOURCE_KINDS: dict[str, type[SpecPart]] = {"files": LandingSource, "kafka": KafkaSource}
 """Tag -> model, as pydantic names them in its errors."""

@@ -1,4 +1,4 @@
-"""How events become the rows of a silver table, in the names and with the meaning of Spark's AutoCDC."""
+"""The settings that turn events into rows of a silver table; their names and meanings are those of Spark's AutoCDC."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class ChangeData(SpecPart):
 
     Attributes:
         keys: the columns that identify a row.
-        sequence_by: the columns of the spec that order the events of one key; without them the order is the interval's.
+        sequence_by: the columns of the spec that order the events of one key; without them their intervals order them.
         stored_as_scd_type: 1 keeps the last state of a key, 2 every state, each from `__START_AT` to `__END_AT`.
         apply_as_deletes: Spark SQL over the source's columns; a row for which it is true deletes its key.
         apply_as_truncates: Spark SQL over the source's columns; a row for which it is true deletes every key.
-        ignore_null_updates: whether a null in an event leaves the column as it was.
-        except_column_list: columns of the spec that expressions, rules and the sequence can use, and the table lacks.
+        ignore_null_updates: whether a null in an event leaves the column unchanged.
+        except_column_list: columns that expressions, rules and the sequence can use, but that the table does not store.
         track_history_column_list: type 2: only a change of these columns begins a new period; the others are updated.
-        track_history_except_column_list: type 2: a change of these columns alone begins none.
+        track_history_except_column_list: type 2: a change of only these columns begins no new period.
     """
 
     keys: tuple[ColumnName, ...] = Field(min_length=1)
@@ -37,10 +37,10 @@ class ChangeData(SpecPart):
 
     @property
     def keeps_history(self) -> bool:
-        """Whether every state of a key is kept."""
+        """Whether the table keeps every state of a key."""
         return self.stored_as_scd_type == 2
 
     @property
     def builds_on_earlier(self) -> bool:
-        """Whether what an event does depends on the events before it, and not only on the last one."""
+        """Whether the effect of an event depends on all earlier events of its key, not only on the last event."""
         return self.keeps_history or self.ignore_null_updates

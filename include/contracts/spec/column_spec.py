@@ -12,11 +12,11 @@ class ColumnSpec(SpecPart):
     """One column.
 
     Attributes:
-        type: the Spark SQL type that the column is stored with.
-        nullable: false makes a row without a value a refused row (reason `<column> is null`).
-        required: bronze: a file without the column is broken; it may else be missing, and is null then.
-        description: what it means, with its unit.
-        expression: Spark SQL over the source's columns (`from` in YAML); the column of the same name when left out.
+        type: the Spark SQL type of the stored column.
+        nullable: false refuses a row without a value (reason `<column> is null`).
+        required: bronze: whether a file without the column is broken; if not, the column is null in the file's rows.
+        description: the meaning of the values, with their unit.
+        expression: Spark SQL over the source's columns (`from` in YAML); by default the column of the same name.
     """
 
     type: ColumnType = "string"

@@ -1,4 +1,4 @@
-"""How long the writers of a table put up with each other."""
+"""The limits of retrying and waiting when several writers work on a table."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from include.contracts.spec.values import Wait
 
 
 class ConflictSpec(SpecPart):
-    """How long a run goes on that meets other writers of its table; then it ends as a conflict, which Airflow retries.
+    """How long a run retries and waits because of other writers; then it ends as a conflict, which Airflow retries.
 
     Attributes:
-        max_commit_retries: how often a write is tried again that lost to another commit.
-        retry_for: no further try begins after so long; one that has begun takes the time that it needs.
-        wait_for_lease: how long to wait while another run writes the table, or maintenance works on it.
+        max_commit_retries: how often a write that lost against another commit is retried.
+        retry_for: how long retries may begin; a retry that has begun is not interrupted: `<n> seconds`, `<n> minutes`
+            or `<n> hours`.
+        wait_for_lease: how long a run waits while another run or maintenance works on the table, in the same units.
     """
 
     max_commit_retries: int = Field(default=7, ge=0)
@@ -24,5 +25,5 @@ class ConflictSpec(SpecPart):
     wait_for_lease: Wait = Field(default=timedelta(minutes=10), json_schema_extra={"default": "10 minutes"})
 
 
-USUAL = ConflictSpec()
-"""What a spec that says nothing of conflicts means."""
+DEFAULT_CONFLICTS = ConflictSpec()
+"""The limits of a spec without `conflicts`."""

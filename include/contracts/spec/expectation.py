@@ -10,9 +10,9 @@ from pydantic_core import PydanticCustomError
 
 
 class Action(StrEnum):
-    """What a failed expectation does.
+    """What happens when an expectation fails.
 
-    `quarantine` and `drop` judge one row and take it out of the batch; `warn` and `fail` judge a table version.
+    `quarantine` and `drop` take a single row out of the batch; `warn` and `fail` concern a whole table version.
     """
 
     QUARANTINE = "quarantine"
@@ -44,7 +44,7 @@ ROW_EXPECTATIONS = frozenset(
         "expect_column_pair_values_a_to_be_greater_than_b",
     }
 )
-"""The expectations that can judge a single row, and so may quarantine or drop it."""
+"""The expectations that can check a single row, and so may quarantine or drop it."""
 
 GX_TABLE_EXPECTATIONS = frozenset(
     {
@@ -64,7 +64,7 @@ GX_TABLE_EXPECTATIONS = frozenset(
         "expect_table_row_count_to_equal",
     }
 )
-"""The expectations of Great Expectations that can judge only a whole table version."""
+"""The expectations of Great Expectations that can check only a whole table version."""
 
 COMPARISONS = frozenset(
     {
@@ -78,10 +78,10 @@ COMPARISONS = frozenset(
         "expect_table_to_reconcile_with_source",
     }
 )
-"""The expectations of Millrace's own: they hold a version against its interval, its past, or other tables."""
+"""Millrace's own expectations: they compare a version with its interval, its past, or other tables."""
 
 TABLE_EXPECTATIONS = GX_TABLE_EXPECTATIONS | COMPARISONS
-"""The expectations that can judge only a whole table version, and so may only warn or fail."""
+"""The expectations that can check only a whole table version, and so may only warn or fail."""
 
 
 class Expectation(BaseModel):
@@ -91,10 +91,10 @@ class Expectation(BaseModel):
         name: the Great Expectations name, `expect_...`.
         arguments: that expectation's own arguments, such as `column` or `min_value`.
         action: what happens when it fails.
-        severity: how much that matters; left out, `fail` is critical and `warn` a warning. It decides the order in
-            which failures are told and the level in the log, never whether a version is refused.
-        warn: arguments of a narrower band for a rule with action `fail`: a version outside it, but inside the rule's
-            own, passes with a warning.
+        severity: how much a failure matters; by default `fail` is critical and `warn` a warning. It decides the order
+            of failures in reports and their level in the log, never whether a version is refused.
+        warn: arguments of a narrower band for a rule with action `fail`: a version outside this band, but inside the
+            rule's own, passes with a warning.
         reason: why the rule exists; shown wherever a row or a version is refused.
 
     >>> Expectation.model_validate(
@@ -132,29 +132,30 @@ class Expectation(BaseModel):
                 "unknown_word", "unknown expectation", {"given": self.name, "known": known, "key": self.name}
             )
         if self.action in ROW_ACTIONS and self.name not in ROW_EXPECTATIONS:
-            msg = f"{self.name} judges a whole table, so its action is warn or fail"
+            msg = f"{self.name} checks a whole table, so its action is warn or fail"
             raise PydanticCustomError("settings_clash", msg, {"key": "action"})
         if self.warn and self.action is not Action.FAIL:
-            msg = f"a band that warns lies within one that fails, and this rule's action is {self.action}"
+            msg = f"a band that warns needs a rule with action: fail, and this rule's action is {self.action}"
             raise PydanticCustomError("settings_clash", msg, {"key": "warn"})
         if self.severity and self.action in ROW_ACTIONS:
-            msg = f"{self.action} takes out single rows and raises no alarm: severity is for warn and fail"
+            msg = f"{self.action} only removes single rows: severity is for warn and fail"
             raise PydanticCustomError("settings_clash", msg, {"key": "severity"})
         return self
 
     @model_serializer
     def _to_yaml_form(self) -> dict[str, Any]:
-        told = {"severity": self.severity and self.severity.value, "warn": self.warn, "reason": self.reason}
-        return {self.name: self.arguments, "action": self.action.value, **{key: it for key, it in told.items() if it}}
+        optional = {"severity": self.severity and self.severity.value, "warn": self.warn, "reason": self.reason}
+        stated = {key: value for key, value in optional.items() if value}
+        return {self.name: self.arguments, "action": self.action.value, **stated}
 
     @property
-    def judges_rows(self) -> bool:
-        """Whether a failing row is taken out of the batch, rather than the version being refused."""
+    def is_row_rule(self) -> bool:
+        """Whether it checks single rows and takes refused rows out of the batch; else it checks a table version."""
         return self.action in ROW_ACTIONS
 
     @property
     def bands(self) -> tuple[Self, ...]:
-        """The rule without its narrower band and, where it has one, that band as a rule that warns.
+        """The rule without its narrower band, then the narrower band, if there is one, as a rule that warns.
 
         >>> rule = Expectation.model_validate(
         ...     {"expect_column_max_to_be_between": {"column": "a", "max_value": 9}, "action": "fail",
@@ -171,12 +172,12 @@ class Expectation(BaseModel):
 
     @property
     def stated_severity(self) -> Severity:
-        """How much a failure matters, by the spec or else by the action."""
+        """The severity of a failure: the spec's, or else the default of the action."""
         return self.severity or (Severity.CRITICAL if self.action is Action.FAIL else Severity.WARNING)
 
     @property
     def rule(self) -> str:
-        """The short name under which refusals are counted: the expectation and the columns it looks at."""
+        """The short name under which refusals are counted: the expectation and the columns that it checks."""
         columns = [self.arguments[key] for key in ("column", "column_A", "column_B") if key in self.arguments]
         columns += self.arguments.get("column_list", [])
         return f"{self.name}({', '.join(map(str, columns))})"

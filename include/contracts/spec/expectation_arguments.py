@@ -1,9 +1,11 @@
-"""The arguments that each expectation of a spec takes, named as Great Expectations names them."""
+"""The arguments of each expectation of a spec, with the names of Great Expectations."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+
+from include.contracts.spec.duration import AGE
 
 COLUMN_ARGUMENTS = ("column", "column_A", "column_B")
 """The arguments that name one column each; `column_list` and `column_set` name several."""
@@ -13,12 +15,12 @@ COLUMN_LIST_ARGUMENTS = ("column_list", "column_set")
 
 @dataclass(frozen=True)
 class Arguments:
-    """What one expectation takes.
+    """The arguments of one expectation.
 
     Attributes:
         required: the arguments that must be given.
         optional: the arguments that may be given.
-        one_of: when not empty, at least one of these (all optional by themselves) must be given.
+        one_of: when not empty, at least one of these must be given.
     """
 
     required: tuple[str, ...] = ()
@@ -26,7 +28,7 @@ class Arguments:
     one_of: tuple[str, ...] = ()
 
     @property
-    def known(self) -> tuple[str, ...]:
+    def all_names(self) -> tuple[str, ...]:
         """Every argument that the expectation takes."""
         return (*self.required, *self.one_of, *self.optional)
 
@@ -82,14 +84,14 @@ ARGUMENTS = {
         required=("source", "measure", "source_measure"), optional=("tolerance_percent",)
     ),
 }
-"""Expectation -> its arguments; a test holds those of Great Expectations against the installed one."""
+"""Expectation -> its arguments; a test compares them with the installed Great Expectations."""
 
 BAND_ARGUMENTS = {
     **dict.fromkeys(("min_value", "min_percent", "mostly"), 1),
     **dict.fromkeys(("max_value", "max_percent", "max_age", "max_change", "max_psi", "tolerance_percent"), -1),
     **dict.fromkeys(_STRICT, 0),
 }
-"""The arguments that a narrower band may state: 1 where a greater value is narrower, -1 where a smaller one is."""
+"""Argument of a narrower band -> 1 if a greater value is narrower, -1 if a smaller value is, 0 for the others."""
 
 _NUMBER_OR_TEXT = {"type": ["number", "string"]}
 _NAMES = {"type": "array", "items": {"type": "string"}, "minItems": 1}
@@ -114,7 +116,7 @@ ARGUMENT_SCHEMAS: dict[str, dict[str, Any]] = {
     "or_equal": _YES_OR_NO,
     "exact_match": _YES_OR_NO,
     "mostly": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-    "max_age": {"type": "string", "pattern": "^[0-9]+ (minutes|hours|days)$"},
+    "max_age": {"type": "string", "pattern": AGE.pattern},
     "as_of": {"type": "string", "enum": ["interval_end", "commit"]},
     "of_last": {"type": "integer", "minimum": 1},
     "rows": {"type": "string", "enum": ["in_table", "applied"]},
@@ -131,4 +133,4 @@ ARGUMENT_SCHEMAS: dict[str, dict[str, Any]] = {
     "source_measure": {"type": "string"},
     "tolerance_percent": _PERCENT,
 }
-"""Argument -> the JSON Schema of its value; the catalog's checks and the editor's schema both come from here."""
+"""Argument -> the JSON Schema of its value, for the catalog's checks and for the editors' schema."""

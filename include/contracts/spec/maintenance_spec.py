@@ -1,4 +1,4 @@
-"""What is done for a table beside its batches: its files kept in order, its refused rows not forgotten."""
+"""The settings of table maintenance and of reminders about quarantined rows."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from include.contracts.spec.values import Bytes, Retention
 
 
 class VacuumSpec(SpecPart):
-    """How long files that no version needs any more are kept.
+    """How long vacuum keeps files that the newest version does not need.
 
     Attributes:
-        retain: `<n> hours` or `<n> days`; older versions can then be neither read nor restored.
+        retain: `<n> hours` or `<n> days`; older versions can be neither read nor restored.
     """
 
     retain: Retention = "30 days"
 
 
 class TombstonesSpec(SpecPart):
-    """How long the deleted keys of a silver table are remembered.
+    """How long a silver table keeps the tombstones of deleted keys.
 
     Attributes:
-        retain: `<n> hours` or `<n> days` since the delete was merged; an older event that comes later inserts the key
-            again. None keeps them for ever.
+        retain: `<n> hours` or `<n> days` after the merge of the delete; after that, a late event that is older than the
+            delete inserts the key again. None keeps tombstones for ever.
     """
 
     retain: Retention | None = None
@@ -33,11 +33,11 @@ class MaintenanceSpec(SpecPart):
     """What table maintenance does for the table.
 
     Attributes:
-        optimize: `auto` bin-packs when there are many small files, and Z-orders, where `zorder_by` is set, when a fifth
-            of the table was written since it last did; `off` never.
-        target_file_size: how large data files should be, such as `64 MiB`; None for a thousandth of the table, from
-            16 MiB to 1 GiB.
-        vacuum: the retention below which no file is removed.
+        optimize: `auto` bin-packs when there are many small files and, where `zorder_by` is set, Z-orders when a fifth
+            of the table was written since the last time; `off` does neither.
+        target_file_size: the size that data files should have, such as `64 MiB`; None for a thousandth of the table,
+            from 16 MiB to 1 GiB.
+        vacuum: how long unused files are kept.
         change_data_feed: whether Delta records row changes, which the next layer reads.
     """
 
@@ -51,17 +51,17 @@ class SilverMaintenanceSpec(MaintenanceSpec):
     """What table maintenance does for a silver table.
 
     Attributes:
-        tombstones: the retention after which vacuum forgets deleted keys.
+        tombstones: how long the tombstones of deleted keys are kept; vacuum deletes older ones.
     """
 
     tombstones: TombstonesSpec = TombstonesSpec()
 
 
 class QuarantineSpec(SpecPart):
-    """How long refused rows may wait for somebody.
+    """How long quarantined rows may wait.
 
     Attributes:
-        warn_after: `<n> hours` or `<n> days`; from then on each run, and `lakehouse quarantine list`, warns of them.
+        warn_after: `<n> hours` or `<n> days`; after that, each run and `lakehouse quarantine list` warn of them.
     """
 
     warn_after: Retention = "7 days"

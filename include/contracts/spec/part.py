@@ -1,4 +1,4 @@
-"""What every part of a table spec has in common."""
+"""The base class of the parts of a table spec."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class SpecPart(BaseModel):
-    """The base of every part of a spec: frozen, and unknown keys are errors."""
+    """The base of every part of a spec: it is frozen, and refuses unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)

@@ -1,8 +1,7 @@
 """The specs of the three layers: what a table is, and what its data must look like.
 
-One YAML file under `include/tables/<layer>/<domain>/` is one spec. Names of change-data settings follow
-Spark's AutoCDC (`keys`, `sequence_by`, `apply_as_deletes`, `stored_as_scd_type`). The models say what shape
-a spec has; that the names in it agree, within a spec and between specs, is checked by `include.catalog`.
+One YAML file under `include/tables/<layer>/<domain>/` is one spec. The models define the shape of a spec. That the
+names in it agree, within a spec and between specs, is checked by `include.catalog`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from include.contracts.spec.maintenance_spec import MaintenanceSpec, QuarantineS
 from include.contracts.spec.part import SpecPart
 from include.contracts.spec.values import NAME, ColumnName, PropertyText
 
-_NOT_OF_ROWS: Any = {
+_NOT_HASHED: Any = {
     **dict.fromkeys(("description", "owner", "classification", "maintenance", "evolve", "quarantine"), True),
     **dict.fromkeys(("max_rows_per_batch", "max_files_per_batch", "on_refusal", "conflicts"), True),
     "max_deleted_percent": True,
@@ -31,7 +30,7 @@ _NOT_OF_ROWS: Any = {
 
 
 class TableSpec(SpecPart):
-    """What all layers share.
+    """The settings of all layers.
 
     Attributes:
         table: `<layer>.<name>`, the same in YAML, UI, ledger and folder.
@@ -39,13 +38,13 @@ class TableSpec(SpecPart):
         owner: the team to ask.
         classification: who may see the data.
         domain: the business area, from the file's folder.
-        expectations: what must hold of rows (`quarantine`, `drop`) and of a table version (`warn`, `fail`).
-        on_refusal: what becomes of a version that the gate refuses: `keep` it as the newest, or `restore` the rows of
-            the certified version on top of it (not in bronze, which keeps what it has received).
-        partitioned_by: the columns whose values become folders; none is right below a terabyte or so.
-        zorder_by: the columns that maintenance clusters the files by: those that queries and merges filter on.
+        expectations: the rules for rows (`quarantine`, `drop`) and for table versions (`warn`, `fail`).
+        on_refusal: what happens to a version that the gate refuses: `keep` it as the newest, or `restore` the rows of
+            the certified version on top of it (not in bronze, which keeps all that it has received).
+        partitioned_by: the columns whose values become folders; leave it out for tables below about a terabyte.
+        zorder_by: the columns by which maintenance clusters the files: those that queries and merges filter on.
         maintenance: what table maintenance does.
-        conflicts: how long its writers put up with each other.
+        conflicts: how long writers of the table retry and wait because of each other.
         delta: further Delta table properties, `delta.<name>: <value>`.
     """
 
@@ -74,23 +73,23 @@ class TableSpec(SpecPart):
 
     @property
     def source_tables(self) -> tuple[str, ...]:
-        """The tables this one reads, as `<layer>.<name>`."""
+        """The tables that it reads, as `<layer>.<name>`."""
         return ()
 
     @property
     def row_rules(self) -> tuple[Expectation, ...]:
-        """The expectations that take single rows out of a batch."""
-        return tuple(rule for rule in self.expectations if rule.judges_rows)
+        """The expectations that check single rows."""
+        return tuple(rule for rule in self.expectations if rule.is_row_rule)
 
     @property
     def table_rules(self) -> tuple[Expectation, ...]:
-        """The expectations by which the gate judges a table version."""
-        return tuple(rule for rule in self.expectations if not rule.judges_rows)
+        """The expectations by which the gate checks a table version."""
+        return tuple(rule for rule in self.expectations if not rule.is_row_rule)
 
     @property
     def spec_hash(self) -> str:
-        """A short digest of everything that decides the table's rows; descriptions and the size of batches do not."""
-        return _digest(self.model_dump_json(exclude=_NOT_OF_ROWS))
+        """A short digest of all settings that decide the table's rows; descriptions and batch sizes do not."""
+        return _digest(self.model_dump_json(exclude=_NOT_HASHED))
 
     @property
     def suite_hash(self) -> str:
@@ -99,18 +98,18 @@ class TableSpec(SpecPart):
 
 
 class BronzeSpec(TableSpec):
-    """A bronze table: rows as received, appended once each, with where they came from.
+    """A bronze table: rows as received, each appended once, together with their origin.
 
     Attributes:
-        source: where its files land, or the Kafka topics that it reads.
-        on_drift: what becomes of a record with a value that fits no declared column: `rescue` keeps it, with the value
-            in `_rescued`; `fail` does not load its file, and names it; `evolve` lets a field that no column is declared
-            for become a column, as text, and keeps a value of another type in `_rescued`.
-        evolve: whether a new field becomes a column at once (`auto`), or when somebody has approved it (`ask`); until
-            then it is kept in `_rescued`.
+        source: its landing files, or the Kafka topics that it reads.
+        on_drift: what happens to a record with a value that fits no declared column: `rescue` loads the record and
+            keeps the value in `_rescued`; `fail` does not load the file, and names it; `evolve` makes an undeclared
+            field a text column, and keeps a value of another type in `_rescued`.
+        evolve: whether a new field becomes a column at once (`auto`), or after somebody has approved it (`ask`); until
+            then its values are kept in `_rescued`.
         columns: the fields of a record, each with the type that its values should have; a value that does not fit is
             kept in `_rescued`.
-        quarantine: how long refused rows may wait.
+        quarantine: how long quarantined rows may wait.
     """
 
     table: str = Field(pattern=rf"^bronze\.{NAME}$")
@@ -123,23 +122,23 @@ class BronzeSpec(TableSpec):
     @model_validator(mode="after")
     def _keeps_what_it_received(self) -> Self:
         if self.on_refusal == "restore":
-            msg = "on_refusal: restore is for silver and gold tables: a bronze table keeps what it has received"
+            msg = "on_refusal: restore is for silver and gold tables: a bronze table keeps all that it has received"
             raise ValueError(msg)
         return self
 
     @model_validator(mode="after")
     def _evolves_by_names(self) -> Self:
         if self.evolve == "ask" and self.on_drift != "evolve":
-            msg = "evolve: ask is about tables with on_drift: evolve"
+            msg = "evolve: ask needs on_drift: evolve"
             raise ValueError(msg)
-        if self.on_drift == "evolve" and not self.source.names_its_fields:
+        if self.on_drift == "evolve" and not self.source.has_field_names:
             msg = "on_drift: evolve needs records that name their fields: JSON, Parquet, or CSV files with a header"
             raise ValueError(msg)
         return self
 
     @property
-    def asks_for_columns(self) -> bool:
-        """Whether somebody is asked before a new field becomes a column."""
+    def needs_column_approval(self) -> bool:
+        """Whether a new field needs approval before it becomes a column."""
         return self.on_drift == "evolve" and self.evolve == "ask"
 
     @property
@@ -149,10 +148,10 @@ class BronzeSpec(TableSpec):
 
     @property
     def landing_source(self) -> LandingSource:
-        """Its source, of a table that loads landing files.
+        """The source of a table that loads landing files.
 
         Raises:
-            TypeError: it reads Kafka topics.
+            TypeError: the table reads Kafka topics.
         """
         if not isinstance(self.source, LandingSource):
             raise TypeError(f"{self.table} loads no landing files, it reads Kafka topics")
@@ -160,10 +159,10 @@ class BronzeSpec(TableSpec):
 
     @property
     def kafka_source(self) -> KafkaSource:
-        """Its source, of a table that reads Kafka topics.
+        """The source of a table that reads Kafka topics.
 
         Raises:
-            TypeError: it loads landing files.
+            TypeError: the table loads landing files.
         """
         if not isinstance(self.source, KafkaSource):
             raise TypeError(f"{self.table} reads no Kafka topics, it loads landing files")
@@ -171,19 +170,20 @@ class BronzeSpec(TableSpec):
 
 
 class SilverSpec(TableSpec, ChangeData):
-    """A silver table: what is known of each key, now (SCD type 1) or ever since (type 2).
+    """A silver table: the last state of each key (SCD type 1), or every state (type 2).
 
     Attributes:
-        source: the bronze table it is merged from.
-        snapshot: `full` says that each interval delivers the whole table: keys that are missing are deleted.
-        columns: the table's columns, typed.
-        max_rows_per_batch: a batch reads so many rows of the source at most, and at least one of its commits; the run
-            goes on with further batches until all are in.
+        source: the bronze table that it is merged from.
+        snapshot: `full` means that each interval delivers the whole table: keys that are missing are deleted.
+        columns: the table's columns, with their types.
+        max_rows_per_batch: the most source rows that a batch reads, but at least one commit of the source; the run
+            makes further batches until all rows are read.
         max_files_per_batch: the same, in data files of the source.
-        max_deleted_percent: a batch stops before its commit, and asks, where more of the table's keys would go though
-            no event deletes them: a full snapshot lacks them, a truncate or a replaced file takes them away.
-        maintenance: what table maintenance does, and how long deleted keys are remembered.
-        quarantine: how long refused rows may wait.
+        max_deleted_percent: the largest share of the table's keys that a batch may delete without an event for each:
+            because a full snapshot lacks them, or by a truncate or a replaced file. Above it the batch stops before its
+            commit and asks for approval.
+        maintenance: what table maintenance does, and how long tombstones are kept.
+        quarantine: how long quarantined rows may wait.
     """
 
     table: str = Field(pattern=rf"^silver\.{NAME}$")
@@ -197,25 +197,27 @@ class SilverSpec(TableSpec, ChangeData):
     quarantine: QuarantineSpec = QuarantineSpec()
 
     @model_validator(mode="after")
-    def _receives_rows_and_no_files(self) -> Self:
+    def _requires_no_columns(self) -> Self:
         if required := [name for name, column in self.columns.items() if column.required]:
-            msg = f"required is of bronze columns, which files may lack: {', '.join(required)} wants nullable: false"
+            msg = (
+                f"required is for bronze columns, which files may lack: write nullable: false for {', '.join(required)}"
+            )
             raise ValueError(msg)
         return self
 
     @property
     def source_tables(self) -> tuple[str, ...]:
-        """The one bronze table it is merged from."""
+        """The bronze table that it is merged from."""
         return (self.source,)
 
     @property
     def stored_columns(self) -> tuple[str, ...]:
-        """The columns that the table has, in their order."""
+        """The columns that the table stores, in their order."""
         return tuple(name for name in self.columns if name not in self.except_column_list)
 
     @property
     def tracked_columns(self) -> tuple[str, ...]:
-        """The columns of which a change begins a new period, of a table with history."""
+        """The columns whose changes begin a new period, in a table with history."""
         if self.track_history_column_list:
             return self.track_history_column_list
         untracked = {*self.keys, *self.track_history_except_column_list}
@@ -227,9 +229,9 @@ class GoldSource(SpecPart):
 
     Attributes:
         table: the silver table.
-        where: Spark SQL that keeps rows, over the table's own columns.
-        join: how it joins the sources above it; left out for the first.
-        on: Spark SQL of the join, columns written `<alias>.<column>`.
+        where: Spark SQL over the table's own columns that filters its rows.
+        join: how it joins the sources above it; left out for the first source.
+        on: Spark SQL of the join, with columns as `<alias>.<column>`.
     """
 
     table: str = Field(pattern=rf"^silver\.{NAME}$")
@@ -249,10 +251,10 @@ class GoldSpec(TableSpec):
     """A gold table: measures by group, recomputed for what changed.
 
     Attributes:
-        sources: alias -> silver table; the first is the one that is counted.
+        sources: alias -> silver table; the rows of the first source are counted.
         refresh_by: the group column whose changed values are recomputed, such as a date.
-        refresh_from: alias -> Spark SQL over that source's own columns that gives the value of `refresh_by`
-            which a changed row of it touches.
+        refresh_from: alias -> Spark SQL over that source's own columns that gives the value of `refresh_by` that a
+            changed row affects.
         group_by: group column -> Spark SQL over `<alias>.<column>`.
         measures: measure -> Spark SQL aggregate over `<alias>.<column>`.
     """
@@ -281,7 +283,7 @@ SPEC_OF_LAYER: dict[str, type[BronzeSpec] | type[SilverSpec] | type[GoldSpec]] =
 
 
 def parse_spec(document: dict[str, Any]) -> AnySpec:
-    """The spec that a YAML document states; its layer is the first part of `table`.
+    """Validate a YAML document as the spec of its layer, which is the first part of `table`.
 
     Raises:
         pydantic.ValidationError: with every error of the document, by key path.

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from include.contracts.lake_path import LakePath
+from include.contracts.time_format import ISO_MICROSECOND
 from include.control.events.conditions import Condition, may_meet
 from include.control.events.log_state import EventFile
 from include.control.storage.arrow_files import open_for_arrow, remember
@@ -71,7 +72,7 @@ def _statistics(events: pa.Table, ordered: Sequence[str]) -> dict[str, Any]:
 
 def _stated(value: object) -> object:
     """A value as Delta's statistics state it."""
-    return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}" if isinstance(value, datetime) else value
+    return f"{value.astimezone(UTC):{ISO_MICROSECOND}}" if isinstance(value, datetime) else value
 
 
 def read_events(

@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 from include.contracts.interval import Instant
 from include.contracts.job.report import CheckResult
+from include.contracts.time_format import MINUTE
 
 
 class Override(BaseModel):
@@ -26,7 +27,7 @@ class Override(BaseModel):
     at: Instant
 
     def __str__(self) -> str:
-        return f"overridden by {self.by} at {self.at:%Y-%m-%d %H:%M} UTC: {self.reason}"
+        return f"overridden by {self.by} at {self.at:{MINUTE}} UTC: {self.reason}"
 
 
 class GateResult(BaseModel):

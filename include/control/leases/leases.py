@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from tenacity import RetryCallState, RetryError, Retrying, retry_if_result, stop_after_delay
 
-from include.contracts.job.contention import Waited
+from include.contracts.job.contention import LeaseWait
 from include.control.leases.claim import LASTS_S, LeaseClaim, is_expired
 from include.control.leases.queue import STREAM, WHOLE_TABLE, LeaseQueue
 from include.control.storage.objects import ObjectStore
@@ -57,7 +57,7 @@ class Leases:
         self._one_writer = one_writer
 
     @contextmanager
-    def stream(self, table: str, stream: str) -> Iterator[Waited]:
+    def stream(self, table: str, stream: str) -> Iterator[LeaseWait]:
         """Hold the lease of one stream; yields how long it was waited for, and for whom.
 
         Raises:
@@ -68,7 +68,7 @@ class Leases:
             yield waited
 
     @contextmanager
-    def table(self, table: str) -> Iterator[Waited]:
+    def table(self, table: str) -> Iterator[LeaseWait]:
         """Hold the lease of a whole table, once its streams are free; yields how long it was waited for, and for whom.
 
         Raises:
@@ -82,7 +82,7 @@ class Leases:
         return LeaseQueue(self._store, table).batches()
 
     @contextmanager
-    def _held(self, table: str, wanted: str, asks_for: str) -> Iterator[Waited]:
+    def _held(self, table: str, wanted: str, asks_for: str) -> Iterator[LeaseWait]:
         """Hold the lease `wanted` of the table; while it is waited for, a note says what for."""
         started, queue = time.monotonic(), LeaseQueue(self._store, table)
         blocked_by = STREAM if wanted == WHOLE_TABLE else WHOLE_TABLE
@@ -93,7 +93,7 @@ class Leases:
             with self._noted(asked.note):
                 got = self._wait_for(asked, holders)
         with self._renewed(asked.key, got):
-            yield Waited(seconds=time.monotonic() - started, for_whom=holders)
+            yield LeaseWait(seconds=time.monotonic() - started, holders=holders)
 
     @contextmanager
     def _noted(self, note: str) -> Iterator[None]:
@@ -129,7 +129,7 @@ class Leases:
                 "Let that run end, or stop it; its lease then expires by itself, and a retry goes on. A table that is "
                 "often waited for so long wants a longer `conflicts: wait_for_lease` in its spec."
             )
-            raise LeaseLostError(msg, Waited(seconds=self._patience_s, for_whom=holders)) from None
+            raise LeaseLostError(msg, LeaseWait(seconds=self._patience_s, holders=holders)) from None
         return cast(LeaseClaim, claim)
 
     def _try(self, asked: _Asked) -> LeaseClaim | int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from include.contracts.job.contention import LostRace, Waited
+from include.contracts.job.contention import LeaseWait, LostRace
 from include.control.ledger.ops_table import OpsTable
 from include.paths import LakehousePaths
 
@@ -70,7 +70,7 @@ class Written:
     version: int | None = None
     attempts: int = 0
     took_s: float = 0.0
-    waited: Waited = field(default_factory=Waited)
+    waited: LeaseWait = field(default_factory=LeaseWait)
     lost: tuple[LostRace, ...] = ()
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
@@ -106,7 +106,7 @@ def _event(written: Written) -> dict[str, Any]:
         "event": NOT_COMMITTED if written.version is None else COMMITTED,
         **{name: getattr(written, name) for name in _SAME},
         "waited_s": written.waited.seconds,
-        "waited_for": written.waited.for_whom,
+        "waited_for": written.waited.holders,
         "lost_to": [race.model_dump() for race in written.lost],
     }
 
@@ -114,7 +114,7 @@ def _event(written: Written) -> dict[str, Any]:
 def _written(event: dict[str, Any]) -> Written:
     return Written(
         **{name: event[name] for name in _SAME if event[name] is not None or name in _MAY_LACK},
-        waited=Waited(seconds=event["waited_s"], for_whom=event["waited_for"]),
+        waited=LeaseWait(seconds=event["waited_s"], holders=event["waited_for"]),
         lost=tuple(LostRace.model_validate(race) for race in event["lost_to"]),
         at=event["recorded_at"],
     )

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from include.catalog import Catalog
+from include.contracts.spec.duration import RETENTION
 from include.contracts.spec.table_spec import TableSpec
-from include.contracts.spec.values import duration
 from include.control.gates.gates import Gates
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
@@ -44,7 +44,7 @@ def retention_of(spec: TableSpec) -> timedelta:
     >>> VacuumSpec(retain="7 days").retain
     '7 days'
     """
-    return duration(spec.maintenance.vacuum.retain)
+    return RETENTION.parse(spec.maintenance.vacuum.retain)
 
 
 def readers_of(spec: TableSpec, catalog: Catalog, paths: LakehousePaths) -> tuple[Reader, ...]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from include.contracts.lake_path import LakePath
+from include.contracts.spec.duration import RETENTION
 from include.contracts.spec.table_spec import AnySpec, SilverSpec
-from include.contracts.spec.values import duration
 from include.control.ledger.ledger import Ledger
 from include.control.log.stored_tables import is_table, open_table
 from include.control.log.table_queries import identifiers, query
@@ -56,7 +56,7 @@ def old_tombstones(spec: AnySpec, paths: LakehousePaths, ledger: Ledger, now: da
     last = position.last if position else None
     if last is None or not is_table(path := paths.tombstones(spec.table, last.intent.table_id)):
         return OldTombstones(retain)
-    upto = ledger.closed_before(spec.table, last.intent.table_id, last.intent.stream, now - duration(retain))
+    upto = ledger.closed_before(spec.table, last.intent.table_id, last.intent.stream, now - RETENTION.parse(retain))
     keys = _count_keys(path, spec.keys, upto) if upto else 0
     return OldTombstones(retain, keys, upto, None if ledger.closed(last) else last.batch_seq)
 

@@ -11,6 +11,7 @@ from functools import partial
 from include.catalog import Catalog
 from include.contracts.interval import Interval
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
+from include.contracts.time_format import MINUTE
 from include.control.landing.landing import files_by_the_thousand, landing_of
 from include.control.landing.matching import known_by_content, match, read_through
 from include.control.ledger.deletes import are_allowed, ways_to_allow
@@ -70,7 +71,7 @@ class SnapshotPlan:
 
 def waiting_line(table: str, start: datetime, wait: Wait) -> str:
     """What a person must know of a snapshot that does not count yet."""
-    cause = f"{table}: the full snapshot from {start:%Y-%m-%d %H:%M} does not count yet"
+    cause = f"{table}: the full snapshot from {start:{MINUTE}} does not count yet"
     return f"{cause}\n{wait.reason}\nThe table stays as it is."
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from include.contracts.spec.duration import RETENTION
 from include.contracts.spec.table_spec import AnySpec, GoldSpec
-from include.contracts.spec.values import duration
 from include.control.quarantine.rows import waiting_since_before
 from include.paths import LakehousePaths
 
@@ -14,7 +14,7 @@ def ageing_note(spec: AnySpec, paths: LakehousePaths, now: datetime) -> tuple[st
     """A remark where rows of the table wait since before `quarantine.warn_after`; nobody settled them."""
     if isinstance(spec, GoldSpec):
         return ()
-    limit = now - duration(spec.quarantine.warn_after)
+    limit = now - RETENTION.parse(spec.quarantine.warn_after)
     rows, first = waiting_since_before(spec.table, paths, limit)
     if first is None:
         return ()

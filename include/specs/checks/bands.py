@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from datetime import date, datetime
 from typing import Any
 
+from include.contracts.spec.duration import AGE
 from include.contracts.spec.expectation_arguments import ARGUMENTS, BAND_ARGUMENTS
-from include.contracts.spec.values import age
 from include.specs.problem import Finding, KeyPath, did_you_mean
 
 
@@ -22,7 +22,7 @@ def check_band(path: KeyPath, name: str, outer: Mapping[str, Any], warn: object)
     """
     if not isinstance(warn, dict):
         return
-    bounding = [argument for argument in ARGUMENTS[name].known if argument in BAND_ARGUMENTS]
+    bounding = [argument for argument in ARGUMENTS[name].all_names if argument in BAND_ARGUMENTS]
     for argument, value in warn.items():
         if argument not in bounding:
             fix = did_you_mean(argument, bounding) if bounding else "leave the band out: this expectation has no bounds"
@@ -71,7 +71,7 @@ def _comparable(bound: Any) -> Any:
     if isinstance(bound, date):
         return datetime.fromisoformat(bound.isoformat()).replace(tzinfo=None)
     try:
-        return age(bound)
+        return AGE.parse(bound)
     except ValueError:
         return _moment(bound)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from include.contracts.spec.duration import AGE
 from include.contracts.spec.expectation import ROW_ACTIONS
 from include.contracts.spec.expectation_arguments import (
     ARGUMENT_SCHEMAS,
@@ -14,7 +15,6 @@ from include.contracts.spec.expectation_arguments import (
     COLUMN_ARGUMENTS,
     COLUMN_LIST_ARGUMENTS,
 )
-from include.contracts.spec.values import age
 from include.specs.checks.bands import check_band, check_bounds
 from include.specs.checks.columns import Document, columns_of, stored_columns_of, unknown_column
 from include.specs.checks.kinds import check_kinds
@@ -63,8 +63,8 @@ def check_expectations(document: Document) -> Iterator[Finding]:
 def _check_arguments(path: KeyPath, name: str, given: Mapping[str, Any]) -> Iterator[Finding]:
     takes = ARGUMENTS[name]
     for argument, value in given.items():
-        if argument not in takes.known:
-            fix = did_you_mean(argument, takes.known)
+        if argument not in takes.all_names:
+            fix = did_you_mean(argument, takes.all_names)
             yield Finding((*path, argument), "the expectation takes no such argument", value, fix)
         elif (wrong := _misfit(argument, value)) is not None:
             yield Finding((*path, argument), *wrong)
@@ -103,7 +103,7 @@ def _other_kinds(
 
 
 def _fits(name: str, argument: str, value: object) -> bool:
-    return argument in ARGUMENTS[name].known and _misfit(argument, value) is None
+    return argument in ARGUMENTS[name].all_names and _misfit(argument, value) is None
 
 
 def _misfit(argument: str, value: object) -> tuple[str, object, str] | None:
@@ -131,7 +131,7 @@ def _misfit(argument: str, value: object) -> tuple[str, object, str] | None:
 
 def _no_age(value: object) -> str:
     try:
-        age(value)
+        AGE.parse(value)
     except ValueError as error:
         return str(error)
     return ""

@@ -95,7 +95,7 @@ def _add_table(
         table=node.table,
         # Waiting in Airflow is cheaper than waiting for the lease.
         max_active_tis_per_dag=1,
-        outlets=[MAY_PROPOSE_COLUMNS] if node.asks_for_columns else [],
+        outlets=[MAY_PROPOSE_COLUMNS] if node.needs_column_approval else [],
         **own,
     )
     gate = QualityGateOperator(

@@ -22,7 +22,7 @@ class TableNode:
         after: tables of the same DAG whose gates must pass first.
         owner: its owner; empty for the DAG's owner.
         doc: the page that Airflow shows for it.
-        asks_for_columns: whether people are asked before a new field becomes a column.
+        needs_column_approval: whether people are asked before a new field becomes a column.
     """
 
     table: str
@@ -31,7 +31,7 @@ class TableNode:
     after: tuple[str, ...]
     owner: str
     doc: str
-    asks_for_columns: bool = False
+    needs_column_approval: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,5 +60,5 @@ def _node(spec: StatedSpec, present: frozenset[str]) -> TableNode:
         after=tuple(dict.fromkeys(table for table in spec.source_tables if table in present)),
         owner=spec.owner,
         doc=table_doc(spec),
-        asks_for_columns=isinstance(spec, BronzeSpec) and spec.asks_for_columns,
+        needs_column_approval=isinstance(spec, BronzeSpec) and spec.needs_column_approval,
     )

@@ -8,7 +8,7 @@ from datetime import timedelta
 from airflow.sdk import DAG, Param, ParamsDict
 
 from include.catalog import load_catalog
-from include.contracts.job.column_fix import WAYS
+from include.contracts.job.column_fix import FIX_KINDS
 from include.contracts.spec.table_spec import GoldSpec
 from include.settings import Settings
 from lakehouse_airflow.assets import REPLAYED_TABLE
@@ -80,7 +80,7 @@ def _form(tables: list[str]) -> dict[str, Param]:
         "all_rows": Param(False, type="boolean", title="All rows", description_md="Or all waiting rows."),
         "set_column": _text("Fix column", "The column to fix first; leave it empty to try the rows as they are."),
         "set_how": Param(
-            None, type=["null", "string"], enum=[None, *WAYS], title="How", description_md="How its value changes."
+            None, type=["null", "string"], enum=[None, *FIX_KINDS], title="How", description_md="How its value changes."
         ),
         "set_value": _text(
             "Value",

@@ -8,6 +8,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
+from include.contracts.time_format import MINUTE
 from include.paths import LakehousePaths
 from lakehouse_airflow.hooks.store_access import task_settings
 
@@ -36,7 +37,7 @@ class OpenQuestionsOperator(BaseOperator):
         columns = NewColumns(paths)
         questions: list[dict[str, str]] = []
         for spec in load_catalog(settings.tables).specs.values():
-            if isinstance(spec, BronzeSpec) and spec.asks_for_columns:
+            if isinstance(spec, BronzeSpec) and spec.needs_column_approval:
                 names = [column.name for column in columns.of(spec.table, *OPEN) if _needs_question(column, run)]
                 columns.record(ColumnState.ASKED, spec.table, names, run_id=run.run_id)
                 fields = rescued_fields(paths.table(spec.table), names)
@@ -86,7 +87,7 @@ class ColumnApprovalOperator(ApprovalOperator):
         refused = next((column for column in refusals if column.name == self.column), None)
         if refused and refused.run_id != context["run_id"]:
             raise AirflowSkipException(
-                f"{self.table}: {self.column} was refused by {refused.said_by} at {refused.since:%Y-%m-%d %H:%M} UTC, "
+                f"{self.table}: {self.column} was refused by {refused.said_by} at {refused.since:{MINUTE}} UTC, "
                 "which withdrew this question\n"
                 f"To make it a column after all: lakehouse columns {self.table} --approve {self.column}"
             )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.contracts.time_format import MINUTE
 from include.paths import LakehousePaths
 from lakehouse_airflow.hooks.store_access import task_settings
 from lakehouse_airflow.operators.second_person import approved_by, who_asked
@@ -34,7 +35,7 @@ class AskedDeletesOperator(BaseOperator):
                 (
                     deletes.summary,
                     f"The batch that reads {deletes.source} up to version {deletes.source_version}, for the interval "
-                    f"from {deletes.interval_start:%Y-%m-%d %H:%M}, deletes them; more keys need another approval.",
+                    f"from {deletes.interval_start:{MINUTE}}, deletes them; more keys need another approval.",
                     f"Why they may be deleted, says {by}: **{form['reason']}**",
                     "**Approve**: then clear the stopped task and those after it. **Reject**: nothing changes; "
                     "have the source deliver again.",

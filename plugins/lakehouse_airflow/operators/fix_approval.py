@@ -26,7 +26,7 @@ class FixApprovalOperator(SecondPersonApprovalOperator):
             AirflowFailException: the form does not say which rows, or how to fix them.
         """
         form, request = context["params"], read_request(context)
-        if form["dry_run"] or not request.mends:
+        if form["dry_run"] or not request.has_fixes:
             self.log.info("No value is changed: nobody is asked.")
             return None
         table, rows = form["table"], ", ".join(request.rows.ids) or request.rows.reason or "all that wait"

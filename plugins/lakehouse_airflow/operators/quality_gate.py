@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.interval import Interval
 from include.contracts.job.args import Job
-from include.contracts.job.data_docs_args import JudgedVersion
+from include.contracts.job.data_docs_args import CheckedVersion
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import Severity
 from include.errors import Outcome, SpecError
@@ -70,7 +70,7 @@ class QualityGateOperator(SparkJobOperator):
     def __init__(self, *, table: str, writer_task_id: str, **kwargs: Any) -> None:
         super().__init__(job=Job.QUALITY_GATE, table=table, **kwargs)
         self.writer_task_id = writer_task_id
-        self.checked: JudgedVersion | None = None
+        self.checked: CheckedVersion | None = None
         self.has_refused = False
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class QualityGateOperator(SparkJobOperator):
         decision = self._writer_decision(written) or self._run_gate_job(context, interval)
         if decision.version is not None:
             # The Data Docs of the run are built from this, however the task ends.
-            self.checked = JudgedVersion(table=self.table, version=decision.version, suite_hash=decision.suite_hash)
+            self.checked = CheckedVersion(table=self.table, version=decision.version, suite_hash=decision.suite_hash)
             context["ti"].xcom_push(CHECKED_KEY, self.checked.model_dump())
         if not decision.passed:
             self.has_refused = True

@@ -78,7 +78,7 @@ class QuarantineReplayOperator(SparkJobOperator):
 
     def _approved(self, context: Context, request: QuarantineRequest) -> QuarantineRequest:
         """Return the request with the name of the person who approved its changes."""
-        if context["params"]["dry_run"] or not request.mends:
+        if context["params"]["dry_run"] or not request.has_fixes:
             return request
         who = approved_by(context, self.approval_task_id)
         return request.model_copy(update={"said_by": f"{request.said_by}, approved by {who}"})

@@ -24,7 +24,7 @@ from fastapi import Depends, FastAPI, HTTPException
 from fastapi.responses import FileResponse, RedirectResponse
 from starlette import status
 
-from include.contracts.job.data_docs_args import DataDocsArgs, JudgedVersion
+from include.contracts.job.data_docs_args import CheckedVersion, DataDocsArgs
 from include.paths import RunPaths
 from include.settings import PROJECT, Settings
 from lakehouse_airflow.hooks.store_access import reach_store
@@ -103,12 +103,12 @@ def run_folder(dag_id: str, run_id: str, paths: RunPaths) -> Path:
     return paths.data_docs / f"dag={dag}" / f"run={run}"
 
 
-def checked_versions(dag_id: str, run_id: str, session: SessionDep) -> tuple[JudgedVersion, ...]:
+def checked_versions(dag_id: str, run_id: str, session: SessionDep) -> tuple[CheckedVersion, ...]:
     """Return the versions that the gates of a run have checked, sorted by table."""
     values = session.execute(
         XComModel.get_many(key=CHECKED_KEY, run_id=run_id, dag_ids=dag_id).with_only_columns(XComModel.value)
     )
-    versions = [JudgedVersion.model_validate(XComModel.deserialize_value(value)) for value in values]
+    versions = [CheckedVersion.model_validate(XComModel.deserialize_value(value)) for value in values]
     return tuple(sorted(versions, key=lambda version: (version.table, version.version)))
 
 
@@ -125,11 +125,11 @@ def builder_environment(base: Mapping[str, str]) -> dict[str, str]:
     return {**variables, "PYTHONPATH": str(PROJECT), "GX_ANALYTICS_ENABLED": "False"}
 
 
-def _build(dag_id: str, run_id: str, versions: tuple[JudgedVersion, ...]) -> str:
+def _build(dag_id: str, run_id: str, versions: tuple[CheckedVersion, ...]) -> str:
     """Build the run's pages unless this machine has them; return the name of their folder."""
     settings, environment = Settings().absolute(), builder_environment(os.environ)
     folder = run_folder(dag_id, run_id, settings.run_paths)
-    args = DataDocsArgs(root=settings.root, folder=folder, run_id=run_id, judged=versions)
+    args = DataDocsArgs(root=settings.root, folder=folder, run_id=run_id, versions=versions)
     command = [sys.executable, "-m", BUILDER, *args.to_argv()]
     try:
         reach_store(environment, settings)

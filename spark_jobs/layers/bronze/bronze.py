@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from include.contracts.job.findings import Findings, RescuedField, together
+from include.contracts.job.findings import Findings, RescuedValues, merge_findings
 from include.contracts.job.report import RowCounts
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.table_spec import BronzeSpec
@@ -143,7 +143,7 @@ class BronzeIngest:
         rows_of_file = self.records.closed(winner, plan, counts, left_out)
         found = self._findings(winner, counts, left_out, rescued)
         lacking = lacking_files(plan.files, rows_of_file, self._declared.columns)
-        return Closing(self._fates(winner, counts), rows_of_file, together([found, Findings(lacking=lacking)]))
+        return Closing(self._fates(winner, counts), rows_of_file, merge_findings([found, Findings(lacking=lacking)]))
 
     def received_schema(self, session: SparkSession) -> StructType:
         """The columns of a record before it is judged; a record that could not be parsed is in `_corrupt_record`."""
@@ -201,7 +201,7 @@ class BronzeIngest:
         winner: Winner,
         counts: Mapping[str, int],
         left_out: Sequence[Dropped],
-        rescued: tuple[RescuedField, ...],
+        rescued: tuple[RescuedValues, ...],
     ) -> Findings:
         path = self._context.paths.quarantine(self.spec.table)
         quarantined = quarantined_by_reason(path, winner) if counts["quarantined"] else ()

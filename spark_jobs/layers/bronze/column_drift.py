@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from include.contracts.job.findings import RescuedField
+from include.contracts.job.findings import RescuedValues
 from include.contracts.job.report import JobReport
 from include.contracts.spec.column_spec import ColumnSpec
 from include.contracts.spec.table_spec import BronzeSpec
@@ -74,9 +74,9 @@ class ColumnDrift:
         self._record(ColumnState.APPROVED, names, BY_POLICY)
         raise NewColumnsError(f"{spec.table}: new columns: {', '.join(names)}") from error
 
-    def propose(self, spec: BronzeSpec, rescued: Iterable[RescuedField]) -> None:
+    def propose(self, spec: BronzeSpec, rescued: Iterable[RescuedValues]) -> None:
         """Where people are asked, write down the new fields of a batch; its rows hold them in `_rescued`."""
-        if not spec.asks_for_columns:
+        if not spec.needs_column_approval:
             return
         names = [one.field for one in rescued if re.fullmatch(NAME, one.field)]
         known = {*spec.columns, *self._names()}
@@ -89,7 +89,7 @@ class ColumnDrift:
             return report
         names = ", ".join(self.new)
         note = f"new columns, as text: {names}. Declare them in the spec before a later layer reads them"
-        if self._declared.asks_for_columns:
+        if self._declared.needs_column_approval:
             note = (
                 f"fields that no column is declared for: {names}. Their values are in {RESCUED}; the DAG "
                 f"column_approvals asks whether they become columns, or: lakehouse columns {report.table}"

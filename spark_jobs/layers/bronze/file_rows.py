@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from include.contracts.job.findings import LackingFile
+from include.contracts.job.findings import FileWithoutColumns
 from include.contracts.job.report import FileRows
 from include.contracts.lake_path import LakePath
 from include.control.log.batch import FileFact, Winner
@@ -46,11 +46,11 @@ def rows_of_files(
 
 def lacking_files(
     files: Iterable[FileFact], rows: Mapping[str, FileRows], declared: Collection[str]
-) -> tuple[LackingFile, ...]:
+) -> tuple[FileWithoutColumns, ...]:
     """The files of a batch that lack declared columns, where their format names columns, and how many rows each has."""
     lacking = ((file, tuple(name for name in declared if name not in file.columns)) for file in files if file.columns)
     found = ((file.path, names) for file, names in lacking if names)
-    return tuple(LackingFile(path=path, columns=names, rows=rows[path].read) for path, names in found)
+    return tuple(FileWithoutColumns(path=path, columns=names, rows=rows[path].read) for path, names in found)
 
 
 def quarantined_of_files(quarantine: LakePath, winner: Winner) -> Counter[str]:

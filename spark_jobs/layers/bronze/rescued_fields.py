@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from include.contracts.job.findings import MAX_SAMPLES, RescuedField
+from include.contracts.job.findings import MAX_SAMPLES, RescuedValues
 from include.contracts.lake_path import LakePath
 from include.control.log.batch import Winner
 from include.control.storage.arrow_files import open_for_arrow
@@ -20,7 +20,7 @@ from spark_jobs.transforms.records import RESCUED
 _TOKEN = "_batch_token"
 
 
-def rescued_fields(added: Iterable[LakePath], winner: Winner, kinds: Mapping[str, str]) -> tuple[RescuedField, ...]:
+def rescued_fields(added: Iterable[LakePath], winner: Winner, kinds: Mapping[str, str]) -> tuple[RescuedValues, ...]:
     """The fields that `_rescued` of a batch's rows holds, by name.
 
     Args:
@@ -35,7 +35,7 @@ def rescued_fields(added: Iterable[LakePath], winner: Winner, kinds: Mapping[str
             if len(samples[field]) < MAX_SAMPLES and value not in samples[field]:
                 samples[field].append(value)
     return tuple(
-        RescuedField(field=field, type=kinds.get(field, ""), rows=rows[field], samples=tuple(samples[field]))
+        RescuedValues(field=field, type=kinds.get(field, ""), rows=rows[field], samples=tuple(samples[field]))
         for field in sorted(rows)
     )
 

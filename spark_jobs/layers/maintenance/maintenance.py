@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from include.contracts.job.args import Job
-from include.contracts.job.contention import Waited
+from include.contracts.job.contention import LeaseWait
 from include.contracts.job.report import JobReport
 from include.contracts.lake_path import LakePath
 from include.control.leases.leases import Leases
@@ -63,7 +63,7 @@ class TableWork:
     path: LakePath
     leases: Leases
     contest: Contest
-    waited: Waited = field(default_factory=Waited)
+    waited: LeaseWait = field(default_factory=LeaseWait)
     gave_way_to: list[str] = field(default_factory=list)
 
     @contextmanager
@@ -140,7 +140,7 @@ def maintenance_report(
         attempts=len(work.contest.lost) + 1 if work else 0,
         lost_races=tuple(work.contest.lost) if work else (),
         waited_s=round(work.waited.seconds, 3) if work else 0.0,
-        waited_for=work.waited.for_whom if work else "",
+        waited_for=work.waited.holders if work else "",
         details=details,
         notes=notes,
     )

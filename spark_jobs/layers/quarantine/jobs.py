@@ -92,7 +92,7 @@ def _tried(
     session: SparkSession, layer: ReceivesRows, rows: Sequence[QuarantinedRow], request: QuarantineRequest
 ) -> list[Tried]:
     # The run may have died after this: what an expression has mended is not mended by it once more.
-    to_mend = [row for row in rows if request.edited or (request.mends and row.fix != request.how)]
+    to_mend = [row for row in rows if request.edited or (request.has_fixes and row.fix != request.how)]
     new = {row.id: row for row in mended(session, layer, to_mend, request)} if to_mend else {}
     return tried(session, layer, [new.get(row.id, row.to_try) for row in rows])
 
@@ -101,10 +101,10 @@ def verdict_report(context: JobContext, job: Job, request: QuarantineRequest, fo
     """What the rules say of rows that were not replayed: mended only, or looked at by a dry run."""
     fates = Counter(one.fate for one in found)
     passing = fates["applied"]
-    done = f"{len(found)} rows {'mended' if request.mends else 'looked at'}"
+    done = f"{len(found)} rows {'mended' if request.has_fixes else 'looked at'}"
     would = f"{passing} pass all rules now, {fates['quarantined']} stay refused, {fates['dropped']} would be dropped"
     kept = " Nothing was written: it is a dry run." if context.args.dry_run else ""
-    written = request.mends and not context.args.dry_run and bool(found)
+    written = request.has_fixes and not context.args.dry_run and bool(found)
     return JobReport(
         job=job.value,
         table=context.spec.table,

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from include.contracts.job.findings import AbsentKeys
 from include.contracts.spec.table_spec import SilverSpec
+from include.contracts.time_format import MINUTE
 from include.control.ledger.measures import table_rows
 from include.control.log.batch import Intent
 from include.paths import LakehousePaths
@@ -35,7 +36,7 @@ def absent_from_snapshots(
             yield AbsentKeys(
                 keys=row["absent"],
                 of_keys=row["due"],
-                why=f"the full snapshot from {start:%Y-%m-%d %H:%M} lacks them",
+                why=f"the full snapshot from {start:{MINUTE}} lacks them",
                 samples=_samples(gone, spec),
                 interval_start=start,
             )
@@ -68,7 +69,7 @@ def absent_from_table(
 def why_absent(spec: SilverSpec, intent: Intent, replaced: tuple[str, ...], *, is_truncate: bool) -> str:
     """What makes keys go, of a table whose batch deletes some that no event names."""
     if spec.snapshot:
-        return f"the full snapshot from {intent.sources.snapshot_at:%Y-%m-%d %H:%M} lacks them"
+        return f"the full snapshot from {intent.sources.snapshot_at:{MINUTE}} lacks them"
     if is_truncate:
         return "a truncate takes them away"
     more = f" (and {len(replaced) - 1} more)" if len(replaced) > 1 else ""

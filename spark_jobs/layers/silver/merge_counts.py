@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from include.contracts.job.findings import MAX_SAMPLES, Findings, Ties, together
+from include.contracts.job.findings import MAX_SAMPLES, Findings, Ties, merge_findings
 from include.contracts.job.report import RowCounts
 from include.control.log.delta_log import Commit
 from spark_jobs.layers.refused import dropped_by_reason, dropped_rows
@@ -61,7 +61,7 @@ class MergeCounts:
 
     def telling(self, found: Findings) -> MergeCounts:
         """The same with further findings."""
-        return replace(self, findings=together([self.findings, found]))
+        return replace(self, findings=merge_findings([self.findings, found]))
 
     def changing_fates(self) -> set[str]:
         """The fates of rows that change the target."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from include.contracts.job.findings import Findings, together
+from include.contracts.job.findings import Findings, merge_findings
 from include.contracts.job.report import RowCounts
 from include.contracts.spec.table_spec import SilverSpec
 from include.control.gates.conservation import rows_of_rebuild
@@ -182,7 +182,7 @@ class SilverMerge:
         if not counts.quarantined or winner.intent.sources.replay:  # a replay says itself what became of each row
             return counts.findings
         refused = quarantined_by_reason(self._context.paths.quarantine(self.spec.table), winner)
-        return together([Findings(refused=refused), counts.findings])
+        return merge_findings([Findings(refused=refused), counts.findings])
 
     def _count_again(self, winner: Winner) -> MergeCounts:
         """The counts of a batch whose writer died: the same rows against the version below its commit."""

@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, TimestampType
 
+from include.contracts.spec.duration import AGE
 from include.contracts.spec.expectation import Expectation
-from include.contracts.spec.values import age
 from spark_jobs.quality.fused.distributions import distribution_is_stable, null_share_is_stable
 from spark_jobs.quality.fused.one_pass import Facts, Figures, collected_together, require_readable
 from spark_jobs.quality.fused.other_tables import values_exist_in_other_table
@@ -46,7 +46,7 @@ def fresh(rule: Expectation, schema: StructType, judged: JudgedVersion) -> Fused
 
     def judge(facts: Facts) -> Judgement:
         found = _moment(facts[f"greatest {column}"])
-        is_fresh = found is not None and at - found <= age(rule.arguments["max_age"])
+        is_fresh = found is not None and at - found <= AGE.parse(rule.arguments["max_age"])
         return Judgement(is_fresh, {"observed_value": found and found.isoformat()}, against=at.isoformat())
 
     return FusedRule(Figures({f"greatest {column}": newest}), judge)

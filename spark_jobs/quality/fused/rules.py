@@ -43,7 +43,7 @@ def fused(rule: Expectation, schema: StructType) -> FusedRule | None:
     are wrong, of which it says why.
     """
     takes = ARGUMENTS[rule.name]
-    is_well_formed = set(takes.required) <= set(rule.arguments) <= set(takes.known)
+    is_well_formed = set(takes.required) <= set(rule.arguments) <= set(takes.all_names)
     if not is_well_formed or rule.name not in COMPILERS:
         return None
     try:

@@ -18,6 +18,7 @@ from great_expectations.render.renderer import ValidationResultsPageRenderer
 from great_expectations.render.view import DefaultJinjaPageView
 
 from include.contracts.job.report import CheckResult
+from include.contracts.time_format import SECOND
 from include.control.gates.gates import RecordedResult
 from include.control.gates.result import GateResult
 from spark_jobs.quality.gx.results import suite_result
@@ -92,7 +93,7 @@ def _cells(check: CheckResult, result: GateResult) -> tuple[str, ...]:
 def _list(run_id: str, judged: Sequence[RecordedResult]) -> str:
     rows = "".join(
         f'<tr><td><a href="{one.result.table}.html">{one.result.table}</a></td><td>{one.result.version}</td>'
-        f"<td>{one.at:%Y-%m-%d %H:%M:%S} UTC</td><td>{escape(_said(one.result))}</td></tr>"
+        f"<td>{one.at:{SECOND}} UTC</td><td>{escape(_said(one.result))}</td></tr>"
         for one in judged
     )
     return _LIST.format(title=escape(f"Data Docs of {run_id}"), rows=rows)

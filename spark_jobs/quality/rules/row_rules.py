@@ -151,7 +151,7 @@ def _refusal(rule: Expectation) -> Column:
 
 def _require_arguments(rule: Expectation) -> None:
     if rule.name not in _FAILURES:
-        raise SpecError(f"{rule.rule} judges a whole table and cannot refuse a row: use action warn or fail.")
+        raise SpecError(f"{rule.rule} checks a whole table and cannot refuse a row: use action warn or fail.")
     if "mostly" in rule.arguments:
         msg = (
             f"{rule.rule}: mostly is the share of a table's rows that may fail, and action {rule.action} judges each "
@@ -160,6 +160,6 @@ def _require_arguments(rule: Expectation) -> None:
         raise SpecError(msg)
     known = ARGUMENTS[rule.name]
     given = set(rule.arguments)
-    if given - set(known.known) or set(known.required) - given:
-        msg = f"{rule.rule} takes {', '.join(known.known)}; given are {', '.join(sorted(given)) or 'none'}."
+    if given - set(known.all_names) or set(known.required) - given:
+        msg = f"{rule.rule} takes {', '.join(known.all_names)}; given are {', '.join(sorted(given)) or 'none'}."
         raise SpecError(msg)

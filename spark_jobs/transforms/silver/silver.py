@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from include.contracts.job.refusal_reasons import MISFIT
+from include.contracts.job.refusal_reasons import INVALID_VALUE
 from include.contracts.spec.column_spec import ColumnSpec
 from include.contracts.spec.expectation import Action
 from include.contracts.spec.table_spec import SilverSpec
@@ -111,7 +111,7 @@ def _invalid_value(name: str, column: ColumnSpec) -> Column:
     received = _received(name, column)
     value = F.substring(received.cast("string"), 1, _MAX_VALUE_LENGTH)
     reason = F.concat(F.lit(f"{name} is no {column.type}: "), value)
-    parts = {"rule": F.lit(MISFIT), "action": F.lit(Action.QUARANTINE.value), "reason": reason}
+    parts = {"rule": F.lit(INVALID_VALUE), "action": F.lit(Action.QUARANTINE.value), "reason": reason}
     refusal = F.struct(*(part.alias(label) for label, part in parts.items()))
     return F.when(received.isNotNull() & received.try_cast(column.type).isNull(), refusal)
 

@@ -59,10 +59,10 @@ def interval_args(shop: Lakehouse, folder: str) -> DomainArgs:
 
 
 def test_the_tables_below_go_on_with_the_overridden_version(shop: Lakehouse) -> None:
-    refused = list(run_intervals(interval_args(shop, "before").through([day(2)])))
+    refused = list(run_intervals(interval_args(shop, "before").for_intervals([day(2)])))
     assert [report.outcome for report in refused] == [Outcome.NO_OP, Outcome.NOT_READY]
     let_pass(shop, 2)
-    bronze, silver = run_intervals(interval_args(shop, "after").through([day(2)]))
+    bronze, silver = run_intervals(interval_args(shop, "after").for_intervals([day(2)]))
     assert (bronze.exit_code, bronze.certified_version, bronze.certified_moved) == (ExitCode.OK, 2, False)
     [note] = bronze.notes
     assert note.startswith("readers use version 2 of bronze.orders, overridden by ann at 2013-01-05 00:00 UTC")

@@ -168,7 +168,7 @@ def test_optimize_waits_for_a_writer_and_says_for_whom(shop: Lakehouse) -> None:
     assert report.waited_for == "scheduled__2013-01-03 (process 7 on a)"
     assert report.waited_s > 0.2
     [told] = [one for one in CommitHistory(shop.paths).of(TABLE) if one.operation == "OPTIMIZE"]
-    assert (told.waited.for_whom, round(told.waited.seconds, 3)) == (report.waited_for, report.waited_s)
+    assert (told.waited.holders, round(told.waited.seconds, 3)) == (report.waited_for, report.waited_s)
 
 
 def test_who_waited_in_vain_is_told_of_too(shop: Lakehouse) -> None:
@@ -180,7 +180,7 @@ def test_who_waited_in_vain_is_told_of_too(shop: Lakehouse) -> None:
     assert [optimize.outcome, load.outcome] == [Outcome.CONFLICT] * 2
     assert "was not free within 1 s: held by scheduled__2013-01-03 (process 7 on a)" in load.message
     told = CommitHistory(shop.paths).of(TABLE)[-2:]
-    assert [(one.operation, one.version, one.waited.for_whom) for one in told] == [
+    assert [(one.operation, one.version, one.waited.holders) for one in told] == [
         (operation, None, "scheduled__2013-01-03 (process 7 on a)") for operation in ("OPTIMIZE", "batch")
     ]
     assert {one.waited.seconds for one in told} == {1.0}

@@ -199,7 +199,7 @@ def require_agreement(lakehouse: Lakehouse, question: Question) -> None:
         reports=lakehouse.folder / "reports",
         table=question.tables,
     )
-    arguments = said.through(
+    arguments = said.for_intervals(
         [day(number) for number in question.days],
         reprocess=question.reprocess,
         skip_missing=question.skip_missing,

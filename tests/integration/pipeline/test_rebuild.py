@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from include.catalog import load_catalog
-from include.contracts.job.contention import Waited
+from include.contracts.job.contention import LeaseWait
 from include.control.changes.table_diff import table_diff
 from include.control.leases.leases import Leases
 from include.control.ledger.ledger import Ledger
@@ -119,7 +119,7 @@ def test_a_driver_that_has_read_the_spec_of_before_writes_nothing_to_the_new_tab
     assert shop.run(BRONZE, 3).outcome is Outcome.COMMITTED
     of_before, waited = Leases.stream, []
 
-    def meanwhile_built_anew(leases: Leases, table: str, stream: str) -> AbstractContextManager[Waited]:
+    def meanwhile_built_anew(leases: Leases, table: str, stream: str) -> AbstractContextManager[LeaseWait]:
         monkeypatch.undo()
         state(shop, keys=["order_id", "day"])
         waited.append(shop.rebuild(SILVER).outcome)

@@ -194,5 +194,5 @@ def test_every_row_expectation_with_all_its_arguments_compiles(spark: SparkSessi
         **{"value_set": [1], "regex": "a"},
     }
     for name in sorted(ROW_EXPECTATIONS):
-        arguments = {key: values[key] for key in ARGUMENTS[name].known if key != "mostly"}
+        arguments = {key: values[key] for key in ARGUMENTS[name].all_names if key != "mostly"}
         assert flights(spark, ("a", 1)).where(fails(rule(name, **arguments))).count() in (0, 1)

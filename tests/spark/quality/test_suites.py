@@ -185,7 +185,7 @@ def test_every_expectation_of_a_spec_can_be_judged_with_all_its_arguments(planes
         **{"value_set": [1], "value": 20, "regex": "1", "or_equal": True, "exact_match": False},
     }
     names = sorted(ROW_EXPECTATIONS | GX_TABLE_EXPECTATIONS)
-    rules = [rule(name, "warn", **{key: values[key] for key in ARGUMENTS[name].known}) for name in names]
+    rules = [rule(name, "warn", **{key: values[key] for key in ARGUMENTS[name].all_names}) for name in names]
     checks = judge(planes, rules)
     assert [check.rule for check in checks if check.error] == []
     assert {check.passed for check in checks} == {True, False}

@@ -9,7 +9,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from include.contracts.job.report import FileRows, RowCounts
-from include.contracts.spec.conflict_spec import USUAL, ConflictSpec
+from include.contracts.spec.conflict_spec import DEFAULT_CONFLICTS, ConflictSpec
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner
 from include.paths import LakehousePaths
@@ -71,11 +71,11 @@ class Lake:
         self.work = ThreeRows(self.table)
         self.sessions: list[Conf] = []
 
-    def writer(self, limits: ConflictSpec = USUAL) -> BatchWriter:
+    def writer(self, limits: ConflictSpec = DEFAULT_CONFLICTS) -> BatchWriter:
         request = BatchRequest(self.table, ORDERS, day(), "manual__1", "5bec")
         return BatchWriter(request, self.work, self.ledger, self._open_session, limits)
 
-    def run(self, limits: ConflictSpec = USUAL) -> BatchResult:
+    def run(self, limits: ConflictSpec = DEFAULT_CONFLICTS) -> BatchResult:
         return self.writer(limits).run_unleased()
 
     def someone_else_commits(self, batch_seq: int) -> Winner:

@@ -33,9 +33,7 @@ def test_the_landing_root_is_an_absolute_folder_or_a_prefix_of_a_bucket(
         assert Settings().landing == meant
         assert Settings(**Settings().model_dump()) == Settings()
     monkeypatch.setenv("LAKEHOUSE_LANDING", "hdfs://lake/feeds")
-    with pytest.raises(
-        ValueError, match="hdfs://lake/feeds is no place for files: write a folder, or s3://bucket/prefix"
-    ):
+    with pytest.raises(ValueError, match="hdfs://lake/feeds cannot hold files: write a folder, or s3://bucket/prefix"):
         Settings()
 
 
@@ -43,4 +41,4 @@ def test_a_wrong_setting_ends_a_command_with_one_line_that_names_the_variable(mo
     monkeypatch.setenv("LAKEHOUSE_LANDING", "s3://")
     answer = CliRunner().invoke(app, ["tables"])
     assert answer.exit_code == 2
-    assert answer.stderr == "LAKEHOUSE_LANDING: s3:// is no place for files: write a folder, or s3://bucket/prefix\n"
+    assert answer.stderr == "LAKEHOUSE_LANDING: s3:// cannot hold files: write a folder, or s3://bucket/prefix\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from include.cli.conflicts import advice, counted
-from include.contracts.job.contention import LostRace, Waited
+from include.contracts.job.contention import LeaseWait, LostRace
 from include.control.ledger.commit_history import CommitHistory, Written
 from include.errors import ExitCode
 from include.paths import LakehousePaths
@@ -22,8 +22,8 @@ OTHERS = LostRace(conflict="x", operation="WRITE", version=3)
 RACE = LostRace(conflict="ConcurrentAppendException", operation="MERGE", run_id=SCHEDULED, version=4)
 
 
-def written(run_id: str, waited_s: float = 0.0, for_whom: str = "", *lost: LostRace) -> Written:
-    waited = Waited(seconds=waited_s, for_whom=for_whom)
+def written(run_id: str, waited_s: float = 0.0, holders: str = "", *lost: LostRace) -> Written:
+    waited = LeaseWait(seconds=waited_s, holders=holders)
     return Written(ORDERS, run_id, attempts=1 + len(lost), waited=waited, lost=lost)
 
 
@@ -54,7 +54,7 @@ def test_it_counts_by_table_and_pair_of_writers(history: CommitHistory, lakehous
 
 
 def test_maintenance_is_told_from_writers(history: CommitHistory, lakehouse: Lakehouse) -> None:
-    waited = Waited(seconds=90.0, for_whom=f"{SCHEDULED} (process 7 on a)")
+    waited = LeaseWait(seconds=90.0, holders=f"{SCHEDULED} (process 7 on a)")
     history.record(Written(ORDERS, "manual__1", operation="OPTIMIZE", waited=waited))
     said = lakehouse("conflicts").stdout
     assert f" {ORDERS}   OPTIMIZE of manual   the lease of scheduled " in said

@@ -8,7 +8,7 @@ import pytest
 from airflow.sdk import RetryAction
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.contracts.job.contention import Waited
+from include.contracts.job.contention import LeaseWait
 from include.contracts.job.report import JobReport
 from include.errors import (
     BadInputError,
@@ -35,7 +35,7 @@ def delays(error: Exception) -> list[timedelta | None]:
     return [decision.retry_delay for decision in decisions]
 
 
-@pytest.mark.parametrize("error", [ConflictError("lost"), LeaseLostError("lost", Waited())])
+@pytest.mark.parametrize("error", [ConflictError("lost"), LeaseLostError("lost", LeaseWait())])
 def test_a_conflict_is_tried_again_soon_and_then_less_often(error: Exception) -> None:
     assert delays(error) == [timedelta(seconds=seconds) for seconds in (10, 20, 40, 80)]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from include.contracts.job.data_docs_args import DataDocsArgs, JudgedVersion
+from include.contracts.job.data_docs_args import CheckedVersion, DataDocsArgs
 from include.contracts.job.report import CheckResult
 from include.control.gates.gates import Gates
 from include.control.gates.result import GateResult, Override
@@ -44,12 +44,12 @@ def paths(tmp_path: Path) -> LakehousePaths:
 
 @pytest.fixture
 def args(paths: LakehousePaths, tmp_path: Path) -> DataDocsArgs:
-    judged = tuple(JudgedVersion(table=table, version=1, suite_hash="rules") for table in TABLES)
+    judged = tuple(CheckedVersion(table=table, version=1, suite_hash="rules") for table in TABLES)
     return DataDocsArgs(
         root=paths.root,
         folder=RunPaths(tmp_path).data_docs / "dag=a b" / f"run={RUN}",
         run_id=RUN,
-        judged=judged,
+        versions=judged,
     )
 
 
@@ -99,6 +99,6 @@ def test_a_version_whose_log_is_gone_has_a_page_without_shares(args: DataDocsArg
 
 
 def test_a_run_of_which_nothing_is_recorded_says_so(args: DataDocsArgs) -> None:
-    unknown = (JudgedVersion(table=TABLES[0], version=1, suite_hash="other rules"),)
+    unknown = (CheckedVersion(table=TABLES[0], version=1, suite_hash="other rules"),)
     with pytest.raises(NotReadyError, match="no result of its gates is recorded"):
         build(args.model_copy(update={"judged": unknown}))

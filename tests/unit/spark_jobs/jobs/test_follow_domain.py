@@ -92,7 +92,7 @@ def test_late_files_of_every_day_are_loaded_and_then_it_says_what_it_waits_for(
 
     def pause(follower: DomainFollower) -> None:
         if len(ran) == 3:
-            told.stop.touch()
+            told.stop_file.touch()
         deliver("late.json", number=1)
 
     monkeypatch.setitem(follow_domain.RUN, Job.BRONZE_INGEST, load)
@@ -101,4 +101,4 @@ def test_late_files_of_every_day_are_loaded_and_then_it_says_what_it_waits_for(
         deliver("a.json", number=number)
     assert DomainFollower(told, load_catalog(told.tables)).follow() is ExitCode.OK
     assert ran == [day(1), day(2), day(1)]
-    assert told.waiting.read_text() == "bronze.orders waits for: a new file in orders\n"
+    assert told.waiting_file.read_text() == "bronze.orders waits for: a new file in orders\n"

@@ -20,7 +20,7 @@ def test_a_wrong_spec_fails_its_table_and_stops_what_reads_it_in_every_domain(tm
     def outcomes(domain: str) -> dict[str, Outcome]:
         places = {"root": tmp_path / "data", "landing": tmp_path / "landing", "reports": tmp_path / "reports"}
         args = DomainArgs(domain=domain, run_id="test", tables=tables, **places)
-        arguments = args.through([day()])
+        arguments = args.for_intervals([day()])
         reports = list(run_intervals(arguments))
         saved = [arguments.report_of(day(), report.table).exists() for report in reports]
         assert all(saved)
@@ -48,9 +48,9 @@ def test_days_without_a_folder_are_passed_over_where_that_is_asked_for_and_end_t
     places = {"root": tmp_path / "data", "landing": tmp_path / "landing", "reports": tmp_path / "reports"}
     args = DomainArgs(domain="shop", run_id="test", tables=tables, **places)
     days = [day(1), day(2)]
-    first, blocked = run_intervals(args.through(days))
+    first, blocked = run_intervals(args.for_intervals(days))
     assert (first.outcome, blocked.waits_for) == (Outcome.NOT_READY, ("bronze.orders",))
-    skipped = list(run_intervals(args.through(days, skip_missing=True)))
+    skipped = list(run_intervals(args.for_intervals(days, skip_missing=True)))
     assert [report.interval for report in skipped] == [day(1), day(1), day(2), day(2)]
     assert all(report.skipped and report.outcome is Outcome.NO_OP for report in skipped)
     assert "no landing folder" in skipped[0].message

@@ -50,7 +50,7 @@ def test_rows_are_named_by_the_beginnings_of_their_ids(settings: Settings) -> No
 def test_rows_are_named_by_reason_and_interval(settings: Settings) -> None:
     request = asked(settings, reason="low", days=("2013-01-01", None))
     assert (request.rows.ids, request.rows.reason, request.rows.starts) == ((), "low", (FIRST,))
-    assert not request.mends
+    assert not request.has_fixes
 
 
 def test_a_file_of_edited_rows_names_them_itself(settings: Settings, tmp_path: Path) -> None:

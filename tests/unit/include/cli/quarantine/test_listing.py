@@ -100,7 +100,8 @@ def test_what_json_lines_show_can_be_read_as_edited_rows(record: dict[str, str],
         for number in (1, 2)
     ]
     shown = "\n".join(edit_lines(rows))
-    mine = {name: value for name, value in record.items() if not name.startswith("_")}
+    editable = {"_rescued", "_corrupt_record"}
+    mine = {name: value for name, value in record.items() if not name.startswith("_") or name in editable}
     assert [(row.id, json.loads(row.line)["record"]) for row in edited_rows(shown)] == [("r1", mine), ("r2", mine)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from include.contracts.job.findings import MAX_SAMPLES, Findings, RefusedRows, Ties, by_reason, together
+from include.contracts.job.findings import MAX_SAMPLES, Findings, RefusedRows, Ties, merge_by_reason, merge_findings
 
 
 def refused(reason: str, rows: int, *samples: str, action: str = "quarantine") -> RefusedRows:
@@ -14,14 +14,14 @@ def test_the_findings_of_several_batches_add_up_by_reason_the_commonest_first() 
         refused=(refused("no id", 2, "a", "b"), refused("too old", 1, "c")), ties=Ties(keys=1, samples=("x",))
     )
     second = Findings(refused=(refused("too old", 4, *"defgh"),), ties=Ties(keys=2, samples=("y", "z")))
-    found = together([first, Findings(), second])
+    found = merge_findings([first, Findings(), second])
     assert found.refused == (refused("too old", 5, *"cdefg"), refused("no id", 2, "a", "b"))
     assert found.ties == Ties(keys=3, samples=("x", "y", "z"))
     assert len(found.refused[0].samples) == MAX_SAMPLES
 
 
 def test_the_same_reason_counts_apart_where_it_drops_and_where_it_quarantines() -> None:
-    found = together([Findings(refused=(refused("no id", 1), refused("no id", 1, action="drop")))])
+    found = merge_findings([Findings(refused=(refused("no id", 1), refused("no id", 1, action="drop")))])
     assert len(found.refused) == 2
 
 
@@ -35,23 +35,22 @@ def test_a_dropped_row_is_told_with_where_it_came_from() -> None:
     assert line == "silver.orders: 3 rows left out by a rule: no day. They came from a.json, b.json"
 
 
-def test_a_tie_is_told_with_its_keys_and_the_way_out() -> None:
+def test_a_tie_is_reported_with_its_keys_and_the_way_out() -> None:
     (line,) = Findings(ties=Ties(keys=2, samples=('id=1 at {"seq":5}', 'id=2 at {"seq":9}'))).lines("silver.orders")
-    assert line.startswith("silver.orders: 2 keys have events of one sequence that say different things, such as id=1")
+    assert line.startswith("silver.orders: 2 keys have different events of the same sequence, such as id=1")
     assert "sequence_by" in line
 
 
-def test_nothing_found_is_nothing_said() -> None:
-    assert together([]).lines("silver.orders") == ()
+def test_no_findings_give_no_lines() -> None:
+    assert merge_findings([]).lines("silver.orders") == ()
 
 
-def test_many_reasons_are_told_in_sum_behind_the_commonest() -> None:
+def test_many_reasons_share_a_line_after_the_most_frequent() -> None:
     refused = [RefusedRows(reason=f"rule {number}", action="quarantine", rows=number) for number in range(1, 19)]
-    lines = Findings(refused=by_reason(refused)).lines("silver.flights")
+    lines = Findings(refused=merge_by_reason(refused)).lines("silver.flights")
     assert [line.split(":")[1] for line in lines[:3]] == [
         f" {number} rows went into quarantine" for number in (18, 17, 16)
     ]
     assert lines[3:] == (
-        "silver.flights: 15 further reasons for which rows were refused, 120 times in all. "
-        "See: lakehouse quarantine list",
+        "silver.flights: rows were refused for 15 further reasons, 120 times in all. See: lakehouse quarantine list",
     )

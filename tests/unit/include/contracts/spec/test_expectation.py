@@ -37,14 +37,14 @@ def test_an_expectation_without_arguments_may_leave_them_empty() -> None:
 @pytest.mark.parametrize("action", ["quarantine", "drop"])
 def test_a_rule_on_a_whole_table_cannot_take_rows_out(action: str) -> None:
     for name in sorted(TABLE_EXPECTATIONS):
-        with pytest.raises(ValidationError, match="judges a whole table, so its action is warn or fail"):
+        with pytest.raises(ValidationError, match="checks a whole table, so its action is warn or fail"):
             Expectation.model_validate({name: {}, "action": action})
 
 
 @pytest.mark.parametrize("action", list(Action))
 def test_a_rule_on_rows_may_have_every_action(action: Action) -> None:
     rules = [Expectation.model_validate({name: {}, "action": action.value}) for name in ROW_EXPECTATIONS]
-    assert {rule.judges_rows for rule in rules} == {action in (Action.QUARANTINE, Action.DROP)}
+    assert {rule.is_row_rule for rule in rules} == {action in (Action.QUARANTINE, Action.DROP)}
 
 
 @pytest.mark.parametrize(

@@ -55,14 +55,14 @@ def test_a_narrower_band_states_only_arguments_that_some_expectation_takes() -> 
 
 
 def test_every_argument_has_a_schema() -> None:
-    assert {argument for takes in ARGUMENTS.values() for argument in takes.known} == set(ARGUMENT_SCHEMAS)
+    assert {argument for takes in ARGUMENTS.values() for argument in takes.all_names} == set(ARGUMENT_SCHEMAS)
 
 
 @pytest.mark.parametrize("name", OF_GREAT_EXPECTATIONS)
 def test_great_expectations_takes_just_these_arguments(name: str, fields_of: Any) -> None:
     fields = fields_of(name)
     assert fields
-    assert set(ARGUMENTS[name].known) == set(fields) - LEFT_OUT
+    assert set(ARGUMENTS[name].all_names) == set(fields) - LEFT_OUT
 
 
 @pytest.mark.parametrize("name", OF_GREAT_EXPECTATIONS)

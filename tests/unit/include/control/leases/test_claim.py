@@ -66,7 +66,7 @@ def test_a_lease_lasts_as_long_as_it_should_whatever_the_clocks_say(
     Stamped(folder).put_if_absent(STREAM_KEY, LeaseClaim("dead", "nonce", lasts_s=SHORT_S).to_bytes())
     with Leases(LocalObjectStore(folder), "other", patience_s=LONG_S).stream(TABLE, STREAM) as waited:
         assert SHORT_S <= waited.seconds < LONG_S / 2
-        assert waited.for_whom == "dead"
+        assert waited.holders == "dead"
 
 
 @pytest.mark.parametrize("body", [b"", b'{"holder": "run o', b"\0" * 20, b"[]", b"\xff"], ids=repr)

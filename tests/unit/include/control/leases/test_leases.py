@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from include.contracts.job.contention import Waited
+from include.contracts.job.contention import LeaseWait
 from include.control.leases.claim import LeaseClaim
 from include.control.leases.leases import Leases
 from include.control.storage.objects import LocalObjectStore
@@ -69,7 +69,7 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
 
 def test_a_free_lease_is_had_at_once_and_given_back(store: LocalObjectStore, first: Leases) -> None:
     with first.stream(TABLE, STREAM) as waited:
-        assert (waited.seconds < LONG_S, waited.for_whom) == (True, "")
+        assert (waited.seconds < LONG_S, waited.holders) == (True, "")
         assert store.keys("") == [STREAM_KEY]
         assert claim_in(store).holder == "run one"
         assert 0 < expiry_in(store) - time.time() <= LONG_S
@@ -142,7 +142,7 @@ def test_who_waits_for_a_table_is_told_of_every_stream_that_is_written(
 
 def test_a_lease_is_had_as_soon_as_its_holder_is_done(store: LocalObjectStore, first: Leases) -> None:
     patient = Leases(store, "run two", patience_s=LONG_S)
-    waited: list[Waited] = []
+    waited: list[LeaseWait] = []
 
     def work() -> None:
         with patient.stream(TABLE, STREAM) as found:
@@ -156,7 +156,7 @@ def test_a_lease_is_had_as_soon_as_its_holder_is_done(store: LocalObjectStore, f
     waiting.join(60)
     assert len(waited) == 1
     assert 0.1 < waited[0].seconds < LONG_S
-    assert waited[0].for_whom == "run one"
+    assert waited[0].holders == "run one"
 
 
 def test_a_heartbeat_renews_the_lease_and_leaves_it_the_same(store: LocalObjectStore) -> None:

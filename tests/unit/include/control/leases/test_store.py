@@ -80,7 +80,7 @@ def test_with_it_a_table_has_one_writer_whatever_its_stream(tmp_path: Path, apar
             with pytest.raises(LeaseLostError, match="held by one"), wanted:
                 pytest.fail("both held it")
         with second.stream("silver.planes", "main") as waited:
-            assert waited.for_whom == ""
+            assert waited.holders == ""
     assert not (tmp_path / "lake").exists()
 
 
@@ -91,7 +91,7 @@ def test_maintenance_still_hears_of_a_batch_that_waits(tmp_path: Path, apart: Pa
 
     def work() -> None:
         with second.stream(TABLE, "main") as waited:
-            heard.append(waited.for_whom)
+            heard.append(waited.holders)
 
     batch = threading.Thread(target=work)
     with first.table(TABLE):

@@ -92,7 +92,7 @@ def test_nobody_goes_before_who_waits_even_when_the_lease_is_free(
 def test_who_waits_for_another_stream_is_in_nobodys_way(store: LocalObjectStore, first: Leases) -> None:
     store.put_if_absent(*note("stream-another", at=1, lasts_s=LONG_S))
     with first.stream(TABLE, STREAM) as waited:
-        assert waited.for_whom == ""
+        assert waited.holders == ""
 
 
 def test_the_note_of_a_batch_that_was_killed_while_it_waited_is_removed(first: Leases, store: LocalObjectStore) -> None:

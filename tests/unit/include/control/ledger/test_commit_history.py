@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.contracts.job.contention import LostRace, Waited
+from include.contracts.job.contention import LeaseWait, LostRace
 from include.control.ledger.commit_history import CommitHistory, Written, contended
 from include.paths import LakehousePaths
 from tests.support.ledger.delta_tables import FIRST_DAY
@@ -25,7 +25,7 @@ WRITTEN = st.builds(
     version=st.none() | st.integers(0, 9),
     attempts=st.integers(1, 9),
     took_s=st.floats(0, 99),
-    waited=st.builds(Waited, seconds=st.floats(0, 99), for_whom=WORDS),
+    waited=st.builds(LeaseWait, seconds=st.floats(0, 99), holders=WORDS),
     lost=st.lists(RACES, max_size=3).map(tuple),
     at=st.just(FIRST_DAY),
 )
@@ -46,7 +46,7 @@ def test_what_was_recorded_comes_back_and_no_other_table_s(tmp_path_factory: obj
 
 
 def test_a_run_that_met_nobody_is_not_contended() -> None:
-    alone = Written("silver.orders", "scheduled__1", attempts=1, waited=Waited(seconds=0.2))
+    alone = Written("silver.orders", "scheduled__1", attempts=1, waited=LeaseWait(seconds=0.2))
     loser = Written("silver.orders", "scheduled__2", lost=(LostRace(conflict="ConcurrentAppendException"),))
-    waiter = Written("silver.orders", "scheduled__3", waited=Waited(seconds=1.0, for_whom="manual__1"))
+    waiter = Written("silver.orders", "scheduled__3", waited=LeaseWait(seconds=1.0, holders="manual__1"))
     assert contended([alone, loser, waiter]) == [loser, waiter]

@@ -125,7 +125,7 @@ def test_a_lease_excludes_others_and_is_given_back(store: S3ObjectStore) -> None
                 pytest.fail("both held it")
         assert store.keys("") == [STREAM_KEY]
     with second.table(TABLE) as waited:
-        assert waited.for_whom == ""
+        assert waited.holders == ""
     assert store.keys("") == []
 
 
@@ -136,7 +136,7 @@ def test_the_lease_of_a_killed_holder_expires_by_the_clock_of_the_store(folder: 
         killed = time.monotonic()
         assert LeaseClaim.from_bytes(body_of(store, STREAM_KEY) or b"").holder == HOLDER
         with Leases(store, "the next", patience_s=60).stream(TABLE, STREAM) as waited:
-            assert waited.for_whom == HOLDER
+            assert waited.holders == HOLDER
             assert 0.5 < time.monotonic() - killed < 30
 
 

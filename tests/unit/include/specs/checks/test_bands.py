@@ -83,13 +83,13 @@ def test_a_narrower_band_is_taken(tmp_path: Path, expectations: Any) -> None:
         (
             banded(BETWEEN, {"max_value": 5}, "warn", column="amount", max_value=9),
             "expectations[0].warn",
-            "lies within one that fails, and this rule's action is warn",
+            "needs a rule with action: fail, and this rule's action is warn",
             "",
         ),
         (
             [{BETWEEN: {"column": "amount", "max_value": 9}, "action": "drop", "severity": "info"}],
             "expectations[0].severity",
-            "raises no alarm",
+            "severity is for warn and fail",
             "",
         ),
         (

@@ -32,7 +32,7 @@ class TestExpectations:
             (
                 rule("expect_table_row_count_to_equal", "drop", value=1),
                 "expectations[0].action",
-                "judges a whole table",
+                "checks a whole table",
                 "",
             ),
             (

@@ -97,7 +97,7 @@ def test_a_comparison_with_its_arguments_is_taken(tmp_path: Path, expectations: 
             "the table does not read this one",
             "did you mean 'bronze.orders'?",
         ),
-        (rule(STABLE, "quarantine"), "action", "judges a whole table", ""),
+        (rule(STABLE, "quarantine"), "action", "checks a whole table", ""),
     ],
 )
 def test_each_mistake_is_named_with_its_likely_fix(

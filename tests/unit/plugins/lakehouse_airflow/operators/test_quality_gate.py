@@ -12,7 +12,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.job.args import Job
-from include.contracts.job.data_docs_args import JudgedVersion
+from include.contracts.job.data_docs_args import CheckedVersion
 from include.contracts.job.report import CheckResult
 from include.errors import ConflictError, Outcome
 from lakehouse_airflow.assets import table_asset
@@ -180,7 +180,7 @@ def links_of(task: QualityGateOperator) -> dict[str, str]:
 def test_links_hold_below_a_path_of_airflows_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://tools.example.org/airflow/")
     task = gate()
-    task.checked, task.has_refused = JudgedVersion(table="bronze.orders", version=1, suite_hash="s"), True
+    task.checked, task.has_refused = CheckedVersion(table="bronze.orders", version=1, suite_hash="s"), True
     links = links_of(task)
     assert links["Gate override"] == "/airflow/dags/gate_override"
     assert links["Data Docs"].startswith("/airflow/lakehouse/data-docs/shop/")

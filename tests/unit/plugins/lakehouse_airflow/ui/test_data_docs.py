@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fastapi import HTTPException
 
-from include.contracts.job.data_docs_args import JudgedVersion
+from include.contracts.job.data_docs_args import CheckedVersion
 from include.paths import RunPaths
 from include.settings import PROJECT, Settings
 from lakehouse_airflow.ui import data_docs
@@ -22,7 +22,7 @@ from lakehouse_airflow.ui.plugin import MillracePlugin
 DAG, RUN, NAME = "shop", "manual__2013-01-05T00:00:00+00:00", "0123456789abcdef"
 
 
-def session_with(*versions: JudgedVersion) -> Any:
+def session_with(*versions: CheckedVersion) -> Any:
     """Return a database session in which the gates of the run have checked `versions`."""
     rows = [SimpleNamespace(value=json.dumps(version.model_dump())) for version in versions]
     return SimpleNamespace(execute=lambda query: rows)
@@ -72,7 +72,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_another_server_than_the_one_that_built_a_page_builds_it_too(built: Path) -> None:
-    session = session_with(JudgedVersion(table="bronze.orders", version=1, suite_hash="a"))
+    session = session_with(CheckedVersion(table="bronze.orders", version=1, suite_hash="a"))
     for _ in range(2):
         answer = read_page(DAG, RUN, NAME, "bronze.orders.html", session)
         assert Path(answer.path) == built / NAME / "bronze.orders.html"
@@ -81,7 +81,7 @@ def test_another_server_than_the_one_that_built_a_page_builds_it_too(built: Path
 
 
 def test_a_page_of_earlier_results_is_gone_on_every_server(built: Path) -> None:
-    session = session_with(JudgedVersion(table="bronze.orders", version=1, suite_hash="a"))
+    session = session_with(CheckedVersion(table="bronze.orders", version=1, suite_hash="a"))
     with pytest.raises(HTTPException):
         read_page(DAG, RUN, "fedcba9876543210", "bronze.orders.html", session)
 
@@ -90,7 +90,7 @@ def test_the_builder_gets_no_secret_of_the_server(built: Path, monkeypatch: pyte
     secrets = ("AIRFLOW__CORE__FERNET_KEY", "AIRFLOW_CONN_DB", "SPARK_CONNECT_AUTHENTICATE_TOKEN", "GITHUB_TOKEN")
     for name in (*secrets, "AWS_SECRET_ACCESS_KEY", "LAKEHOUSE_KAFKA"):
         monkeypatch.setenv(name, "{}")
-    answer = read_page(DAG, RUN, NAME, "a.b.html", session_with(JudgedVersion(table="a.b", version=1, suite_hash="a")))
+    answer = read_page(DAG, RUN, NAME, "a.b.html", session_with(CheckedVersion(table="a.b", version=1, suite_hash="a")))
     environment = json.loads(Path(answer.path).read_text())
     assert {"AWS_SECRET_ACCESS_KEY", "PATH", "PYTHONPATH"} <= set(environment)
     assert set(environment).isdisjoint({*secrets, "LAKEHOUSE_KAFKA"})

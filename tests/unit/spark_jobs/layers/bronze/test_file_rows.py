@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.contracts.job.findings import LackingFile
+from include.contracts.job.findings import FileWithoutColumns
 from include.contracts.job.report import FileRows
 from include.control.log.batch import FileFact
 from spark_jobs.layers.bronze.file_rows import lacking_files, rows_of_files
@@ -66,4 +66,4 @@ def test_a_file_that_lacks_declared_columns_is_told_with_its_rows() -> None:
     lines = FileFact("a.json", 9, 1)  # JSON lines name their fields one by one
     rows = {file.path: FileRows(read=3, written=3) for file in (whole, old, lines)}
     found = lacking_files([whole, old, lines], rows, ["id", "colour"])
-    assert found == (LackingFile(path="old.csv", columns=("colour",), rows=3),)
+    assert found == (FileWithoutColumns(path="old.csv", columns=("colour",), rows=3),)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.contracts.job.findings import Findings, RescuedField, together
+from include.contracts.job.findings import Findings, RescuedValues, merge_findings
 from include.control.log.batch import Winner
 from spark_jobs.layers.bronze.rescued_fields import rescued_fields
 from tests.support.ledger.delta_tables import intent_of
@@ -39,9 +39,9 @@ def test_every_field_of_the_batchs_own_rows_is_counted(
 
 
 def test_a_note_names_each_column_that_does_not_fit_and_all_fields_without_a_column() -> None:
-    number = RescuedField(field="flight_number", type="int", rows=1, samples=("abc\u2028",))
-    colour = RescuedField(field="colour", rows=1200, samples=("red",))
-    both = together([Findings(rescued=(number, colour)), Findings(rescued=(number, colour))])
+    number = RescuedValues(field="flight_number", type="int", rows=1, samples=("abc\u2028",))
+    colour = RescuedValues(field="colour", rows=1200, samples=("red",))
+    both = merge_findings([Findings(rescued=(number, colour)), Findings(rescued=(number, colour))])
     assert both.lines("bronze.flights") == (
         "bronze.flights: 2 rows have a value of flight_number that is no int: null there, kept in _rescued: "
         r"'abc\u2028'",

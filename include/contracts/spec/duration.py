@@ -1,0 +1,52 @@
+"""The durations that specs state, as `<n> <unit>`: retentions, ages and waits, each with its units."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+
+_LONGEST = timedelta(days=100 * 365)
+
+
+@dataclass(frozen=True)
+class DurationFormat:
+    """The form of one kind of duration.
+
+    Attributes:
+        name: the kind, with its article, for error messages.
+        units: the units that it takes.
+        examples: valid texts, for error messages.
+    """
+
+    name: str
+    units: tuple[str, ...]
+    examples: str
+
+    @property
+    def pattern(self) -> str:
+        """The regular expression of a valid text, as the JSON Schema of specs states it."""
+        return f"^[0-9]+ ({'|'.join(self.units)})$"
+
+    def parse(self, text: object) -> timedelta:
+        """Return the duration that `text` states.
+
+        Raises:
+            ValueError: the text has another form, or states more than a hundred years.
+
+        >>> AGE.parse("36 hours")
+        datetime.timedelta(days=1, seconds=43200)
+        """
+        if not isinstance(text, str) or not re.fullmatch(self.pattern, text):
+            msg = f"{text!r} is not {self.name}; write it as {self.examples}"
+            raise ValueError(msg)
+        number, unit = text.split()
+        if len(number) < 10 and (duration := timedelta(**{unit: int(number)})) <= _LONGEST:
+            return duration
+        msg = f"{text!r} is longer than {_LONGEST.days // 365} years"
+        raise ValueError(msg)
+
+
+RETENTION = DurationFormat("a retention", ("hours", "days"), "'168 hours' or '7 days'")
+AGE = DurationFormat("an age", ("minutes", "hours", "days"), "'90 minutes', '36 hours' or '2 days'")
+WAIT = DurationFormat("a wait", ("seconds", "minutes", "hours"), "'30 seconds' or '5 minutes'")
