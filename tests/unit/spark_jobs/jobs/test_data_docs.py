@@ -101,4 +101,4 @@ def test_a_version_whose_log_is_gone_has_a_page_without_shares(args: DataDocsArg
 def test_a_run_of_which_nothing_is_recorded_says_so(args: DataDocsArgs) -> None:
     unknown = (CheckedVersion(table=TABLES[0], version=1, suite_hash="other rules"),)
     with pytest.raises(NotReadyError, match="no result of its gates is recorded"):
-        build(args.model_copy(update={"judged": unknown}))
+        build(args.model_copy(update={"versions": unknown}))
