@@ -22,7 +22,7 @@ from embedded.airflow.api import AirflowApi
 from embedded.errors import StackError
 from embedded.home import DEFAULT_HOME, Home
 from embedded.interrupts import interrupt_once
-from embedded.stack import Stack, left_behind
+from embedded.stack import Stack, remaining_processes
 from include.paths import LakehousePaths
 from include.settings import Settings
 
@@ -63,7 +63,7 @@ def demo(home: Home, settings: Settings, console: Console) -> bool:
     right = not any(one.wrong for one in found) and all(day.run.state == "success" for day in days)
     if right:
         show_query(settings, found, console)
-    if left := left_behind(home):
+    if left := remaining_processes(home):
         console.print(f"[red]left behind: {left}[/red]")
     verdict = "[green]Every number is right" if right else "[red]Not everything is right"
     console.print(

@@ -1,4 +1,4 @@
 """The local stack: jars, PostgreSQL, a Spark Connect server and Airflow as processes of this machine.
 
-A cluster needs none of it.
+A cluster installation does not use this package.
 """

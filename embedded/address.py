@@ -1,4 +1,4 @@
-"""Where a running stack is found: written when it is ready, read by `make up` and by whoever joins it."""
+"""The address of a running stack: written when the stack is ready, read by `make up` and other commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from include.settings import Settings
 
 
 class Address(BaseModel):
-    """One stack's ports, and the lakehouse it works on.
+    """The ports of one stack, and its lakehouse.
 
     Attributes:
         web: port of Airflow's web server.
@@ -38,10 +38,10 @@ class Address(BaseModel):
 
     @classmethod
     def free(cls, home: Home, settings: Settings) -> Address:
-        """Free ports; the web server's is that of last time, if it is free, so that the browser's tab stays right."""
-        last = cls.load(home)
+        """Return an address with free ports; the web server keeps its last port if that is free, for open tabs."""
+        previous = cls.load(home)
         return cls(
-            web=free_port(last.web if last else 0),
+            web=free_port(previous.web if previous else 0),
             worker_logs=free_port(),
             trigger_logs=free_port(),
             spark=free_port(),
@@ -50,10 +50,10 @@ class Address(BaseModel):
         )
 
     def save(self, home: Home) -> None:
-        """Tell others that the home's stack is ready."""
+        """Write the address to the home."""
         home.address.write_text(self.model_dump_json(indent=1))
 
     @classmethod
     def load(cls, home: Home) -> Address | None:
-        """The address of the stack that runs in `home`, or ran last."""
+        """Return the address of the stack that runs in `home`, or ran last; None if there was none."""
         return cls.model_validate_json(home.address.read_text()) if home.address.exists() else None

@@ -1,9 +1,9 @@
-"""The archive of the classes that a Spark driver loads, so that each JVM on this machine maps them instead.
+"""Build the archive of the classes that a Spark driver loads, so that each JVM on this machine maps them.
 
     python -m embedded.class_archive
 
-A JVM takes what it can from the archive and says nothing where it does not fit (another JDK, a changed jar): the
-archive makes a start quicker and nothing else. It is Java's own dynamic CDS archive (JEP 350).
+The archive only makes a start quicker: a JVM ignores the classes that do not fit (another JDK, a changed jar). It is
+Java's dynamic CDS archive (JEP 350).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TEN_MINUTES = 600
 
 
 def build(jars: Path) -> Path | None:
-    """Make the archive from one training run, unless it is newer than all jars; None where this JVM makes none."""
+    """Make the archive from one training run, unless it is newer than all jars; None if this JVM can make none."""
     archive = class_archive(jars)
     if not _is_current(archive, jars):
         archive.unlink(missing_ok=True)
@@ -43,25 +43,25 @@ def _is_current(archive: Path, jars: Path) -> bool:
 
 
 def _train(jars: Path, archive: Path, lake: Path) -> None:
-    """Run the training; a JVM that cannot archive its classes still ends well."""
+    """Run the training; a JVM that cannot archive its classes ends well, too."""
     conf = launch_conf(jars, _MASTER)
     java = "spark.driver.extraJavaOptions"
     conf[java] = f'{conf[java]} "-XX:ArchiveClassesAtExit={archive}"'
-    stated = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
-    command = [str(spark_home() / "bin" / "spark-submit"), "--master", _MASTER, *stated, str(_TRAINING), str(lake)]
+    options = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    command = [str(spark_home() / "bin" / "spark-submit"), "--master", _MASTER, *options, str(_TRAINING), str(lake)]
     environment = driver_environment(os.environ, _MASTER, own_spark())
     run = subprocess.run(
         command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TEN_MINUTES
     )
     if run.returncode != 0:
-        last = "\n".join(line for line in run.stderr.strip().split("\n")[-15:] if line.strip())
-        raise SystemExit(f"Spark does not run here: see why before anything else. spark-submit said:\n{last}")
+        last_lines = "\n".join(line for line in run.stderr.strip().split("\n")[-15:] if line.strip())
+        raise SystemExit(f"Spark does not run on this machine. The last lines of spark-submit:\n{last_lines}")
 
 
 def main() -> None:
     """The command line."""
     if build(Settings().jars) is None:
-        sys.stdout.write("This JDK makes no class archive: everything works, a driver only starts more slowly.\n")
+        sys.stdout.write("This JDK makes no class archive: everything works, but drivers start more slowly.\n")
 
 
 if __name__ == "__main__":

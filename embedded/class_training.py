@@ -1,4 +1,4 @@
-"""What the class archive is trained on: a small load as the jobs do it. Its argument is a folder to work in."""
+"""The training run of the class archive: a small load like those of the jobs. Argument: a folder to work in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 
 def train(spark: SparkSession, folder: Path) -> None:
-    """Read lines, append, merge, read the changes, replace a part: each once."""
+    """Read lines, append, merge, read the changes and replace a part, each once."""
     table, lines = f"delta.`{folder}/table`", folder / "lines.json"
     folder.mkdir(parents=True)
     lines.write_text('{"key": "a", "day": "2013-01-01", "amount": "1"}\n{"key": "b", "day": "x"}\n')
@@ -22,9 +22,9 @@ def train(spark: SparkSession, folder: Path) -> None:
         fields["day"].try_cast("date").alias("day"),
         fields["amount"].try_cast("int").alias("amount"),
     )
-    frozen = rows.localCheckpoint()
-    frozen.write.format("delta").mode("append").save(f"{folder}/table")
-    latest = frozen.groupBy("key").agg(F.max_by(F.struct("day", "amount"), F.xxhash64("day")).alias("last"))
+    cached = rows.localCheckpoint()
+    cached.write.format("delta").mode("append").save(f"{folder}/table")
+    latest = cached.groupBy("key").agg(F.max_by(F.struct("day", "amount"), F.xxhash64("day")).alias("last"))
     latest.select("key", "last.*").createOrReplaceTempView("changes")
     spark.sql(f"MERGE INTO {table} t USING changes s ON t.key = s.key AND t.key BETWEEN 'a' AND 'b' "
               "WHEN MATCHED THEN UPDATE SET t.amount = 2 WHEN NOT MATCHED THEN INSERT *").collect()  # fmt: skip

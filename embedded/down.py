@@ -1,4 +1,4 @@
-"""`make down`: stops the local stack, and proves that nothing of it is left."""
+"""`make down`: stop the local stack, and check that no process of it is left."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from embedded.errors import StackError
 from embedded.home import DEFAULT_HOME, Home
 from embedded.processes import stop
 from embedded.serve import NAME
-from embedded.stack import left_behind, stop_parts
+from embedded.stack import remaining_processes, stop_parts
 
 PATIENCE_S = 120
 
@@ -21,18 +21,18 @@ class NotDownError(StackError):
 
 
 def down(home: Home, console: Console) -> None:
-    """Stop the stack of `home`, and end what a killed one left behind.
+    """Stop the stack of `home`, and end the processes that a killed stack left.
 
     Raises:
         NotDownError: a process is left.
     """
-    if not home.path.exists() or not left_behind(home):
+    if not home.path.exists() or not remaining_processes(home):
         console.print("No local stack was running.")
         return
     with console.status("Stopping Airflow, the Spark server and PostgreSQL"):
         _stop(home, console)
-    if left := left_behind(home):
-        msg = f"could not end {', '.join(_told(process) for process in left)}; end them by hand: kill -9 <pid>"
+    if left := remaining_processes(home):
+        msg = f"could not end {', '.join(_description(process) for process in left)}; end them yourself: kill -9 <pid>"
         raise NotDownError(msg)
     console.print("The local stack is stopped; no process of it is left.")
 
@@ -49,12 +49,12 @@ def main() -> None:
 
 def _stop(home: Home, console: Console) -> None:
     stop(home, NAME, PATIENCE_S)
-    for process in left_behind(home):
-        console.print(f"[yellow]ending {_told(process)}, which was left behind[/yellow]")
+    for process in remaining_processes(home):
+        console.print(f"[yellow]ending {_description(process)}, which was left behind[/yellow]")
     stop_parts(home)
 
 
-def _told(process: psutil.Process) -> str:
+def _description(process: psutil.Process) -> str:
     try:
         return f"process {process.pid} ({' '.join(process.cmdline())[:60]})"
     except psutil.NoSuchProcess:

@@ -1,7 +1,7 @@
-"""The one error that the local stack raises on purpose."""
+"""The base of the local stack's errors."""
 
 from __future__ import annotations
 
 
 class StackError(Exception):
-    """The base of everything that can keep the local stack from starting or stopping; its message says what to do."""
+    """Raised when the local stack cannot start or stop; the message says what to do."""

@@ -1,4 +1,4 @@
-"""Where one local stack keeps its private state. Several can live side by side, each in a home of its own."""
+"""The folder with the private state of one local stack; several stacks can run, each with its own home."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT_HOME = PROJECT / ".home"
 
 @dataclass(frozen=True)
 class Home:
-    """The folders and files below one home; `prepare` makes them.
+    """The folders and files of a home; `prepare` makes them.
 
     Attributes:
         path: the home folder, absolute.
@@ -26,14 +26,14 @@ class Home:
     path: Path
 
     def prepare(self) -> None:
-        """Make the folders. All but PostgreSQL's, which it makes itself, are for the owner's eyes only."""
+        """Make the folders, which only the owner can read; PostgreSQL makes its own."""
         self.path.mkdir(parents=True, exist_ok=True)
         for folder in (self.airflow, self.spark, self.logs, self.pids, self.secrets):
             folder.mkdir(exist_ok=True, mode=0o700)
 
     @property
     def postgres(self) -> Path:
-        """PostgreSQL's data folder, which holds its socket too."""
+        """PostgreSQL's data folder, which has its socket, too."""
         return self.path / "postgres"
 
     @property
@@ -48,12 +48,12 @@ class Home:
 
     @property
     def logs(self) -> Path:
-        """What the processes of the stack say: spark.log, airflow.log, stack.log."""
+        """The output of the processes of the stack: spark.log, airflow.log, stack.log."""
         return self.path / "logs"
 
     @property
     def pids(self) -> Path:
-        """One file a process that the stack started."""
+        """One file per process that the stack started."""
         return self.path / "pids"
 
     @property
@@ -78,22 +78,22 @@ class Home:
 
     @property
     def lock(self) -> Path:
-        """Held by the process that runs the stack, as long as it lives."""
+        """The file that the process of the stack locks."""
         return self.path / "lock"
 
     @property
     def ready(self) -> Path:
-        """There while the stack that runs in this home is ready for use."""
+        """A file that exists while the stack is ready."""
         return self.path / "ready"
 
     @property
     def address(self) -> Path:
-        """Where the stack that runs, or ran last, is found."""
+        """The address of the stack that runs, or ran last."""
         return self.path / "address.json"
 
 
 def keep_secret(file: Path, text: str) -> str:
-    """The content of `file`, which is made with `text` and mode 0600 when it does not exist yet."""
+    """Return the content of `file`; if it does not exist, make it with `text` and mode 0600."""
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -104,18 +104,18 @@ def keep_secret(file: Path, text: str) -> str:
 
 
 def new_secret() -> str:
-    """A random secret that is safe in a URL, a header and JSON."""
+    """Return a random secret that is safe in a URL, a header and JSON."""
     return secrets.token_urlsafe(24)
 
 
 def free_port(preferred: int = 0) -> int:
-    """A loopback port that nobody listens on: the preferred one, if it is free."""
+    """Return a free loopback port: the preferred one if it is free."""
     for port in (preferred, 0):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with suppress(OSError):
                 probe.bind(("127.0.0.1", port))
-                found: int = probe.getsockname()[1]
-                return found
+                free: int = probe.getsockname()[1]
+                return free
     msg = "no loopback port is free"
     raise OSError(msg)

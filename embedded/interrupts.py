@@ -1,4 +1,4 @@
-"""Turns the first signal to stop into one KeyboardInterrupt, and lets no second one break the clean-up."""
+"""Turn the first signal to stop into a KeyboardInterrupt, and ignore the next ones, so that clean-up completes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TO_STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def interrupt_once() -> None:
-    """From now on SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt in the main thread: the first one alone."""
+    """Let the first SIGINT, SIGTERM or SIGHUP raise KeyboardInterrupt in the main thread; ignore later ones."""
     for number in TO_STOP:
         signal.signal(number, _interrupt)
 

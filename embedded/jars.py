@@ -1,10 +1,10 @@
-"""The jars of Millrace's Spark sessions, resolved once, so that no run resolves any.
+"""Resolve the jars of Millrace's Spark sessions once, so that no run has to.
 
     python -m embedded.jars                # into .jars: Delta's jars, Kafka's, S3's, and Millrace's own three
-    python -m embedded.jars --kafka-broker # into .jars/kafka-broker too: a broker of one's own, 43 MB
+    python -m embedded.jars --kafka-broker # also a Kafka broker into .jars/kafka-broker, 43 MB
     python -m embedded.jars --into FOLDER  # for an image or a cluster
 
-It says nothing unless it fails, and takes a moment when all is there.
+It prints nothing unless it fails, and takes a moment if all jars are there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SPARK_HAS_THEM = (
     "org.apache.parquet:*,org.locationtech.*:*,org.openapitools:*,org.roaringbitmap:*,org.slf4j:*,"
     "org.wildfly.*:*,org.xerial.*:*"
 )
-"""Dependencies that come with Spark, mostly newer, or are not used here: the download is 13 MB without them, not 87."""
+"""Dependencies that Spark has, mostly newer, or that are not used: without them the download is 13 MB, not 87."""
 _EXCLUDED = {
     "delta": _SPARK_HAS_THEM,
     "kafka": f"{_SPARK_HAS_THEM},org.apache.spark:spark-t*,org.lz4:*,org.scala-lang*:*",
@@ -38,12 +38,12 @@ _EXCLUDED = {
     "kafka-broker": "",
     "s3": f"{_SPARK_HAS_THEM},io.netty:*,org.apache.http*:*,software.amazon.awssdk:bundle,software.amazon.s3.*:*",
 }
-"""Group of jars.lock -> the dependencies that its jars are resolved without."""
+"""Group of jars.lock -> dependencies to exclude when its jars are resolved."""
 _HALF_AN_HOUR = 1800
 
 
 class JarsError(MillraceError):
-    """Raised when a jar cannot be resolved or is not the one that the lock names."""
+    """Raised when a jar cannot be resolved, or differs from the lock."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """Its name in `.jars`.
+        """The jar's name in `.jars`.
 
         >>> Jar("io.delta:delta-storage:4.4.0", "c467").file_name
         'delta-storage-4.4.0.jar'
@@ -70,32 +70,32 @@ class Jar:
 
     @property
     def resolved_name(self) -> str:
-        """The name that spark-submit gives it."""
+        """The name that spark-submit gives to the resolved jar."""
         group, _, _ = self.coordinate.split(":")
         return f"{group}_{self.file_name}"
 
     def other_versions(self, folder: Path) -> list[Path]:
-        """Jars in `folder` that must not share a classpath with this one."""
+        """Return other versions of this jar in `folder`; they must not be on one classpath."""
         _, artifact, _ = self.coordinate.split(":")
         return [path for path in folder.glob(f"{artifact}-[0-9]*.jar") if path.name != self.file_name]
 
 
 def locked_jars(group: str) -> list[Jar]:
-    """The jars of one group of jars.lock, such as `delta` or `s3`."""
+    """Return the jars of a group of jars.lock, such as `delta` or `s3`."""
     with _LOCK.open("rb") as lock:
         return [Jar(coordinate, sha256) for coordinate, sha256 in tomllib.load(lock)[group].items()]
 
 
 def install(jars: list[Jar], folder: Path, excluded: str = _SPARK_HAS_THEM) -> None:
-    """Make `folder` hold these jars, checked, and no other version of them. Other files in it are left alone.
+    """Install these jars into `folder`, with their checksums checked; remove other versions of them.
 
     Args:
         jars: the jars.
-        folder: where they go.
-        excluded: dependencies that are not fetched with them, as `group:artifact`, divided by commas.
+        folder: the folder; other files in it stay.
+        excluded: dependencies that are not fetched, as `group:artifact`, separated by commas.
 
     Raises:
-        JarsError: a jar cannot be had, or its checksum differs; `folder` is then as before.
+        JarsError: a jar cannot be resolved, or its checksum differs; `folder` is then as before.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if not all(_is_right(jar, folder / jar.file_name) for jar in jars):
@@ -122,7 +122,7 @@ def _compile_own(folder: Path) -> None:
 
 
 def _resolve(jars: list[Jar], scratch: Path, excluded: str) -> Path:
-    """The folder into which spark-submit, which needs only Java, has put the jars."""
+    """Resolve the jars with spark-submit, which needs only Java; return their folder."""
     nothing_to_run = scratch / "nothing.py"
     nothing_to_run.touch()
     command = [str(spark_home() / "bin" / "spark-submit"), "--master", "local[1]"]
@@ -143,11 +143,11 @@ def _resolve(jars: list[Jar], scratch: Path, excluded: str) -> Path:
 
 
 def _why_unresolved(output: str) -> str:
-    said = [line for line in output.split("\n") if line.strip() and "Host" not in line and "\tat " not in line]
+    lines = [line for line in output.split("\n") if line.strip() and "Host" not in line and "\tat " not in line]
     return (
         "Spark's jars could not be resolved: let this machine reach Maven Central (https://repo1.maven.org/maven2), "
-        "or set DEFAULT_ARTIFACT_REPOSITORY to a mirror of it, and try again. spark-submit said:\n"
-        + "\n".join(said[-15:])
+        "or set DEFAULT_ARTIFACT_REPOSITORY to a mirror of it, and try again. The last lines of spark-submit:\n"
+        + "\n".join(lines[-15:])
     )
 
 
@@ -157,11 +157,11 @@ def _is_right(jar: Jar, path: Path) -> bool:
 
 def _check(jar: Jar, path: Path) -> None:
     if not path.is_file():
-        raise JarsError(f"spark-submit did not bring {jar.coordinate}: see whether {__file__} excludes its group.")
+        raise JarsError(f"spark-submit did not resolve {jar.coordinate}: check whether {__file__} excludes its group.")
     if _sha256(path) != jar.sha256:
         raise JarsError(
-            f"Do not use what was served as {jar.coordinate} before you know why it differs: its SHA-256 is "
-            f"{_sha256(path)}, {_LOCK} has {jar.sha256}. If you changed the version there, put in the new checksum."
+            f"The download of {jar.coordinate} has the SHA-256 {_sha256(path)}, but {_LOCK} has {jar.sha256}. "
+            "Do not use it before you know why. If you changed the version, update the checksum."
         )
 
 
@@ -171,7 +171,7 @@ def _sha256(path: Path) -> str:
 
 
 def main() -> None:
-    """The command line: see above. Exits with 1 and the reason when something cannot be had."""
+    """Run the command line; exit with 1 and the reason if a jar cannot be installed."""
     parser = argparse.ArgumentParser(prog="python -m embedded.jars", description="Resolves the jars of Spark once.")
     parser.add_argument("--kafka-broker", action="store_true", help="also a Kafka broker, 43 MB, into kafka-broker")
     parser.add_argument("--into", type=Path, default=PROJECT / ".jars", help="the folder (default: %(default)s)")

@@ -1,4 +1,4 @@
-"""Compiles what Millrace has in Java: each jar when its sources have changed."""
+"""Compile Millrace's Java sources: each jar when its sources have changed."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _TWO_MINUTES = 120
 
 
 class CompileError(MillraceError):
-    """Raised when sources do not compile; the message holds what javac said."""
+    """Raised when sources do not compile; the message has the output of javac."""
 
 
 @dataclass(frozen=True)
 class JavaJar:
-    """A jar of our own.
+    """A jar of Millrace's own classes.
 
     Attributes:
-        path: where it is.
+        path: the jar's file.
         sources: the root of its Java sources.
-        classpath: the jars that they are compiled against.
+        classpath: the jars to compile against.
     """
 
     path: Path
@@ -35,10 +35,10 @@ class JavaJar:
     classpath: tuple[Path, ...]
 
     def build(self) -> None:
-        """Compile, unless the jar was made from these very sources against these very jars.
+        """Compile, unless the jar was made from the same sources and the same classpath.
 
         Raises:
-            CompileError: javac is missing, older than 17, or refuses the sources; the jar is then as before.
+            CompileError: javac is missing, older than 17, or refuses the sources; the jar does not change then.
         """
         fingerprint = self._fingerprint()
         if _fingerprint_in(self.path) == fingerprint:
@@ -64,7 +64,16 @@ class JavaJar:
 
     def _compile(self, classes: Path) -> None:
         classpath = os.pathsep.join(map(str, self.classpath))
-        command = [_javac(), "--release", "17", "-d", str(classes), "-cp", classpath, *map(str, self._source_files())]
+        command = [
+            _javac(),
+            "--release",
+            "17",
+            "-d",
+            str(classes),
+            "-cp",
+            classpath,
+            *map(str, self._source_files()),
+        ]
         try:
             run = subprocess.run(command, capture_output=True, text=True, timeout=_TWO_MINUTES)
         except FileNotFoundError as error:
@@ -74,20 +83,20 @@ class JavaJar:
 
 
 def log_store_jar(sources: Path, jars: Path, spark_jars: Path) -> JavaJar:
-    """The jar of the log store, in `jars`, which holds delta-storage."""
+    """Return the jar of the log store, in `jars`, which has delta-storage."""
     classpath = (*jars.glob("delta-storage-*.jar"), *spark_jars.glob("hadoop-client-api-*.jar"))
     return JavaJar(jars / "millrace-log-store.jar", sources, classpath)
 
 
 def formats_jar(sources: Path, jars: Path, spark_jars: Path) -> JavaJar:
-    """The jar of what Spark cannot read by itself, in `jars`."""
+    """Return the jar for formats that Spark itself cannot read, in `jars`."""
     needed = ("hadoop-client-api-*", "jackson-core-2*", "spark-sql-api_*", "zstd-jni-*")
     classpath = tuple(jar for name in needed for jar in spark_jars.glob(f"{name}.jar"))
     return JavaJar(jars / "millrace-formats.jar", sources, classpath)
 
 
 def connect_server_jar(sources: Path, jars: Path, spark_jars: Path) -> JavaJar:
-    """The jar of the Spark Connect server's main class, in `jars`."""
+    """Return the jar of the Spark Connect server's main class, in `jars`."""
     needed = (
         "spark-connect_*",
         "spark-common-utils_*",
@@ -114,7 +123,7 @@ def _fingerprint_in(jar: Path) -> str | None:
 
 
 def _pack(classes: Path, fingerprint: str, jar: Path) -> None:
-    """A jar whose bytes depend on the classes alone: entries in order, without times."""
+    """Write a jar whose bytes depend only on the classes: sorted entries without times."""
     with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF"), "Manifest-Version: 1.0\n\n")
         archive.writestr(zipfile.ZipInfo(_FINGERPRINT), fingerprint)

@@ -1,4 +1,4 @@
-"""The processes of a local stack: started on record, found again by anyone, ended with nothing left behind."""
+"""The processes of a local stack: start and record them, find them again, end them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from embedded.home import Home
 from include.processes import end_processes
 
 STACK_VARIABLE = "MILLRACE_STACK"
-"""Names the home in the environment of every process of a stack, so that strays can be found."""
+"""The variable with the home in the environment of every process of a stack, to find those without a record."""
 
 
 def spawn(home: Home, name: str, argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> psutil.Popen:
-    """Start a process in a session of its own, its pid on record, its output in `logs/<name>.log`.
+    """Start a process in a new session, record its pid, and write its output to `logs/<name>.log`.
 
-    The log of the process before it becomes `<name>.log.1`. A session of its own keeps the terminal's Ctrl-C
-    away from it: the stack ends its parts in the right order.
+    The previous log becomes `<name>.log.1`. In a new session the process does not get the terminal's Ctrl-C: the stack
+    ends its parts in the right order.
 
     Raises:
         FileNotFoundError: the command does not exist.
@@ -36,30 +36,30 @@ def spawn(home: Home, name: str, argv: Sequence[str], env: Mapping[str, str], cw
             stdout=log,
             stderr=log,
             start_new_session=True,
-            preexec_fn=_hear_ctrl_c,
+            preexec_fn=_enable_sigint,
         )
     (home.pids / name).write_text(f"{process.pid} {process.create_time()}")
     return process
 
 
 def recorded(home: Home, name: str) -> psutil.Process | None:
-    """The process on record under `name`, if it lives: a later process with the same pid is not taken for it."""
+    """Return the process that is recorded as `name` if it is running, but no later process with the same pid."""
     file = home.pids / name
     if not file.exists():
         return None
     pid, created = file.read_text().split()
     try:
         process = psutil.Process(int(pid))
-        alive = process.create_time() == float(created) and process.status() != psutil.STATUS_ZOMBIE
+        is_running = process.create_time() == float(created) and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return None
-    return process if alive else None
+    return process if is_running else None
 
 
 def of_stack(home: Home) -> list[psutil.Process]:
-    """Every living process of the home's stack but this one, whoever its parent is by now.
+    """Return all running processes of the home's stack, without this one, also those whose parents have ended.
 
-    PostgreSQL's are not among them: its own pid file tells of them.
+    PostgreSQL's processes are not among them: PostgreSQL has its own pid file.
     """
     sessions = {int(file.read_text().split()[0]) for file in home.pids.glob("*")}
     return [process for process in _own_processes() if _belongs(process, home, sessions)]
@@ -93,17 +93,15 @@ def _belongs(process: psutil.Process, home: Home, sessions: set[int]) -> bool:
     if process.pid == os.getpid():
         return False
     try:
-        # A process that set its own title, as Airflow's do, has overwritten its environment by that.
+        # A process that sets its own title, as Airflow's do, overwrites its environment with it.
         titled = process.cmdline()[:1] and process.cmdline()[0].startswith("airflow")
-        return _marked_for(process) == str(home.path) or bool(titled and os.getsid(process.pid) in sessions)
+        return process.environ().get(STACK_VARIABLE) == str(home.path) or bool(
+            titled and os.getsid(process.pid) in sessions
+        )
     except (psutil.NoSuchProcess, psutil.AccessDenied, ProcessLookupError):
         return False
 
 
-def _marked_for(process: psutil.Process) -> str | None:
-    return process.environ().get(STACK_VARIABLE)
-
-
-def _hear_ctrl_c() -> None:
-    """A shell's background job ignores SIGINT and its children inherit that; Airflow stops cleanly by nothing else."""
+def _enable_sigint() -> None:
+    """Accept SIGINT, which the children of a shell's background job ignore: only it stops Airflow cleanly."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""Runs a local stack until it is told to stop; `make up` leaves this process behind, `make down` ends it."""
+"""Run a local stack until a signal stops it; `make up` starts this process, `make down` ends it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from embedded.stack import Stack
 from include.settings import Settings
 
 NAME = "stack"
-"""Its name on the record of processes."""
+"""The name of this process in the records of the home."""
 
 DRAIN_S = 20
 

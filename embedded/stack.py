@@ -1,4 +1,4 @@
-"""The local stack: a private PostgreSQL, a warm Spark server and a real Airflow, started and stopped as one."""
+"""The local stack: a private PostgreSQL, a warm Spark server and a real Airflow, started and stopped together."""
 
 from __future__ import annotations
 
@@ -33,21 +33,20 @@ log = logging.getLogger(__name__)
 
 
 class AlreadyRunningError(StackError):
-    """Raised when another process runs the home's stack; the message says how to stop it."""
+    """Raised when another process runs the stack of the home; the message says how to stop it."""
 
 
 @dataclass(frozen=True)
 class Stack(AbstractContextManager["Stack"]):
-    """One local stack. Use it in a `with` block: whatever happens, nothing that it started is left behind.
+    """One local stack. Use it in a `with` block, which ends all its processes, whatever happens.
 
     Attributes:
-        home: its private state; stacks with homes of their own do not know of each other.
-        settings: the lakehouse that its jobs work on.
+        home: its private state; stacks with different homes are independent.
+        settings: the settings of its lakehouse.
         address: its ports.
         dags: the folder of its DAG files.
-        connection: the connection `spark_default` in Airflow's JSON form; by default the warm Spark server,
-            which is not started when another one is named.
-        drain_s: seconds that running tasks get to end when it stops; then they are marked failed.
+        connection: the connection `spark_default` as JSON; None for the warm Spark server, which starts only then.
+        drain_s: seconds for running tasks to end when it stops; then they are marked failed.
     """
 
     home: Home
@@ -64,7 +63,7 @@ class Stack(AbstractContextManager["Stack"]):
 
     @property
     def airflow(self) -> Airflow:
-        """Its Airflow. Only while its PostgreSQL runs."""
+        """Its Airflow; only while its PostgreSQL runs."""
         spark = self.connection or warm_spark(self.spark.port, self.spark.token)
         return Airflow(self.home, self.address, self.dags, Postgres(self.home).url, spark)
 
@@ -78,14 +77,14 @@ class Stack(AbstractContextManager["Stack"]):
         self.stop()
 
     def api(self) -> AirflowApi:
-        """A client of its Airflow. Only while the stack runs."""
+        """Return a client of its Airflow; only while the stack runs."""
         return self.airflow.api()
 
     def claim(self) -> None:
-        """Make sure that no other process runs this home's stack, from now until `stop` or the end of this process.
+        """Lock the home until `stop` or the end of this process, so that no other process runs its stack.
 
         Raises:
-            AlreadyRunningError: another one does.
+            AlreadyRunningError: another process does.
         """
         self.home.prepare()
         try:
@@ -95,7 +94,7 @@ class Stack(AbstractContextManager["Stack"]):
             raise AlreadyRunningError(msg) from None
 
     def start(self) -> None:
-        """Start all parts and wait until they work. What a killed predecessor left behind is ended first.
+        """End the processes of a killed predecessor, start all parts and wait until they work.
 
         Raises:
             AlreadyRunningError: another process runs this home's stack.
@@ -114,7 +113,7 @@ class Stack(AbstractContextManager["Stack"]):
         self.home.ready.touch()
 
     def stop(self) -> None:
-        """Stop all parts, the last started first."""
+        """Stop all parts, in reverse order."""
         self.home.ready.unlink(missing_ok=True)
         self._watch.stop()
         self._drain()
@@ -122,8 +121,8 @@ class Stack(AbstractContextManager["Stack"]):
         self._lock.release(force=True)
 
     def environment(self) -> dict[str, str]:
-        """The environment of every part: this process's own, cleaned, and the settings of the lakehouse."""
-        # The stack has one user, who asks and approves.
+        """Return the environment of every part: this process's own, cleaned, and the settings of the lakehouse."""
+        # The stack has one user, who must approve their own requests.
         settings = self.settings.model_copy(update={"second_person": False})
         return {**clean_environment(), **settings.environment()}
 
@@ -138,7 +137,7 @@ class Stack(AbstractContextManager["Stack"]):
             self._watch.start()
         with self.api() as api:
             api.wait_until_healthy(began, alive=lambda: recorded(self.home, AIRFLOW) is not None)
-            api.set_pool(POOL, os.cpu_count() or 2, "what this machine's Spark can do at once: one slot a core")
+            api.set_pool(POOL, os.cpu_count() or 2, "one slot per core of this machine")
 
     @cached_property
     def _lock(self) -> FileLock:
@@ -155,17 +154,17 @@ class Stack(AbstractContextManager["Stack"]):
             with self.api() as api:
                 drain(api, self.drain_s)
         except AirflowApiError as error:
-            log.warning("tasks may be left as running: %s", error)
+            log.warning("tasks may stay in the state running: %s", error)
 
 
 def stop_parts(home: Home) -> None:
-    """Stop whatever runs of a home's stack, by whomever it was started."""
+    """Stop all parts of a home's stack, whoever started them."""
     stop_airflow(home)
     stop(home, SPARK, patience_s=15)
     Postgres(home).stop()
 
 
-def left_behind(home: Home) -> list[psutil.Process]:
-    """Every process of a home's stack that still lives."""
+def remaining_processes(home: Home) -> list[psutil.Process]:
+    """Return all running processes of a home's stack."""
     postgres = Postgres(home).process()
     return [*of_stack(home), *([postgres] if postgres else [])]

@@ -1,4 +1,4 @@
-"""`make up`: starts the local stack, leaves it running, and says how to open it. Harmless when it runs already."""
+"""`make up`: start the local stack, unless it runs, and print how to open it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ PATIENCE_S = 300
 
 
 class NotUpError(StackError):
-    """Raised when the stack did not come up; the message holds the last lines of its log."""
+    """Raised when the stack did not come up; the message has the last lines of its log."""
 
 
 def up(home: Home, console: Console) -> Address:
     """Start the stack of `home` unless it runs, and wait until it is ready.
 
     Raises:
-        NotUpError: it did not come up.
+        NotUpError: the stack did not come up.
     """
     home.prepare()
     if recorded(home, NAME) is None:
@@ -41,8 +41,8 @@ def up(home: Home, console: Console) -> Address:
         return _wait(home)
 
 
-def say(home: Home, address: Address, console: Console) -> None:
-    """Say where the stack is found, and how to log in."""
+def print_address(home: Home, address: Address, console: Console) -> None:
+    """Print the addresses of the stack, and how to log in."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_row("Airflow", f"[bold]{address.url}[/bold]")
     table.add_row("user", USER)
@@ -59,7 +59,7 @@ def main() -> None:
     console = Console(highlight=False)
     home = Home(DEFAULT_HOME)
     try:
-        say(home, up(home, console), console)
+        print_address(home, up(home, console), console)
     except StackError as error:
         console.print(f"[red]{error}[/red]")
         sys.exit(1)
@@ -68,7 +68,7 @@ def main() -> None:
 def _start(home: Home, console: Console) -> None:
     home.ready.unlink(missing_ok=True)
     for folder in folders_opened_to_others():
-        console.print(f"[yellow]PostgreSQL refuses to run as root: {folder} becomes readable for its user.[/yellow]")
+        console.print(f"[yellow]PostgreSQL does not run as root: {folder} becomes readable for its own user.[/yellow]")
     spawn(home, NAME, [sys.executable, "-m", "embedded.serve", str(home.path)], os.environ, cwd=PROJECT)
 
 
@@ -76,8 +76,8 @@ def _wait(home: Home) -> Address:
     deadline = time.monotonic() + PATIENCE_S
     while not home.ready.exists():
         if recorded(home, NAME) is None or time.monotonic() > deadline:
-            said = (home.logs / f"{NAME}.log").read_text().strip().split("\n")
-            msg = "\n".join(["The local stack did not come up:", *said[-3:], f"All of it: {home.logs}"])
+            lines = (home.logs / f"{NAME}.log").read_text().strip().split("\n")
+            msg = "\n".join(["The local stack did not come up:", *lines[-3:], f"All logs: {home.logs}"])
             raise NotUpError(msg)
         time.sleep(0.2)
     return Address.model_validate_json(home.address.read_text())

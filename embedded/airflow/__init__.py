@@ -1,4 +1,4 @@
 """A real Airflow as processes of this machine, and a client of its REST API.
 
-What Millrace adds to Airflow lives in `plugins`.
+What Millrace adds to Airflow is in `plugins`.
 """

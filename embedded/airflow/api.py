@@ -1,4 +1,4 @@
-"""A small client of Airflow's REST API: what the local stack, the demo and the end-to-end tests ask of it."""
+"""A small client of Airflow's REST API for the local stack, the demo and the end-to-end tests."""
 
 from __future__ import annotations
 
@@ -44,28 +44,28 @@ class Task(BaseModel):
 
 
 class AirflowApi(AirflowHttp):
-    """A client that is logged in as one user. Close it, or use it in a `with` block."""
+    """A client with the rights of one user. Close it, or use it in a `with` block."""
 
     def wait_until_healthy(self, since: datetime, alive: Callable[[], bool], patience_s: float = 300) -> None:
-        """Wait until every component has sent a heartbeat after `since`, for an older one is a predecessor's.
+        """Wait until every component has sent a heartbeat after `since`; older ones are those of an earlier Airflow.
 
         Raises:
-            AirflowApiError: Airflow is not `alive` any more, or is not ready in time.
+            AirflowApiError: `alive` returns False, or Airflow is not ready within `patience_s` seconds.
         """
         deadline = time.monotonic() + patience_s
-        waiting_for = list(COMPONENTS)
-        while waiting_for:
+        missing = list(COMPONENTS)
+        while missing:
             if not alive() or time.monotonic() > deadline:
-                msg = f"Airflow did not come up; missing: {', '.join(waiting_for)}"
+                msg = f"Airflow did not come up; missing: {', '.join(missing)}"
                 raise AirflowApiError(msg)
             time.sleep(0.25)
-            waiting_for = self._without_heartbeat(since)
+            missing = self._without_heartbeat(since)
 
     def wait_for_dag(self, dag_id: str, patience_s: float = 120) -> None:
-        """Wait until a DAG file has been read.
+        """Wait until Airflow has parsed the DAG.
 
         Raises:
-            AirflowApiError: it was not in time; the message holds the import errors.
+            AirflowApiError: the DAG did not appear in time; the message has the import errors.
         """
         deadline = time.monotonic() + patience_s
         while not any(dag["dag_id"] == dag_id for dag in self.get("/api/v2/dags", limit=1000)["dags"]):
@@ -81,15 +81,15 @@ class AirflowApi(AirflowHttp):
 
     def set_pool(self, name: str, slots: int, description: str) -> None:
         """Create a pool, or change its slots."""
-        known = {pool["name"] for pool in self.get("/api/v2/pools", limit=1000)["pools"]}
+        existing = {pool["name"] for pool in self.get("/api/v2/pools", limit=1000)["pools"]}
         body = {"slots": slots, "description": description, "include_deferred": False}
-        if name in known:
+        if name in existing:
             self.ask("PATCH", f"/api/v2/pools/{name}", json={"pool": name, **body})
         else:
             self.ask("POST", "/api/v2/pools", json={"name": name, **body})
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any], logical_date: datetime | None = None) -> Run:
-        """Start a manual run, as the form of the UI does."""
+        """Start a manual run, as the form in the UI does."""
         when = logical_date.isoformat() if logical_date else None
         body = {"logical_date": when, "conf": dict(conf)}
         return Run.model_validate(self.ask("POST", f"/api/v2/dags/{dag_id}/dagRuns", json=body))
@@ -97,7 +97,7 @@ class AirflowApi(AirflowHttp):
     def backfill(
         self, dag_id: str, first: date, last: date, at_once: int, reprocess: str = "none", conf: Mapping[str, Any] = {}
     ) -> int:
-        """Start a backfill of whole days, `first` to `last`; returns its id."""
+        """Start a backfill of whole days, `first` to `last`; return its id."""
         body = {
             "dag_id": dag_id,
             "from_date": _midnight(first),
@@ -109,45 +109,45 @@ class AirflowApi(AirflowHttp):
         return int(self.ask("POST", "/api/v2/backfills", json=body)["id"])
 
     def open_backfills(self, dag_id: str) -> list[int]:
-        """The backfills of a DAG that have not ended."""
-        found = self.get("/api/v2/backfills", dag_id=dag_id, limit=100)["backfills"]
-        return [backfill["id"] for backfill in found if backfill["completed_at"] is None]
+        """Return the ids of the DAG's backfills that have not ended."""
+        backfills = self.get("/api/v2/backfills", dag_id=dag_id, limit=100)["backfills"]
+        return [backfill["id"] for backfill in backfills if backfill["completed_at"] is None]
 
     def cancel_backfill(self, backfill: int) -> None:
-        """Cancel a backfill: its queued runs fail, its running ones go on."""
+        """Cancel a backfill: its queued runs fail, its running ones continue."""
         self.ask("PUT", f"/api/v2/backfills/{backfill}/cancel")
 
     def run(self, dag_id: str, run_id: str) -> Run:
-        """One run as it is now."""
+        """Return the present state of a run."""
         return Run.model_validate(self.get(f"/api/v2/dags/{dag_id}/dagRuns/{run_id}"))
 
     def runs(self, dag_id: str = "~", **filters: Any) -> list[Run]:
-        """The runs of a DAG (or of all), such as those with `run_type="backfill"`."""
-        found = self.get(f"/api/v2/dags/{dag_id}/dagRuns", limit=1000, **filters)["dag_runs"]
-        return [Run.model_validate(run) for run in found]
+        """Return the runs of a DAG, or of all DAGs; filter for example by `run_type="backfill"`."""
+        runs = self.get(f"/api/v2/dags/{dag_id}/dagRuns", limit=1000, **filters)["dag_runs"]
+        return [Run.model_validate(run) for run in runs]
 
     def end_run(self, run: Run, state: str = "failed", note: str | None = None) -> None:
-        """Mark a run failed (or success); its running tasks are killed."""
+        """Mark a run failed (or success); Airflow kills its running tasks."""
         body = {"state": state, "note": note}
         self.ask("PATCH", f"/api/v2/dags/{run.dag_id}/dagRuns/{run.dag_run_id}", json=body)
 
     def tasks(self, dag_id: str = "~", run_id: str = "~", **filters: Any) -> list[Task]:
-        """The tasks of a run, or of all runs."""
+        """Return the tasks of a run, or of all runs."""
         path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances"
         return [Task.model_validate(task) for task in self.get(path, limit=1000, **filters)["task_instances"]]
 
     def task(self, run: Run, task_id: str) -> Task:
-        """One task of a run as it is now."""
+        """Return the present state of one task of a run."""
         path = f"/api/v2/dags/{run.dag_id}/dagRuns/{run.dag_run_id}/taskInstances/{task_id}"
         return Task.model_validate(self.get(path))
 
     def mark_failed(self, task: Task) -> None:
-        """Mark a task failed; what it runs is killed."""
+        """Mark a task failed; Airflow kills its process."""
         path = f"/api/v2/dags/{task.dag_id}/dagRuns/{task.dag_run_id}/taskInstances/{task.task_id}"
         self.ask("PATCH", path, json={"new_state": "failed"})
 
     def clear(self, run: Run, *task_ids: str, downstream: bool = True) -> None:
-        """Clear tasks of a run, and by default all that follow them, so that they run again."""
+        """Clear tasks of a run, and by default all tasks after them, so that they run again."""
         body = {
             "dry_run": False,
             "only_failed": False,
@@ -158,13 +158,13 @@ class AirflowApi(AirflowHttp):
         self.ask("POST", f"/api/v2/dags/{run.dag_id}/clearTaskInstances", json=body)
 
     def log(self, task: Task, try_number: int | None = None) -> list[str]:
-        """What a task and its operator logged, without the folded groups that Airflow adds before and after."""
+        """Return the log of a task, without the folded groups that Airflow adds before and after it."""
         path = f"/api/v2/dags/{task.dag_id}/dagRuns/{task.dag_run_id}/taskInstances/{task.task_id}"
         content = self.get(f"{path}/logs/{try_number or task.try_number}", full_content="true")["content"]
         return _outside_groups(part if isinstance(part, str) else part["event"] for part in content)
 
     def watch(self, run: Run, patience_s: float = 600, every_s: float = 0.5) -> Iterator[list[Task]]:
-        """The tasks of a run, again and again, until the run has ended; the last are as they ended.
+        """Yield the tasks of a run repeatedly until the run has ended; the last value has the final states.
 
         Raises:
             AirflowApiError: the run did not end in time.
@@ -180,10 +180,10 @@ class AirflowApi(AirflowHttp):
         yield self.tasks(run.dag_id, run.dag_run_id)
 
     def wait_for_run(self, run: Run, patience_s: float = 600) -> Run:
-        """Wait until a run has ended.
+        """Wait until a run has ended, and return it.
 
         Raises:
-            AirflowApiError: it did not in time.
+            AirflowApiError: the run did not end in time.
         """
         for _ in self.watch(run, patience_s):
             pass
@@ -198,19 +198,19 @@ class AirflowApi(AirflowHttp):
 
 
 def _outside_groups(lines: Iterable[str]) -> list[str]:
-    """The lines that are in no group.
+    """Return the lines that are in no group.
 
     >>> _outside_groups(["::group::Pre Execute", "parse", "::endgroup::", "loaded 3 rows"])
     ['loaded 3 rows']
     """
-    kept: list[str] = []
+    outside: list[str] = []
     is_in_group = False
     for line in lines:
         if line.startswith(("::group::", "::endgroup::")):
             is_in_group = line.startswith("::group::")
         elif not is_in_group:
-            kept.append(line)
-    return kept
+            outside.append(line)
+    return outside
 
 
 def _midnight(day: date) -> str:

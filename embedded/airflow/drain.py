@@ -1,4 +1,4 @@
-"""Brings Airflow's tasks to an end before it is stopped, so that no run is left hanging as if it were running."""
+"""End Airflow's tasks before Airflow stops, so that no run stays in the state running."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from embedded.airflow.standalone import POOL
 log = logging.getLogger(__name__)
 
 KILL_S = 20
-"""How long a task that was marked failed may take to die: Airflow sees the mark at the next heartbeat."""
+"""Seconds to wait for a task that was marked failed: Airflow kills it at its next heartbeat."""
 
 
 def drain(api: AirflowApi, patience_s: float) -> list[Task]:
-    """Let no more Spark task start, wait for the running ones, then mark those failed that still run.
+    """Start no more Spark tasks, wait `patience_s` seconds for the running ones, then mark the others failed.
 
-    The pool of Spark tasks is left without slots; the start of the stack gives them back.
+    The pool of Spark tasks stays without slots until the next start of the stack.
+
+    Returns:
+        The tasks that were marked failed.
     """
     api.set_pool(POOL, 0, "closed: the local stack is stopping")
     running = _wait(api, patience_s)

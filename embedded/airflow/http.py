@@ -1,4 +1,4 @@
-"""Requests to Airflow's REST API: logged in, tried again while that is safe, refused with a reason."""
+"""Requests to Airflow's REST API: they log in, are retried if that is safe, and fail with Airflow's reason."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from embedded.errors import StackError
 
 TIMEOUT_S = 60
 PATIENCE_S = 120
-"""How long a request is sent again: a machine under full load may keep Airflow's server from answering for long."""
+"""Seconds for which a request is retried: Airflow's server on a machine under full load may answer late."""
 
 
 class AirflowApiError(StackError):
-    """Raised when Airflow refuses a request or does not answer; the message holds its reason."""
+    """Raised when Airflow refuses a request or does not answer; the message has its reason."""
 
 
 class AirflowHttp:
-    """A connection to one Airflow, which logs in when it has to."""
+    """A connection to one Airflow, which logs in when necessary."""
 
     def __init__(self, url: str, user: str, password: str) -> None:
         self._credentials = {"username": user, "password": password}
@@ -35,18 +35,18 @@ class AirflowHttp:
         self._http.close()
 
     def get(self, path: str, **params: Any) -> Any:
-        """What Airflow answers to a question.
+        """Send a GET request and return the answer.
 
         Raises:
-            AirflowApiError: it refuses, or cannot be reached for PATIENCE_S.
+            AirflowApiError: Airflow refuses, or cannot be reached for PATIENCE_S.
         """
         return self.ask("GET", path, params=params)
 
     def ask(self, method: str, path: str, **request: Any) -> Any:
-        """What Airflow answers to a request of any kind.
+        """Send a request and return the answer.
 
         Raises:
-            AirflowApiError: it refuses, or cannot be reached for PATIENCE_S.
+            AirflowApiError: Airflow refuses, or cannot be reached for PATIENCE_S.
         """
         answer = self._send(method, path, **request)
         if answer.status_code == httpx.codes.UNAUTHORIZED:
@@ -58,7 +58,7 @@ class AirflowHttp:
         return answer.json() if answer.content else None
 
     def peek(self, path: str) -> Any:
-        """What Airflow answers to an open question, or None while it cannot."""
+        """Return the answer to a request without login; None while Airflow does not answer."""
         try:
             return self._http.get(path, timeout=5).raise_for_status().json()
         except (httpx.HTTPError, ValueError):
@@ -72,7 +72,7 @@ class AirflowHttp:
             raise AirflowApiError(msg) from error
 
     @retry(
-        retry=retry_if_exception(lambda error: _did_nothing(error)),
+        retry=retry_if_exception(lambda error: _is_safe_to_retry(error)),
         stop=stop_after_delay(PATIENCE_S),
         wait=wait_exponential_jitter(multiplier=0.2, max=3),
         reraise=True,
@@ -88,7 +88,8 @@ class AirflowHttp:
         self._http.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
 
 
-def _did_nothing(error: BaseException) -> bool:
-    """Whether a failed request changed nothing for sure, so that it may be sent again."""
-    unsent = isinstance(error, httpx.ConnectError)
-    return unsent or (isinstance(error, httpx.TransportError) and error.request.method == "GET")
+def _is_safe_to_retry(error: BaseException) -> bool:
+    """Whether a failed request certainly changed nothing."""
+    return isinstance(error, httpx.ConnectError) or (
+        isinstance(error, httpx.TransportError) and error.request.method == "GET"
+    )

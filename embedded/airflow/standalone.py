@@ -1,4 +1,4 @@
-"""A real `airflow standalone` for one machine: its settings, its start, and a stop that leaves nobody behind."""
+"""A real `airflow standalone` for one machine: its settings, its start, and a stop that ends all its processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from include.settings import PROJECT
 NAME = "airflow"
 USER = "admin"
 POOL = "spark"
-"""The pool of every task that uses Spark; its slots are the cores of the machine."""
+"""The pool of all tasks that use Spark; it has one slot per core."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Airflow:
     """An Airflow with the LocalExecutor.
 
     Attributes:
-        home: where its state, log, pid and password are kept.
-        address: the ports it listens on, loopback only.
+        home: the folder of its state, log, pid and password.
+        address: its ports, all on loopback.
         dags: the folder of the DAG files.
-        database: SQLAlchemy's address of its database.
-        spark: the connection `spark_default`, as Airflow's JSON form.
+        database: the SQLAlchemy URL of its database.
+        spark: the connection `spark_default` as JSON.
     """
 
     home: Home
@@ -42,21 +42,21 @@ class Airflow:
     spark: str
 
     def api(self) -> AirflowApi:
-        """A client that is logged in as the user `admin`."""
+        """Return a client of the user `admin`."""
         return AirflowApi(self.address.url, USER, password(self.home))
 
     def start(self, env: Mapping[str, str]) -> None:
-        """Start it; `AirflowApi.wait_until_healthy` tells when it is ready."""
+        """Start Airflow; `AirflowApi.wait_until_healthy` waits until it is ready."""
         password(self.home)
         spawn(self.home, NAME, ["airflow", "standalone"], {**env, **self.settings()}, cwd=self.home.airflow)
 
     def is_alive(self) -> bool:
-        """Whether its first process lives."""
+        """Whether its first process is running."""
         return recorded(self.home, NAME) is not None
 
     def settings(self) -> dict[str, str]:
-        """Its environment: everything that differs from Airflow's own defaults."""
-        stated = {
+        """Return its environment: all settings that differ from Airflow's defaults."""
+        sections = {
             "CORE": {
                 "DAGS_FOLDER": str(self.dags),
                 "PLUGINS_FOLDER": str(PROJECT / "plugins"),
@@ -78,37 +78,37 @@ class Airflow:
                 "WORKER_LOG_SERVER_PORT": str(self.address.worker_logs),
                 "TRIGGER_LOG_SERVER_PORT": str(self.address.trigger_logs),
             },
-            # A chain of eight tasks waits 7 s for the scheduler by its default of 1 s, and 4 s by this; at a quarter
-            # of a second the scheduler itself takes a fifth of a core.
+            # A chain of eight tasks waits 7 s for the scheduler with its default of 1 s, and 4 s with this; with
+            # 0.25 s the scheduler itself takes a fifth of a core.
             "SCHEDULER": {"SCHEDULER_IDLE_SLEEP_TIME": "0.5"},
             "DAG_PROCESSOR": {"REFRESH_INTERVAL": "5", "PARSING_PROCESSES": "1"},
-            # Or a cleared task whose driver ended well is taken for done, without running it.
+            # Otherwise a cleared task whose driver ended well counts as done, and does not run again.
             "STATE_STORE": {"CLEAR_ON_SUCCESS": "True"},
         }
-        settings = {f"AIRFLOW__{part}__{key}": value for part, keys in stated.items() for key, value in keys.items()}
+        settings = {f"AIRFLOW__{name}__{key}": value for name, keys in sections.items() for key, value in keys.items()}
         return {**settings, "AIRFLOW_HOME": str(self.home.airflow), "AIRFLOW_CONN_SPARK_DEFAULT": self.spark}
 
 
 def stop_airflow(home: Home, patience_s: float = 25) -> None:
-    """Stop the home's Airflow by Ctrl-C's signal, which alone stops its parts, and end whatever it left behind."""
+    """Stop the home's Airflow by SIGINT, the only signal that stops its parts, and end its remaining processes."""
     stop(home, NAME, patience_s, by=signal.SIGINT)
     spark = recorded(home, SPARK)
     end_processes([process for process in of_stack(home) if process != spark], grace_s=5)
 
 
 def password(home: Home) -> str:
-    """The password of the user `admin`; made at the first use, in a file that only its owner can read."""
+    """Return the password of `admin`; the first call creates it, in a file that only its owner can read."""
     users: dict[str, str] = json.loads(keep_secret(home.passwords, json.dumps({USER: new_secret()})))
     return users[USER]
 
 
 def warm_spark(port: int, token: str) -> str:
-    """The connection by which jobs run on the warm Spark server."""
+    """Return the connection, as JSON, by which jobs use the warm Spark server."""
     return json.dumps({"conn_type": "spark", "host": "sc://localhost", "port": port, "password": token})
 
 
 def clean_environment() -> dict[str, str]:
-    """This process's environment, without what would lead Airflow, Spark or Python elsewhere."""
+    """Return this process's environment without the variables of another Airflow, Spark, Python or lakehouse."""
     foreign = ("AIRFLOW", "SPARK_", "PYSPARK_", "PYTHON", "LAKEHOUSE_")
     own = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     commands = PROJECT / ".venv" / "bin"

@@ -1,4 +1,4 @@
-"""Servers that the local stack and the tests need: PostgreSQL, Kafka, S3.
+"""Servers of the local stack and the tests: PostgreSQL, Kafka, S3.
 
-Each listens on this machine alone.
+Each listens on this machine only.
 """

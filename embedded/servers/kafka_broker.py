@@ -1,7 +1,7 @@
 """A private Kafka broker on loopback: one JVM that is broker and controller (KRaft), from Kafka's own jars.
 
-For tests, and for trying Kafka-fed tables without a cluster. It keeps one replica of everything, asks nobody who they
-are, and listens on loopback alone.
+It serves tests, and trials of tables that read Kafka. It has one replica of each topic, no authentication, and listens
+on loopback only.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class KafkaBrokerError(StackError):
 
 @dataclass(frozen=True)
 class KafkaBroker:
-    """One broker, its topics in a home.
+    """One broker with its topics in a home.
 
     Attributes:
-        home: where its topics, log and pid are kept.
+        home: the folder of its topics, log and pid.
         jars: the folder of Kafka's jars.
-        port: the port that clients connect to.
-        controller_port: the port on which it talks to itself.
+        port: the port for clients.
+        controller_port: the port of its controller.
     """
 
     home: Home
@@ -58,14 +58,14 @@ class KafkaBroker:
 
     @property
     def address(self) -> str:
-        """What clients call `bootstrap.servers`."""
+        """The value of `bootstrap.servers` for clients."""
         return f"127.0.0.1:{self.port}"
 
     def start(self, env: Mapping[str, str]) -> None:
-        """Start the JVM, with its folder made at the first time; `wait` tells when it answers.
+        """Start the JVM; the first start makes its folder. `wait` waits until it answers.
 
         Raises:
-            KafkaBrokerError: its jars are not there, or its folder could not be made.
+            KafkaBrokerError: there are no jars, or the folder could not be made.
         """
         if not any(self.jars.glob("kafka_*.jar")):
             raise KafkaBrokerError(f"There are no Kafka jars in {self.jars}: run `make kafka`.")
@@ -80,20 +80,20 @@ class KafkaBroker:
         """Wait until a client's request is answered.
 
         Raises:
-            KafkaBrokerError: it ended, or did not answer in time.
+            KafkaBrokerError: the broker ended, or did not answer in time.
         """
         deadline = time.monotonic() + patience_s
         while time.monotonic() < deadline and recorded(self.home, NAME) is not None:
             if self.answers():
                 return
             time.sleep(0.2)
-        raise KafkaBrokerError(f"The Kafka broker did not come up; its last words are in {self.home.logs / NAME}.log")
+        raise KafkaBrokerError(f"The Kafka broker did not come up; see its log {self.home.logs / NAME}.log")
 
     def answers(self) -> bool:
-        """Whether it answers a client."""
+        """Whether the broker answers a client."""
         try:
-            quiet = {"bootstrap.servers": self.address, "log_level": 0}
-            return bool(AdminClient(quiet).list_topics(timeout=2).brokers)
+            conf = {"bootstrap.servers": self.address, "log_level": 0}
+            return bool(AdminClient(conf).list_topics(timeout=2).brokers)
         except KafkaException:
             return False
 
@@ -111,7 +111,7 @@ class KafkaBroker:
 
     def _command(self, main: str, *arguments: str) -> list[str]:
         logging = f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}"
-        # Of Scala itself Spark has a copy, which is why resolving leaves it out.
+        # The resolved jars have no Scala library: Spark's is used.
         (scala,) = (spark_home() / "jars").glob("scala-library-*.jar")
         return [*_JAVA, logging, "-cp", f"{self.jars}/*:{scala}", main, *arguments]
 
@@ -133,10 +133,10 @@ class KafkaBroker:
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
             "log.dirs": str(self._data),
-            # Everybody may do everything with whatever nobody has set rights for.
+            # Without an ACL, everybody may do everything.
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "allow.everyone.if.no.acl.found": "true",
-            # Retention goes by the messages' own time: what happened years ago would be deleted within minutes.
+            # Retention uses the messages' own time: messages of past years would be deleted within minutes.
             "log.retention.ms": "-1",
             "group.initial.rebalance.delay.ms": "0",
             "offsets.topic.num.partitions": "1",
@@ -151,17 +151,17 @@ class KafkaBroker:
 
 @contextmanager
 def running_broker(home: Path, jars: Path) -> Iterator[KafkaBroker]:
-    """A broker on free ports, its topics below the folder `home`, for a while; `jars` is Spark's folder of jars.
+    """Run a broker on free ports within the block, with its topics in `home`; `jars` is Spark's folder of jars.
 
     Raises:
-        KafkaBrokerError: it does not come up.
+        KafkaBrokerError: the broker does not come up.
     """
-    place = Home(home)
-    place.prepare()
-    broker = KafkaBroker(place, jars / "kafka-broker", free_port(), free_port())
+    broker_home = Home(home)
+    broker_home.prepare()
+    broker = KafkaBroker(broker_home, jars / "kafka-broker", free_port(), free_port())
     try:
         broker.start(os.environ)
         broker.wait()
         yield broker
     finally:
-        stop(place, NAME, patience_s=15)
+        stop(broker_home, NAME, patience_s=15)

@@ -1,7 +1,7 @@
-"""moto's S3 server, with one request at a time: `python -m embedded.servers.moto_server PORT`.
+"""moto's S3 server, which handles one request at a time: `python -m embedded.servers.moto_server PORT`.
 
-S3 decides each conditional put as one step. moto looks for the object and stores it in two, so its own threaded server
-lets two of several writers win a key on a busy machine (7 of 150 keys with boto3 alone, threads switched often).
+S3 decides each conditional put in one step. moto looks for the object and stores it in two steps, so with its own
+threaded server two writers can win one key on a busy machine (7 of 150 keys with boto3, threads switched often).
 """
 
 from __future__ import annotations

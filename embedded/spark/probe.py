@@ -1,4 +1,4 @@
-"""Asks a Spark Connect server for its version: the cheapest request that only a working one answers."""
+"""Request the version of a Spark Connect server: the cheapest request that only a working server answers."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import grpc
 
 
 def answers(port: int, token: str, patience_s: float = 5) -> bool:
-    """Whether the Spark Connect server on a loopback port answers a client that shows `token`.
+    """Whether the Spark Connect server on a loopback port answers a client with `token` within `patience_s` seconds.
 
-    A wrong token, a closed port, another kind of server and one that is too slow all mean no.
+    The result is False for a wrong token, a closed port and another kind of server.
     """
     from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc
 
     context = base_pb2.UserContext(user_id="millrace-probe")
     session = str(uuid.uuid4())
     version = base_pb2.AnalyzePlanRequest.SparkVersion()
-    asked = base_pb2.AnalyzePlanRequest(session_id=session, user_context=context, spark_version=version)
+    request = base_pb2.AnalyzePlanRequest(session_id=session, user_context=context, spark_version=version)
     with grpc.secure_channel(f"localhost:{port}", _credentials(token)) as channel:
         server = base_pb2_grpc.SparkConnectServiceStub(channel)
         try:
-            answer = server.AnalyzePlan(asked, timeout=patience_s)
+            answer = server.AnalyzePlan(request, timeout=patience_s)
             server.ReleaseSession(base_pb2.ReleaseSessionRequest(session_id=session, user_context=context), timeout=5)
         except grpc.RpcError:
             return False

@@ -1,11 +1,11 @@
-"""The warm Spark Connect server: one JVM that runs every job of the local stack, so that none starts its own.
+"""The warm Spark Connect server: one JVM that runs all jobs of the local stack, so that no job starts its own.
 
-To talk to it, a client needs two variables; `client_env` gives them:
+A client needs two variables; `client_env` returns them:
 
     SPARK_REMOTE=sc://localhost:<port>
     SPARK_CONNECT_AUTHENTICATE_TOKEN=<token>
 
-The host must be `localhost`, not 127.0.0.1: for any other name the client asks for TLS as soon as it has a token.
+The host must be `localhost`: for any other name, also 127.0.0.1, a client with a token uses TLS.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from include.spark_conf import launch_conf
 
 NAME = "spark"
 SERVER_CLASS = "io.millrace.connect.ConnectServer"
-"""Spark's own main class would have every session compile its generated code anew."""
+"""With Spark's own main class, every session would compile its generated code again."""
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 
 
@@ -37,10 +37,10 @@ class SparkServer:
     """A Spark Connect server on a loopback port.
 
     Attributes:
-        home: where its token, log and pid are kept.
-        jars: the jars it runs with.
-        port: the port it listens on.
-        master: the Spark master it is the driver of.
+        home: the folder of its token, log and pid.
+        jars: the folder of its jars.
+        port: its port.
+        master: its Spark master.
         memory: the heap of its JVM.
     """
 
@@ -52,29 +52,29 @@ class SparkServer:
 
     @property
     def token(self) -> str:
-        """What a client must show; made at the first use, in a file that only its owner can read."""
+        """The token of its clients; the first use creates it, in a file that only its owner can read."""
         return keep_secret(self.home.spark_token, new_secret())
 
     def client_env(self) -> dict[str, str]:
-        """The variables by which a PySpark client finds this server and is let in."""
+        """Return the variables with the server's address and token for a PySpark client."""
         return {"SPARK_REMOTE": f"sc://localhost:{self.port}", TOKEN_VARIABLE: self.token}
 
     def start(self, env: Mapping[str, str]) -> None:
-        """Start the JVM; `wait` tells when it answers."""
+        """Start the JVM; `wait` waits until it answers."""
         rmtree(self._scratch, ignore_errors=True)
         self._scratch.mkdir(parents=True)
         spawn(self.home, NAME, self.argv(), {**env, **self._driver_env()}, cwd=self.home.spark)
 
     def argv(self) -> list[str]:
-        """The command line. The token is not on it."""
-        # It lives for days: the second compiler costs it 40 CPU-seconds once, and pays with large merges.
+        """Return the command line, without the token."""
+        # It runs for days: the second compiler costs 40 CPU-seconds once, and large merges gain more.
         conf = launch_conf(self.jars, self.master, lasting=True)
         conf = {
             **conf,
-            # A heap that ran full leaves a server that answers and does not work; an ended one is started again.
+            # A server with a full heap answers but does not work; a server that ends is started again.
             "spark.driver.extraJavaOptions": f"{conf['spark.driver.extraJavaOptions']} -XX:+ExitOnOutOfMemoryError"
             f' "-Djava.io.tmpdir={self._scratch}"',
-            # Sessions that share a class loader share the code that is generated for them.
+            # Sessions with one class loader share generated code.
             "spark.sql.artifact.isolation.enabled": "false",
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(self.port),
@@ -88,14 +88,14 @@ class SparkServer:
 
     @property
     def _scratch(self) -> Path:
-        """What each session leaves, and the server where it is killed: it goes when the next one starts."""
+        """The folder of temporary files; the next start deletes what a killed server left."""
         return self.home.spark / "scratch"
 
     def wait(self, patience_s: float = 180) -> None:
         """Wait until a client's request is answered.
 
         Raises:
-            SparkServerError: it ended, or did not answer in time.
+            SparkServerError: the server ended, or did not answer in time.
         """
         deadline = time.monotonic() + patience_s
         while time.monotonic() < deadline:
@@ -104,15 +104,15 @@ class SparkServer:
             if not self.is_alive():
                 break
             time.sleep(0.5)
-        msg = f"the Spark server did not come up; its last words are in {self.home.logs / NAME}.log"
+        msg = f"the Spark server did not come up; see its log {self.home.logs / NAME}.log"
         raise SparkServerError(msg)
 
     def is_alive(self) -> bool:
-        """Whether its process lives."""
+        """Whether its process is running."""
         return recorded(self.home, NAME) is not None
 
     def answers(self) -> bool:
-        """Whether it answers a request of a client that shows the token."""
+        """Whether it answers a client with the token."""
         return answers(self.port, self.token)
 
     def _driver_env(self) -> dict[str, str]:

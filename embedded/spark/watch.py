@@ -1,4 +1,4 @@
-"""Starts a dead Spark server again, so that one crash does not end the day."""
+"""Restart a crashed Spark server."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from embedded.spark.server import SparkServer, SparkServerError
 log = logging.getLogger(__name__)
 
 RESTARTS = 3
-"""How often a server is started again before it is left dead: by then its log is of more use."""
+"""The number of restarts; after that, only the server's log helps."""
 
 
 class SparkWatch:
-    """A thread that looks after one Spark server until it is told to stop.
+    """A thread that restarts one Spark server until `stop`.
 
-    Meanwhile a job finds the port closed, and Airflow tries it again later.
+    While the server is down, jobs find its port closed, and Airflow retries them.
     """
 
     def __init__(self, server: SparkServer, environment: Mapping[str, str], every_s: float = 2) -> None:
         self._server = server
         self._environment = environment
         self._every_s = every_s
-        self._told_to_stop = threading.Event()
-        self._thread = threading.Thread(target=self._look_after, name="spark-watch", daemon=True)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="spark-watch", daemon=True)
 
     def start(self) -> None:
-        """Begin to look after the server."""
+        """Begin to watch the server."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop looking after it; returns when no restart is under way any more."""
-        self._told_to_stop.set()
+        """Stop watching; return when no restart is running any more."""
+        self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
 
-    def _look_after(self) -> None:
+    def _watch(self) -> None:
         restarts = 0
-        while restarts < RESTARTS and not self._told_to_stop.wait(self._every_s):
+        while restarts < RESTARTS and not self._stopping.wait(self._every_s):
             if not self._server.is_alive():
                 restarts += 1
-                log.warning("the Spark server died; starting it again (%s of %s)", restarts, RESTARTS)
-                self._start_again()
+                log.warning("the Spark server died; restarting it (%s of %s)", restarts, RESTARTS)
+                self._restart()
 
-    def _start_again(self) -> None:
+    def _restart(self) -> None:
         try:
             self._server.start(self._environment)
             self._server.wait()
         except (OSError, SparkServerError) as error:
-            log.error("the Spark server did not start again: %s", error)
+            log.error("the Spark server did not restart: %s", error)

@@ -15,7 +15,7 @@ from embedded.address import Address
 from embedded.airflow.api import AirflowApi, Run
 from embedded.home import Home
 from embedded.servers.kafka_broker import KafkaBroker, running_broker
-from embedded.stack import Stack, left_behind
+from embedded.stack import Stack, remaining_processes
 from include.settings import PROJECT, Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST, PATIENCE_S, THIRD, RunDay
@@ -63,7 +63,7 @@ def stack(new_home: Callable[[], Home], lakehouse: Settings, dags: Path) -> Iter
     home = new_home()
     with Stack(home, lakehouse, Address.free(home, lakehouse), dags) as running:
         yield running
-    assert left_behind(home) == []
+    assert remaining_processes(home) == []
 
 
 @pytest.fixture(scope="session")

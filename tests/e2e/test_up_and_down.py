@@ -14,8 +14,8 @@ from embedded.down import down
 from embedded.home import Home
 from embedded.processes import recorded
 from embedded.serve import NAME
-from embedded.stack import left_behind
-from embedded.up import say, up
+from embedded.stack import remaining_processes
+from embedded.up import print_address, up
 
 pytestmark = pytest.mark.slow
 
@@ -35,14 +35,14 @@ def test_up_twice_is_harmless_and_down_leaves_no_process_even_of_a_killed_stack(
 
         assert up(home, console) == address
         assert recorded(home, NAME) == keeper
-        say(home, address, console)
+        print_address(home, address, console)
         told = console.file.getvalue()  # type: ignore[attr-defined]
         assert address.url in told
         assert home.passwords.name in told
 
         keeper.kill()
-        assert len(left_behind(home)) > 5
+        assert len(remaining_processes(home)) > 5
     finally:
         down(home, console)
-    assert left_behind(home) == []
+    assert remaining_processes(home) == []
     assert "no process of it is left" in console.file.getvalue()  # type: ignore[attr-defined]

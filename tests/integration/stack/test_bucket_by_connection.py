@@ -15,7 +15,7 @@ from embedded.airflow.api import AirflowApi
 from embedded.home import Home
 from embedded.processes import of_stack
 from embedded.servers.s3 import CREDENTIALS, Bucket, s3_bucket
-from embedded.stack import Stack, left_behind
+from embedded.stack import Stack, remaining_processes
 from include.contracts.lake_path import lake_path
 from include.settings import PROJECT, Settings
 from tests.e2e import trials
@@ -78,7 +78,7 @@ def stack(
         for name, value in store.environment.items():  # the tests themselves read the tables from here on
             nobody_knows_the_store.setenv(name, value)
         yield running
-    assert left_behind(home) == []
+    assert remaining_processes(home) == []
 
 
 @pytest.fixture(scope="module")

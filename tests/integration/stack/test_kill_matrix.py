@@ -15,7 +15,7 @@ from embedded.airflow.standalone import NAME as AIRFLOW
 from embedded.home import Home
 from embedded.processes import of_stack, recorded
 from embedded.spark.server import NAME as SPARK
-from embedded.stack import Stack, left_behind
+from embedded.stack import Stack, remaining_processes
 from include.settings import PROJECT, Settings
 from tests.e2e import trials
 from tests.e2e.killing import count_intents
@@ -56,7 +56,7 @@ def stack(
     trials.add_dags(dags)
     with Stack(home, lakehouse, Address.free(home, lakehouse), dags) as running:
         yield running
-    assert left_behind(home) == []
+    assert remaining_processes(home) == []
 
 
 @pytest.fixture(scope="module")

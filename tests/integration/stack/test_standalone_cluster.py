@@ -13,7 +13,7 @@ from demo.source_system import lay_out
 from embedded.address import Address
 from embedded.airflow.api import AirflowApi, Run
 from embedded.home import Home
-from embedded.stack import Stack, left_behind
+from embedded.stack import Stack, remaining_processes
 from include.settings import PROJECT, Settings
 from tests.e2e.days import FIRST, SECOND
 from tests.e2e.waiting import drivers, wait_for
@@ -40,7 +40,7 @@ def cluster(new_home: Callable[[], Home]) -> Iterator[SparkCluster]:
     home.prepare()
     with spark_cluster(home) as running:
         yield running
-    assert left_behind(home) == []
+    assert remaining_processes(home) == []
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def stack(
     shutil.copytree(PROJECT / "dags", dags)
     with Stack(home, lakehouse, Address.free(home, lakehouse), dags, connection=cluster.connection) as running:
         yield running
-    assert left_behind(home) == []
+    assert remaining_processes(home) == []
 
 
 @pytest.fixture(scope="module")

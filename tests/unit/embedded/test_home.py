@@ -7,7 +7,7 @@ from pathlib import Path
 from embedded.home import Home, free_port, keep_secret
 
 
-def test_secrets_logs_and_state_are_for_the_owner_alone(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_secrets_logs_and_state(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     home.prepare()
     home.prepare()

@@ -52,7 +52,7 @@ def test_a_process_is_found_again_by_its_name(home: Home) -> None:
     assert recorded(home, "one") is None
 
 
-def test_a_later_process_with_the_same_pid_is_not_taken_for_it(home: Home) -> None:
+def test_a_later_process_with_the_same_pid_is_another_one(home: Home) -> None:
     process = start(home, "one", SLEEP)
     (home.pids / "one").write_text(f"{process.pid} {process.create_time() - 100}")
     assert recorded(home, "one") is None
@@ -84,20 +84,20 @@ def test_stacks_do_not_find_each_others_processes(home: Home, tmp_path: Path) ->
     stop(other, "one", patience_s=10)
 
 
-def test_a_process_that_does_not_hear_is_killed(home: Home) -> None:
+def test_a_process_that_ignores_sigterm_is_killed(home: Home) -> None:
     deaf = start(home, "deaf", DEAF)
     wait_for_log(home, "deaf")
     assert end_processes([deaf], grace_s=0.3) == 1
     assert recorded(home, "deaf") is None
 
 
-def test_a_process_that_hears_is_not_killed(home: Home) -> None:
+def test_a_process_that_ends_by_itself_is_not_killed(home: Home) -> None:
     process = start(home, "one", SLEEP)
     assert end_processes([process], grace_s=20, by=signal.SIGINT) == 0
     assert recorded(home, "one") is None
 
 
-def test_a_process_hears_ctrl_c_even_when_this_one_ignores_it(home: Home) -> None:
+def test_a_process_accepts_sigint_even_when_this_one_ignores_it(home: Home) -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         process = start(home, "one", SLEEP)

@@ -15,11 +15,11 @@ from embedded.home import free_port
 
 @dataclass
 class Served:
-    """What a small server was asked, and what it answers: path -> (status, body)."""
+    """The requests to a small server, and its answers: path -> (status, body)."""
 
     url: str = ""
     answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
     drop_next: int = 0
     password: str = "right"
 
@@ -32,7 +32,7 @@ def served() -> Iterator[Served]:
         def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             path = self.path.split("?")[0]
-            state.asked.append((self.command, path))
+            state.requests.append((self.command, path))
             if state.drop_next:
                 state.drop_next -= 1
                 self.close_connection = True
@@ -62,15 +62,15 @@ def served() -> Iterator[Served]:
         server.shutdown()
 
 
-def test_it_logs_in_when_it_has_to_and_only_then(served: Served) -> None:
+def test_it_logs_in_only_when_it_has_to(served: Served) -> None:
     served.answers["/dags"] = (200, {"dags": []})
     with AirflowHttp(served.url, "admin", "right") as http:
         assert http.get("/dags") == {"dags": []}
         assert http.get("/dags", limit=1) == {"dags": []}
-    assert served.asked == [("GET", "/dags"), ("POST", "/auth/token"), ("GET", "/dags"), ("GET", "/dags")]
+    assert served.requests == [("GET", "/dags"), ("POST", "/auth/token"), ("GET", "/dags"), ("GET", "/dags")]
 
 
-def test_a_wrong_password_is_told_without_showing_it(served: Served) -> None:
+def test_a_wrong_password_is_reported_without_showing_it(served: Served) -> None:
     with (
         AirflowHttp(served.url, "admin", "secret-word") as http,
         pytest.raises(AirflowApiError, match="log-in of admin") as refused,
@@ -79,7 +79,7 @@ def test_a_wrong_password_is_told_without_showing_it(served: Served) -> None:
     assert "secret-word" not in str(refused.value)
 
 
-def test_a_refusal_tells_what_was_asked_and_why_it_was_refused(served: Served) -> None:
+def test_a_refusal_names_the_request_and_the_reason(served: Served) -> None:
     served.answers["/backfills"] = (409, {"detail": "There is already a running backfill"})
     with (
         AirflowHttp(served.url, "admin", "right") as http,
@@ -88,7 +88,7 @@ def test_a_refusal_tells_what_was_asked_and_why_it_was_refused(served: Served) -
         http.ask("POST", "/backfills", json={})
 
 
-def test_a_question_is_asked_again_when_the_connection_breaks(served: Served) -> None:
+def test_a_get_request_is_retried_when_the_connection_breaks(served: Served) -> None:
     served.answers["/dags"] = (200, {"dags": []})
     with AirflowHttp(served.url, "admin", "right") as http:
         http.get("/dags")
@@ -100,11 +100,11 @@ def test_a_change_is_not_sent_twice_when_the_connection_breaks(served: Served) -
     served.answers["/dagRuns"] = (200, {})
     with AirflowHttp(served.url, "admin", "right") as http:
         http.get("/dagRuns")
-        asked = len(served.asked)
+        before = len(served.requests)
         served.drop_next = 1
         with pytest.raises(AirflowApiError, match="does not answer POST /dagRuns"):
             http.ask("POST", "/dagRuns", json={})
-    assert served.asked[asked:] == [("POST", "/dagRuns")]
+    assert served.requests[before:] == [("POST", "/dagRuns")]
 
 
 def test_a_peek_at_a_server_that_is_not_there_yet_gives_nothing() -> None:

@@ -37,7 +37,7 @@ def test_nothing_of_it_listens_beyond_this_machine(airflow: Airflow) -> None:
     assert settings["AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT"] == "3333"
 
 
-def test_dags_plugins_and_state_are_where_the_stack_says(airflow: Airflow, home: Home) -> None:
+def test_dags_plugins_and_state_are_in_the_folders_of_the_stack(airflow: Airflow, home: Home) -> None:
     settings = airflow.settings()
     assert settings["AIRFLOW_HOME"] == str(home.airflow)
     assert settings["AIRFLOW__CORE__DAGS_FOLDER"] == str(airflow.dags)
@@ -56,18 +56,20 @@ def test_a_cleared_task_whose_driver_ended_well_runs_again(airflow: Airflow) -> 
 
 
 def test_every_setting_is_one_that_airflow_knows(airflow: Airflow, tmp_path: Path) -> None:
-    ask = "from airflow.configuration import conf; import json; print(json.dumps(conf.configuration_description))"
+    code = "from airflow.configuration import conf; import json; print(json.dumps(conf.configuration_description))"
     env = {**os.environ, "AIRFLOW_HOME": str(tmp_path)}
-    told = subprocess.run([sys.executable, "-c", ask], env=env, capture_output=True, text=True, check=True, timeout=120)
-    known = json.loads(told.stdout)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, timeout=120
+    )
+    sections = json.loads(done.stdout)
 
-    stated = [name.removeprefix("AIRFLOW__").lower().split("__") for name in airflow.settings() if "__" in name]
+    ours = [name.removeprefix("AIRFLOW__").lower().split("__") for name in airflow.settings() if "__" in name]
 
-    assert len(stated) > 15
-    assert [f"{part}.{key}" for part, key in stated if key not in known.get(part, {"options": {}})["options"]] == []
+    assert len(ours) > 15
+    assert [f"{part}.{key}" for part, key in ours if key not in sections.get(part, {"options": {}})["options"]] == []
 
 
-def test_the_password_is_made_once_for_the_owners_eyes_alone(home: Home) -> None:
+def test_the_password_is_made_once_and_only_its_owner_can_read_it(home: Home) -> None:
     first = password(home)
     assert len(first) >= 32
     assert password(home) == first
@@ -85,7 +87,7 @@ def test_settings_of_another_airflow_or_spark_are_not_inherited(monkeypatch: pyt
     assert environment["PATH"].split(os.pathsep)[0] == str(PROJECT / ".venv" / "bin")
 
 
-def test_the_browsers_tab_stays_right_when_the_stack_comes_up_again(home: Home, tmp_path: Path) -> None:
+def test_the_web_server_keeps_its_port_when_the_stack_starts_again(home: Home, tmp_path: Path) -> None:
     settings = Settings(root=tmp_path, landing=tmp_path)
     assert Address.load(home) is None
     first = Address.free(home, settings)

@@ -13,6 +13,7 @@ from embedded.spark.probe import answers
 from embedded.spark.server import SparkServer
 from embedded.spark.watch import RESTARTS, SparkWatch
 from include.spark_conf import LOG_STORES
+from tests.support.waiting import wait_for
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_a_server_of_another_kind_does_not_answer() -> None:
 
 @dataclass
 class DyingServer:
-    """A server that dies as often as it is told to, and counts its starts."""
+    """A server that dies `deaths` times, and counts its starts."""
 
     deaths: int
     starts: int = 0
@@ -92,7 +93,8 @@ def test_a_dead_server_is_started_again_a_few_times_and_no_more(deaths: int, sta
     server = DyingServer(deaths)
     watch = SparkWatch(server, {"A": "b"}, every_s=0.01)
     watch.start()
-    server.settled.wait(0.5)
+    # The watch ends by itself when it gives up.
+    wait_for(lambda: server.settled.is_set() or "spark-watch" not in [thread.name for thread in threading.enumerate()])
     watch.stop()
     assert server.starts == starts
 
