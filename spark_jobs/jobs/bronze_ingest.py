@@ -1,4 +1,4 @@
-"""Load what is new in the source of a bronze table, once each."""
+"""Load the new files or messages of a bronze table's source, each of them once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_jobs.layers.bronze.column_drift import NewColumnsError
 from spark_jobs.layers.bronze.kafka_records import KafkaRecords
 from spark_jobs.layers.bronze.landing_records import LandingRecords, UnreadableFileError
 from spark_jobs.layers.bronze.records import BronzeRecords
-from spark_jobs.layers.writing import commit_batch, judge_and_report
+from spark_jobs.layers.writing import check_and_report, commit_batch
 from spark_jobs.protocol.batches import BatchResult
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def run(context: JobContext) -> JobReport:
-    """Load what is sound, in batches of the spec's size; the run ends as bad input if any file was broken.
+    """Load what is valid, in batches of the spec's size; the run ends as bad input if a file was broken.
 
     Raises:
         NotReadyError: the interval's landing folder does not exist, or no Kafka broker answers.
@@ -32,18 +32,18 @@ def run(context: JobContext) -> JobReport:
     records: BronzeRecords = (KafkaRecords if spec.reads_kafka else LandingRecords)(context, spec)
     records.check_delivered()
     ingest = BronzeIngest(context, spec, records)
-    report = judge_and_report(context, _batches(context, ingest))
-    return records.ended(ingest.drift.ended(report))
+    report = check_and_report(context, _batches(context, ingest))
+    return records.add_to_report(ingest.drift.add_to_report(report))
 
 
 def _batches(context: JobContext, ingest: BronzeIngest) -> list[BatchResult]:
-    """Commit batches until nothing is left that can be loaded, or the run is asked to end."""
-    # The next plan leaves out an unreadable file, and counts new fields as columns: each is met once, so this ends.
-    patient = Retrying(retry=retry_if_exception_type((UnreadableFileError, NewColumnsError)), reraise=True)
-    results = [patient(_next_batch, context, ingest)]
+    """Commit batches until nothing is left to load, or the run is asked to end."""
+    # The next plan leaves out the unreadable file, or has the new columns: no error comes twice, so this ends.
+    retrying = Retrying(retry=retry_if_exception_type((UnreadableFileError, NewColumnsError)), reraise=True)
+    results = [retrying(_next_batch, context, ingest)]
     while ingest.records.has_more and not context.is_to_stop():
-        log.info("%s: the source holds more than one batch takes; going on", context.spec.table)
-        results.append(patient(_next_batch, context, ingest))
+        log.info("%s: the source has more than fits in one batch; going on", context.spec.table)
+        results.append(retrying(_next_batch, context, ingest))
     return results
 
 

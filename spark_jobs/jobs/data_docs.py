@@ -1,7 +1,7 @@
-"""Build the Data Docs of a run from what its gates have recorded; without Spark, in a process of its own.
+"""Build the Data Docs of a run from the recorded results of its gates; without Spark, in its own process.
 
-Prints the name of the folder that holds the pages. Other results make another folder, so that a page never changes
-while somebody reads it; what is built already is not built again.
+Print the name of the folder with the pages. Other results make another folder, so that a page never changes while a
+person reads it; pages that exist are not built again.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ _PARTIAL = "partial-"
 
 
 def build(args: DataDocsArgs) -> str:
-    """The name of the folder with the pages of what is recorded now; they are written unless they are there.
+    """Write the pages of the recorded results, unless they exist, and return the name of their folder.
 
     Raises:
-        NotReadyError: nothing of it is recorded.
+        NotReadyError: no result of the run is recorded.
     """
     paths = LakehousePaths(args.root)
-    judged = list(_recorded(args, Gates(paths)))
-    if not judged:
+    results = list(_recorded_results(args, Gates(paths)))
+    if not results:
         msg = f"{args.run_id}: no result of its gates is recorded in {paths.ops('gates')}"
         raise NotReadyError(msg)
-    name = _digest(judged)
+    name = _digest(results)
     args.folder.mkdir(parents=True, exist_ok=True)
     with FileLock(args.folder / "lock"):
         if not (args.folder / name).exists():
-            _write(name, judged, args, paths)
+            _write(name, results, args, paths)
     return name
 
 
-def _recorded(args: DataDocsArgs, gates: Gates) -> Iterable[RecordedResult]:
-    for judged in args.versions:
-        result = gates.result(judged.table, judged.version, judged.suite_hash)
-        yield from [one for one in gates.results(judged.table) if one.result == result][-1:]
+def _recorded_results(args: DataDocsArgs, gates: Gates) -> Iterable[RecordedResult]:
+    for checked in args.versions:
+        result = gates.result(checked.table, checked.version, checked.suite_hash)
+        yield from [recorded for recorded in gates.results(checked.table) if recorded.result == result][-1:]
 
 
-def _write(name: str, judged: list[RecordedResult], args: DataDocsArgs, paths: LakehousePaths) -> None:
-    # Imported here, since Great Expectations takes seconds to import, and who asks again finds the pages there.
+def _write(name: str, results: list[RecordedResult], args: DataDocsArgs, paths: LakehousePaths) -> None:
+    # Imported here, because Great Expectations takes seconds to import, and the pages may exist already.
     from spark_jobs.quality.gx.data_docs import write_pages
 
     partial = Path(mkdtemp(dir=args.folder, prefix=_PARTIAL))
-    write_pages(args.run_id, [(one, _rows(one, paths)) for one in judged], partial)
+    write_pages(args.run_id, [(result, _rows(result, paths)) for result in results], partial)
     for earlier in args.folder.glob("*/"):
         if earlier != partial:
             shutil.rmtree(earlier)
@@ -66,12 +66,12 @@ def _write(name: str, judged: list[RecordedResult], args: DataDocsArgs, paths: L
 def _rows(recorded: RecordedResult, paths: LakehousePaths) -> int | None:
     try:
         return table_rows(paths.table(recorded.result.table), recorded.result.version)
-    except DeltaError:  # the table's log was cleaned up since
+    except DeltaError:  # The table's log does not have the version any more.
         return None
 
 
-def _digest(judged: Iterable[RecordedResult]) -> str:
-    texts = sorted(one.result.model_dump_json() for one in judged)
+def _digest(results: Iterable[RecordedResult]) -> str:
+    texts = sorted(recorded.result.model_dump_json() for recorded in results)
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
 

@@ -1,7 +1,7 @@
-"""Follow the sources of a domain in one driver: run each table whenever there is something new, until told to stop.
+"""Follow the sources of a domain in one driver: run each table when something is new, until a stop file exists.
 
-Told so by a file (`DomainArgs.stop_file`), which is looked for between any two commits: a signal to a driver under
-spark-submit would reach Spark's JVM as well, and end it in the middle of one.
+The stop file (`DomainArgs.stop_file`) is checked between commits: a signal to a driver under spark-submit would also
+reach Spark's JVM, and could stop it in the middle of a commit.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from spark_jobs.runtime.entrypoint import run_and_report, start_process
 log = logging.getLogger(__name__)
 
 PAUSE_S = 5.0
-"""How long to wait after a round in which nothing was new."""
+"""How long to wait after a round without anything new."""
 
-_MENDS_ITSELF = (ExitCode.OK, ExitCode.NOT_READY, ExitCode.CONFLICT, ExitCode.SPARK_UNAVAILABLE)
+_PASSES_BY_ITSELF = (ExitCode.OK, ExitCode.NOT_READY, ExitCode.CONFLICT, ExitCode.SPARK_UNAVAILABLE)
 
 
 class DomainFollower:
@@ -49,29 +49,29 @@ class DomainFollower:
         self._planner = Planner(catalog, Settings(root=args.root, landing=args.landing, tables=args.tables))
         self._ran = 0
         self._waits: dict[str, str] = {}
-        self._said = ""
+        self._reported = ""
 
     def follow(self) -> ExitCode:
-        """Go on until told to stop, or until a table ends in a way that does not mend itself."""
+        """Go on until the stop file exists, or until a table fails in a way that a later round does not fix."""
         while not self._is_to_stop():
             reports = list(self._round())
             for report in reports:
-                if report.exit_code not in _MENDS_ITSELF:
+                if report.exit_code not in _PASSES_BY_ITSELF:
                     return report.exit_code
             if not any(report.outcome is Outcome.COMMITTED for report in reports):
-                self._say()
+                self._report_waits()
                 self._pause()
         return ExitCode.OK
 
     def _round(self) -> Iterator[JobReport]:
-        """Run each table that has something new, in build order, but those that read one which did not end well."""
+        """Run each table that has something new, in build order; leave out the tables whose source failed."""
         failed: set[str] = set()
         for spec in self._catalog.stated_in(self._args.domain):
-            wanted = not self._args.table or spec.table in self._args.table
+            is_selected = not self._args.table or spec.table in self._args.table
             if failed & {*spec.source_tables}:
                 failed.add(spec.table)
                 continue
-            for interval in self._due(spec) if wanted else ():
+            for interval in self._due(spec) if is_selected else ():
                 if self._is_to_stop():
                     return
                 report = self._run(spec, interval)
@@ -80,7 +80,7 @@ class DomainFollower:
                     failed.add(spec.table)
 
     def _due(self, spec: StatedSpec) -> tuple[Interval, ...]:
-        """The intervals for which the planner finds anything to do, oldest first; asking it starts no Spark."""
+        """Return the intervals for which the planner has work, oldest first, without a start of Spark."""
         folders = folders_of(spec.landing_source) if isinstance(spec, BronzeSpec) and not spec.reads_kafka else None
         try:
             if isinstance(spec, BronzeSpec) and folders:
@@ -94,20 +94,20 @@ class DomainFollower:
         except (NotReadyError, SpecError) as error:
             due, wait = (), str(error).split("\n", 1)[0].removeprefix(f"{spec.table}: ")
         except MillraceError:
-            # The job itself meets the same, and says so in a report.
+            # The job will meet the same error, and report it.
             return (today(),)
         self._waits[spec.table] = "" if due else wait
         return due
 
-    def _say(self) -> None:
-        """Tell what each table waits for, where that is something else than before."""
-        said = "".join(f"{table} waits for: {what}\n" for table, what in self._waits.items() if what)
-        if said and said != self._said:
-            log.info("%s", said.rstrip())
+    def _report_waits(self) -> None:
+        """Log, and write to a file, what each table waits for, if that has changed."""
+        text = "".join(f"{table} waits for: {reason}\n" for table, reason in self._waits.items() if reason)
+        if text and text != self._reported:
+            log.info("%s", text.rstrip())
             partial = self._args.waiting_file.with_suffix(".partial")
-            partial.write_text(said, encoding="utf-8")
+            partial.write_text(text, encoding="utf-8")
             partial.replace(self._args.waiting_file)
-        self._said = said
+        self._reported = text
 
     def _run(self, spec: StatedSpec, interval: Interval) -> JobReport:
         self._ran += 1
@@ -128,12 +128,12 @@ class DomainFollower:
 
 
 def today() -> Interval:
-    """The UTC day that it is: the label of batches whose source knows no intervals."""
+    """Return the current UTC day: the interval of batches whose source has no intervals."""
     midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return Interval(start=midnight, end=midnight + timedelta(days=1))
 
 
 if __name__ == "__main__":
     start_process()
-    told = DomainArgs.from_argv(sys.argv[1:])
-    sys.exit(DomainFollower(told, load_catalog(told.tables)).follow())
+    domain_args = DomainArgs.from_argv(sys.argv[1:])
+    sys.exit(DomainFollower(domain_args, load_catalog(domain_args.tables)).follow())

@@ -1,4 +1,4 @@
-"""Recompute the groups of a gold table that changed."""
+"""Compute the changed groups of a gold table again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_jobs.runtime.entrypoint import main
 
 
 def run(context: JobContext) -> JobReport:
-    """Recompute what the sources' certified changes since the last batch touch.
+    """Compute the groups again that the sources' certified changes since the last batch touch.
 
     Raises:
         SpecError: the spec of a table that it reads is wrong.

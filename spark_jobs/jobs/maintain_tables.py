@@ -21,7 +21,7 @@ RUN: dict[Job, RunJob] = {Job.TABLE_OPTIMIZE: table_optimize.run, Job.TABLE_VACU
 
 
 def maintain_tables(args: MaintenanceArgs) -> Iterator[JobReport]:
-    """Join the small files of each named table, then remove what no version needs; one that fails stops no other."""
+    """Optimize, then vacuum each named table; the failure of a table does not stop the other tables."""
     records = Records(LakehousePaths(args.root), keep_commits=Settings().keep_commits)
     for spec in load_catalog(args.tables).of_domain(args.domain):
         for job in MAINTENANCE_JOBS if spec.table in args.table else ():

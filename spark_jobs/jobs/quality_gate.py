@@ -1,4 +1,4 @@
-"""Judge the version of a table's last batch, and certify it or block."""
+"""Check the version of a table's last batch, and certify or refuse it."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from spark_jobs.runtime.entrypoint import main
 
 
 def run(context: JobContext) -> JobReport:
-    """Judge the last batch's version by the spec's table rules.
+    """Check the last batch's version by the spec's table rules.
 
     Raises:
-        NotReadyError: the table has no batch to judge.
-        GateFailedError: its last batch was refused and taken back.
+        NotReadyError: the table has no batch to check.
+        GateFailedError: its last batch was refused, and the table restored.
     """
     table = context.spec.table
     position = stream_position(context.spec, context.paths, context.records.ledger)
     if position is None or position.last is None:
-        msg = f"{table}: there is no batch to judge; run the task that writes the table first"
+        msg = f"{table}: there is no batch to check; run the task that writes the table first"
         raise NotReadyError(msg)
     version, restored = position.last.version, position.last.intent.sources.restores
     if restored is not None:
         msg = (
-            f"{table}: there is nothing to judge: what came after version {restored} was refused and taken back by "
-            f"version {version}\nRun the task that writes the table: it reads again what was taken back."
+            f"{table}: there is nothing to check: the versions after {restored} were refused, and version {version} "
+            "restored its rows\nRun the task that writes the table: it reads the refused batches again."
         )
         raise GateFailedError(msg)
     gate = run_gate(context, version)
@@ -47,7 +47,7 @@ def run(context: JobContext) -> JobReport:
         certified_version=gate.certified,
         certified_moved=gate.moved,
         checks=gate.result.checks,
-        notes=(*gate.warnings, *override_note(table, gate.standing)),
+        notes=(*gate.warnings, *override_note(table, gate.verdicts)),
     )
 
 

@@ -1,23 +1,23 @@
-"""Mend quarantined rows, and say what the rules make of them; a replay brings them into their table."""
+"""Fix quarantined rows, and report what the rules say of them; a replay adds them to their table."""
 
 from __future__ import annotations
 
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
-from spark_jobs.layers.quarantine.jobs import fix_rows, layer_of, request_of, verdict_report
+from spark_jobs.layers.quarantine.jobs import check_report, fix_rows, layer_of, request_of
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 
 
 def run(context: JobContext) -> JobReport:
-    """Work the fix out, and record its values.
+    """Compute the fixed values, and record them.
 
     Raises:
-        BadInputError: the fix cannot be worked out.
+        BadInputError: the fix cannot be computed.
         NotReadyError: there is no table yet.
     """
     request, (_, layer) = request_of(context), layer_of(context)
-    return verdict_report(context, Job.QUARANTINE_FIX, request, fix_rows(context, layer, request))
+    return check_report(context, Job.QUARANTINE_FIX, request, fix_rows(context, layer, request))
 
 
 if __name__ == "__main__":

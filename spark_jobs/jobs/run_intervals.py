@@ -30,8 +30,8 @@ RUN: dict[Job, RunJob] = {
 def run_intervals(args: IntervalsArgs) -> Iterator[JobReport]:
     """Run the tables of each interval in build order, up to the first interval that does not end well.
 
-    A table whose source failed or was refused is not run, and says so. A wrong spec fails its own table in each
-    interval, and does not keep the others from theirs.
+    A table whose source failed or was refused does not run, and its report says why. An invalid spec fails its own
+    table in each interval, but no other table.
     """
     catalog, records = (
         load_catalog(args.tables),
@@ -73,7 +73,7 @@ def _refusals(report: JobReport) -> list[str]:
 
 
 def _cause(report: JobReport) -> str:
-    """What was said of a table that failed, or of the rules that refused it."""
+    """Return the message of a table that failed, or the rules that refused it."""
     refused = _refusals(report)
     return f"{report.table} was refused by {'; '.join(refused)}" if refused else report.message
 
@@ -87,7 +87,7 @@ def _blocked(job: Job, causes: dict[str, str]) -> RunJob:
 
 
 def _unless_missing(job: Job, run: RunJob, source_was_skipped: bool) -> RunJob:
-    """The job, but a missing landing folder ends it well, and so does a source that is empty for the same reason."""
+    """Return the job, which succeeds without its landing folder, or with a source that is empty for the same reason."""
 
     def report(context: JobContext) -> JobReport:
         try:

@@ -11,7 +11,7 @@ from include.control.planning.source_ranges import certified_sources
 from spark_jobs.layers.own_table import ensure_own_table, require_fitting_table
 from spark_jobs.layers.silver.silver import SilverMerge
 from spark_jobs.layers.silver.tables import silver_shape
-from spark_jobs.layers.writing import commit_batch, judge_and_report
+from spark_jobs.layers.writing import check_and_report, commit_batch
 from spark_jobs.protocol.batches import BatchResult
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
@@ -31,7 +31,7 @@ def run(context: JobContext) -> JobReport:
     certified_sources(merge.spec, context.records.gates, context.paths)
     require_fitting_table(context, merge.spec)
     ensure_own_table(context, silver_shape(merge.spec))
-    report = judge_and_report(context, _batches(context, merge))
+    report = check_and_report(context, _batches(context, merge))
     waiting = SnapshotPlan(None, merge.waits).notes(merge.spec.table)
     return report.model_copy(update={"notes": (*report.notes, *waiting)})
 
@@ -40,7 +40,7 @@ def _batches(context: JobContext, merge: SilverMerge) -> list[BatchResult]:
     """Commit batches until nothing is left, or the run is asked to end."""
     results = [commit_batch(context, merge)]
     while merge.has_more and not context.is_to_stop():
-        log.info("%s: the source holds more than one batch takes; going on", context.spec.table)
+        log.info("%s: the source has more than fits in one batch; going on", context.spec.table)
         results.append(commit_batch(context, merge))
     return results
 

@@ -1,4 +1,4 @@
-"""Put the small files of a table together, and keep its rows in the order that readers and merges look them up by."""
+"""Join the small files of a table, and keep its rows in the order by which readers and merges find them."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 
 FILES = {"numFilesRemoved": "numRemovedFiles", "numFilesAdded": "numAddedFiles"}
-"""Detail of the report -> what Delta's metrics of a commit call it."""
+"""Detail of the report -> its name in Delta's metrics of a commit."""
 
 
 def run(context: JobContext) -> JobReport:
-    """Optimize the table under its lease, when its files call for it.
+    """Optimize the table under its lease, if its files need it.
 
     Raises:
         NotReadyError: there is no table yet.
         ConservationError: the number of rows changed.
-        ConflictError: the lease could not be had, or writers that know no lease were faster again and again.
+        ConflictError: the lease was not free in time, or writers without a lease committed first too often.
     """
     path = require_table(context)
     health, ordered = health_of(path, context.spec), bool(context.spec.zorder_by)
     is_off = context.spec.maintenance.optimize == "off"
     rewrite = Rewrite.NONE if is_off else health.rewrite(ordered=ordered)
-    planned = {**asdict(health), "rewrite": rewrite.value, "zorder_by": list(context.spec.zorder_by)}
+    details = {**asdict(health), "rewrite": rewrite.value, "zorder_by": list(context.spec.zorder_by)}
     if rewrite is Rewrite.NONE or context.args.dry_run:
         plan = "left as it is" if rewrite is Rewrite.NONE else f"would {rewrite} it"
         message = f"{plan}: {'the spec says optimize: off' if is_off else health.reason(ordered=ordered)}"
-        return maintenance_report(context, Job.TABLE_OPTIMIZE, Outcome.NO_OP, message, planned)
-    work, commits = _rewritten(context, rewrite, health.target_file_bytes)
+        return maintenance_report(context, Job.TABLE_OPTIMIZE, Outcome.NO_OP, message, details)
+    work, commits = _rewrite(context, rewrite, health.target_file_bytes)
     _require_same_rows(context, path, commits)
     files = {name: sum(int(commit.metrics[metric]) for commit in commits) for name, metric in FILES.items()}
     done = f"{files['numFilesRemoved']} files became {files['numFilesAdded']} ({rewrite})"
-    if work.gave_way_to:
-        done += f"; it let others go first: {', '.join(work.gave_way_to)}"
-    report = {**planned, **files, "gave_way_to": work.gave_way_to}
-    return maintenance_report(context, Job.TABLE_OPTIMIZE, Outcome.COMMITTED, done, report, work=work)
+    if work.yielded_to:
+        done += f"; it stopped for other writers: {', '.join(work.yielded_to)}"
+    details |= {**files, "gave_way_to": work.yielded_to}
+    return maintenance_report(context, Job.TABLE_OPTIMIZE, Outcome.COMMITTED, done, details, work=work)
 
 
-def _rewritten(context: JobContext, rewrite: Rewrite, file_bytes: int) -> tuple[TableWork, list[Commit]]:
-    """Rewrite the table's files; returns this run's commits, among which others' may lie."""
+def _rewrite(context: JobContext, rewrite: Rewrite, file_bytes: int) -> tuple[TableWork, list[Commit]]:
+    """Rewrite the table's files, and return this run's commits; other writers may commit between them."""
     columns = context.spec.zorder_by if rewrite is Rewrite.Z_ORDER else ()
     conf = {**optimize_conf(file_bytes), **maintenance_conf(context)}
     with table_work(context, "OPTIMIZE") as work:

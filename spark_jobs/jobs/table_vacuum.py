@@ -1,6 +1,6 @@
-"""Delete the files of a table that no version within its retention needs, and that no reader stands on.
+"""Delete the files of a table that neither a version within its retention nor a reader needs.
 
-A silver table forgets the deleted keys that live again, and its old ones too, where its spec says when.
+In a silver table, also delete the tombstones of keys that exist again, and old tombstones if its spec has a retention.
 """
 
 from __future__ import annotations
@@ -21,62 +21,63 @@ from spark_jobs.layers.maintenance.maintenance import (
     table_work,
 )
 from spark_jobs.layers.maintenance.tombstone_retention import (
-    forget_risen_keys,
-    forget_tombstones,
-    forgetting_note,
+    delete_expired_tombstones,
+    delete_tombstones_of_risen_keys,
+    expired_tombstones,
+    retention_note,
     risen_keys,
-    tombstones_to_forget,
 )
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 
 
 def run(context: JobContext) -> JobReport:
-    """Count what would go; then, unless it is a dry run or nothing would, delete it under the table's lease.
+    """Count what can be deleted; then delete it under the table's lease, unless it is nothing or a dry run.
 
     Raises:
         NotReadyError: there is no table yet.
-        MillraceError: a reader stands on a version that is about to become unreadable.
-        ConflictError: the lease could not be had, or writers that know no lease were faster again and again.
+        MillraceError: a reader needs a version that would soon become unreadable.
+        ConflictError: the lease was not free in time, or writers without a lease committed first too often.
     """
     path, work = require_table(context), None
     _require_no_reader_in_danger(context)
     with context.open_session(maintenance_conf(context)) as session:
-        files, old, risen = files_to_vacuum(session, path), tombstones_to_forget(context), risen_keys(context, session)
-        if not context.args.dry_run and (files or old.may_go or risen):
+        files, risen = files_to_vacuum(session, path), risen_keys(context, session)
+        expired = expired_tombstones(context)
+        if not context.args.dry_run and (files or expired.may_go or risen):
             with table_work(context, "VACUUM") as work, work.leased():
                 if files:
                     work.commit(lambda: vacuum(session, path))
-                risen = forget_risen_keys(context, session, work.contest)
-                old = forget_tombstones(context, session, work.contest)
-    return _report(context, files, old, risen, work)
+                risen = delete_tombstones_of_risen_keys(context, session, work.contest)
+                expired = delete_expired_tombstones(context, session, work.contest)
+    return _report(context, files, expired, risen, work)
 
 
-def _report(context: JobContext, files: int, old: OldTombstones, risen: int, work: TableWork | None) -> JobReport:
-    keys, would = old.keys if old.may_go else 0, context.args.dry_run
-    deleted, forgot = ("would delete", "would forget") if would else ("deleted", "forgot")
-    said = [f"{deleted} {files} files" if files else "no file is older than the retention"]
+def _report(context: JobContext, files: int, expired: OldTombstones, risen: int, work: TableWork | None) -> JobReport:
+    keys, is_dry_run = expired.keys if expired.may_go else 0, context.args.dry_run
+    deleted, forgot = ("would delete", "would forget") if is_dry_run else ("deleted", "forgot")
+    parts = [f"{deleted} {files} files" if files else "no file is older than the retention"]
     details: dict[str, Any] = {"files": files, "retain": context.spec.maintenance.vacuum.retain}
     if risen:
-        said.append(f"{forgot} {risen} deleted keys that live")
+        parts.append(f"{forgot} {risen} deleted keys that exist again")
         details["risen_keys"] = risen
     if keys:
-        said.append(f"{forgot} {keys} deleted keys, of batches up to {old.upto}")
-    if old.retain:
-        details["tombstones"] = {"keys": keys, "upto_batch": old.upto, "retain": old.retain}
-    outcome = Outcome.COMMITTED if (files or keys or risen) and not would else Outcome.NO_OP
-    notes = forgetting_note(context.spec.table, old)
-    return maintenance_report(context, Job.TABLE_VACUUM, outcome, "; ".join(said), details, notes, work)
+        parts.append(f"{forgot} {keys} deleted keys, of batches up to {expired.upto}")
+    if expired.retain:
+        details["tombstones"] = {"keys": keys, "upto_batch": expired.upto, "retain": expired.retain}
+    outcome = Outcome.COMMITTED if (files or keys or risen) and not is_dry_run else Outcome.NO_OP
+    notes = retention_note(context.spec.table, expired)
+    return maintenance_report(context, Job.TABLE_VACUUM, outcome, "; ".join(parts), details, notes, work)
 
 
 def _require_no_reader_in_danger(context: JobContext) -> None:
     readers = readers_of(context.spec, context.catalog, context.paths)
-    behind = readers_in_danger(readers, retention_of(context.spec), context.now())
-    if behind:
-        stand = ", ".join(f"{reader.name} (version {reader.version}, old since {reader.since})" for reader in behind)
+    in_danger = readers_in_danger(readers, retention_of(context.spec), context.now())
+    if in_danger:
+        names = ", ".join(f"{reader.name} (version {reader.version}, old since {reader.since})" for reader in in_danger)
         msg = (
-            f"{context.spec.table}: VACUUM refused, it would soon cut off {stand}\nRun what is behind, or pass the "
-            "gate that refused the newer versions; then run this again."
+            f"{context.spec.table}: VACUUM refused, it would soon cut off {names}\nRun what is behind, or get "
+            "the refused newer versions past their gate; then run this again."
         )
         raise MillraceError(msg)
 

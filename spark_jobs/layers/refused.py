@@ -1,4 +1,4 @@
-"""Which rows of a batch were refused, by reason."""
+"""Count the refused rows of a batch by reason."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from include.control.log.stored_tables import open_table
 from include.control.log.table_queries import query, texts
 from spark_jobs.transforms.refusals import is_dropped, reasons
 
-Dropped = tuple[str, str, int]
-"""(source, `rule: reason`, rows)."""
+DroppedRows = tuple[str, str, int]
+"""The rows that a rule dropped: (source, `rule: reason`, number of rows)."""
 
 
 def quarantined_by_reason(quarantine: LakePath, winner: Winner) -> tuple[RefusedRows, ...]:
-    """The rows that a batch has put into quarantine; a row with two reasons counts for both. No Spark."""
+    """Return the rows that a batch has put into quarantine; a row with two reasons counts for both. No Spark."""
     sql = f"""
         SELECT reason, count(*) AS rows, array_slice(array_agg(row_id ORDER BY row_id), 1, {MAX_SAMPLES}) AS samples
         FROM (SELECT unnest(reasons) AS reason, row_id FROM stored WHERE _batch_token = {texts([winner.token])})
@@ -30,29 +30,29 @@ def quarantined_by_reason(quarantine: LakePath, winner: Winner) -> tuple[Refused
     """
     return merge_by_reason(
         RefusedRows(reason=without_value(reason), action=Action.QUARANTINE, rows=rows, samples=tuple(samples))
-        for reason, rows, samples in (found.values() for found in query(open_table(quarantine), sql))
+        for reason, rows, samples in (row.values() for row in query(open_table(quarantine), sql))
     )
 
 
-def dropped_rows(judged: DataFrame, source: Column) -> list[Dropped]:
-    """The rows that a rule leaves out, of each source and reason, in one Spark job.
+def dropped_rows(checked: DataFrame, source: Column) -> list[DroppedRows]:
+    """Count the dropped rows by source and reason, in one Spark job.
 
-    Of a row that several rules leave out the first one counts, so that the rows add up.
+    A row that several rules drop counts for the first rule only, so that the counts add up.
     """
-    left_out = judged.where(is_dropped()).groupBy(source.alias("source"), F.get(reasons(), F.lit(0)).alias("reason"))
-    return [(row["source"], row["reason"], row["count"]) for row in left_out.count().collect()]
+    groups = checked.where(is_dropped()).groupBy(source.alias("source"), F.get(reasons(), F.lit(0)).alias("reason"))
+    return [(row["source"], row["reason"], row["count"]) for row in groups.count().collect()]
 
 
-def dropped_by_reason(rows: Iterable[Dropped]) -> tuple[RefusedRows, ...]:
-    """The same, of all sources together."""
+def dropped_by_reason(rows: Iterable[DroppedRows]) -> tuple[RefusedRows, ...]:
+    """Return the dropped rows of all sources by reason; the samples are sources."""
     return merge_by_reason(
         RefusedRows(reason=reason, action=Action.DROP, rows=count, samples=(source,)) for source, reason, count in rows
     )
 
 
-def dropped_of_sources(rows: Iterable[Dropped]) -> Counter[str]:
-    """source -> rows that were left out."""
-    found = Counter[str]()
+def dropped_by_source(rows: Iterable[DroppedRows]) -> Counter[str]:
+    """Return source -> number of dropped rows."""
+    counts = Counter[str]()
     for source, _, count in rows:
-        found[source] += count
-    return found
+        counts[source] += count
+    return counts

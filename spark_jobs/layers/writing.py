@@ -1,4 +1,4 @@
-"""What the jobs of all layers have in common: commit the batch, run the gate, report."""
+"""What the jobs of all layers share: commit batches, run the gate, report."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from spark_jobs.runtime.context import JobContext
 
 
 def write_batch(context: JobContext, work: BatchWork) -> JobReport:
-    """Commit one batch by the protocol, judge the version it made, and report both."""
-    return judge_and_report(context, [commit_batch(context, work)])
+    """Commit one batch by the protocol, check the version that it made, and report both."""
+    return check_and_report(context, [commit_batch(context, work)])
 
 
 def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
-    """Commit the stream's next batch by the protocol, if there is anything new; `ops.commits` tells how that went."""
+    """Commit the stream's next batch by the protocol, if anything is new, and record the attempts in `ops.commits`."""
     request = BatchRequest(
         path=context.paths.table(context.spec.table),
         stream=Stream(context.spec.table),
@@ -62,10 +62,10 @@ def _written(request: BatchRequest, result: BatchResult) -> Written:
     )
 
 
-def judge_and_report(context: JobContext, results: Sequence[BatchResult]) -> JobReport:
-    """Judge the version that the last of a run's batches made, and report them all.
+def check_and_report(context: JobContext, results: Sequence[BatchResult]) -> JobReport:
+    """Check the version that the last batch of a run made, and report all its batches.
 
-    The gate runs in the same driver, right after the commit: no second start-up, and nothing in between.
+    The gate runs in the same driver, right after the commit: Spark starts once, and nothing happens in between.
     """
     started = time.monotonic()
     last = results[-1]
@@ -78,13 +78,13 @@ def _report(
     context: JobContext, results: Sequence[BatchResult], gate: GateOutcome | None, timings: dict[str, float]
 ) -> JobReport:
     spec, winner = context.spec, results[-1].winner
-    changed = diff_for_run(spec, results[0].previous, context.records).lines(after_a_run=True)
+    changes = diff_for_run(spec, results[0].previous, context.records).lines(after_a_run=True)
     waiting = ageing_note(spec, context.paths, context.now())
-    overridden = override_note(spec.table, gate.standing if gate else None)
+    overridden = override_note(spec.table, gate.verdicts if gate else None)
     did_something = [result for result in results if result.committed or result.finished]
     findings = merge_findings(result.findings for result in did_something)
     warnings = gate.warnings if gate else ()
-    notes = (*context.notes, *changed, *findings.lines(spec.table), *warnings, *overridden, *waiting)
+    notes = (*context.notes, *changes, *findings.lines(spec.table), *warnings, *overridden, *waiting)
     rows = total(result.rows for result in did_something)
     return JobReport(
         job=WRITER_OF_LAYER[spec.layer].value,
@@ -116,7 +116,7 @@ def _report(
 def _message(table: str, results: Sequence[BatchResult], rows: RowCounts, gate: GateOutcome | None) -> str:
     last = results[-1]
     if last.winner is None or gate is None:
-        return f"{table}: nothing to load, and nothing was ever loaded"
+        return f"{table}: nothing to load, and nothing was loaded before"
     batch = f"batch {last.winner.batch_seq}, version {last.winner.version}"
     if not last.committed and not last.finished:
         made_by = f"{last.winner.intent.run_id} for the interval from {last.winner.intent.interval_start:%Y-%m-%d}"

@@ -1,4 +1,4 @@
 """What a bronze batch plans, writes and closes, from landing files and from Kafka.
 
-The protocol around it lives in `spark_jobs.protocol`.
+The commit protocol is in `spark_jobs.protocol`.
 """

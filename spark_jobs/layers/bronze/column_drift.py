@@ -1,4 +1,4 @@
-"""What becomes of the values that fit no declared column of a bronze table, by its spec's `on_drift`."""
+"""Handle the values that fit no declared column of a bronze table, as its spec's `on_drift` says."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.drift import drift_of, new_fields, refuse_drift, refuse_new_fields
 from spark_jobs.transforms.records import RESCUED
 
-MOST_NEW_COLUMNS = 100
-"""More new fields than that at once are rather values that a source writes in the place of names."""
+MAX_NEW_COLUMNS = 100
+"""If a batch has more new fields, they are probably values that the source writes as field names."""
 
 BY_POLICY = "on_drift: evolve"
 
 
 class NewColumnsError(MillraceError):
-    """Raised when a write met fields that become columns: they are recorded, and the batch is to be planned again."""
+    """Raised when a batch has fields that become columns: they are recorded, and the batch must be planned again."""
 
 
 class ColumnDrift:
-    """The policy of one bronze table.
+    """Apply `on_drift` to one bronze table.
 
     Attributes:
-        new: columns that this run has added, or proposed.
+        new: columns that this run has added or proposed.
     """
 
     def __init__(self, context: JobContext, declared: BronzeSpec) -> None:
@@ -42,49 +42,49 @@ class ColumnDrift:
         self.new: list[str] = []
 
     def effective_spec(self) -> BronzeSpec:
-        """The spec with the columns that its table took on since it was written, all of them strings."""
-        taken_on = self._names(ColumnState.APPROVED) if self._evolves else []
-        columns = {**{name: ColumnSpec() for name in taken_on}, **self._declared.columns}
-        in_order = dict.fromkeys([*self._declared.columns, *taken_on])
+        """Return the spec with the columns that drift has added to its table, all of them strings."""
+        added = self._names(ColumnState.APPROVED) if self._evolves else []
+        columns = {**{name: ColumnSpec() for name in added}, **self._declared.columns}
+        in_order = dict.fromkeys([*self._declared.columns, *added])
         return self._declared.model_copy(update={"columns": {name: columns[name] for name in in_order}})
 
     def rescued(self, spec: BronzeSpec, source: Column) -> Column:
-        """`_rescued` as it is stored; reading it fails at the first record that the policy does not take as it is."""
+        """Return `_rescued` as it is stored; the read fails at the first record that the policy does not accept."""
         if spec.on_drift == "fail":
             return refuse_drift(source)
         if self._evolves and spec.evolve == "auto":
-            return refuse_new_fields(source, self._known(spec))
+            return refuse_new_fields(source, self._known_names(spec))
         return F.col(RESCUED)
 
     def adopt(self, error: Exception, spec: BronzeSpec, records: DataFrame) -> None:
-        """Take on the new fields of all `records`, where a write failed because of one.
+        """Add the new fields of `records` as columns, if a write failed because of a new field.
 
         Raises:
-            NewColumnsError: they are recorded, and the next plan counts them as columns.
-            BadInputError: they are too many to be names.
+            NewColumnsError: the columns are recorded, and the next plan has them.
+            BadInputError: there are too many new fields.
         """
         if not self._evolves or drift_of(error) is None:
             return
-        fields = records.select(F.explode(new_fields(self._known(spec))).alias("name")).distinct()
-        names = sorted(row["name"] for row in fields.limit(MOST_NEW_COLUMNS + 1).collect())
+        fields = records.select(F.explode(new_fields(self._known_names(spec))).alias("name")).distinct()
+        names = sorted(row["name"] for row in fields.limit(MAX_NEW_COLUMNS + 1).collect())
         if not names:
             return
-        if len(names) > MOST_NEW_COLUMNS:
+        if len(names) > MAX_NEW_COLUMNS:
             raise BadInputError(_too_many_message(spec.table, names)) from error
         self._record(ColumnState.APPROVED, names, BY_POLICY)
         raise NewColumnsError(f"{spec.table}: new columns: {', '.join(names)}") from error
 
     def propose(self, spec: BronzeSpec, rescued: Iterable[RescuedValues]) -> None:
-        """Where people are asked, write down the new fields of a batch; its rows hold them in `_rescued`."""
+        """Record the new fields of a batch as proposed columns, if a person decides about columns."""
         if not spec.needs_column_approval:
             return
-        names = [one.field for one in rescued if re.fullmatch(NAME, one.field)]
-        known = {*spec.columns, *self._names()}
-        # What a source writes in the place of names would be asked for without end.
-        self._record(ColumnState.PROPOSED, [name for name in names if name not in known][:MOST_NEW_COLUMNS])
+        names = [rescued_field.field for rescued_field in rescued if re.fullmatch(NAME, rescued_field.field)]
+        existing = {*spec.columns, *self._names()}
+        # If a source writes values as field names, there is no end of new names.
+        self._record(ColumnState.PROPOSED, [name for name in names if name not in existing][:MAX_NEW_COLUMNS])
 
-    def ended(self, report: JobReport) -> JobReport:
-        """The report with the columns that came up, and what to do about them."""
+    def add_to_report(self, report: JobReport) -> JobReport:
+        """Return the report with the new columns, and what to do about them."""
         if not self.new:
             return report
         names = ", ".join(self.new)
@@ -101,8 +101,8 @@ class ColumnDrift:
     def _evolves(self) -> bool:
         return self._declared.on_drift == "evolve"
 
-    def _known(self, spec: BronzeSpec) -> list[str]:
-        """Names that never become a new column: they are one, or somebody refused it."""
+    def _known_names(self, spec: BronzeSpec) -> list[str]:
+        """Return the names that cannot become a new column: existing columns, and names that a person refused."""
         return [*spec.columns, *self._names(ColumnState.REFUSED)]
 
     def _names(self, *states: ColumnState) -> list[str]:
@@ -116,7 +116,7 @@ class ColumnDrift:
 
 def _too_many_message(table: str, names: Sequence[str]) -> str:
     return (
-        f"{table}: the records bring more than {MOST_NEW_COLUMNS} fields that no column is declared for "
-        f"({', '.join(names[:5])} and so on): these look like values in the place of names\nNothing was loaded: set "
-        "on_drift: rescue, or have the source say them otherwise."
+        f"{table}: the records have more than {MAX_NEW_COLUMNS} fields that no column is declared for "
+        f"({', '.join(names[:5])} and so on): these look like values that are written as field names\nNothing was "
+        "loaded: set on_drift: rescue, or have the source write them as values."
     )

@@ -1,4 +1,4 @@
-"""What became of the records of each landing file, read back from what its batch committed."""
+"""Count the records of each landing file, from the data files and the quarantine that its batch committed."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from spark_jobs.transforms.records import RESCUED
 def rows_of_files(
     paths: Iterable[str], added: Iterable[LakePath], quarantined: Mapping[str, int], dropped: Mapping[str, int]
 ) -> dict[str, FileRows]:
-    """path -> what became of its records.
+    """Return landing file -> the counts of its records.
 
     Args:
         paths: the batch's landing files, relative to the landing root.
         added: the data files that its commit added to the table.
-        quarantined: landing file -> records of it that the batch quarantined.
-        dropped: landing file -> records of it that a rule dropped.
+        quarantined: landing file -> its records that the batch quarantined.
+        dropped: landing file -> its records that a rule dropped.
     """
-    written, rescued = _written(added)
+    written, rescued = _written_rows(added)
     return {
         path: FileRows(
             read=written[path] + quarantined.get(path, 0) + dropped.get(path, 0),
@@ -47,48 +47,49 @@ def rows_of_files(
 def lacking_files(
     files: Iterable[FileFact], rows: Mapping[str, FileRows], declared: Collection[str]
 ) -> tuple[FileWithoutColumns, ...]:
-    """The files of a batch that lack declared columns, where their format names columns, and how many rows each has."""
+    """Return the files of a batch that lack declared columns, if their format names columns."""
     lacking = ((file, tuple(name for name in declared if name not in file.columns)) for file in files if file.columns)
-    found = ((file.path, names) for file, names in lacking if names)
-    return tuple(FileWithoutColumns(path=path, columns=names, rows=rows[path].read) for path, names in found)
+    return tuple(
+        FileWithoutColumns(path=file.path, columns=names, rows=rows[file.path].read) for file, names in lacking if names
+    )
 
 
 def quarantined_of_files(quarantine: LakePath, winner: Winner) -> Counter[str]:
-    """landing file -> records that a batch quarantined."""
-    mine = f"_batch_token = {texts([winner.token])}"
-    sql = f"SELECT source, count(*) AS rows FROM stored WHERE {mine} GROUP BY source"
-    return Counter({found["source"]: found["rows"] for found in query(open_table(quarantine), sql)})
+    """Return landing file -> how many of its records a batch quarantined."""
+    of_batch = f"_batch_token = {texts([winner.token])}"
+    sql = f"SELECT source, count(*) AS rows FROM stored WHERE {of_batch} GROUP BY source"
+    return Counter({row["source"]: row["rows"] for row in query(open_table(quarantine), sql)})
 
 
-def _written(added: Iterable[LakePath]) -> tuple[Counter[str], Counter[str]]:
-    """(rows, rows with a rescued value) of each landing file.
+def _written_rows(added: Iterable[LakePath]) -> tuple[Counter[str], Counter[str]]:
+    """Return (rows, rows with a value in `_rescued`) of each landing file.
 
-    The names are read as the dictionary that they are stored by, and what was rescued only where the footer says that
-    something was: as texts, both would take a tenth of a large load.
+    To save time (a tenth of a large load), the file names are read as a stored dictionary, and `_rescued` is read only
+    if the footer says that it has values.
     """
     written, rescued = Counter[str](), Counter[str]()
     for file in added:
         with open_for_arrow(file) as content:
-            stored = pq.ParquetFile(content, read_dictionary=[SOURCE_FILE])
-            for group in range(stored.num_row_groups):
-                names = stored.read_row_group(group, columns=[SOURCE_FILE])[SOURCE_FILE]
+            parquet = pq.ParquetFile(content, read_dictionary=[SOURCE_FILE])
+            for group in range(parquet.num_row_groups):
+                names = parquet.read_row_group(group, columns=[SOURCE_FILE])[SOURCE_FILE]
                 written.update(_counts(names))
-                if not all_null(stored.metadata.row_group(group), RESCUED):
-                    values = stored.read_row_group(group, columns=[RESCUED])[RESCUED]
+                if not is_all_null(parquet.metadata.row_group(group), RESCUED):
+                    values = parquet.read_row_group(group, columns=[RESCUED])[RESCUED]
                     rescued.update(_counts(names.filter(pc.is_valid(values))))
     return written, rescued
 
 
-def all_null(group: pq.RowGroupMetaData, column: str) -> bool:
-    """Whether the footer says that a column of the group has no value; false where it says nothing."""
+def is_all_null(group: pq.RowGroupMetaData, column: str) -> bool:
+    """Whether the footer says that a column of the row group has only nulls; false if it says nothing."""
     columns = (group.column(index) for index in range(group.num_columns))
-    (stated,) = (found.statistics for found in columns if found.path_in_schema == column)
-    return stated is not None and stated.has_null_count and bool(stated.null_count == group.num_rows)
+    (statistics,) = (chunk.statistics for chunk in columns if chunk.path_in_schema == column)
+    return statistics is not None and statistics.has_null_count and bool(statistics.null_count == group.num_rows)
 
 
 def _counts(names: pa.ChunkedArray) -> dict[str, int]:
-    found = Counter[str]()
+    counts = Counter[str]()
     for chunk in names.chunks:
         for count in pc.value_counts(chunk.indices).to_pylist():
-            found[chunk.dictionary[count["values"]].as_py()] += count["counts"]
-    return found
+            counts[chunk.dictionary[count["values"]].as_py()] += count["counts"]
+    return counts

@@ -18,7 +18,7 @@ from include.control.log.batch import BatchSources, StreamPosition, Winner
 from include.control.log.delta_log import read_commit
 from include.errors import BadInputError
 from spark_jobs.delta_io.kafka_reads import read_messages
-from spark_jobs.layers.refused import Dropped
+from spark_jobs.layers.refused import DroppedRows
 from spark_jobs.protocol.batches import BatchPlan
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.drift import drift_of
@@ -31,7 +31,7 @@ class KafkaRecords:
     """The `BronzeRecords` of Kafka topics.
 
     Attributes:
-        offsets: what the last plan found.
+        offsets: the offsets of the last plan.
     """
 
     def __init__(self, context: JobContext, spec: BronzeSpec) -> None:
@@ -48,18 +48,18 @@ class KafkaRecords:
 
     @property
     def origin(self) -> Mapping[str, str]:
-        """Topic, partition, offset, time and key of the message, and its headers where the spec asks for them."""
+        """Topic, partition, offset, time and key of the message, and its headers if the spec asks for them."""
         return origin_columns(self._spec.kafka_source)
 
     @property
     def has_more(self) -> bool:
-        """Whether messages are left that were there when the run began: it ends with them, however fast others come."""
+        """Whether messages from before the start of the run are left; later messages are not read in this run."""
         return not self._waiting and any(
-            end < self._until.get(topic, {}).get(at, 0) for topic, at, end in self._reached()
+            end < self._until.get(topic, {}).get(at, 0) for topic, at, end in self._planned_ends()
         )
 
     def check_delivered(self) -> None:
-        """Whether the brokers answer, and have the topics.
+        """Check that the brokers answer, and have the topics.
 
         Raises:
             NotReadyError: no broker answers.
@@ -68,13 +68,13 @@ class KafkaRecords:
         self._until = self._cluster.available_offsets(self._spec.kafka_source).end
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
-        """The next messages that no batch has read yet.
+        """Plan to read the next messages that no batch has read yet.
 
         Raises:
-            BadInputError: some were deleted before they were read, and the spec forbids to go on without them.
+            BadInputError: messages were deleted before they were read, and the spec does not allow that.
         """
         source = self._spec.kafka_source
-        # Asked anew, after the position was resolved: another run may have read what came since this one began.
+        # Read again, because another run may have read the messages that came since this run began.
         available = self._cluster.available_offsets(source)
         self.offsets = plan_offsets(source, position.last_sources, available)
         require_nothing_lost(self._spec, self.offsets)
@@ -88,39 +88,39 @@ class KafkaRecords:
         return BatchPlan(BatchSources(offsets=self.offsets.ranges, topic_ids=dict(available.topic_ids)))
 
     def read(self, session: SparkSession, spec: BronzeSpec, plan: BatchPlan) -> DataFrame:
-        """The messages of the plan's offsets."""
+        """Read the messages of the plan's offsets."""
         return read_messages(session, spec, self._cluster.conf, plan.sources.offsets)
 
-    def exempt(self) -> Column:
-        """A null message has no values to judge."""
+    def is_exempt(self) -> Column:
+        """Return true for a null message: it has no values to check."""
         return F.col(NULL_MESSAGE)
 
     def source(self) -> Column:
-        """The partition, as `topic/0`."""
+        """Return the partition, as `topic/0`."""
         return F.concat_ws("/", "_topic", "_partition")
 
-    def placed(self, records: DataFrame) -> DataFrame:
+    def with_position(self, records: DataFrame) -> DataFrame:
         """Add the message's offset as `_position`."""
         return records.withColumn("_position", F.col("_offset"))
 
     @property
-    def state_their_rows(self) -> bool:
-        """Offsets are no count: a topic that is compacted, or written in transactions, leaves some out."""
+    def has_row_count(self) -> bool:
+        """False: a topic that is compacted, or written in transactions, has offsets without a message."""
         return False
 
-    def stated_rows(self, plan: BatchPlan) -> int:
-        """No message is counted so.
+    def row_count(self, plan: BatchPlan) -> int:
+        """Refuse to count messages by their offsets.
 
         Raises:
             TypeError: always.
         """
-        raise TypeError("a Kafka topic does not say how many messages lie between two offsets")
+        raise TypeError("a Kafka topic does not say how many messages are between two offsets")
 
-    def require_as_planned(self, plan: BatchPlan) -> None:
-        """Whether the brokers still hold what a batch has read.
+    def require_unchanged(self, plan: BatchPlan) -> None:
+        """Check that the brokers still have the messages that a batch has read.
 
         Raises:
-            BadInputError: some of it was deleted since, or the topic was created anew.
+            BadInputError: messages were deleted since, or the topic was created again.
         """
         available = self._cluster.available_offsets(self._spec.kafka_source)
         for topic, partitions in plan.sources.offsets.items():
@@ -128,14 +128,14 @@ class KafkaRecords:
                 oldest = available.first.get(topic, {}).get(partition, end)
                 if first < end and (oldest > first or available.topic_ids.get(topic) != plan.sources.topic_ids[topic]):
                     msg = (
-                        f"{self._spec.table}: {topic}/{partition} no longer holds offsets {first} to {end - 1}\n"
-                        "A batch has read and committed them before its driver died; what it refused cannot be told "
-                        "any more. Restore the table to the version before that batch."
+                        f"{self._spec.table}: {topic}/{partition} no longer has offsets {first} to {end - 1}\n"
+                        "A batch has read and committed them before its driver died; its refused messages cannot be "
+                        "read any more. Restore the table to the version before that batch."
                     )
                     raise BadInputError(msg)
 
     def blame(self, error: Exception, plan: BatchPlan) -> None:
-        """No part of a topic is left out: the run fails, and says why.
+        """Fail the run: no part of a topic can be left out.
 
         Raises:
             BadInputError: a message does not fit a strict spec.
@@ -147,28 +147,28 @@ class KafkaRecords:
             )
             raise BadInputError(msg) from error
 
-    def closed(
-        self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int], left_out: Sequence[Dropped]
+    def close_batch(
+        self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int], dropped: Sequence[DroppedRows]
     ) -> Mapping[str, FileRows]:
-        """Tell the brokers how far the table has read, for their lag monitors: a metric, which may fail."""
+        """Write the offsets of the table to the brokers, for lag monitors; a failure is only logged."""
         try:
             self._cluster.record_group_offsets(f"millrace.{self._spec.table}", plan.sources.offsets)
         except KafkaException as error:
             log.warning("%s: the brokers did not take the group's offsets: %s", self._spec.table, error)
         return {}
 
-    def ended(self, report: JobReport) -> JobReport:
-        """The report with the offsets that were reached, and what waits or was lost."""
+    def add_to_report(self, report: JobReport) -> JobReport:
+        """Return the report with the reached offsets, and with the messages that wait or were lost."""
         notes = [f"lost: {line}" for line in self._lost]
         if self._waiting:
             notes.append(f"{self._waiting:,} messages wait for more (min_bytes_per_file, allowed_latency)")
-        reached = {f"{topic}/{partition}": end for topic, partition, end in self._reached()}
+        end_offsets = {f"{topic}/{partition}": end for topic, partition, end in self._planned_ends()}
         return report.model_copy(
-            update={"details": {**report.details, "offsets": reached}, "notes": (*report.notes, *notes)}
+            update={"details": {**report.details, "offsets": end_offsets}, "notes": (*report.notes, *notes)}
         )
 
-    def _reached(self) -> Iterator[tuple[str, int, int]]:
-        """(topic, partition, the offset up to which the last planned batch reads)."""
+    def _planned_ends(self) -> Iterator[tuple[str, int, int]]:
+        """Return (topic, partition, end offset) of the last plan."""
         for topic, partitions in self.offsets.ranges.items():
             for partition, (_, end) in partitions.items():
                 yield topic, partition, end

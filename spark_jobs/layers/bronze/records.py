@@ -1,4 +1,4 @@
-"""What a bronze batch needs of its source; landing files and Kafka topics each bring it."""
+"""What a bronze batch needs from its source; landing files and Kafka topics each implement it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from include.contracts.job.report import FileRows, JobReport
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.log.batch import StreamPosition, Winner
-from spark_jobs.layers.refused import Dropped
+from spark_jobs.layers.refused import DroppedRows
 from spark_jobs.protocol.batches import BatchPlan
 
 
@@ -19,75 +19,75 @@ class BronzeRecords(Protocol):
 
     @property
     def origin(self) -> Mapping[str, str]:
-        """Column -> type, of what bronze keeps of where a row came from."""
+        """The columns in which bronze keeps where a row came from -> their types."""
 
     @property
     def has_more(self) -> bool:
         """Whether the last plan left something for further batches."""
 
     def check_delivered(self) -> None:
-        """Whether there is a source at all, before anything is created or started.
+        """Check that the source is there, before anything is created or started.
 
         Raises:
             NotReadyError: it has not arrived, or does not answer.
         """
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
-        """What the next batch loads, or None when there is nothing new."""
+        """Plan what the next batch loads; None if nothing is new."""
 
     def read(self, session: SparkSession, spec: BronzeSpec, plan: BatchPlan) -> DataFrame:
-        """The records: the columns of `spec`, `_rescued`, `_corrupt_record`, the origin, and what `placed` needs.
+        """Read the records: the columns of `spec`, `_rescued`, `_corrupt_record`, and the origin.
 
         Args:
             session: the batch's own.
-            spec: the table's spec, with the columns that drift has brought.
+            spec: the table's spec, with the columns that drift has added.
             plan: what to read.
         """
 
-    def exempt(self) -> Column:
-        """True for a record that no rule judges."""
+    def is_exempt(self) -> Column:
+        """Return true for a record that no rule checks."""
 
     def source(self) -> Column:
-        """Where a record came from, as a person calls it."""
+        """Return the name of the file or partition of a record."""
 
-    def placed(self, records: DataFrame) -> DataFrame:
-        """Add `_position`: where in its source a record stands."""
+    def with_position(self, records: DataFrame) -> DataFrame:
+        """Add `_position`: the position of each record in its source."""
 
     @property
-    def state_their_rows(self) -> bool:
-        """Whether the source itself says how many records a plan reads, none of which can fail to be parsed."""
+    def has_row_count(self) -> bool:
+        """Whether the source itself states how many records a plan reads, and all of them can be parsed."""
 
-    def stated_rows(self, plan: BatchPlan) -> int:
-        """How many it says; asked only of a source that does."""
+    def row_count(self, plan: BatchPlan) -> int:
+        """Return this number; only for a source with `has_row_count`."""
 
-    def require_as_planned(self, plan: BatchPlan) -> None:
-        """Whether the source still holds what a batch has read, so that it can be read once more.
+    def require_unchanged(self, plan: BatchPlan) -> None:
+        """Check that the source still has what a batch has read, so that the batch can be read again.
 
         Raises:
-            BadInputError: it does not.
+            BadInputError: it has not.
         """
 
     def blame(self, error: Exception, plan: BatchPlan) -> None:
-        """Look for the part of the source that made a read fail.
+        """Find the part of the source that made a read fail; return if there is none.
 
         Raises:
-            UnreadableFileError: it was found, and the next plan leaves it out.
+            UnreadableFileError: a file made it fail; the next plan leaves it out.
         """
 
-    def closed(
-        self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int], left_out: Sequence[Dropped]
+    def close_batch(
+        self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int], dropped: Sequence[DroppedRows]
     ) -> Mapping[str, FileRows]:
-        """Do what a closed batch means to the source.
+        """Do what the source needs when a batch is closed.
 
         Args:
             winner: the batch.
             plan: what it has read.
             counts: its records `read`, `quarantined` and `dropped`.
-            left_out: the dropped ones of each source.
+            dropped: its dropped records, by source and reason.
 
         Returns:
-            Landing file -> what became of its records.
+            Landing file -> the counts of its records.
         """
 
-    def ended(self, report: JobReport) -> JobReport:
-        """The report with what the source has to say of the run."""
+    def add_to_report(self, report: JobReport) -> JobReport:
+        """Return the report with the state of the source."""

@@ -1,4 +1,4 @@
-"""Which values of a batch fitted no declared column, read back from what it committed. No Spark."""
+"""Count the values of a batch that fit no declared column, from the data files that it committed. No Spark."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from include.contracts.job.findings import MAX_SAMPLES, RescuedValues
 from include.contracts.lake_path import LakePath
 from include.control.log.batch import Winner
 from include.control.storage.arrow_files import open_for_arrow
-from spark_jobs.layers.bronze.file_rows import all_null
+from spark_jobs.layers.bronze.file_rows import is_all_null
 from spark_jobs.transforms.records import RESCUED
 
 _TOKEN = "_batch_token"
 
 
 def rescued_fields(added: Iterable[LakePath], winner: Winner, kinds: Mapping[str, str]) -> tuple[RescuedValues, ...]:
-    """The fields that `_rescued` of a batch's rows holds, by name.
+    """Return the fields in `_rescued` of a batch's rows, by name.
 
     Args:
-        added: the data files that its commit added to the table; where it replaced rows, others' rows are in them, too.
+        added: the data files that its commit added to the table; if it replaced rows, they also contain rows of other
+            batches.
         winner: the batch.
         kinds: declared column -> its type.
     """
     rows, samples = Counter[str](), defaultdict[str, list[str]](list)
-    for text, number in _texts(added, winner):
+    for text, number in _rescued_texts(added, winner):
         for field, value in json.loads(text).items():
             rows[field] += number
             if len(samples[field]) < MAX_SAMPLES and value not in samples[field]:
@@ -40,14 +41,14 @@ def rescued_fields(added: Iterable[LakePath], winner: Winner, kinds: Mapping[str
     )
 
 
-def _texts(added: Iterable[LakePath], winner: Winner) -> Iterator[tuple[str, int]]:
-    """(what a row has in `_rescued`, how many rows have just that)."""
+def _rescued_texts(added: Iterable[LakePath], winner: Winner) -> Iterator[tuple[str, int]]:
+    """Return each value of `_rescued` in the batch's rows, and how many rows of a row group have it."""
     for file in added:
         with open_for_arrow(file) as content:
-            stored = pq.ParquetFile(content, read_dictionary=[_TOKEN])
-            for group in range(stored.num_row_groups):
-                if not all_null(stored.metadata.row_group(group), RESCUED):
-                    found = stored.read_row_group(group, columns=[RESCUED, _TOKEN])
-                    mine = pc.and_(pc.is_valid(found[RESCUED]), pc.equal(found[_TOKEN], pa.scalar(winner.token)))
-                    for counted in pc.value_counts(found[RESCUED].filter(mine)):
-                        yield counted["values"].as_py(), counted["counts"].as_py()
+            parquet = pq.ParquetFile(content, read_dictionary=[_TOKEN])
+            for group in range(parquet.num_row_groups):
+                if not is_all_null(parquet.metadata.row_group(group), RESCUED):
+                    rows = parquet.read_row_group(group, columns=[RESCUED, _TOKEN])
+                    of_batch = pc.and_(pc.is_valid(rows[RESCUED]), pc.equal(rows[_TOKEN], pa.scalar(winner.token)))
+                    for count in pc.value_counts(rows[RESCUED].filter(of_batch)):
+                        yield count["values"].as_py(), count["counts"].as_py()

@@ -1,4 +1,4 @@
-"""The gate: judge one version, then certify it, refuse it, or restore the one before.
+"""The gate: check one version, then certify it, refuse it, or restore the version before.
 
 The rules live in `spark_jobs.quality`.
 """

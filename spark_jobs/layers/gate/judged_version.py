@@ -1,4 +1,4 @@
-"""What the gate knows of a version beside its rows: facts of it, its past, its sources, and the tables beside it."""
+"""What rules can compare a version with: its facts, earlier versions, its sources and other tables."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from spark_jobs.runtime.context import JobContext
 
 
 def facts_of(context: JobContext, version: int, certified: int | None) -> dict[str, int]:
-    """What later versions are held against; recorded with every verdict, so that a new rule has a past.
+    """Return the facts of a version with which later versions are compared.
+
+    They are recorded with every result, so that a rule that is added later can be compared with earlier versions.
 
     Args:
-        context: of the job.
-        version: the version that is judged.
+        context: the job's.
+        version: the version that is checked.
         certified: the version that was certified last.
     """
     table = context.paths.table(context.spec.table)
@@ -33,7 +35,7 @@ def facts_of(context: JobContext, version: int, certified: int | None) -> dict[s
 
 
 def other_tables(context: JobContext) -> dict[str, int | None]:
-    """The tables that rules look at -> the version that they have certified now."""
+    """Return the other tables that rules name -> their certified version."""
     named = {rule.arguments["other_table"] for rule in context.spec.table_rules if "other_table" in rule.arguments}
     return {table: context.records.gates.certified(table) for table in sorted(named)}
 
@@ -45,20 +47,21 @@ def judged_version(
     facts: dict[str, int],
     others: dict[str, int | None],
 ) -> JudgedVersion | None:
-    """The version with all that it can be held against; None where no rule asks for it.
+    """Return the version with everything that it can be compared with; None if no rule compares.
 
     Raises:
-        TornLogError: the log has forgotten the version's commit.
+        TornLogError: the log has no entry for the version's commit any more.
     """
     if not any(rule.name in COMPARISONS for rule in context.spec.table_rules):
         return None
     table = context.spec.table
     commit = _commit_of(context.paths.table(table), version)
+    sources = BatchSources.model_validate(commit.metadata["sources"])
     gates = context.records.gates
     last = next(gates.certified_before(table, version), None)
 
-    def read(of: str, at: int) -> DataFrame:
-        return read_version(session, context.paths.table(of), at)
+    def read(other: str, at: int) -> DataFrame:
+        return read_version(session, context.paths.table(other), at)
 
     return JudgedVersion(
         table=table,
@@ -69,10 +72,10 @@ def judged_version(
         past=lambda: (result.facts for result in gates.certified_before(table, version)),
         certified=last.version if last else None,
         others=others,
-        sources={of: upto for of, (_, upto) in _sources(commit).ranges.items()},
+        sources={source: upto for source, (_, upto) in sources.ranges.items()},
         read=read,
-        rows_of=lambda of, at: table_rows(context.paths.table(of), at),
-        columns_of=lambda of, at: _columns(context.paths.table(of), at),
+        rows_of=lambda other, at: table_rows(context.paths.table(other), at),
+        columns_of=lambda other, at: _columns(context.paths.table(other), at),
     )
 
 
@@ -80,21 +83,18 @@ def _commit_of(table: LakePath, version: int) -> Commit:
     commit = read_commit(table, version)
     if commit is None or not commit.metadata:
         msg = (
-            f"The log of {table} does not say which batch made version {version}, so that the version cannot be held "
-            "against anything\nRun the table's writer again, then its gate."
+            f"The log of {table} does not say which batch made version {version}, so that the version cannot be "
+            "compared with anything\nRun the table's writer again, then its gate."
         )
         raise TornLogError(msg)
     return commit
 
 
-def _sources(commit: Commit) -> BatchSources:
-    return BatchSources.model_validate(commit.metadata["sources"])
-
-
 def _batches_of_the_run(table: LakePath, version: int, certified: int | None) -> dict[str, int]:
-    """The batches, since the certified version, of the run that made `version`: token -> number."""
+    """Return token -> number of the batches, since the certified version, of the run that made `version`."""
     after = None if certified is None else min(certified, version - 1)
-    batches = [one for one in commits_still_known(table, after) if one.metadata and one.version <= version]
+    commits = commits_still_known(table, after)
+    batches = [commit for commit in commits if commit.metadata and commit.version <= version]
     run_id = batches[-1].metadata["run_id"] if batches else ""
     of_run = [batch.metadata for batch in batches if batch.metadata["run_id"] == run_id]
     return {batch["token"]: batch["batch_seq"] for batch in of_run}
@@ -105,12 +105,13 @@ def _columns(table: LakePath, version: int) -> dict[str, str]:
     return {field.name: _type_name(field.type) for field in fields}
 
 
-def _type_name(of: object) -> str:
-    """The type as a spec writes it.
+def _type_name(delta_type: object) -> str:
+    """Return the type as a spec writes it.
 
     >>> from deltalake.schema import PrimitiveType
     >>> _type_name(PrimitiveType("integer"))
     'int'
     """
-    name = getattr(of, "type", "") if isinstance(getattr(of, "type", ""), str) else str(of)
+    name = getattr(delta_type, "type", "")
+    name = name if isinstance(name, str) else str(delta_type)
     return {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}.get(name, name)

@@ -1,4 +1,4 @@
-"""What a job does about a version that its gate refused, where the spec says `on_refusal: restore`."""
+"""Restore a table whose newest version its gate refused, if the spec says `on_refusal: restore`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from spark_jobs.runtime.context import JobContext
 log = logging.getLogger(__name__)
 
 
-def take_back(context: JobContext, refused: GateResult) -> str:
-    """Put the certified rows back on top of the refused version; one line on what was done, or on why it was not.
+def restore_certified_rows(context: JobContext, refused: GateResult) -> str:
+    """Commit the certified rows on top of the refused version; return one line that says so, or why this failed.
 
-    Nothing is done, and said, where the spec keeps what was refused.
+    The line is empty, and nothing is committed, if the spec keeps refused versions.
     """
     spec = context.spec
     if spec.on_refusal == "keep":
@@ -30,6 +30,6 @@ def take_back(context: JobContext, refused: GateResult) -> str:
         log.warning("%s", error)
         return f"{error}."
     return (
-        f"Its rows were taken back: version {winner.version} has those of version {winner.intent.sources.restores}. "
-        "The next run reads again what was taken back."
+        f"The table was restored: version {winner.version} has the rows of version {winner.intent.sources.restores}. "
+        "The next run reads the refused batches again."
     )

@@ -1,4 +1,4 @@
-"""Gold: only the groups that changed, recomputed from silver at pinned versions."""
+"""Gold: compute the changed groups again, from pinned versions of silver."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from include.contracts.job.report import RowCounts
-from include.contracts.lake_path import LakePath
 from include.contracts.spec.table_spec import GoldSpec
 from include.control.changes.table_diff import changes_since
 from include.control.gates.conservation import rows_of_rebuild
@@ -26,8 +25,8 @@ from spark_jobs.runtime.context import JobContext
 from spark_jobs.transforms.groups import aggregate
 from spark_jobs.transforms.stamps import STAMP_COLUMNS, with_stamp
 
-MOST_TOUCHED_VALUES = 10_000
-"""Beyond so many changed values of `refresh_by` the whole table is computed: the list would cost more than it saves."""
+MAX_TOUCHED_VALUES = 10_000
+"""If more values of `refresh_by` changed, all groups are computed: a longer list would cost more than it saves."""
 
 
 class GoldAggregate:
@@ -37,17 +36,17 @@ class GoldAggregate:
         self._context = context
         self._spec: GoldSpec = context.spec  # type: ignore[assignment]
         self._path = context.paths.table(self._spec.table)
-        self._observed: dict[str, Observation] = {}
+        self._observations: dict[str, Observation] = {}
 
     def ensure_table(self) -> None:
-        """Create the table, with the types that its expressions have over the certified sources, or change it.
+        """Create the table with the types that its expressions have over the certified sources, or change it.
 
         Raises:
             NotReadyError: a source has no certified version yet.
             BadInputError: the table does not fit the spec.
         """
-        changed = require_fitting_table(self._context, self._spec)
-        if is_table(self._path) and not changed.wants_a_run:
+        changes = require_fitting_table(self._context, self._spec)
+        if is_table(self._path) and not changes.wants_a_run:
             return
         certified = certified_sources(self._spec, self._context.records.gates, self._context.paths)
         with self._context.open_session({}) as session:
@@ -55,7 +54,7 @@ class GoldAggregate:
         ensure_own_table(self._context, shape)
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
-        """Each source's versions since the last batch; all of them with `reprocess`, and for a new measure."""
+        """Plan to read each source's versions since the last batch; with `reprocess` or a new measure, all of them."""
         paths, reprocess = self._context.paths, self._context.args.reprocess or self._has_new_measures(position)
         sources = pin_sources(self._spec, paths, self._context.records.gates, position)
         if not changed_ranges(self._spec, sources, paths) and not reprocess:
@@ -63,7 +62,7 @@ class GoldAggregate:
         return BatchPlan(sources.model_copy(update={"reprocess": reprocess}))
 
     def _has_new_measures(self, position: StreamPosition) -> bool:
-        """Whether the last batch has computed fewer measures: then those of all groups are missing."""
+        """Whether the spec has measures that the last batch did not compute: they are missing in all groups."""
         return changes_since(self._spec, position.last, self._context.records).has_new_measures
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
@@ -74,19 +73,19 @@ class GoldAggregate:
         observation = Observation()
         rows = with_stamp(groups, intent).observe(observation, F.count(F.lit(1)).alias("groups"))
         replace_where(rows, self._path, _predicate(self._spec.refresh_by, touched))
-        self._observed[intent.token] = observation
+        self._observations[intent.token] = observation
 
     def close(self, winner: Winner) -> Closing:
-        """Count the groups: those computed from the pinned sources are those that were written."""
+        """Count the computed groups, and how many rows of the table changed."""
         if winner.intent.sources.restores is not None:
             return Closing(close_restore(winner, self._context.paths))
         if winner.intent.sources.rebuild:
             return Closing(rows_of_rebuild(self._path, winner))
         written, removed = replaced_rows(self._path, winner.version)
-        observation = self._observed.get(winner.token)
-        seen = observed(observation) if observation else None
-        computed = seen["groups"] if seen else self._count_again(winner)
-        # Delta removes the row of each group that is written anew; what was deleted is by how many they are fewer.
+        observation = self._observations.get(winner.token)
+        counts = observed(observation) if observation else None
+        computed = counts["groups"] if counts else self._count_again(winner)
+        # Delta replaces the row of each computed group: only the difference in number was inserted or deleted.
         updated = min(written, removed)
         changes = {"inserted": written - updated, "updated": updated, "deleted": removed - updated}
         return Closing(RowCounts(read=computed, applied=written, **changes))
@@ -110,31 +109,32 @@ class GoldAggregate:
         return aggregate(frames, self._spec, touched)
 
     def _touched(self, session: SparkSession, sources: BatchSources) -> list[str | None] | None:
-        """The values of `refresh_by` that changed, as text; None for all of them."""
+        """Return the values of `refresh_by` that changed, as text; None for all values."""
         if sources.reprocess or any(after is None for after, _ in sources.ranges.values()):
             return None
         touched = self._touched_by_any_source(session, sources)
         if touched is None:
             return None
-        found = touched.limit(MOST_TOUCHED_VALUES + 1).collect()
-        return [row["touched"] for row in found] if len(found) <= MOST_TOUCHED_VALUES else None
+        rows = touched.limit(MAX_TOUCHED_VALUES + 1).collect()
+        return [row["touched"] for row in rows] if len(rows) <= MAX_TOUCHED_VALUES else None
 
     def _touched_by_any_source(self, session: SparkSession, sources: BatchSources) -> DataFrame | None:
-        found = [
+        """Return these values in one column, `touched`; None if a source cannot tell its changes."""
+        changes = [
             touched_values(
-                session, self._path_of(source.table), sources.ranges[source.table], self._spec.refresh_from[alias]
+                session,
+                self._context.paths.table(source.table),
+                sources.ranges[source.table],
+                self._spec.refresh_from[alias],
             )
             for alias, source in self._spec.sources.items()
-            if _moved(sources.ranges[source.table])
+            if _has_changed(sources.ranges[source.table])
         ]
-        frames = [frame for frame in found if frame is not None]
-        if len(frames) < len(found):
+        frames = [frame for frame in changes if frame is not None]
+        if len(frames) < len(changes):
             return None
-        every = reduce(DataFrame.union, frames)
-        return every.select(F.col("touched").cast("string").alias("touched")).distinct().orderBy("touched")
-
-    def _path_of(self, table: str) -> LakePath:
-        return self._context.paths.table(table)
+        values = reduce(DataFrame.union, frames)
+        return values.select(F.col("touched").cast("string").alias("touched")).distinct().orderBy("touched")
 
     def _shape(self, groups: DataFrame) -> TableShape:
         columns = {field.name: field.dataType.simpleString() for field in groups.schema.fields}
@@ -146,16 +146,16 @@ class GoldAggregate:
         )
 
 
-def _moved(span: tuple[int | None, int]) -> bool:
-    after, upto = span
+def _has_changed(versions: tuple[int | None, int]) -> bool:
+    after, upto = versions
     return after is None or after < upto
 
 
 def _predicate(column: str, touched: list[str | None] | None) -> str:
-    """Which rows are replaced: those whose `refresh_by`, as text, is one of the touched values."""
+    """Return the SQL condition of the replaced rows: `refresh_by`, as text, is one of the touched values."""
     if touched is None:
         return "true"
-    known = [value for value in touched if value is not None]
-    parts = [one_of(column, known)] if known else []
+    values = [value for value in touched if value is not None]
+    parts = [one_of(column, values)] if values else []
     parts += [f"`{column}` IS NULL"] if None in touched else []
     return " OR ".join(parts) or "false"

@@ -1,4 +1,4 @@
 """OPTIMIZE, VACUUM and the retention of tombstones, under a table's lease.
 
-What is due is worked out in `include.control.maintenance`.
+The decision what to do is made in `include.control.maintenance`.
 """

@@ -1,4 +1,4 @@
-"""What the maintenance jobs have in common."""
+"""What the maintenance jobs share: the marked commits, the work under the lease, the report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def require_table(context: JobContext) -> LakePath:
-    """The folder of the job's table.
+    """Return the folder of the job's table.
 
     Raises:
         NotReadyError: there is no table yet.
@@ -40,23 +40,23 @@ def require_table(context: JobContext) -> LakePath:
     return path
 
 
-def maintenance_conf(context: JobContext) -> dict[str, str]:
-    """Marks the commits of maintenance with the run and a token; never with a txn."""
-    told = {MAINTENANCE_KEY: {"run_id": context.args.run_id, "token": new_token()}}
-    return {"spark.databricks.delta.commitInfo.userMetadata": json.dumps(told)}
+def maintenance_conf(context: JobContext, **facts: str) -> dict[str, str]:
+    """Return the conf that marks a commit which is no batch with its run, a token and `facts`; it has no txn."""
+    mark = {MAINTENANCE_KEY: {"run_id": context.args.run_id, "token": new_token(), **facts}}
+    return {"spark.databricks.delta.commitInfo.userMetadata": json.dumps(mark)}
 
 
 @dataclass
 class TableWork:
-    """One piece of maintenance, and how it got on with the table's writers.
+    """Maintenance of one table under its lease.
 
     Attributes:
-        table: the table, as a person knows it.
+        table: the table's name.
         path: its folder.
-        leases: where its lease is had.
-        contest: the races that it lost.
+        leases: gives the lease.
+        contest: the races that it lost against writers.
         waited: how long it waited for the lease, and for whom.
-        gave_way_to: the batches that it let go first, run and process.
+        yielded_to: the batches for which it stopped, each with run and process.
     """
 
     table: str
@@ -64,14 +64,14 @@ class TableWork:
     leases: Leases
     contest: Contest
     waited: LeaseWait = field(default_factory=LeaseWait)
-    gave_way_to: list[str] = field(default_factory=list)
+    yielded_to: list[str] = field(default_factory=list)
 
     @contextmanager
     def leased(self) -> Iterator[None]:
         """Hold the lease of the table.
 
         Raises:
-            LeaseLostError: it could not be had in time.
+            LeaseLostError: the lease was not free in time.
         """
         try:
             with self.leases.table(self.table) as waited:
@@ -82,17 +82,17 @@ class TableWork:
             raise
 
     def commit(self, write: Callable[[], T]) -> T:
-        """Run `write`, which commits; again after it lost to a writer that knows no lease.
+        """Run `write`, which commits; run it again if a writer without a lease committed first.
 
         Raises:
-            ConflictError: it lost too often.
+            ConflictError: that happened too often.
         """
         return cast(T, commit_anyway(self.contest, WriteKind.MAINTENANCE, self.path, write))
 
 
 @contextmanager
 def table_work(context: JobContext, operation: str) -> Iterator[TableWork]:
-    """Work on the job's table, of which `ops.commits` tells under `operation`, however it ends."""
+    """Work on the job's table, and record the work in `ops.commits` as `operation`, however it ends."""
     table, path = context.spec.table, context.paths.table(context.spec.table)
     work, before = TableWork(table, path, context.leases, Contest(table, context.spec.conflicts)), latest_version(path)
     try:
@@ -124,7 +124,7 @@ def maintenance_report(
     notes: tuple[str, ...] = (),
     work: TableWork | None = None,
 ) -> JobReport:
-    """The report of a maintenance job; `work` is what it did under the lease, if anything."""
+    """Return the report of a maintenance job; `work` is None if it did nothing under the lease."""
     path = context.paths.table(context.spec.table)
     version = latest_version(path)
     return JobReport(

@@ -1,4 +1,4 @@
-"""Deleted keys that a silver table forgets: those that live again, or that its spec retains no longer (ADR 0019)."""
+"""Delete tombstones of a silver table: of keys that exist again, and after the retention of its spec (ADR 0019)."""
 
 from __future__ import annotations
 
@@ -17,31 +17,32 @@ from spark_jobs.delta_io.maintenance import count_risen_keys, delete_risen_keys,
 from spark_jobs.runtime.context import JobContext
 
 
-def tombstones_to_forget(context: JobContext) -> OldTombstones:
-    """Those of the job's table, now."""
+def expired_tombstones(context: JobContext) -> OldTombstones:
+    """Return the tombstones of the job's table whose retention is over."""
     return old_tombstones(context.spec, context.paths, context.records.ledger, context.now())
 
 
-def forget_tombstones(context: JobContext, session: SparkSession, contest: Contest) -> OldTombstones:
-    """Forget what may go; the caller holds the lease of the table. What was forgotten, or what stays for now.
+def delete_expired_tombstones(context: JobContext, session: SparkSession, contest: Contest) -> OldTombstones:
+    """Delete these tombstones, unless a batch needs them, and return them; the caller holds the table's lease.
 
     Raises:
-        ConflictError: writers that know no lease were faster again and again.
+        ConflictError: writers without a lease committed first too often.
     """
-    old, spec = tombstones_to_forget(context), context.spec
-    if not old.may_go or not isinstance(spec, SilverSpec):
-        return old
+    expired, spec = expired_tombstones(context), context.spec
+    if not expired.may_go or not isinstance(spec, SilverSpec):
+        return expired
     path = context.paths.tombstones(spec.table, table_id(context.paths.table(spec.table)))
-    forgotten = commit_anyway(
-        contest, WriteKind.MAINTENANCE, path, lambda: delete_tombstones(session, path, spec.keys, old.upto)
+    deleted = commit_anyway(
+        contest, WriteKind.MAINTENANCE, path, lambda: delete_tombstones(session, path, spec.keys, expired.upto)
     )
-    return replace(old, keys=forgotten or 0)
+    return replace(expired, keys=deleted or 0)
 
 
 def risen_keys(context: JobContext, session: SparkSession) -> int:
-    """How many tombstones of the job's table may go since their keys live again: their rows tell late events as well.
+    """Return how many tombstones of the job's table can be deleted because their keys exist again.
 
-    None where a batch may still be taken back, or counted again from them: the last one is not closed and certified.
+    The rows of these keys recognise late events too. The number is 0 while the last batch is not closed and certified:
+    a restore, or a second count of that batch, would need the tombstones.
     """
     spec, records = context.spec, context.records
     if not isinstance(spec, SilverSpec) or spec.builds_on_earlier or spec.snapshot:
@@ -54,28 +55,28 @@ def risen_keys(context: JobContext, session: SparkSession) -> int:
     return count_risen_keys(session, path, context.paths.table(spec.table), spec.keys) if is_table(path) else 0
 
 
-def forget_risen_keys(context: JobContext, session: SparkSession, contest: Contest) -> int:
-    """Forget them; the caller holds the lease of the table. Returns how many went.
+def delete_tombstones_of_risen_keys(context: JobContext, session: SparkSession, contest: Contest) -> int:
+    """Delete the tombstones of keys that exist again, and return how many; the caller holds the table's lease.
 
     Raises:
-        ConflictError: writers that know no lease were faster again and again.
+        ConflictError: writers without a lease committed first too often.
     """
     spec, table = context.spec, context.paths.table(context.spec.table)
     if not isinstance(spec, SilverSpec) or not risen_keys(context, session):
         return 0
     path = context.paths.tombstones(spec.table, table_id(table))
-    forgotten = commit_anyway(
+    deleted = commit_anyway(
         contest, WriteKind.MAINTENANCE, path, lambda: delete_risen_keys(session, path, table, spec.keys)
     )
-    return forgotten or 0
+    return deleted or 0
 
 
-def forgetting_note(table: str, old: OldTombstones) -> tuple[str, ...]:
-    """A remark where old tombstones stay, since a batch that died needs them."""
-    if not old.keys or old.unclosed is None:
+def retention_note(table: str, expired: OldTombstones) -> tuple[str, ...]:
+    """Return a note if expired tombstones stay, because a batch whose driver died needs them."""
+    if not expired.keys or expired.unclosed is None:
         return ()
     return (
-        f"{old.keys:,} deleted keys of {table} are kept for more than {old.retain} and stay for now: batch "
-        f"{old.unclosed} is not closed, and will be counted again from them. Run the task that writes {table}; the "
+        f"{expired.keys:,} deleted keys of {table} are kept for more than {expired.retain} and stay for now: batch "
+        f"{expired.unclosed} is not closed, and will be counted again from them. Run the task that writes {table}; the "
         "next vacuum forgets them",
     )

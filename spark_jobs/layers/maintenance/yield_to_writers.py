@@ -1,7 +1,7 @@
-"""Maintenance that takes long lets the batches go first that wait for its table (ADR 0022).
+"""Long maintenance of a table yields to the batches that wait for the table (ADR 0022).
 
-The lease keeps them apart, so that neither loses work to the other; but a batch is what people wait for, and OPTIMIZE
-can be stopped at any moment: what it has committed stays, and the rest is done by its next turn.
+The lease keeps both apart, so that neither loses work to the other; but people wait for a batch, and OPTIMIZE can be
+stopped at any moment: what it has committed stays, and its next turn does the rest.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from spark_jobs.delta_io.tables import OpenSession
 from spark_jobs.layers.maintenance.maintenance import TableWork
 from spark_jobs.runtime.session import interrupt
 
-LOOKS_EVERY_S = 1.0
-GIVES_WAY = 3
-"""How often one run gives way. Then it goes on to its end: a table that is written all day is to be in order too."""
+CHECK_PERIOD_S = 1.0
+MAX_YIELDS = 3
+"""How often a run yields. Then it goes on to its end, because a table that is written all day needs maintenance too."""
 
 log = logging.getLogger(__name__)
 
 
-class _GaveWayError(Exception):
+class _YieldedError(Exception):
     """The work was stopped, because batches wait for the table."""
 
 
@@ -34,15 +34,15 @@ Rewrite = Callable[[SparkSession], None]
 
 
 def in_turns(work: TableWork, open_session: OpenSession, conf: dict[str, str], rewrite: Rewrite) -> None:
-    """Run `rewrite`, in a session under `conf`, while `work` holds the lease; anew after batches were let in.
+    """Run `rewrite` in a session under `conf` and under the table's lease; run it again after it yielded to batches.
 
     Raises:
-        LeaseLostError: the lease could not be had in time.
-        ConflictError: writers that know no lease were faster again and again.
+        LeaseLostError: the lease was not free in time.
+        ConflictError: writers without a lease committed first too often.
     """
-    for _turn in range(GIVES_WAY):
-        # Whoever waited is before us when we ask for the lease again.
-        with suppress(_GaveWayError), work.leased(), open_session(conf) as session, _interruptible(work, session):
+    for _turn in range(MAX_YIELDS):
+        # A batch that waits gets the lease before this run gets it again.
+        with suppress(_YieldedError), work.leased(), open_session(conf) as session, _interruptible(work, session):
             return work.commit(lambda: rewrite(session))
     with work.leased(), open_session(conf) as session:
         work.commit(lambda: rewrite(session))
@@ -50,33 +50,33 @@ def in_turns(work: TableWork, open_session: OpenSession, conf: dict[str, str], r
 
 @contextmanager
 def _interruptible(work: TableWork, session: SparkSession) -> Iterator[None]:
-    """Stop what the session runs as soon as a batch waits for the table.
+    """Stop the session's operations as soon as a batch waits for the table.
 
     Raises:
-        _GaveWayError: it was stopped.
+        _YieldedError: they were stopped.
     """
-    stop, asked_by = threading.Event(), list[str]()
-    watch = threading.Thread(target=_interrupt_when_asked, args=(work, session, stop, asked_by), daemon=True)
+    stop, waiting = threading.Event(), list[str]()
+    watch = threading.Thread(target=_interrupt_for_batches, args=(work, session, stop, waiting), daemon=True)
     watch.start()
     try:
         yield
     except Exception as error:
-        if not asked_by:
+        if not waiting:
             raise
-        work.gave_way_to.append(asked_by[0])
-        log.info("%s: stopped for %s", work.table, asked_by[0])
-        raise _GaveWayError from error
+        work.yielded_to.append(waiting[0])
+        log.info("%s: stopped for %s", work.table, waiting[0])
+        raise _YieldedError from error
     finally:
         stop.set()
         watch.join()
 
 
-def _interrupt_when_asked(work: TableWork, session: SparkSession, stop: threading.Event, asked_by: list[str]) -> None:
-    """Look now and then; once asked, interrupt until the work has ended: it may be between two operations of Spark."""
-    while not stop.wait(LOOKS_EVERY_S):
+def _interrupt_for_batches(work: TableWork, session: SparkSession, stop: threading.Event, waiting: list[str]) -> None:
+    """Add batches that wait to `waiting`, and interrupt the session each time: it may be between two operations."""
+    while not stop.wait(CHECK_PERIOD_S):
         try:
             if batches := work.leases.batches_waiting(work.table):
-                asked_by.append(batches)
+                waiting.append(batches)
                 interrupt(session)
-        except (OSError, MillraceError, PySparkException) as error:  # to look is a courtesy; the work itself says more
-            log.warning("%s: could not see whether a batch waits: %s", work.table, error)
+        except (OSError, MillraceError, PySparkException) as error:  # If the storage fails, the work itself fails too.
+            log.warning("%s: could not check whether a batch waits: %s", work.table, error)

@@ -1,4 +1,4 @@
 """Fixes and replays of refused rows.
 
-Where a row stands is known by `include.control.quarantine`.
+The state of each row is in `include.control.quarantine`.
 """

@@ -1,4 +1,4 @@
-"""Replays: quarantined rows tried once more, as a batch of their table like any other (ADR 0014)."""
+"""Replays: try quarantined rows again, as a batch of their table like any other (ADR 0014)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from include.control.quarantine.rows import QuarantinedRow, quarantined_rows
 from spark_jobs.protocol.batches import BatchPlan, BatchWork, Closing
 from spark_jobs.runtime.context import JobContext
 
-MOST_ROWS = 10_000
-"""Rows that one batch tries, which pass through the driver; more are tried in several."""
+MAX_ROWS = 10_000
+"""How many rows a batch tries at most, because they pass through the driver; several batches try more."""
 
 
 class ReplayWork:
-    """The `BatchWork` of a replay: plans quarantined rows, and leaves writing and closing to the layer.
+    """The `BatchWork` of a replay: plan quarantined rows, and let the layer write and close.
 
-    A layer knows a replay by its intent: whichever run comes next can close one whose driver died.
+    A layer recognises a replay by its intent: any later run can close a replay whose driver died.
     """
 
     def __init__(self, context: JobContext, layer: BatchWork, request: QuarantineRequest) -> None:
@@ -35,23 +35,23 @@ class ReplayWork:
         return self._waiting > 0
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
-        """Pin the rows that are still pending; None when nobody waits for a replay any more."""
+        """Pin the rows that are still pending; None if no row is pending."""
         rows = self._pending()
-        self._waiting = max(len(rows) - MOST_ROWS, 0)
+        self._waiting = max(len(rows) - MAX_ROWS, 0)
         if not rows:
             return None
         replay, table = new_token(), self._context.spec.table
-        said = Said(self._request.said_by, self._request.why, self._context.args.run_id)
-        pinned = [row.to_try for row in rows[:MOST_ROWS]]
-        self._context.records.quarantine.pin(table, position.table_id, replay, pinned, said)
+        decision = Said(self._request.said_by, self._request.why, self._context.args.run_id)
+        pinned = [row.to_try for row in rows[:MAX_ROWS]]
+        self._context.records.quarantine.pin(table, position.table_id, replay, pinned, decision)
         return BatchPlan(position.last_sources.replaying(replay, len(pinned)))
 
     def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
-        """Write them as the layer writes any row."""
+        """Write the rows as the layer writes any row."""
         self._layer.write(session, intent, plan)
 
     def close(self, winner: Winner) -> Closing:
-        """Close the batch; a row that it refused again is not tried twice in one run."""
+        """Close the batch, and remember its rows: the run does not try a row twice."""
         closing = self._layer.close(winner)
         if replay := winner.intent.sources.replay:
             self._tried |= {row.id for row in self._context.records.quarantine.pinned(winner.intent.table, replay)}
@@ -62,6 +62,6 @@ class ReplayWork:
 
 
 def pending_rows(context: JobContext, request: QuarantineRequest) -> Sequence[QuarantinedRow]:
-    """The rows that the request is about, those that were refused first ahead."""
+    """Return the requested rows, in the order in which they were refused."""
     rows = quarantined_rows(context.spec.table, context.paths, request.rows)
     return sorted(rows, key=lambda row: (row.batch_seq, row.id))

@@ -24,7 +24,7 @@ from include.errors import ConflictError, MillraceError
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import replace_where
 from spark_jobs.delta_io.tables import ensure_table, replace_statement, spark_path
-from spark_jobs.layers.own_table import changing_conf
+from spark_jobs.layers.maintenance.maintenance import maintenance_conf
 from spark_jobs.layers.rebuild.staged_builds import StagedBuild
 from spark_jobs.layers.silver.tables import tombstones_of
 from spark_jobs.protocol.batches import commit_conf
@@ -140,7 +140,9 @@ class Switch:
         return replace_rows(self.build.context, intent, position, staged, self._staged_version)
 
     def _session(self) -> Any:
-        return self.build.context.open_session(changing_conf(self.build.context))
+        return self.build.context.open_session(
+            maintenance_conf(self.build.context, spec_hash=self.build.context.spec.spec_hash)
+        )
 
 
 def _newest(session: SparkSession, path: Any) -> Any:

@@ -1,47 +1,52 @@
-"""Stops a silver batch before its commit, where more keys would go by absence than the spec lets go unasked."""
+"""Stop a silver batch before its commit if it would delete more absent keys than its spec allows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from include.contracts.job.findings import AbsentKeys
 from include.contracts.spec.table_spec import SilverSpec
 from include.control.ledger.deletes import Deletes, are_allowed, are_too_many, refusal
-from include.control.log.batch import Intent
+from include.control.log.batch import BatchSources, Intent
 from include.errors import DeletesRefusedError
 from spark_jobs.runtime.context import JobContext
 
 
 def require_allowed(context: JobContext, spec: SilverSpec, intent: Intent, absent: Sequence[AbsentKeys]) -> None:
-    """Require that the keys which a batch finds absent may be deleted.
+    """Check that the batch may delete its absent keys.
 
     Raises:
-        DeletesRefusedError: they are too many, and nobody has allowed it; `ops.deletes` has the question.
+        DeletesRefusedError: there are too many, and no person has allowed it; the question is in `ops.deletes`.
     """
     records = context.records.deletes
-    told = [_deletes(spec, intent, one) for one in absent]
-    known = records.allowed(spec.table, intent.table_id, intent.sources.source_ids[spec.source])
-    for one, keys in zip(told, absent, strict=True):
+    upto, start = intent.sources.ranges[spec.source][1], intent.interval_start
+    all_deletes = [deletes_of(spec, intent.table_id, intent.sources, keys, start, upto) for keys in absent]
+    allowed = records.allowed(spec.table, intent.table_id, intent.sources.source_ids[spec.source])
+    for deletes, keys in zip(all_deletes, absent, strict=True):
         allowed_now = context.lets_deletes_go(keys.interval_start if spec.snapshot else None)
-        if allowed_now and not _is_allowed(one, known, context, spec):
-            said = {"said_by": context.args.allow_deletes, "reason": "--allow-deletes", "run_id": intent.run_id}
-            records.record_allowed(one, **said)
-            known.append(one)
-    too_many = [one for one in told if are_too_many(one.keys, one.of_keys, spec.max_deleted_percent)]
-    refused = [one for one in too_many if not _is_allowed(one, known, context, spec)]
-    if refused:
-        records.record_asked(refused[0], intent.run_id)
-        raise DeletesRefusedError(refusal(refused[0], spec.max_deleted_percent))
+        if allowed_now and not _is_allowed(deletes, allowed, context, spec):
+            approval = {"said_by": context.args.allow_deletes, "reason": "--allow-deletes", "run_id": intent.run_id}
+            records.record_allowed(deletes, **approval)
+            allowed.append(deletes)
+    for deletes in all_deletes:
+        too_many = are_too_many(deletes.keys, deletes.of_keys, spec.max_deleted_percent)
+        if too_many and not _is_allowed(deletes, allowed, context, spec):
+            records.record_asked(deletes, intent.run_id)
+            raise DeletesRefusedError(refusal(deletes, spec.max_deleted_percent))
 
 
-def _deletes(spec: SilverSpec, intent: Intent, absent: AbsentKeys) -> Deletes:
+def deletes_of(
+    spec: SilverSpec, table_id: str, sources: BatchSources, absent: AbsentKeys, interval_start: datetime, version: int
+) -> Deletes:
+    """Return the deletes of absent keys; `version` is the version of the source up to which the batch reads."""
     return Deletes(
         table=spec.table,
-        table_id=intent.table_id,
-        interval_start=absent.interval_start or intent.interval_start,
+        table_id=table_id,
+        interval_start=absent.interval_start or interval_start,
         source=spec.source,
-        source_id=intent.sources.source_ids[spec.source],
-        source_version=intent.sources.ranges[spec.source][1],
+        source_id=sources.source_ids[spec.source],
+        source_version=version,
         keys=absent.keys,
         of_keys=absent.of_keys,
         samples=absent.samples,
@@ -49,10 +54,10 @@ def _deletes(spec: SilverSpec, intent: Intent, absent: AbsentKeys) -> Deletes:
     )
 
 
-def _is_allowed(wanted: Deletes, known: Sequence[Deletes], context: JobContext, spec: SilverSpec) -> bool:
-    upto = wanted.source_version
-    if not known or not spec.snapshot:
-        return are_allowed(known, wanted.keys, upto, upto)
-    batches = context.records.ledger.batches_of(wanted.source, wanted.source_id, [wanted.interval_start])
-    since = max((one.version for one in batches if one.version <= upto), default=upto)
-    return are_allowed(known, wanted.keys, since, upto, wanted.interval_start)
+def _is_allowed(deletes: Deletes, allowed: Sequence[Deletes], context: JobContext, spec: SilverSpec) -> bool:
+    upto = deletes.source_version
+    if not allowed or not spec.snapshot:
+        return are_allowed(allowed, deletes.keys, upto, upto)
+    batches = context.records.ledger.batches_of(deletes.source, deletes.source_id, [deletes.interval_start])
+    since = max((batch.version for batch in batches if batch.version <= upto), default=upto)
+    return are_allowed(allowed, deletes.keys, since, upto, deletes.interval_start)

@@ -1,4 +1,4 @@
-"""The counts of a merge: by fate, and as the commit itself reports them."""
+"""The counts of a merge: by action, and as the commit itself reports them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from include.contracts.job.findings import MAX_SAMPLES, Findings, Ties, merge_findings
@@ -24,16 +24,16 @@ KeyBounds = Mapping[str, str | None]
 
 @dataclass(frozen=True)
 class MergeCounts:
-    """What was counted of a batch.
+    """The row counts of a batch before its commit.
 
     Attributes:
         read: rows read from the source.
         quarantined: rows refused and kept in the quarantine.
         dropped: rows left out by a rule with `action: drop`.
         accepted: rows that fail no rule.
-        by_fate: rows of the outcome by fate: the latest event of each key, or its periods, and absent target rows.
-        events: accepted rows by the fate of the row of the outcome that they are part of.
-        deletes: how many of these rows come from a delete.
+        by_action: row action -> rows: the latest event of each key, or its periods, and absent target rows.
+        events: row action -> accepted source rows that are part of rows with this action.
+        deletes: how many of the rows with an action come from a delete event.
         findings: which rows a rule dropped, and which keys tied.
     """
 
@@ -41,46 +41,59 @@ class MergeCounts:
     quarantined: int
     dropped: int
     accepted: int
-    by_fate: Counter[str]
+    by_action: Counter[str]
     events: Counter[str]
     deletes: int
     findings: Findings = field(default_factory=Findings)
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any], judged: DataFrame, classified: DataFrame, keys: Sequence[str]) -> MergeCounts:
-        """From the counts over all rows of a batch, and its frozen frames."""
-        found = _by_fate(classified)
-        rows, events = (Counter({row["_action"]: row[name] for row in found}) for name in ("rows", "events"))
+    def of(cls, totals: Mapping[str, Any], rows: DataFrame, actions: DataFrame, keys: Sequence[str]) -> MergeCounts:
+        """Count the rows of a batch by action, in one Spark job.
+
+        Args:
+            totals: `read`, `quarantined`, `dropped` and `accepted`, of all rows of the batch.
+            rows: the rows with refusals, cached.
+            actions: the rows with `_action`, cached.
+            keys: the key columns.
+        """
+        columns = {
+            "rows": F.count(F.lit(1)),
+            "events": F.coalesce(F.sum(EVENTS), F.lit(0)),
+            "deletes": F.count(F.when(F.col("_is_delete"), 1)),
+            "tied": F.count(F.when(F.col(TIED), 1)),
+        }
+        counts = actions.groupBy("_action").agg(*(column.alias(name) for name, column in columns.items())).collect()
+        by_action, events = (Counter({row["_action"]: row[name] for row in counts}) for name in ("rows", "events"))
         findings = Findings(
-            refused=dropped_by_reason(dropped_rows(judged, F.col("_source"))) if facts["dropped"] else (),
-            ties=_ties(classified, keys) if any(row["tied"] for row in found) else Ties(),
+            refused=dropped_by_reason(dropped_rows(rows, F.col("_source"))) if totals["dropped"] else (),
+            ties=_ties(actions, keys) if any(row["tied"] for row in counts) else Ties(),
         )
-        deletes = sum(row["deletes"] for row in found)
-        read, quarantined, dropped, accepted = (facts[name] for name in ("read", "quarantined", "dropped", "accepted"))
-        return cls(read, quarantined, dropped, accepted, rows, events, deletes, findings)
+        deletes = sum(row["deletes"] for row in counts)
+        read, quarantined, dropped, accepted = (totals[name] for name in ("read", "quarantined", "dropped", "accepted"))
+        return cls(read, quarantined, dropped, accepted, by_action, events, deletes, findings)
 
-    def telling(self, found: Findings) -> MergeCounts:
-        """The same with further findings."""
-        return replace(self, findings=merge_findings([self.findings, found]))
+    def with_findings(self, findings: Findings) -> MergeCounts:
+        """Return the same counts with further findings."""
+        return replace(self, findings=merge_findings([self.findings, findings]))
 
-    def changing_fates(self) -> set[str]:
-        """The fates of rows that change the target."""
-        return {fate for fate in C.CHANGES if self.by_fate[fate]}
+    def changing_actions(self) -> set[str]:
+        """Return the actions of the rows that change the target."""
+        return {action for action in C.CHANGES if self.by_action[action]}
 
     def changes(self) -> int:
-        """How many rows change the target."""
-        return sum(self.by_fate[fate] for fate in C.CHANGES)
+        """Return how many rows change the target."""
+        return sum(self.by_action[action] for action in C.CHANGES)
 
-    def only_inserts(self) -> bool:
-        """No target row changes or goes; new rows at most."""
-        return self.changing_fates() <= {C.INSERT}
+    def has_only_inserts(self) -> bool:
+        """Whether no target row is updated or deleted."""
+        return self.changing_actions() <= {C.INSERT}
 
     def to_row_counts(self) -> RowCounts:
-        """One fate a row; accepted rows that are part of no row of the outcome are superseded."""
-        rows, events = self.by_fate, self.events
+        """Return the row counts; an accepted source row that is part of no row with an action is superseded."""
+        rows, events = self.by_action, self.events
         return RowCounts(
             read=self.read,
-            applied=sum(events[fate] for fate in (C.INSERT, C.UPDATE, C.DELETE, C.TRUNCATE)),
+            applied=sum(events[action] for action in (C.INSERT, C.UPDATE, C.DELETE, C.TRUNCATE)),
             unchanged=events[C.UNCHANGED],
             superseded=self.accepted - events.total() + events[C.SUPERSEDED],
             quarantined=self.quarantined,
@@ -91,30 +104,19 @@ class MergeCounts:
         )
 
 
-def _by_fate(classified: DataFrame) -> list[Row]:
-    """Of each `_action`: `rows`, their `events`, how many are `deletes`, and how many are `tied`; in one Spark job."""
-    facts = {
-        "rows": F.count(F.lit(1)),
-        "events": F.coalesce(F.sum(EVENTS), F.lit(0)),
-        "deletes": F.count(F.when(F.col("_is_delete"), 1)),
-        "tied": F.count(F.when(F.col(TIED), 1)),
-    }
-    return classified.groupBy("_action").agg(*(fact.alias(name) for name, fact in facts.items())).collect()
-
-
-def _ties(classified: DataFrame, keys: Sequence[str]) -> Ties:
-    tied = tied_keys(classified, keys)
+def _ties(actions: DataFrame, keys: Sequence[str]) -> Ties:
+    tied = tied_keys(actions, keys)
     samples = tied.sort("description").limit(MAX_SAMPLES).collect()
     return Ties(keys=tied.count(), samples=tuple(row["description"] for row in samples))
 
 
 def one_row(df: DataFrame) -> dict[str, Any]:
-    """The single row of an aggregate."""
+    """Return the single row of an aggregate."""
     return df.collect()[0].asDict()
 
 
-def changed_rows(commit: Commit) -> tuple[int, int, int]:
-    """(inserted, updated, deleted) rows, as Delta's own metrics of the commit say."""
+def committed_changes(commit: Commit) -> tuple[int, int, int]:
+    """Return (inserted, updated, deleted) rows from Delta's own metrics of the commit."""
     if commit.operation == "MERGE":
         names = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
         inserted, updated, deleted = (int(commit.metrics.get(name, "0")) for name in names)

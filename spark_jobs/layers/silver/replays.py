@@ -1,4 +1,4 @@
-"""Quarantined rows on their way back into silver: as the bronze rows that they were, or as somebody has mended them."""
+"""The quarantined rows that replays read into silver: bronze rows as they were received, or as a person fixed them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from spark_jobs.transforms.received import is_received
 from spark_jobs.transforms.refusals import is_accepted
 from spark_jobs.transforms.silver.silver import fixed_rows
 
-_BATCH_OF_FILE = [SOURCE_FILE, "_batch_seq"]
-"""What tells the rows of one delivery of a landing file from those of another."""
+_DELIVERY_COLUMNS = [SOURCE_FILE, "_batch_seq"]
+"""These columns identify the delivery of a row: a landing file can be delivered several times."""
 
 
 class SilverReplays:
-    """The rows that replays bring to a silver table."""
+    """Read the rows that replays add to a silver table."""
 
     def __init__(self, context: JobContext, spec: SilverSpec) -> None:
         self._context = context
@@ -33,45 +33,47 @@ class SilverReplays:
         self._path = context.paths.table(spec.source)
 
     def received_schema(self, session: SparkSession) -> StructType:
-        """The columns of a bronze row as silver receives it."""
+        """Return the columns of a bronze row as silver receives it."""
         bronze = read_version(session, self._path, latest_version(self._path)).schema
         return StructType([field for field in bronze.fields if is_received(field.name)])
 
-    def judge_received(self, session: SparkSession, rows: Sequence[ReceivedRow]) -> DataFrame:
-        """The rows, typed and judged like those that come from bronze."""
+    def check_received(self, session: SparkSession, rows: Sequence[ReceivedRow]) -> DataFrame:
+        """Return the rows with their types and refusals, as if they came from bronze."""
         return fixed_rows(received_frame(session, rows, self.received_schema(session)), self._spec)
 
-    def judged(self, session: SparkSession, intent: Intent) -> DataFrame:
-        """The rows that a replay tries."""
-        return self.judge_received(
+    def read_replay(self, session: SparkSession, intent: Intent) -> DataFrame:
+        """Return the rows of a replay, with their types and refusals."""
+        return self.check_received(
             session, self._context.records.quarantine.pinned(intent.table, intent.sources.replay)
         )
 
-    def settle(self, winner: Winner, fates: RowCounts) -> None:
-        """Record what became of each row of a committed replay.
+    def settle(self, winner: Winner, counts: RowCounts) -> None:
+        """Record the outcome of each row of a committed replay.
 
         Raises:
-            ConservationError: the rows that were pinned, tried and refused do not add up.
+            ConservationError: the numbers of pinned, tried and refused rows contradict one another.
         """
         with self._context.open_session({}) as session:
-            judged = self.judged(session, winner.intent)
-            refused = refused_again(judged)
-            # What a state is built on was read again, too, and is counted among the batch's rows.
-            again = fates.read - judged.count() if self._spec.builds_on_earlier else 0
-        record_outcome(self._context, winner, fates, refused, again)
+            rows = self.read_replay(session, winner.intent)
+            refused = refused_again(rows)
+            # The batch also counts the earlier rows from which it computes a state again.
+            read_again = counts.read - rows.count() if self._spec.builds_on_earlier else 0
+        record_outcome(self._context, winner, counts, refused, read_again)
 
-    def taken(self, session: SparkSession, intent: Intent, still_in: DataFrame | None = None) -> DataFrame | None:
-        """The rows that earlier replays of the table have brought, judged and accepted; None where there was none.
+    def read_earlier(
+        self, session: SparkSession, intent: Intent, still_in: DataFrame | None = None
+    ) -> DataFrame | None:
+        """Return the accepted rows that earlier replays added to the table; None if there are none.
 
         Args:
             session: the batch's own.
             intent: the batch.
-            still_in: bronze as the batch reads it; only rows of deliveries that it still holds.
+            still_in: bronze as the batch reads it; rows of deliveries that it does not contain any more are left out.
         """
         replayed = self._context.records.quarantine.replayed_before(intent.table, intent.table_id, intent.batch_seq)
         if not replayed:
             return None
         rows = received_frame(session, replayed, self.received_schema(session))
         if still_in is not None and SOURCE_FILE in rows.columns:
-            rows = rows.join(still_in.select(*_BATCH_OF_FILE).distinct(), _BATCH_OF_FILE, "left_semi")
+            rows = rows.join(still_in.select(*_DELIVERY_COLUMNS).distinct(), _DELIVERY_COLUMNS, "left_semi")
         return fixed_rows(rows, self._spec).where(is_accepted())

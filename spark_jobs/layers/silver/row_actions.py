@@ -1,8 +1,8 @@
-"""What each row of a silver batch does to its table, found before anything is written."""
+"""Find what each row of a silver batch does to its table, before anything is written."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,29 +32,29 @@ from spark_jobs.transforms.silver.truncation import is_truncate, truncates, with
 
 
 @dataclass(frozen=True)
-class Rows:
-    """The judged rows of a batch, and the keys of which they are all that the source holds.
+class BatchRows:
+    """The rows of a batch, and the keys that are computed again from all rows of the source.
 
     Attributes:
-        judged: typed rows with their refusals.
-        anew: keys that are worked out again, one row a key; None where none is.
+        checked: rows with their types and refusals, cached; of recomputed keys all rows that the source has.
+        recomputed_keys: these keys, one row per key; None for no keys.
         are_many: whether more than `FEW_KEYS` of the rows are accepted.
     """
 
-    judged: DataFrame
-    anew: DataFrame | None
+    checked: DataFrame
+    recomputed_keys: DataFrame | None
     are_many: bool = False
 
 
 @dataclass(frozen=True)
-class Classified:
-    """A batch against one version of its table.
+class BatchActions:
+    """What a batch does to one version of its table.
 
     Attributes:
-        counts: rows by what becomes of them.
-        rows: the rows of the outcome with `_action`.
-        bounds: literal bounds of their keys; empty where they may lie anywhere.
-        absent: the keys that go, since the source holds them no more.
+        counts: the row counts.
+        rows: the rows with `_action`, cached.
+        bounds: literal bounds of their keys; empty if the keys can be anywhere.
+        absent: the keys that are deleted because the source does not contain them any more.
     """
 
     counts: MergeCounts
@@ -63,8 +63,8 @@ class Classified:
     absent: tuple[AbsentKeys, ...] = ()
 
 
-class SilverFates:
-    """The fates of a silver table's rows, by what kind of table it is."""
+class RowActions:
+    """Find the row actions of a silver table, by what kind of table it is."""
 
     def __init__(self, context: JobContext, spec: SilverSpec, source: SilverSource) -> None:
         self._context = context
@@ -73,174 +73,184 @@ class SilverFates:
         self._path = context.paths.table(spec.table)
         self._keys = {key: spec.columns[key].type for key in spec.keys}
 
-    def rows(self, session: SparkSession, intent: Intent, version: int) -> Rows:
-        """The rows of a batch, against one version of its table.
+    def read_rows(self, session: SparkSession, intent: Intent, version: int) -> BatchRows:
+        """Read the rows of a batch that writes to this version of its table.
 
-        Frozen, for two reasons: the optimizer would copy the rules' expressions into every filter above them
-        (15 s for one day of flights), and Delta's MERGE refuses a source that is cached in any other way.
+        The rows are cached, for two reasons: the optimizer would copy the rules' expressions into every filter above
+        them (15 s for one day of flights), and Delta's MERGE refuses a source that is cached in any other way.
         """
         if self._spec.snapshot and self._spec.keeps_history:
-            return Rows(frozen(self._source.of_snapshots(session, intent)), None)
-        retracted = self._source.retracted(session, intent, version)
-        rows = Rows(frozen(self._source.judged(session, intent, retracted)), retracted)
+            return BatchRows(frozen(self._source.rows_of_snapshots(session, intent)), None)
+        retracted = self._source.retracted_keys(session, intent, version)
+        rows = BatchRows(frozen(self._source.rows_of_batch(session, intent, retracted)), retracted)
         if not self._spec.builds_on_earlier:
             return rows
-        late = frozen(self._late(session, intent, version, rows.judged))
+        late = frozen(self._late_keys(session, intent, version, rows.checked))
         if late.isEmpty():
             return rows
-        anew = late if retracted is None else frozen(late.union(retracted).distinct())
-        return Rows(frozen(self._source.judged(session, intent, anew)), anew)
+        recomputed = late if retracted is None else frozen(late.union(retracted).distinct())
+        return BatchRows(frozen(self._source.rows_of_batch(session, intent, recomputed)), recomputed)
 
-    def classified(self, session: SparkSession, intent: Intent, version: int) -> Classified:
-        """Every row of the batch with its fate against one version of the table."""
-        rows = self.rows(session, intent, version)
-        deletes_all = F.count(F.when(is_accepted() & is_truncate(self._spec.keys), 1)).alias("truncates")
-        facts = one_row(rows.judged.agg(*row_counts(), deletes_all, *C.key_bounds(self._keys, is_accepted())))
-        # What a full snapshot lacks, or the source has taken back, may lie beyond the keys of the batch's rows.
-        beyond = self._spec.snapshot or rows.anew is not None or facts["truncates"]
-        bounds = {} if beyond else facts
-        rows = replace(rows, are_many=facts["accepted"] > C.FEW_KEYS)
+    def find(self, session: SparkSession, intent: Intent, version: int) -> BatchActions:
+        """Find the action of every row of the batch on one version of the table."""
+        rows = self.read_rows(session, intent, version)
+        truncate_count = F.count(F.when(is_accepted() & is_truncate(self._spec.keys), 1)).alias("truncates")
+        bounds_of_keys = C.key_bounds(self._keys, is_accepted())
+        totals = one_row(rows.checked.agg(*row_counts(), truncate_count, *bounds_of_keys))
+        # Keys that a full snapshot lacks, or that the source has retracted, can be outside the bounds of the batch.
+        is_unbounded = self._spec.snapshot or rows.recomputed_keys is not None or totals["truncates"]
+        bounds = {} if is_unbounded else totals
+        rows = replace(rows, are_many=totals["accepted"] > C.FEW_KEYS)
         target = self._target(session, rows, version, bounds)
         if self._spec.snapshot:
-            return self._of_snapshots(session, rows, intent, version, target, facts)
-        found = frozen(self._with_fates(session, rows, intent, target))
-        counts = MergeCounts.of(facts, rows.judged, found, self._spec.keys)
+            return self._of_snapshots(session, rows, intent, version, target, totals)
+        if self._spec.keeps_history:
+            actions = frozen(self._of_periods(rows, target))
+        else:
+            actions = frozen(self._of_last_states(rows, target, self._tombstones(session, intent)))
+        counts = MergeCounts.of(totals, rows.checked, actions, self._spec.keys)
         absent: tuple[AbsentKeys, ...] = ()
-        if counts.by_fate[C.ABSENT]:
+        if counts.by_action[C.ABSENT]:
             replaced = self._source.replaced_files(intent.sources)
-            why = why_absent(self._spec, intent, replaced, is_truncate=bool(facts["truncates"]))
-            absent = self._absent(session, found, version, why, intent)
-        return Classified(counts.telling(Findings(absent=absent)), found, bounds, absent)
+            why = why_absent(self._spec, intent, replaced, has_truncate=bool(totals["truncates"]))
+            absent = self._absent(session, actions, version, why, intent)
+        return BatchActions(counts.with_findings(Findings(absent=absent)), actions, bounds, absent)
 
     def _absent(
-        self, session: SparkSession, found: DataFrame, version: int, why: str, intent: Intent
+        self, session: SparkSession, actions: DataFrame, version: int, why: str, intent: Intent
     ) -> tuple[AbsentKeys, ...]:
         target = read_version(session, self._path, version)
-        return tuple(absent_from_table(found, target, version, self._spec, why, intent, self._context.paths))
+        return tuple(absent_from_table(actions, target, version, self._spec, why, intent, self._context.paths))
 
-    def _target(self, session: SparkSession, rows: Rows, version: int, bounds: KeyBounds) -> DataFrame:
-        """The target's rows that the batch can have to do with: all of them without bounds."""
+    def _target(self, session: SparkSession, rows: BatchRows, version: int, bounds: KeyBounds) -> DataFrame:
+        """Return the target's rows that the batch can change: all of them without bounds."""
         target = read_version(session, self._path, version).where(C.within(self._keys, bounds))
         if not bounds or rows.are_many:
             return target
-        return C.rows_of_keys(target, rows.judged.where(is_accepted()), self._spec.keys)
+        return C.rows_of_keys(target, rows.checked.where(is_accepted()), self._spec.keys)
 
-    def _with_fates(self, session: SparkSession, rows: Rows, intent: Intent, target: DataFrame) -> DataFrame:
-        if self._spec.keeps_history:
-            return self._of_events(rows, target)
-        return self._of_last_states(rows, target, self._tombstones(session, intent))
-
-    def _of_last_states(self, rows: Rows, target: DataFrame, tombstones: DataFrame | None) -> DataFrame:
-        keys = self._spec.keys
+    def _of_last_states(self, rows: BatchRows, target: DataFrame, tombstones: DataFrame | None) -> DataFrame:
+        """Return the actions of a table that keeps the last state of each key (SCD type 1)."""
+        keys, recomputed = self._spec.keys, rows.recomputed_keys
         latest, state = self._latest(rows, target), self._state(target)
-        anew = None if rows.anew is None else F.coalesce(RECOMPUTED, F.lit(False))
-        fates = C.with_action(latest, state, tombstones, keys, anew)
-        if rows.anew is not None:
-            gone = C.absent_rows(latest.select(*keys), state.join(rows.anew, list(keys), "left_semi"), keys)
-            fates = fates.unionByName(gone, allowMissingColumns=True)
+        recompute = None if recomputed is None else F.coalesce(RECOMPUTED, F.lit(False))
+        actions = C.with_action(latest, state, tombstones, keys, recompute)
+        if recomputed is not None:
+            absent = C.absent_rows(latest.select(*keys), state.join(recomputed, list(keys), "left_semi"), keys)
+            actions = actions.unionByName(absent, allowMissingColumns=True)
         if not self._spec.apply_as_truncates:
-            return fates
-        return with_truncates(fates, state, truncates(latest, tombstones, keys), keys)
+            return actions
+        return with_truncates(actions, state, truncates(latest, tombstones, keys), keys)
 
-    def _latest(self, rows: Rows, target: DataFrame) -> DataFrame:
-        """The last state of each key that the batch says something of, with the events that it stands for."""
-        events, keys = rows.judged.where(is_accepted()), self._spec.keys
+    def _latest(self, rows: BatchRows, target: DataFrame) -> DataFrame:
+        """Return the last state of each key in the batch, with `_events`, the number of events that it results from."""
+        events, keys = rows.checked.where(is_accepted()), self._spec.keys
         if not self._spec.ignore_null_updates:
-            # A look at how often keys occur costs a small batch more than it spares.
-            once = rows.are_many and C.repeated_keys(events, keys).isEmpty()
-            latest = events.withColumn(TIED, F.lit(False)) if once else C.latest_per_key(events, keys)
+            # In a small batch, a check for repeated keys costs more than it saves.
+            is_unique = rows.are_many and C.repeated_keys(events, keys).isEmpty()
+            latest = events.withColumn(TIED, F.lit(False)) if is_unique else C.latest_per_key(events, keys)
             return latest.withColumn(EVENTS, F.lit(1))
-        held = target.withColumn(START_AT, F.lit(None).cast("string"))
-        states = last_states(fill_nulls(self._timeline(rows, held), keys, self._spec.stored_columns), keys)
-        found = states.withColumn(CONTENT, C.row_hash(self._spec.stored_columns))
-        return found if rows.anew is None else found.join(_marked(rows.anew), list(keys), "left")
+        stored = target.withColumn(START_AT, F.lit(None).cast("string"))
+        states = last_states(fill_nulls(self._timeline(rows, stored), keys, self._spec.stored_columns), keys)
+        latest = states.withColumn(CONTENT, C.row_hash(self._spec.stored_columns))
+        if rows.recomputed_keys is None:
+            return latest
+        return latest.join(rows.recomputed_keys.withColumn(RECOMPUTED, F.lit(True)), list(keys), "left")
 
-    def _of_events(self, rows: Rows, target: DataFrame) -> DataFrame:
-        keys = self._spec.keys
+    def _of_periods(self, rows: BatchRows, target: DataFrame) -> DataFrame:
+        """Return the actions of a table that keeps every state of a key as a period (SCD type 2)."""
+        keys, recomputed = self._spec.keys, rows.recomputed_keys
         current = target.where(F.col(END_AT).isNull())
         states = self._timeline(rows, current)
         if self._spec.ignore_null_updates:
             states = fill_nulls(states, keys, self._spec.stored_columns)
         touched = current.join(_keys_of(states, keys), list(keys), "left_semi")
-        if rows.anew is not None:
-            of_others = touched.join(rows.anew, list(keys), "left_anti")
-            touched = of_others.unionByName(target.join(rows.anew, list(keys), "left_semi"))
-        return self._of_history(states, touched)
+        if recomputed is not None:
+            of_other_keys = touched.join(recomputed, list(keys), "left_anti")
+            touched = of_other_keys.unionByName(target.join(recomputed, list(keys), "left_semi"))
+        return self._compare_periods(states, touched)
 
-    def _of_history(self, states: DataFrame, touched: DataFrame) -> DataFrame:
-        """The periods of a timeline against the target's rows that they may change."""
+    def _compare_periods(self, states: DataFrame, touched: DataFrame) -> DataFrame:
+        """Compare the periods of a timeline with the target's rows that they may change."""
         spec = self._spec
         sequence_by = spec.sequence_by or ("_interval_start",)
-        found = periods(states, spec.keys, spec.stored_columns, spec.tracked_columns, sequence_by)
-        return with_period_action(found, touched, spec.keys, by_order=spec.snapshot is None)
+        new = periods(states, spec.keys, spec.stored_columns, spec.tracked_columns, sequence_by)
+        return with_period_action(new, touched, spec.keys, by_order=spec.snapshot is None)
 
-    def _timeline(self, rows: Rows, held: DataFrame) -> DataFrame:
-        """The accepted events, on top of the target's rows of their keys; of keys that are worked out anew alone."""
-        events, keys = rows.judged.where(is_accepted()), list(self._spec.keys)
-        below = held.join(_keys_of(events, keys), keys, "left_semi")
-        if rows.anew is not None:
-            below = below.join(rows.anew, keys, "left_anti")
-        return timeline(events.withColumn(EVENTS, F.lit(1)), below, keys, self._spec.stored_columns)
+    def _timeline(self, rows: BatchRows, stored: DataFrame) -> DataFrame:
+        """Return the timeline of the accepted events and the stored rows of their keys.
+
+        The stored rows of recomputed keys are left out.
+        """
+        events, keys = rows.checked.where(is_accepted()), list(self._spec.keys)
+        earlier = stored.join(_keys_of(events, keys), keys, "left_semi")
+        if rows.recomputed_keys is not None:
+            earlier = earlier.join(rows.recomputed_keys, keys, "left_anti")
+        return timeline(events.withColumn(EVENTS, F.lit(1)), earlier, keys, self._spec.stored_columns)
 
     def _of_snapshots(
         self,
         session: SparkSession,
-        rows: Rows,
+        rows: BatchRows,
         intent: Intent,
         version: int,
         target: DataFrame,
-        facts: Mapping[str, Any],
-    ) -> Classified:
+        totals: Mapping[str, Any],
+    ) -> BatchActions:
+        """Find the row actions of full snapshots."""
         spec, sources = self._spec, intent.sources
-        keys = snapshot_keys(session, spec, self._source, rows.judged, facts["quarantined"], intent)
+        keys = snapshot_keys(session, spec, self._source, rows.checked, totals["quarantined"], intent)
         due: DataFrame | None = None
         if spec.keeps_history:
-            current = target.where(F.col(END_AT).isNull())
-            before = current if sources.snapshots else None
-            due = keys_due(keys.delivered, keys.starts, spec.keys, before, keys.cannot_tell)
-            found = frozen(self._periods_of_snapshots(rows.judged, due, keys, target, on_top=bool(sources.snapshots)))
+            cannot_tell = {unreadable.interval_start for unreadable in keys.unreadable}
+            before = target.where(F.col(END_AT).isNull()) if sources.snapshots else None
+            due = keys_due(keys.delivered, keys.starts, spec.keys, before, cannot_tell)
+            follows = bool(sources.snapshots)
+            actions = frozen(self._periods_of_snapshots(rows.checked, due, keys, target, follows=follows))
         else:
-            found = frozen(self._of_newest_snapshot(rows.judged, keys, target, intent))
-        counts = MergeCounts.of(facts, rows.judged, found, spec.keys)
+            actions = frozen(self._of_newest_snapshot(rows.checked, keys, target, intent))
+        counts = MergeCounts.of(totals, rows.checked, actions, spec.keys)
         absent: tuple[AbsentKeys, ...] = ()
         if due is not None:
             absent = tuple(absent_from_snapshots(due, keys, spec, self._source, intent)) if counts.deletes else ()
-        elif counts.by_fate[C.ABSENT]:
-            why = why_absent(spec, intent, (), is_truncate=False)
-            absent = self._absent(session, found, version, why, intent)
+        elif counts.by_action[C.ABSENT]:
+            why = why_absent(spec, intent, (), has_truncate=False)
+            absent = self._absent(session, actions, version, why, intent)
         new = self._source.new_snapshots(sources)
-        unreadable = tuple(one for one in keys.unreadable if one.interval_start in new)
-        return Classified(counts.telling(Findings(absent=absent, unreadable=unreadable)), found, {}, absent)
+        unreadable = tuple(of_snapshot for of_snapshot in keys.unreadable if of_snapshot.interval_start in new)
+        findings = Findings(absent=absent, unreadable=unreadable)
+        return BatchActions(counts.with_findings(findings), actions, {}, absent)
 
     def _periods_of_snapshots(
-        self, rows: DataFrame, due: DataFrame, keys: SnapshotKeys, target: DataFrame, *, on_top: bool
+        self, rows: DataFrame, due: DataFrame, keys: SnapshotKeys, target: DataFrame, *, follows: bool
     ) -> DataFrame:
+        """Return the actions of consecutive snapshots; if they do not follow the target's rows, they replace them."""
         current = target.where(F.col(END_AT).isNull())
         events = snapshot_events(rows, due, keys.starts, self._spec.keys)
-        below = current if on_top else current.limit(0)
-        states = timeline(events, below, self._spec.keys, self._spec.stored_columns)
-        return self._of_history(states, current if on_top else target)
+        states = timeline(events, current if follows else current.limit(0), self._spec.keys, self._spec.stored_columns)
+        return self._compare_periods(states, current if follows else target)
 
     def _of_newest_snapshot(self, rows: DataFrame, keys: SnapshotKeys, target: DataFrame, intent: Intent) -> DataFrame:
+        """Return the actions of the newest snapshot on a table that keeps the last state of each key."""
         delivered = rows.where(place_of(keys.starts).isNotNull() & is_accepted())
         latest = C.latest_per_key(delivered, self._spec.keys).withColumn(EVENTS, F.lit(1))
-        kept = C.with_snapshot_action(latest, self._state(target), self._spec.keys)
+        actions = C.with_snapshot_action(latest, self._state(target), self._spec.keys)
         if intent.sources.replay or keys.unreadable:
-            return kept
+            return actions
         absent = C.absent_rows(keys.delivered.select(*self._spec.keys), target, self._spec.keys)
-        return kept.unionByName(absent, allowMissingColumns=True)
+        return actions.unionByName(absent, allowMissingColumns=True)
 
-    def _late(self, session: SparkSession, intent: Intent, version: int, rows: DataFrame) -> DataFrame:
-        """The keys whose events do not simply follow on what the table holds."""
+    def _late_keys(self, session: SparkSession, intent: Intent, version: int, rows: DataFrame) -> DataFrame:
+        """Return the keys that have events which do not simply follow the state in the table."""
         events = rows.where(is_accepted())
         if RECOMPUTED in rows.columns:
             events = events.where(F.col(RECOMPUTED).isNull())
-        if intent.sources.reprocess:  # by a spec that may have changed
+        if intent.sources.reprocess:  # The spec may have changed since.
             return _keys_of(events, self._spec.keys)
-        held = read_version(session, self._path, version)
+        current = read_version(session, self._path, version)
         if self._spec.keeps_history:
-            held = held.where(F.col(END_AT).isNull())
-        return late_keys(events, held, self._tombstones(session, intent), self._spec.keys)
+            current = current.where(F.col(END_AT).isNull())
+        return late_keys(events, current, self._tombstones(session, intent), self._spec.keys)
 
     def _state(self, target: DataFrame) -> DataFrame:
         return target.select(*self._spec.keys, *C.ORDER, CONTENT)
@@ -252,9 +262,5 @@ class SilverFates:
         return read_version(session, table.path, version_before(table, intent))
 
 
-def _keys_of(rows: DataFrame, keys: list[str] | tuple[str, ...]) -> DataFrame:
+def _keys_of(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
     return rows.select(*keys).distinct()
-
-
-def _marked(keys: DataFrame) -> DataFrame:
-    return keys.withColumn(RECOMPUTED, F.lit(True))

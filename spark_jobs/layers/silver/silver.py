@@ -1,4 +1,4 @@
-"""Silver: bronze rows merged by key and sequence, the last state of each key (SCD type 1) or every state (type 2)."""
+"""Silver: merge bronze rows by key and sequence, into the last state of each key (SCD 1) or all its states (SCD 2)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import datetime
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from include.contracts.job.findings import Findings, merge_findings
+from include.contracts.job.findings import AbsentKeys, Findings, merge_findings
 from include.contracts.job.report import RowCounts
 from include.contracts.spec.table_spec import SilverSpec
 from include.control.gates.conservation import rows_of_rebuild
 from include.control.gates.restore import close_restore
-from include.control.ledger.deletes import Deletes, next_allowed_version
+from include.control.ledger.deletes import next_allowed_version
 from include.control.log.batch import BatchSources, Intent, StreamPosition, Winner
 from include.control.log.delta_log import committed_at, latest_version, read_commit
 from include.control.log.stored_tables import is_table
@@ -26,9 +26,9 @@ from spark_jobs.delta_io.merges import commit_no_change, merge_changes, merge_to
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import append
 from spark_jobs.layers.refused import quarantined_by_reason
-from spark_jobs.layers.silver.delete_guard import require_allowed
-from spark_jobs.layers.silver.merge_counts import MergeCounts, changed_rows, one_row
-from spark_jobs.layers.silver.row_actions import SilverFates
+from spark_jobs.layers.silver.delete_guard import deletes_of, require_allowed
+from spark_jobs.layers.silver.merge_counts import MergeCounts, committed_changes, one_row
+from spark_jobs.layers.silver.row_actions import RowActions
 from spark_jobs.layers.silver.source import SilverSource
 from spark_jobs.layers.silver.tables import silver_shape, tombstones_of
 from spark_jobs.protocol.batches import BatchPlan, Closing
@@ -51,7 +51,7 @@ class SilverMerge:
     Attributes:
         spec: the table's spec.
         has_more: whether the last plan left something for further batches.
-        waits: start of an interval -> why its full snapshot did not count, when the last batch was planned.
+        waits: start of an interval -> why the last plan did not read its full snapshot.
     """
 
     def __init__(self, context: JobContext) -> None:
@@ -62,136 +62,120 @@ class SilverMerge:
         if self.spec.keeps_history:
             self._keys[START_AT] = start_type(self.spec)
         self._source = SilverSource(context, self.spec)
-        self._fates = SilverFates(context, self.spec, self._source)
-        self._counted: dict[str, MergeCounts] = {}
+        self._row_actions = RowActions(context, self.spec, self._source)
+        self._counts: dict[str, MergeCounts] = {}
         self.has_more = False
         self.waits: Mapping[datetime, Wait] = {}
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
-        """The source's versions since the last batch, as many as one takes; with `reprocess` all of them, and the
-        interval's rows again.
+        """Plan the source's versions since the last batch: as many as fit, or with `reprocess` all of them.
 
         Raises:
-            NotReadyError: all that is new is the snapshot of the run's own interval, which is not whole.
+            NotReadyError: only the snapshot of the run's own interval is new, and it is not complete.
         """
         paths, reprocess = self._context.paths, self._context.args.reprocess
         certified = pin_sources(self.spec, paths, self._context.records.gates, position)
         self.has_more = False
-        waited = bool(self.spec.snapshot and position.last_sources.waiting)
-        if not changed_ranges(self.spec, certified, paths) and not reprocess and not waited:
+        has_waiting = bool(self.spec.snapshot and position.last_sources.waiting)
+        if not changed_ranges(self.spec, certified, paths) and not reprocess and not has_waiting:
             return None
         whole = certified.model_copy(update={"reprocess": reprocess})
         allowed = self._up_to_allowed(whole, position.table_id)
-        sources = allowed if reprocess else bounded(self.spec, allowed, paths, self._readable_since())
+        # Half of the retention, as for any reader of an old version: Delta refuses a version soon after its retention.
+        readable_since = self._context.now() - retention_of(self._context.catalog.spec(self.spec.source)) / 2
+        sources = allowed if reprocess else bounded(self.spec, allowed, paths, readable_since)
         if self.spec.snapshot:
             return self._plan_snapshots(position.last_sources, position.table_id, sources, allowed, whole)
         self.has_more = sources != whole
         return BatchPlan(sources)
 
     def _up_to_allowed(self, sources: BatchSources, table_id: str) -> BatchSources:
-        """The sources up to where a person has allowed what is deleted, or all of them."""
+        """Return the source up to the first version for which a person has allowed deletes, else the whole source."""
         source, (after, upto) = self.spec.source, sources.ranges[self.spec.source]
         allowed = self._context.records.deletes.allowed(self.spec.table, table_id, sources.source_ids[source])
         first = next_allowed_version(allowed, after, upto)
         return sources.model_copy(update={"ranges": {source: (after, first)}})
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
-        """Merge what changes the target; one commit even when nothing does, so that the range counts as consumed."""
-        found = self._fates.classified(session, intent, latest_version(self._path))
-        require_allowed(self._context, self.spec, intent, found.absent)
-        changes = self._changes(found.rows, intent)
-        if not found.counts.changes():
+        """Merge the rows that change the target; without such rows, commit that the source versions were read."""
+        actions = self._row_actions.find(session, intent, latest_version(self._path))
+        require_allowed(self._context, self.spec, intent, actions.absent)
+        counts = actions.counts
+        changes = with_stamp(actions.rows.where(F.col("_action").isin(*C.CHANGES)), intent)
+        changes = changes.select(*silver_shape(self.spec).columns, "_action")
+        if not counts.changes():
             commit_no_change(session, self._path)
-        elif found.counts.only_inserts():
+        elif counts.has_only_inserts():
             append(changes.drop("_action"), self._path)
         else:
-            few = F.broadcast(changes) if found.counts.changes() <= C.FEW_CHANGES else changes
-            merge_changes(session, self._path, few, self._keys, found.bounds, found.counts.changing_fates())
-        self._counted[intent.token] = found.counts
+            changes = F.broadcast(changes) if counts.changes() <= C.FEW_CHANGES else changes
+            merge_changes(session, self._path, changes, self._keys, actions.bounds, counts.changing_actions())
+        self._counts[intent.token] = counts
 
     def close(self, winner: Winner) -> Closing:
-        """Quarantine what was refused, remember what was deleted, and hold the counts against the commit's own.
+        """Write the quarantine and the tombstones, and compare the counts with those of the commit.
 
         Raises:
-            ConservationError: the commit changed other numbers of rows than were counted.
+            ConservationError: the commit changed a different number of rows.
         """
         if winner.intent.sources.restores is not None:
             return Closing(close_restore(winner, self._context.paths))
         if winner.intent.sources.rebuild:
             return Closing(rows_of_rebuild(self._path, winner))
-        counts = self._counted.get(winner.token) or self._count_again(winner)
+        counts = self._counts.get(winner.token) or self._count_again(winner)
         paths, open_session = self._context.paths, self._context.open_session
         replaced = self._source.replaced_files(winner.intent.sources)
-        again = self._source.read_again(winner.intent)
         if not winner.intent.sources.replay:
+            again = self._source.intervals_read_again(winner.intent)
             quarantine = QuarantineWrite(paths, winner, counts.quarantined, replaced, again)
             quarantine.run(open_session, lambda session: self._refused(session, winner))
         tombstones = tombstones_of(self.spec, paths, winner.intent.table_id)
         deletes = counts.deletes and not self.spec.snapshot
         if deletes or (replaced and is_table(tombstones.path)):
-            write_once(open_session, tombstones, winner, lambda session: self._bury(session, winner))
-        fates = counts.to_row_counts()
-        self._compare_with_commit(winner, fates)
-        if self.spec.keeps_history and (fates.inserted or fates.updated or fates.deleted):
+            write_once(open_session, tombstones, winner, lambda session: self._write_tombstones(session, winner))
+        rows = counts.to_row_counts()
+        self._compare_with_commit(winner, rows)
+        if self.spec.keeps_history and (rows.inserted or rows.updated or rows.deleted):
             self._require_sound_periods(winner)
         if winner.intent.sources.replay:
-            self._source.replays.settle(winner, fates)
-        return Closing(fates, findings=self._findings(winner, counts))
-
-    def _readable_since(self) -> datetime:
-        # Half of it, as for any reader of an old version: Delta refuses the version a moment after the whole.
-        return self._context.now() - retention_of(self._context.catalog.spec(self.spec.source)) / 2
-
-    def _changes(self, classified: DataFrame, intent: Intent) -> DataFrame:
-        """The rows that change the target, as it stores them, and their `_action`."""
-        stamped = with_stamp(classified.where(F.col("_action").isin(*C.CHANGES)), intent)
-        return stamped.select(*silver_shape(self.spec).columns, "_action")
+            self._source.replays.settle(winner, rows)
+        return Closing(rows, findings=self._findings(winner, counts))
 
     def _plan_snapshots(self, last: BatchSources, table_id: str, *sources: BatchSources) -> BatchPlan | None:
-        """The snapshots that count in the first of the sources, the smaller first, in which one does."""
+        """Plan the complete snapshots of the first of the sources that has any; smaller sources come first."""
         context, args = self._context, self._context.args
         allowed = args.interval_start if args.allow_deletes else None
         snapshots = full_snapshots(context.catalog, self.spec, args.landing, context.records, allowed)
-        found = SnapshotPlan(None)
-        for some in sources:
-            found = snapshots.plan(some, last)
-            self.waits = found.waits
-            if found.sources:
-                self.has_more = some != sources[-1]
-                return BatchPlan(found.sources)
+        plan = SnapshotPlan(None)
+        for candidate in sources:
+            plan = snapshots.plan(candidate, last)
+            self.waits = plan.waits
+            if plan.sources:
+                self.has_more = candidate != sources[-1]
+                return BatchPlan(plan.sources)
         if (wait := self.waits.get(args.interval.start)) and wait.is_empty:
-            context.records.deletes.record_asked(self._emptied(wait, sources[-1], table_id), args.run_id)
-        require_whole(self.spec.table, found, args.interval)
+            why = "the files of the full snapshot hold no record"
+            absent = AbsentKeys(keys=wait.rows, of_keys=wait.rows, why=why)
+            start, version = args.interval_start, wait.source_version
+            deletes = deletes_of(self.spec, table_id, sources[-1], absent, start, version)
+            context.records.deletes.record_asked(deletes, args.run_id)
+        require_whole(self.spec.table, plan, args.interval)
         return None
 
-    def _emptied(self, wait: Wait, sources: BatchSources, table_id: str) -> Deletes:
-        source = self.spec.source
-        return Deletes(
-            table=self.spec.table,
-            table_id=table_id,
-            interval_start=self._context.args.interval_start,
-            source=source,
-            source_id=sources.source_ids[source],
-            source_version=wait.source_version,
-            keys=wait.rows,
-            of_keys=wait.rows,
-            why="the files of the full snapshot hold no record",
-        )
-
     def _findings(self, winner: Winner, counts: MergeCounts) -> Findings:
-        if not counts.quarantined or winner.intent.sources.replay:  # a replay says itself what became of each row
+        if not counts.quarantined or winner.intent.sources.replay:  # A replay records the outcome of each row itself.
             return counts.findings
         refused = quarantined_by_reason(self._context.paths.quarantine(self.spec.table), winner)
         return merge_findings([Findings(refused=refused), counts.findings])
 
     def _count_again(self, winner: Winner) -> MergeCounts:
-        """The counts of a batch whose writer died: the same rows against the version below its commit."""
+        """Count the rows of a batch whose writer died again, on the version before its commit."""
         with self._context.open_session({}) as session:
-            return self._fates.classified(session, winner.intent, winner.version - 1).counts
+            return self._row_actions.find(session, winner.intent, winner.version - 1).counts
 
     def _refused(self, session: SparkSession, winner: Winner) -> DataFrame:
-        # Rows that are only read again, because of a retracted key, are accepted ones.
-        refused = with_row_id(self._source.refused(session, winner.intent), self.spec.table, [F.col(RECEIVED)])
+        # All rows of recomputed keys that the batch reads again are accepted rows.
+        refused = with_row_id(self._source.refused_rows(session, winner.intent), self.spec.table, [F.col(RECEIVED)])
         return quarantine_rows(
             refused,
             winner,
@@ -202,20 +186,23 @@ class SilverMerge:
             position=F.col("_position"),
         )
 
-    def _bury(self, session: SparkSession, winner: Winner) -> None:
-        rows = self._fates.rows(session, winner.intent, winner.version - 1)
-        latest = C.latest_per_key(rows.judged.where(is_accepted()), self.spec.keys)
+    def _write_tombstones(self, session: SparkSession, winner: Winner) -> None:
+        rows = self._row_actions.read_rows(session, winner.intent, winner.version - 1)
+        latest = C.latest_per_key(rows.checked.where(is_accepted()), self.spec.keys)
         table = tombstones_of(self.spec, self._context.paths, winner.intent.table_id)
         deletes = with_stamp(latest.where("_is_delete"), winner.intent).select(*table.shape.columns)
-        merge_tombstones(session, table.path, tombstone_changes(deletes, rows.anew, self.spec.keys), self.spec.keys)
+        merge_tombstones(
+            session, table.path, tombstone_changes(deletes, rows.recomputed_keys, self.spec.keys), self.spec.keys
+        )
 
-    def _compare_with_commit(self, winner: Winner, fates: RowCounts) -> None:
+    def _compare_with_commit(self, winner: Winner, rows: RowCounts) -> None:
         commit = read_commit(self._path, winner.version)
-        committed = changed_rows(commit) if commit else None
-        if committed != (fates.inserted, fates.updated, fates.deleted):
+        committed = committed_changes(commit) if commit else None
+        counted = (rows.inserted, rows.updated, rows.deleted)
+        if committed != counted:
             msg = (
                 f"{self.spec.table} version {winner.version} changed {committed} rows (inserted, updated, deleted), "
-                f"but {(fates.inserted, fates.updated, fates.deleted)} were counted\nThe version is not certified; "
+                f"but {counted} were counted\nThe version is not certified; "
                 "compare it with its source before anything else."
             )
             raise ConservationError(msg)

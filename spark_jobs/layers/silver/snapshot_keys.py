@@ -1,4 +1,4 @@
-"""Which keys the full snapshots of a batch delivered, as rows or as records that were refused."""
+"""The keys in the full snapshots of a batch, also those of refused records."""
 
 from __future__ import annotations
 
@@ -24,47 +24,38 @@ class SnapshotKeys:
 
     Attributes:
         starts: start of the interval of each snapshot, oldest first.
-        delivered: the keys with their `_interval_start`, those of refused records included.
-        unreadable: the snapshots with refused records of which nobody can tell the key: they delete nothing.
+        delivered: the keys with their `_interval_start`, also those of refused records.
+        unreadable: the snapshots with refused records whose keys nobody can read: these snapshots delete nothing.
     """
 
     starts: tuple[datetime, ...]
     delivered: DataFrame
     unreadable: tuple[UnreadableKeys, ...]
 
-    @property
-    def cannot_tell(self) -> set[datetime]:
-        """The snapshots that delete nothing."""
-        return {one.interval_start for one in self.unreadable}
-
 
 def snapshot_keys(
-    session: SparkSession,
-    spec: SilverSpec,
-    source: SilverSource,
-    judged: DataFrame,
-    quarantined_rows: int,
-    intent: Intent,
+    session: SparkSession, spec: SilverSpec, source: SilverSource, rows: DataFrame, quarantined: int, intent: Intent
 ) -> SnapshotKeys:
-    """The keys in the snapshots of a batch.
+    """Return the keys in the snapshots of a batch.
 
     Args:
         session: the batch's own.
         spec: the silver table.
         source: its bronze table.
-        judged: the judged rows of the batch.
-        quarantined_rows: how many of them were refused.
+        rows: the rows of the batch with their refusals.
+        quarantined: how many of them were refused.
         intent: the batch.
     """
     newest = intent.sources.snapshot_at
     starts = source.snapshots(intent.sources) if spec.keeps_history else (newest,) if newest else ()
-    rows = judged.where(place_of(starts).isNotNull())
-    delivered, refused = (frame.select(*spec.keys, _AT) for frame in (rows, rows.where(is_quarantined())))
-    if (below := source.refused_below(session, intent, starts)) is not None:
-        delivered, refused = delivered.union(below), refused.union(below)
-    if not spec.keeps_history and (replayed := source.delivered_by_replays(session, intent)) is not None:
+    of_snapshots = rows.where(place_of(starts).isNotNull())
+    frames = (of_snapshots, of_snapshots.where(is_quarantined()))
+    delivered, refused = (frame.select(*spec.keys, _AT) for frame in frames)
+    if (refused_by_source := source.keys_refused_by_source(session, intent, starts)) is not None:
+        delivered, refused = delivered.union(refused_by_source), refused.union(refused_by_source)
+    if not spec.keeps_history and (replayed := source.keys_of_replays(session, intent)) is not None:
         delivered = delivered.union(replayed.withColumn(_AT, F.lit(newest).cast("timestamp")))
     without_key = refused.where(~has_key(spec.keys)).groupBy(place_of(starts).alias("place")).count()
-    lacking = without_key.collect() if quarantined_rows or below is not None else []
-    unreadable = (UnreadableKeys(interval_start=starts[row["place"]], records=row["count"]) for row in lacking)
-    return SnapshotKeys(starts, delivered, tuple(sorted(unreadable, key=lambda one: one.interval_start)))
+    counts = without_key.collect() if quarantined or refused_by_source is not None else []
+    unreadable = (UnreadableKeys(interval_start=starts[row["place"]], records=row["count"]) for row in counts)
+    return SnapshotKeys(starts, delivered, tuple(sorted(unreadable, key=lambda keys: keys.interval_start)))

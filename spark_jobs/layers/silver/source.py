@@ -1,4 +1,4 @@
-"""What a silver batch reads of its bronze table: what is new, and what has to be worked out again."""
+"""The rows that a silver batch reads from its bronze table: new rows, and rows of keys that it computes again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SilverSource:
     """The bronze table of a silver table.
 
     Attributes:
-        replays: the quarantined rows that replays bring beside it.
+        replays: the quarantined rows that replays add to it.
     """
 
     def __init__(self, context: JobContext, spec: SilverSpec) -> None:
@@ -43,48 +43,47 @@ class SilverSource:
         self._spec = spec
         self._path = context.paths.table(spec.source)
         self.replays = SilverReplays(context, spec)
-        # Asked at every step of a batch; what became of certified versions does not change meanwhile.
+        # Every step of a batch reads these; for certified versions they do not change in the meantime.
         self._replaced_files = cache(context.records.ledger.replaced_files)
         self._intervals = cache(context.records.ledger.intervals)
 
     def replaced_files(self, sources: BatchSources) -> tuple[str, ...]:
-        """The landing files whose rows were replaced in the versions that a batch reads."""
+        """Return the landing files whose rows were replaced in the versions that a batch reads."""
         after, upto = sources.ranges[self._spec.source]
         if after is None:
             return ()
         return self._replaced_files(self._spec.source, sources.source_ids[self._spec.source], after, upto)
 
-    def retracted(self, session: SparkSession, intent: Intent, target_version: int) -> DataFrame | None:
-        """The keys of rows that were taken out of the source; None when no row was, or a snapshot says all there is.
+    def retracted_keys(self, session: SparkSession, intent: Intent, target_version: int) -> DataFrame | None:
+        """Return the keys of rows that were removed from the source, one row per key.
 
-        Where the source has no changes of the range any more it may be any key that silver knows.
+        If the source does not have the changes of the versions any more, these are all keys that silver has.
+
+        Returns:
+            The keys; None if no row was removed, or if the batch reads a full snapshot.
         """
         after, upto = intent.sources.ranges[self._spec.source]
         if after is None or self._spec.snapshot or not self.replaced_files(intent.sources):
             return None
         removed = read_removed(session, self._path, after, upto)
         if removed is None:
-            keys = self._every_key(session, intent, target_version)
+            keys = self._all_keys(session, intent, target_version)
         else:
-            keys = self._keys_of_removed(session, intent, removed)
-        # A truncate has no key: it is not taken back, neither as a row of a file nor as a tombstone.
+            keys = silver_rows(removed, self._spec).select(*self._spec.keys)
+            of_files = F.col("_source").isin(*self.replaced_files(intent.sources))
+            if (replayed := self.replays.read_earlier(session, intent)) is not None:
+                keys = keys.union(replayed.where(of_files).select(*self._spec.keys))
+        # A truncate has no key: it is not retracted, neither as a row of a file nor as a tombstone.
         return frozen(keys.where(reduce(and_, (F.col(key).isNotNull() for key in keys.columns))).distinct())
 
-    def _keys_of_removed(self, session: SparkSession, intent: Intent, removed: DataFrame) -> DataFrame:
-        keys = silver_rows(removed, self._spec).select(*self._spec.keys)
-        of_files = F.col("_source").isin(*self.replaced_files(intent.sources))
-        if (replayed := self.replays.taken(session, intent)) is not None:
-            keys = keys.union(replayed.where(of_files).select(*self._spec.keys))
-        return keys
+    def _all_keys(self, session: SparkSession, intent: Intent, target_version: int) -> DataFrame:
+        """Return the keys of the target, of the tombstones, and of earlier replays, whose tombstones may be deleted.
 
-    def _every_key(self, session: SparkSession, intent: Intent, target_version: int) -> DataFrame:
-        """The keys of the target, of the tombstones, and of what replays have brought: deleted ones may be forgotten.
-
-        Of the source's own rows none is missing: they are all read again.
+        The batch reads all rows of the source again, so that no other key is missing.
         """
         paths, table = self._context.paths, self._spec.table
         keys = read_version(session, paths.table(table), target_version).select(*self._spec.keys)
-        if (replayed := self.replays.taken(session, intent)) is not None:
+        if (replayed := self.replays.read_earlier(session, intent)) is not None:
             keys = keys.union(replayed.select(*self._spec.keys))
         tombstones = paths.tombstones(table, intent.table_id)
         if not is_table(tombstones):
@@ -92,49 +91,55 @@ class SilverSource:
         deleted = read_version(session, tombstones, latest_version(tombstones))
         return keys.union(deleted.select(*self._spec.keys))
 
-    def judged(self, session: SparkSession, intent: Intent, retracted: DataFrame | None) -> DataFrame:
-        """The rows of a batch, typed and judged: what is new, and of retracted keys all that the source holds."""
-        rows = self._tried_or_new(session, intent)
-        if retracted is None:
+    def rows_of_batch(self, session: SparkSession, intent: Intent, recomputed: DataFrame | None) -> DataFrame:
+        """Return the new rows of a batch, and all rows of the recomputed keys, with their types and refusals."""
+        if intent.sources.replay:
+            rows = self.replays.read_replay(session, intent)
+        else:
+            require_same_sources(intent.sources, self._context.paths)
+            rows = silver_rows(self._bronze_rows(session, intent), self._spec)
+        if recomputed is None:
             return rows
-        held = self._all(session, intent)
-        return with_recomputed_keys(rows.select(*held.columns), held, retracted, self._spec.keys)
+        all_rows = self._all_rows(session, intent)
+        return with_recomputed_keys(rows.select(*all_rows.columns), all_rows, recomputed, self._spec.keys)
 
     def snapshots(self, sources: BatchSources) -> tuple[datetime, ...]:
-        """The intervals of the full snapshots that a batch puts in order, oldest first."""
+        """Return the intervals of the full snapshots that a batch reads, oldest first."""
         if sources.snapshots:
             return sources.snapshots
         table = self._spec.source
-        all_of_them = self._intervals(table, sources.source_ids[table], sources.ranges[table][1])
-        return tuple(start for start in all_of_them if start not in sources.waiting)
+        intervals = self._intervals(table, sources.source_ids[table], sources.ranges[table][1])
+        return tuple(start for start in intervals if start not in sources.waiting)
 
-    def of_snapshots(self, session: SparkSession, intent: Intent) -> DataFrame:
-        """The judged rows of these snapshots."""
+    def rows_of_snapshots(self, session: SparkSession, intent: Intent) -> DataFrame:
+        """Return the rows of these snapshots with their types and refusals."""
         if intent.sources.snapshots:
-            return self.judged(session, intent, None)
-        return self._all(session, intent).where(~_of_intervals(intent.sources.waiting))
+            return self.rows_of_batch(session, intent, None)
+        return self._all_rows(session, intent).where(~_of_intervals(intent.sources.waiting))
 
-    def refused(self, session: SparkSession, intent: Intent) -> DataFrame:
-        """The rows that a batch puts into quarantine, each with the bronze row that it was."""
-        bronze = self._rows(session, intent)
+    def refused_rows(self, session: SparkSession, intent: Intent) -> DataFrame:
+        """Return the rows that a batch puts into quarantine, each with its bronze row in `_received`."""
+        bronze = self._bronze_rows(session, intent)
         received = as_received(filter(is_received, bronze.columns)).alias(RECEIVED)
         return silver_rows(bronze, self._spec, received).where(is_quarantined())
 
-    def delivered_by_replays(self, session: SparkSession, intent: Intent) -> DataFrame | None:
-        """The keys that replays have brought to the snapshot that the batch reads; None for none."""
-        taken = self.replays.taken(session, intent)
-        if taken is None:
+    def keys_of_replays(self, session: SparkSession, intent: Intent) -> DataFrame | None:
+        """Return the keys that replays have added to the snapshot that the batch reads; None for no replays."""
+        replayed = self.replays.read_earlier(session, intent)
+        if replayed is None:
             return None
         of_snapshot = F.col("_interval_start") == F.lit(intent.sources.snapshot_at).cast("timestamp")
-        return taken.where(of_snapshot).select(*self._spec.keys)
+        return replayed.where(of_snapshot).select(*self._spec.keys)
 
-    def refused_below(self, session: SparkSession, intent: Intent, starts: Sequence[datetime]) -> DataFrame | None:
-        """The keys of records of some snapshots that the source has refused, and of which nobody has decided yet.
+    def keys_refused_by_source(
+        self, session: SparkSession, intent: Intent, starts: Sequence[datetime]
+    ) -> DataFrame | None:
+        """Return the keys of snapshot records that bronze has refused and that nobody has decided about yet.
 
-        They are pinned: what somebody decides of them before the batch is counted changes nothing in it.
+        The records are pinned, so that a decision during the batch does not change its row counts.
 
         Returns:
-            The keys, null where they cannot be read, and `_interval_start`; None where no record was refused.
+            The keys, null where they cannot be read, and `_interval_start`; None if no record was refused.
         """
         events = self._context.records.quarantine
         rows = events.pinned(intent.table, intent.token)
@@ -146,16 +151,16 @@ class SilverSource:
         return received.select(*key_values(self._spec), "_interval_start")
 
     def _undecided(self, sources: BatchSources, starts: Sequence[datetime]) -> list[ReceivedRow]:
-        """Those records; one that a replay has brought to a later version than the batch reads is among them."""
+        """Return these records, also those that a replay has added to a later version than the batch reads."""
         source, paths = self._spec.source, self._context.paths
         _, upto = sources.ranges[source]
         last = self._context.records.ledger.newest_number(source, sources.source_ids[source], upto)
-        wanted = RowFilter(starts=tuple(starts), statuses=(*PENDING, RowStatus.REPLAYED))
-        refused = [row for row in quarantined_rows(source, paths, wanted) if row.batch_seq <= last]
+        row_filter = RowFilter(starts=tuple(starts), statuses=(*PENDING, RowStatus.REPLAYED))
+        refused = [row for row in quarantined_rows(source, paths, row_filter) if row.batch_seq <= last]
         return [row.to_try for row in refused if row.status is not RowStatus.REPLAYED or row.replayed_in > last]
 
     def new_snapshots(self, sources: BatchSources) -> set[datetime]:
-        """The intervals of the snapshots that a batch reads for the first time, or anew since there is more of them."""
+        """Return the intervals of the snapshots that a batch reads for the first time, or again with new rows."""
         if sources.snapshots or not self._spec.keeps_history:
             return {*sources.snapshots, *([sources.snapshot_at] if sources.snapshot_at else [])}
         source, (after, upto) = self._spec.source, sources.ranges[self._spec.source]
@@ -164,8 +169,8 @@ class SilverSource:
         )
         return {batch.intent.interval_start for batch in batches} | set(sources.released)
 
-    def read_again(self, intent: Intent) -> tuple[datetime, ...]:
-        """The intervals of which a batch reads every row that the source has, whatever was consumed."""
+    def intervals_read_again(self, intent: Intent) -> tuple[datetime, ...]:
+        """Return the intervals whose rows a batch reads from the source completely, also rows that were read before."""
         sources = intent.sources
         if sources.replay:
             return ()
@@ -173,45 +178,39 @@ class SilverSource:
             return tuple({sources.snapshot_at, *sources.released})
         return (intent.interval_start,) if sources.reprocess else ()
 
-    def _rows(self, session: SparkSession, intent: Intent) -> DataFrame:
-        """Bronze rows: what is new, and the intervals that are read again, as they are now; none that still waits."""
-        rows, again = self._new_rows(session, intent.sources), self.read_again(intent)
+    def _bronze_rows(self, session: SparkSession, intent: Intent) -> DataFrame:
+        """Return the new bronze rows, and all rows of the intervals that are read again; without waiting intervals."""
+        rows, again = self._new_bronze_rows(session, intent.sources), self.intervals_read_again(intent)
         if not again:
             return rows
         others = rows.where(~_of_intervals({*again, *intent.sources.waiting}))
-        return others.unionByName(self._held(session, intent.sources).where(_of_intervals(again)))
+        return others.unionByName(self._bronze(session, intent.sources).where(_of_intervals(again)))
 
-    def _tried_or_new(self, session: SparkSession, intent: Intent) -> DataFrame:
-        if intent.sources.replay:
-            return self.replays.judged(session, intent)
+    def _all_rows(self, session: SparkSession, intent: Intent) -> DataFrame:
+        """Return all rows of the source, of earlier replays, and of the batch if it is a replay."""
         require_same_sources(intent.sources, self._context.paths)
-        return silver_rows(self._rows(session, intent), self._spec)
-
-    def _all(self, session: SparkSession, intent: Intent) -> DataFrame:
-        """All that the source holds, what replays have brought, and what this one tries."""
-        require_same_sources(intent.sources, self._context.paths)
-        bronze = self._held(session, intent.sources)
-        held = silver_rows(bronze, self._spec)
-        if (replayed := self.replays.taken(session, intent, still_in=bronze)) is not None:
-            held = held.unionByName(replayed.select(*held.columns))
+        bronze = self._bronze(session, intent.sources)
+        rows = silver_rows(bronze, self._spec)
+        if (replayed := self.replays.read_earlier(session, intent, still_in=bronze)) is not None:
+            rows = rows.unionByName(replayed.select(*rows.columns))
         if intent.sources.replay:
-            held = held.unionByName(self.replays.judged(session, intent).select(*held.columns))
-        return held
+            rows = rows.unionByName(self.replays.read_replay(session, intent).select(*rows.columns))
+        return rows
 
-    def _new_rows(self, session: SparkSession, sources: BatchSources) -> DataFrame:
-        """The rows that came, of a file that was replaced those it has now: it may have come several times."""
+    def _new_bronze_rows(self, session: SparkSession, sources: BatchSources) -> DataFrame:
+        """Return the appended rows; for a replaced file, which may have come repeatedly, the rows that it has now."""
         after, upto = sources.ranges[self._spec.source]
         rows = read_appended(session, self._path, after, upto)
         replaced = self.replaced_files(sources)
         if not replaced:
             return rows
         of_replaced = F.col(SOURCE_FILE).isin(*replaced)
-        return rows.where(~of_replaced).unionByName(self._held(session, sources).where(of_replaced))
+        return rows.where(~of_replaced).unionByName(self._bronze(session, sources).where(of_replaced))
 
-    def _held(self, session: SparkSession, sources: BatchSources) -> DataFrame:
+    def _bronze(self, session: SparkSession, sources: BatchSources) -> DataFrame:
         return read_version(session, self._path, sources.ranges[self._spec.source][1])
 
 
 def _of_intervals(starts: Iterable[datetime]) -> Column:
-    """True for a row that came with one of some intervals."""
+    """Return true for a row of these intervals."""
     return F.col("_interval_start").isin([F.lit(start).cast("timestamp") for start in starts])

@@ -15,13 +15,13 @@ from spark_jobs.transforms.stamps import BATCH_SEQ, STAMP_COLUMNS
 
 
 def silver_shape(spec: SilverSpec) -> TableShape:
-    """The silver table of a spec: its columns, the winning sequence of each row, and the batch that wrote it."""
+    """Return the shape of a silver table: its columns, the order of each row's event, and the batch that wrote it."""
     stored = {name: spec.columns[name].type for name in spec.stored_columns}
     history = dict.fromkeys((START_AT, END_AT), start_type(spec)) if spec.keeps_history else {}
     columns = {**stored, **history, **_order_columns(spec), "_content_hash": "bigint", **STAMP_COLUMNS}
-    # Nobody looks for a hash or a token, and every copied row would pay for theirs.
-    looked_up = (*spec.keys, *history, BATCH_SEQ, *spec.zorder_by, *stored)
-    statistics = statistics_of(looked_up, columns, spec.partitioned_by)
+    # No query filters by a hash or a token, and their statistics would cost time for every copied row.
+    filter_columns = (*spec.keys, *history, BATCH_SEQ, *spec.zorder_by, *stored)
+    statistics = statistics_of(filter_columns, columns, spec.partitioned_by)
     return TableShape(
         columns=columns,
         comments={name: spec.columns[name].description for name in stored},
@@ -32,7 +32,7 @@ def silver_shape(spec: SilverSpec) -> TableShape:
 
 
 def tombstones_of(spec: SilverSpec, paths: LakehousePaths, table_id: str) -> SecondaryTable:
-    """The table of the deleted keys of a silver table, each with its sequence."""
+    """Return the tombstones of a silver table: its deleted keys, each with its sequence."""
     path = paths.tombstones(spec.table, table_id)
     keys = {key: spec.columns[key].type for key in spec.keys}
     columns = {**keys, **_order_columns(spec), **STAMP_COLUMNS}
@@ -40,7 +40,7 @@ def tombstones_of(spec: SilverSpec, paths: LakehousePaths, table_id: str) -> Sec
 
 
 def version_before(table: SecondaryTable, intent: Intent) -> int:
-    """The newest version of a secondary table without what a batch itself has written: it may be counted once more."""
+    """Return the newest version of a secondary table before the batch wrote to it: the batch may be counted again."""
     newest = latest_version(table.path)
     if committed_txn(table.path, intent.app_id_beside(table.name)) < intent.batch_seq:
         return newest

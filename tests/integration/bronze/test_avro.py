@@ -1,4 +1,4 @@
-"""Avro files as a source of bronze: values typed as declared, misfits rescued, broken files named."""
+"""Avro files as a source of bronze: values typed as declared, invalid values rescued, broken files named."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_avro_values_arrive_as_their_writer_wrote_them(bronze: Lakehouse, tmp_pa
 
 
 @pytest.mark.parametrize(("codec", "damage"), [("snappy", b""), ("zstandard", b"\x28\xb5\x2f\xfd")])
-def test_a_damaged_block_of_spark_s_own_codecs_is_seen(
+def test_a_damaged_block_of_a_codec_of_spark_is_detected(
     bronze: Lakehouse, tmp_path: Path, codec: str, damage: bytes
 ) -> None:
     bronze.specs(bronze_document(source=SOURCE, columns={"order_id": {"type": "bigint"}}))
@@ -100,7 +100,7 @@ def test_a_damaged_block_of_spark_s_own_codecs_is_seen(
     assert len(bronze.rows(ORDERS, "order_id")) == 5000
 
 
-def test_avro_files_of_other_schemas_load_side_by_side_and_misfits_are_rescued(bronze: Lakehouse) -> None:
+def test_avro_files_of_other_schemas_load_together_and_invalid_values_are_rescued(bronze: Lakehouse) -> None:
     bronze.specs(bronze_document(source=SOURCE, columns=COLUMNS))
     bronze.deliver(1, "a.avro", avro([row(1)]))
     place = {"type": "record", "name": "place", "fields": [{"name": "x", "type": ["null", "long"]}]}
@@ -126,7 +126,7 @@ def test_avro_files_of_other_schemas_load_side_by_side_and_misfits_are_rescued(b
     ]
 
 
-def test_an_avro_file_may_lack_columns_that_are_not_required_and_one_with_more_may_evolve(bronze: Lakehouse) -> None:
+def test_an_avro_file_may_lack_optional_columns_and_new_columns_may_evolve(bronze: Lakehouse) -> None:
     columns = {**COLUMNS, "day": {"type": "date", "required": True}}
     bronze.specs(bronze_document(source=SOURCE, columns=columns, on_drift="evolve"))
     bronze.deliver(1, "a.avro", avro([row(1, colour="red")], colour="string"))
@@ -151,7 +151,7 @@ def test_a_strict_spec_leaves_out_an_avro_file_with_a_field_that_has_no_column(b
     assert avro_rows(bronze) == [expected(2)]
 
 
-def test_a_file_with_one_record_that_cannot_be_read_is_named_and_the_others_load(bronze: Lakehouse) -> None:
+def test_a_file_with_an_unreadable_record_is_named_and_the_other_files_load(bronze: Lakehouse) -> None:
     bronze.specs(bronze_document(source=SOURCE, columns=COLUMNS))
     broken = bytearray(avro([row(1)]))
     broken[broken.index(b"o1") - 1] = 0xFE

@@ -36,7 +36,7 @@ def test_broken_files_fail_the_run_after_all_others_are_loaded(lakehouse: Lakeho
     assert len(lakehouse.rows(ORDERS, "order_id")) == 501
 
 
-def test_a_broken_file_fails_as_many_runs_as_the_spec_allows_and_then_no_more(lakehouse: Lakehouse) -> None:
+def test_a_broken_file_fails_as_many_runs_as_the_spec_allows_and_no_more(lakehouse: Lakehouse) -> None:
     source = {"landing": "orders", "path": ".", "format": "json", "max_files_per_batch": 1, "max_attempts_per_file": 2}
     lakehouse.specs(bronze_document(source=source))
     for name in ("a.json", "c.json"):
@@ -53,7 +53,7 @@ def test_a_broken_file_fails_as_many_runs_as_the_spec_allows_and_then_no_more(la
     assert lakehouse.run(ORDERS).table_rows == 3
 
 
-def test_a_file_that_the_disk_does_not_hand_over_is_listed_so_until_it_is_loaded(lakehouse: Lakehouse) -> None:
+def test_an_unreachable_file_is_listed_as_such_until_it_is_loaded(lakehouse: Lakehouse) -> None:
     touched, stuck = lakehouse.deliver(1, "a.json", [order(1, 5)]), lakehouse.deliver(1, "b.json", "")
     stuck.unlink()
     stuck.symlink_to("/proc/self/mem")  # whose first page cannot be read: EIO

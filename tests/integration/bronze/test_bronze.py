@@ -1,4 +1,4 @@
-"""Bronze on real Delta: every file once, in bounded batches; what is unfinished waits, what changed is refused."""
+"""Bronze on real Delta: every file once, in bounded batches; unfinished files wait, changed files are refused."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_table_needs_no_newer_reader_and_the_ledger_counts_each_file(lakehou
     assert report.certified_version == report.version
 
 
-def test_the_ledger_tells_the_fate_of_every_record_of_every_file(lakehouse: Lakehouse) -> None:
+def test_the_ledger_counts_every_record_of_every_file(lakehouse: Lakehouse) -> None:
     is_paid = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "drop"}
     lakehouse.specs(bronze_document(expectations=[is_paid], partitioned_by=["day"]))
     lakehouse.deliver(
@@ -101,7 +101,7 @@ def test_a_large_delivery_is_loaded_in_bounded_batches_and_one_report_counts_the
     ]  # fmt: skip
 
 
-def test_a_run_that_dies_between_two_batches_goes_on_where_it_was(
+def test_the_next_run_continues_after_a_run_that_died_between_two_batches(
     lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = {"landing": "orders", "files": "*.json", "format": "json", "max_files_per_batch": 1}
@@ -124,7 +124,7 @@ def test_a_run_that_dies_between_two_batches_goes_on_where_it_was(
     assert lakehouse.rows(ORDERS, "order_id", "_batch_seq") == [("o0", 1), ("o1", 2), ("o2", 3)]
 
 
-def test_a_file_that_is_still_being_written_is_waited_for_and_the_others_load(lakehouse: Lakehouse) -> None:
+def test_an_unfinished_file_is_waited_for_and_the_other_files_load(lakehouse: Lakehouse) -> None:
     source = {"landing": "orders", "files": "*.json", "format": "json", "min_age": "1 hours"}
     lakehouse.specs(bronze_document(source=source))
     os.utime(lakehouse.deliver(1, "a.json", [order(1, 5)]), (0, 0))

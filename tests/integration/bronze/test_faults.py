@@ -1,4 +1,4 @@
-"""What goes wrong around a bronze batch: a disk that is full, a clock that goes back. No row is lost, none doubled."""
+"""Faults around a bronze batch, a full disk or a clock that goes back: no row is lost or doubled."""
 
 from __future__ import annotations
 

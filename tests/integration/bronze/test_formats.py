@@ -1,4 +1,4 @@
-"""Landing files in every form: loaded as they were written, or named as broken while the others are loaded."""
+"""Landing files in every format: loaded as written, or named as broken while the other files are loaded."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_csv_values_are_read_from_zstd_files(bronze: Lakehouse) -> None:
     assert bronze.rows(ORDERS, "order_id", "name") == [("1", "two\nlines"), ("2", 'a "b", c')]
 
 
-def test_arrays_and_lines_lie_in_one_folder_and_their_elements_are_judged_alike(lakehouse: Lakehouse) -> None:
+def test_arrays_and_lines_may_be_in_the_same_folder_and_follow_the_same_rules(lakehouse: Lakehouse) -> None:
     lakehouse.specs(bronze_document(source={"landing": "orders", "files": "*", "format": "json"}))
     pretty = b'[\n {\n  "order_id": "o1",\n  "amount": 1,\n  "note": 1.10000000000000000000001\n },\n 5,\n null\n]\n'
     lakehouse.deliver(1, "a.json", pretty)
@@ -101,7 +101,7 @@ def test_an_array_takes_part_in_schema_drift(lakehouse: Lakehouse) -> None:
     assert lakehouse.rows(ORDERS, "order_id") == [("o3",)]
 
 
-def test_parquet_files_with_other_types_for_a_column_load_side_by_side(bronze: Lakehouse) -> None:
+def test_parquet_files_with_different_types_for_a_column_load_together(bronze: Lakehouse) -> None:
     source = {"landing": "orders", "files": "*", "format": "parquet"}
     kinds = {"order_id": {"type": "string"}, "day": {"type": "date"}}
     bronze.specs(bronze_document(source=source, columns=kinds))

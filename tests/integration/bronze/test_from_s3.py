@@ -79,7 +79,7 @@ def test_the_ledger_knows_each_object_by_its_entity_tag(lakehouse: Lakehouse, bu
     assert (state.checksum, state.rows and state.rows.written) == (f"etag:{tag}", 1)
 
 
-def test_other_content_under_a_loaded_name_is_refused_or_takes_the_place_of_the_old(
+def test_other_content_under_a_loaded_name_is_refused_or_replaces_the_old_content(
     lakehouse: Lakehouse, bucket: Bucket
 ) -> None:
     bucket.put(f"{DAY}/a.json", lines(order(1, 5), order(2, 5)))
@@ -156,7 +156,7 @@ def test_a_store_that_fails_while_spark_reads_is_no_defect_of_the_object(
 
 
 @pytest.mark.faults
-def test_a_store_that_hands_over_nothing_is_told_of_each_object_that_was_asked_for(
+def test_a_store_that_returns_nothing_is_reported_for_each_requested_object(
     lakehouse: Lakehouse, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number, name in enumerate("abcd"):
@@ -176,9 +176,7 @@ def test_a_store_that_hands_over_nothing_is_told_of_each_object_that_was_asked_f
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "avro"])
-def test_a_source_with_a_bucket_of_its_own_gives_whole_addresses(
-    lakehouse: Lakehouse, bucket: Bucket, form: str
-) -> None:
+def test_a_source_with_its_own_bucket_has_complete_addresses(lakehouse: Lakehouse, bucket: Bucket, form: str) -> None:
     lakehouse.landing = ""
     feed = f"s3://{bucket.name}/elsewhere"
     lakehouse.specs(bronze_document(source={"landing": feed, "files": f"*.{form}", "format": form}))

@@ -1,4 +1,4 @@
-"""`on_drift: evolve`: a field that no column is declared for becomes one, at once or when somebody has approved it."""
+"""`on_drift: evolve`: an undeclared field becomes a column, at once or after a person has approved it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from embedded.spark.server import SparkServer
 from include.control.ledger.new_columns import ColumnState, NewColumns
 from include.errors import Outcome
 from spark_jobs.delta_io import tables
-from spark_jobs.layers.bronze.column_drift import MOST_NEW_COLUMNS
+from spark_jobs.layers.bronze.column_drift import MAX_NEW_COLUMNS
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.lakehouse import Lakehouse, order
 
@@ -50,7 +50,7 @@ def asking(lakehouse: Lakehouse) -> Lakehouse:
     return lakehouse
 
 
-def test_the_new_fields_of_all_records_become_columns_in_the_batch_that_brings_them(evolving: Lakehouse) -> None:
+def test_the_new_fields_of_all_records_become_columns_in_their_own_batch(evolving: Lakehouse) -> None:
     evolving.deliver(1, "a.json", [order(1, 5), order(2, 6, colour="red", Size="XL")])
     evolving.deliver(1, "b.json", [order(3, "many", shop=7), order(4, 8, colour="blue", shop=None)])
     report = evolving.run(ORDERS)
@@ -66,7 +66,7 @@ def test_the_new_fields_of_all_records_become_columns_in_the_batch_that_brings_t
     assert "new columns, as text: colour, shop. Declare them" in report.notes[-1]
 
 
-def test_later_batches_have_the_columns_whether_their_files_bring_them_or_not(evolving: Lakehouse) -> None:
+def test_later_batches_have_the_columns_also_if_their_files_lack_them(evolving: Lakehouse) -> None:
     evolving.deliver(1, "a.json", [order(1, 5, colour="red")])
     evolving.run(ORDERS)
     evolving.deliver(1, "b.json", [order(2, 6)])
@@ -96,7 +96,7 @@ def test_columns_of_files_evolve_like_fields(tmp_path: Path, server: SparkServer
     ]
 
 
-def test_a_driver_that_died_before_it_added_the_columns_is_made_up_for(evolving: Lakehouse) -> None:
+def test_the_next_driver_adds_the_columns_of_a_driver_that_died(evolving: Lakehouse) -> None:
     evolving.deliver(1, "a.json", [order(1, 5)])
     evolving.run(ORDERS)
     decide(evolving, ColumnState.APPROVED, "colour")
@@ -106,9 +106,7 @@ def test_a_driver_that_died_before_it_added_the_columns_is_made_up_for(evolving:
     assert evolving.rows(ORDERS, "order_id", "colour") == [("o1", None), ("o2", "red")]
 
 
-def test_a_driver_that_adds_a_column_at_the_same_time_is_made_room_for(
-    evolving: Lakehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_drivers_can_add_a_column_at_the_same_time(evolving: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     evolving.deliver(1, "a.json", [order(1, 5)])
     evolving.run(ORDERS)
     decide(evolving, ColumnState.APPROVED, "colour", "shop")
@@ -129,8 +127,8 @@ def test_a_driver_that_adds_a_column_at_the_same_time_is_made_room_for(
     assert evolving.rows(ORDERS, "order_id", "colour", "shop") == [("o1", None, None), ("o2", "red", "7")]
 
 
-def test_values_in_the_place_of_names_are_refused_and_nothing_is_loaded(evolving: Lakehouse) -> None:
-    evolving.deliver(1, "a.json", [order(1, 5, **{f"id_{number}": 1 for number in range(MOST_NEW_COLUMNS + 1)})])
+def test_values_that_are_written_as_names_are_refused_and_nothing_is_loaded(evolving: Lakehouse) -> None:
+    evolving.deliver(1, "a.json", [order(1, 5, **{f"id_{number}": 1 for number in range(MAX_NEW_COLUMNS + 1)})])
     report = evolving.run(ORDERS)
     assert report.outcome is Outcome.BAD_INPUT
     assert "more than 100 fields that no column is declared for (id_0, id_1, " in report.message
@@ -138,7 +136,7 @@ def test_values_in_the_place_of_names_are_refused_and_nothing_is_loaded(evolving
     assert evolving.rows(ORDERS, "order_id") == []
 
 
-def test_silver_reads_a_new_column_once_it_is_declared_and_what_came_before_it_too(asking: Lakehouse) -> None:
+def test_silver_reads_a_new_column_once_it_is_declared_also_its_earlier_values(asking: Lakehouse) -> None:
     asking.deliver(1, "a.json", [order(1, 5, shop="7")])
     asking.run(ORDERS)
     decide(asking, ColumnState.APPROVED, "shop")
@@ -163,7 +161,7 @@ def test_a_table_that_no_longer_evolves_names_the_columns_to_declare(evolving: L
     assert "columns.colour: the table has it (string), the spec does not" in report.message
 
 
-def test_who_asks_keeps_new_fields_aside_and_proposes_each_once(asking: Lakehouse) -> None:
+def test_with_ask_new_fields_are_rescued_and_proposed_once(asking: Lakehouse) -> None:
     asking.deliver(1, "a.json", [order(1, 5, colour="red", Size="XL"), order(2, "many")])
     first = asking.run(ORDERS)
     asking.deliver(1, "b.json", [order(3, 6, colour="blue")])

@@ -1,4 +1,4 @@
-"""Creating a bronze table, and meeting something else in its place."""
+"""Creation of a bronze table, also where something else exists in its place."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_table_whose_creator_died_is_created_by_the_next_driver(lakehouse: Lak
     assert lakehouse.run(ORDERS).table_rows == 1
 
 
-def test_a_folder_that_holds_something_else_is_left_alone_and_named(lakehouse: Lakehouse) -> None:
+def test_a_folder_with_other_content_is_left_alone_and_named(lakehouse: Lakehouse) -> None:
     folder = lakehouse.paths.table(ORDERS)
     folder.mkdir(parents=True)
     (folder / "notes.txt").write_text("mine")
@@ -66,7 +66,7 @@ def statistics(lakehouse: Lakehouse) -> set[str]:
         ({"delta": {"delta.dataSkippingStatsColumns": "order_id"}}, {"order_id"}),
     ],
 )
-def test_statistics_are_of_what_rows_are_looked_up_by(
+def test_statistics_cover_the_columns_that_queries_filter_by(
     lakehouse: Lakehouse, stated: dict[str, Any], columns: set[str]
 ) -> None:
     lakehouse.specs(bronze_document(**stated))

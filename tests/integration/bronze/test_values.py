@@ -1,4 +1,4 @@
-"""What becomes of single records and values: typed, rescued, or quarantined; none is changed without a word."""
+"""Single records and values are typed, rescued or quarantined; no value is changed silently."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.lakehouse import Lakehouse, order
 ORDERS = "bronze.orders"
 
 
-def test_what_does_not_parse_is_quarantined_with_its_line_and_what_does_not_fit_is_rescued(
+def test_an_unparsable_line_is_quarantined_and_an_invalid_value_is_rescued(
     lakehouse: Lakehouse,
 ) -> None:
     good = '{"order_id": "o1", "amount": 5, "day": "2013-01-01"}'

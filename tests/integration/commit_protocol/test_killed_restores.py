@@ -41,7 +41,7 @@ def test_drivers_killed_at_every_step_of_a_restore_in_turn_leave_the_certified_r
     ended = drivers.run(shop, SILVER, 2)
 
     assert ended.report is not None, ended.said
-    assert "Its rows were taken back" in ended.report.message
+    assert "The table was restored" in ended.report.message
     assert content(shop) == before
     shop.specs(silver(3))
     assert [report.outcome for report in shop.run_all(2, SILVER, GOLD)] == [Outcome.COMMITTED] * 2

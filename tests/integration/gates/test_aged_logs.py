@@ -1,4 +1,4 @@
-"""A table whose gate refuses for longer than Delta keeps its log: Delta itself cleans the log up meanwhile."""
+"""A gate refuses for longer than Delta keeps the table's log, so that Delta cleans the log up in the meantime."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def let_delta_clean_up(table: Path) -> None:
         session.sql(f"ALTER TABLE delta.`{table}` SET TBLPROPERTIES ('aged' = 'yes')")
 
 
-def test_a_certificate_stands_and_a_later_version_is_certified_though_delta_has_cleaned_the_log_between(
+def test_a_certificate_stays_and_a_later_version_is_certified_after_delta_has_cleaned_the_log(
     shop: Lakehouse,
 ) -> None:
     table = shop.paths.table(BRONZE)
@@ -64,7 +64,7 @@ def test_a_certificate_stands_and_a_later_version_is_certified_though_delta_has_
     assert shop.run(SILVER, 4).rows.applied == 3, "orders 2 to 4"
 
 
-def test_who_never_read_the_certified_version_waits_for_a_later_one(shop: Lakehouse) -> None:
+def test_a_reader_that_never_read_the_certified_version_waits_for_a_later_version(shop: Lakehouse) -> None:
     certified = shop.run(BRONZE, 1).version
     shop.run(BRONZE, 2)
     let_delta_clean_up(shop.paths.table(BRONZE))

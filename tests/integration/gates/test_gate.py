@@ -1,4 +1,4 @@
-"""The gate on real Delta: exactly the version that was judged is certified, whatever is committed meanwhile."""
+"""The gate on real Delta: exactly the checked version is certified, whatever else is committed in the meantime."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_gate_that_comes_late_never_moves_the_certified_version_back(
     assert (late.version, late.certified_version, late.certified_moved) == (1, 2, False)
 
 
-def test_a_later_batch_that_the_rules_refuse_leaves_the_judged_one_certified(
+def test_a_refused_later_batch_leaves_the_checked_version_certified(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop.deliver(2, "b.json", [order(4, 4)])
@@ -121,7 +121,7 @@ def test_a_later_batch_that_the_rules_refuse_leaves_the_judged_one_certified(
     assert shop.run(SILVER, 3).outcome == Outcome.NO_OP
 
 
-def test_judging_again_says_the_same_and_records_nothing(shop: Lakehouse) -> None:
+def test_a_second_check_has_the_same_result_and_records_nothing(shop: Lakehouse) -> None:
     for number, passed in ((1, True), (2, True), (3, False)):
         shop.run(BRONZE, number)
         before = verdicts(shop)
@@ -133,7 +133,7 @@ def test_judging_again_says_the_same_and_records_nothing(shop: Lakehouse) -> Non
         assert first.outcome == (Outcome.NO_OP if passed else Outcome.GATE_FAILED)
 
 
-def test_a_mended_rule_certifies_all_batches_since_the_last_certified_one(
+def test_a_fixed_rule_certifies_all_batches_since_the_last_certified_version(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop.run(BRONZE, 1)
@@ -161,7 +161,7 @@ def test_an_optimize_between_the_write_and_the_gate_inherits_the_verdict(
     assert verdicts(shop) == [(1, True), (2, True)]
 
 
-def test_a_table_without_a_batch_cannot_be_judged(shop: Lakehouse) -> None:
+def test_a_table_without_a_batch_cannot_be_checked(shop: Lakehouse) -> None:
     report = gate(shop)
     assert (report.outcome, report.exit_code) == (Outcome.NOT_READY, ExitCode.NOT_READY)
-    assert "there is no batch to judge" in report.message
+    assert "there is no batch to check" in report.message

@@ -1,4 +1,4 @@
-"""Gates that hold a version against its interval, its past and other tables, on real Delta."""
+"""Gates that compare a version with its interval, earlier versions and other tables, on real Delta."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def deliver_known(lakehouse: Lakehouse, number: int, *ids: str) -> None:
 
 
 class TestFreshness:
-    def test_the_newest_value_is_held_against_the_end_of_the_interval_and_not_the_clock(
+    def test_the_newest_value_is_compared_with_the_end_of_the_interval_and_not_the_clock(
         self, lakehouse: Lakehouse
     ) -> None:
         fresh = rule("expect_table_to_be_fresh", warn={"max_age": "12 hours"}, column="event_at", max_age="36 hours")

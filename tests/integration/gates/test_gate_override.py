@@ -58,7 +58,7 @@ def interval_args(shop: Lakehouse, folder: str) -> DomainArgs:
     )
 
 
-def test_the_tables_below_go_on_with_the_overridden_version(shop: Lakehouse) -> None:
+def test_downstream_tables_continue_with_the_overridden_version(shop: Lakehouse) -> None:
     refused = list(run_intervals(interval_args(shop, "before").for_intervals([day(2)])))
     assert [report.outcome for report in refused] == [Outcome.NO_OP, Outcome.NOT_READY]
     let_pass(shop, 2)
@@ -70,7 +70,7 @@ def test_the_tables_below_go_on_with_the_overridden_version(shop: Lakehouse) -> 
     assert shop.rows(SILVER, "order_id") == [("o1",), ("o2",)]
 
 
-def test_the_gates_own_job_finds_the_override_and_judges_nothing(shop: Lakehouse) -> None:
+def test_the_gates_own_job_reads_the_override_and_checks_nothing(shop: Lakehouse) -> None:
     let_pass(shop, 2)
     before = Gates(shop.paths).results(BRONZE)
     judged = shop.run(BRONZE, 2, job=Job.QUALITY_GATE)
@@ -79,17 +79,17 @@ def test_the_gates_own_job_finds_the_override_and_judges_nothing(shop: Lakehouse
     assert Gates(shop.paths).results(BRONZE) == before
 
 
-def test_the_next_version_is_judged_by_the_rules_and_says_what_was_overridden(shop: Lakehouse) -> None:
+def test_the_next_version_is_checked_by_the_rules_and_its_report_names_the_override(shop: Lakehouse) -> None:
     let_pass(shop, 2)
     third = shop.run(BRONZE, 3)
     assert (third.outcome, third.version, third.certified_version) == (Outcome.COMMITTED, 3, 2)
     assert "observed 3 (one at most); readers stay on version 2" in third.message
-    assert third.message.endswith("overridden by ann at 2013-01-05 00:00 UTC: a holiday; that covers no later one.")
+    assert third.message.endswith("overridden by ann at 2013-01-05 00:00 UTC: a holiday; that covers no later version.")
     assert shop.run(SILVER, 3).rows.read == 1, "what was let pass, and nothing more"
     assert shop.rows(SILVER, "order_id") == [("o1",), ("o2",)]
 
 
-def test_a_mended_rule_takes_over_from_a_persons_word(shop: Lakehouse) -> None:
+def test_a_fixed_rule_replaces_the_override_of_a_person(shop: Lakehouse) -> None:
     let_pass(shop, 2)
     shop.specs(bronze_document(expectations=[{**RULE, AT_MOST: {"max_value": 2}}]), silver_document())
     judged = shop.run(BRONZE, 2, job=Job.QUALITY_GATE)

@@ -1,4 +1,4 @@
-"""A refused version is taken back where the spec says so: its rows go, and what it had read is read again."""
+"""`on_refusal: restore`: the rows of a refused version are removed, and its batches are read again."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def shop(refusing: Lakehouse, tmp_path: Path) -> Lakehouse:
     return copied(refusing, tmp_path / "shop")
 
 
-def test_a_refused_version_is_taken_back_in_the_same_run(shop: Lakehouse) -> None:
+def test_a_refused_version_is_restored_in_the_same_run(shop: Lakehouse) -> None:
     before = content(shop)
     report = shop.run(SILVER, 2)
     assert (report.outcome, report.version, report.certified_version) == (Outcome.COMMITTED, 2, 3)
     assert report.rows.applied == 4, "the run brought something"
     assert "observed 3 (2 at most); readers stay on version 1\n" in report.message
-    assert report.message.endswith("version 3 has those of version 1. The next run reads again what was taken back.")
+    assert report.message.endswith("version 3 has the rows of version 1. The next run reads the refused batches again.")
     assert content(shop) == before
     commit = read_commit(shop.paths.table(SILVER), 3)
     assert commit is not None
@@ -56,9 +56,7 @@ def test_a_refused_version_is_taken_back_in_the_same_run(shop: Lakehouse) -> Non
     assert last.intent.sources.ranges == {BRONZE: (1, 1)}, "the second day counts as not read"
 
 
-def test_what_was_taken_back_comes_with_the_next_run_as_if_it_had_never_been_there(
-    shop: Lakehouse, tmp_path: Path
-) -> None:
+def test_the_next_run_reads_the_refused_batches_as_if_they_were_new(shop: Lakehouse, tmp_path: Path) -> None:
     shop.run(SILVER, 2)
     shop.specs(silver(3))
     reports = shop.run_all(2, SILVER, GOLD)
@@ -69,7 +67,7 @@ def test_what_was_taken_back_comes_with_the_next_run_as_if_it_had_never_been_the
     assert (expected["deleted"], len(expected["refused"])) == (["o2"], 1)
 
 
-def test_tables_below_and_readers_go_on_with_the_certified_rows(shop: Lakehouse) -> None:
+def test_downstream_tables_and_readers_continue_with_the_certified_rows(shop: Lakehouse) -> None:
     before = content(shop)
     shop.run(SILVER, 2)
     assert Gates(shop.paths).certified(SILVER) == 3
@@ -79,7 +77,7 @@ def test_tables_below_and_readers_go_on_with_the_certified_rows(shop: Lakehouse)
 
 
 @pytest.mark.faults
-def test_a_run_again_tries_again_and_is_taken_back_again(shop: Lakehouse) -> None:
+def test_a_second_run_tries_again_and_is_restored_again(shop: Lakehouse) -> None:
     before = content(shop)
     assert [shop.run(SILVER, 2).version for _ in range(3)] == [2, 4, 6]
     assert content(shop) == before
@@ -107,9 +105,7 @@ def test_a_version_is_kept_when_a_newer_commit_exists(shop: Lakehouse) -> None:
 
 
 @pytest.mark.faults
-def test_a_commit_that_comes_between_the_look_and_the_restore_is_never_taken_back(
-    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_just_before_the_restore_is_never_removed(shop: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.specs(silver(2, on_refusal="keep"))
     shop.run(SILVER, 2)
     ledger = Ledger(shop.paths)
@@ -153,7 +149,7 @@ def test_a_batch_that_was_planned_before_the_restore_plans_again(shop: Lakehouse
     assert shop.rows(SILVER, "order_id") == [("o1",), ("o3",), ("o4",)]
 
 
-def test_a_version_that_was_taken_back_cannot_be_overridden(shop: Lakehouse) -> None:
+def test_a_version_before_a_restore_cannot_be_overridden(shop: Lakehouse) -> None:
     shop.run(SILVER, 2)
     said = Override(by="ann", reason="a holiday", run_id="manual__2", at=datetime(2013, 1, 5, tzinfo=UTC))
     with pytest.raises(OverrideError, match="version 2 was taken back by version 3"):
@@ -168,21 +164,21 @@ def test_the_first_version_of_a_table_stays_refused(lakehouse: Lakehouse) -> Non
     assert len(lakehouse.rows(SILVER, "order_id")) == 2
 
 
-def test_gold_is_taken_back_too(lakehouse: Lakehouse) -> None:
+def test_gold_is_restored_too(lakehouse: Lakehouse) -> None:
     few_a_day = {"expect_column_max_to_be_between": {"column": "orders", "max_value": 2}, "action": "fail"}
     lakehouse.specs(bronze_document(), silver(9), gold_document(expectations=[few_a_day], on_refusal="restore"))
     deliver_two_days(lakehouse)
     lakehouse.run_all(1, *TABLES)
     before = lakehouse.rows(GOLD, "day", "orders", "revenue")
     *_, refused = lakehouse.run_all(2, *TABLES)
-    assert "version 3 has those of version 1" in refused.message
+    assert "version 3 has the rows of version 1" in refused.message
     assert lakehouse.rows(GOLD, "day", "orders", "revenue") == before
     lakehouse.specs(gold_document())
     assert lakehouse.run(GOLD, 2).certified_moved
     assert lakehouse.rows(GOLD, "orders", "revenue") == [(3, 17)]
 
 
-def test_a_refusal_that_nobody_has_acted_on_is_no_finished_batch(shop: Lakehouse) -> None:
+def test_a_batch_with_an_open_refusal_is_not_finished(shop: Lakehouse) -> None:
     shop.specs(silver(2, on_refusal="keep"))
     shop.run(SILVER, 2)
     catalog, settings = load_catalog(shop.folder / "tables"), Settings(root=shop.paths.root)
@@ -191,7 +187,7 @@ def test_a_refusal_that_nobody_has_acted_on_is_no_finished_batch(shop: Lakehouse
     catalog = load_catalog(shop.folder / "tables")
     advice = Planner(catalog, settings).advise(catalog.spec(SILVER), day(2))
     assert (advice.nothing_new, "still to be finished" in advice.message) == (False, True)
-    assert "version 3 has those of version 1" in shop.run(SILVER, 2).message
+    assert "version 3 has the rows of version 1" in shop.run(SILVER, 2).message
 
 
 def restore(shop: Lakehouse, ledger: Ledger | None = None) -> Restore:

@@ -1,4 +1,4 @@
-"""A refused version is taken back from a table that has forgotten deleted keys, before it or after it."""
+"""A refused version is restored in a table whose tombstones were deleted before or after it."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
     return copied(made, tmp_path / "shop")
 
 
-def test_what_was_forgotten_before_the_refused_version_stays_forgotten(shop: Lakehouse) -> None:
+def test_tombstones_deleted_before_the_refused_version_stay_deleted(shop: Lakehouse) -> None:
     vacuum(shop, datetime.now(UTC) + 2 * HOUR)
     before = content(shop)
     assert before["deleted"] == []
     refused = shop.run(SILVER, 2)
-    assert refused.message.endswith("version 3 has those of version 1. The next run reads again what was taken back.")
+    assert refused.message.endswith("has the rows of version 1. The next run reads the refused batches again.")
     assert content(shop) == before
     shop.specs(forgetting(3))
     assert shop.run(SILVER, 2).certified_moved
@@ -63,7 +63,7 @@ def test_what_was_forgotten_before_the_refused_version_stays_forgotten(shop: Lak
 
 
 @pytest.mark.faults
-def test_what_was_forgotten_after_it_comes_back_with_it_and_goes_with_the_next_vacuum(shop: Lakehouse) -> None:
+def test_tombstones_deleted_after_it_are_restored_and_the_next_vacuum_deletes_them(shop: Lakehouse) -> None:
     shop.specs(forgetting(2, on_refusal="keep"))
     between, before = datetime.now(UTC), content(shop)
     assert shop.run(SILVER, 2).certified_version == 1
@@ -71,7 +71,7 @@ def test_what_was_forgotten_after_it_comes_back_with_it_and_goes_with_the_next_v
     assert deleted(shop) == ["o2"], "o9 was forgotten, o2 is too young"
 
     shop.specs(forgetting(2))
-    assert "version 3 has those of version 1" in shop.run(SILVER, 2).message
+    assert "version 3 has the rows of version 1" in shop.run(SILVER, 2).message
 
     assert content(shop) == before, "the refused version's own tombstone is gone, the one of before it is there"
     assert vacuum(shop, between + HOUR).outcome is Outcome.COMMITTED

@@ -1,4 +1,4 @@
-"""Deleted keys are forgotten by vacuum once they are old enough; what follows is that an older event inserts again."""
+"""Vacuum deletes tombstones after their retention; then an older event inserts its key again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DELETED = [order(1, 5, 8), order(2, 7, 8), delete(1, 9), delete(3, 9)]
 
 @pytest.fixture(scope="module")
 def made(shared: Lakehouse) -> Lakehouse:
-    """A lakehouse that forgets its deleted keys after 400 days; two of three orders were deleted by its first batch."""
+    """A lakehouse with a tombstone retention of 400 days; its first batch deleted two of three orders."""
     state(shared)
     bring(shared, 1, DELETED)
     assert shared.rows(SILVER, "order_id", "amount") == [("o2", 7)]
@@ -81,7 +81,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def test_they_are_kept_within_the_retention(shop: Lakehouse) -> None:
+def test_tombstones_are_kept_within_the_retention(shop: Lakehouse) -> None:
     lake = contents(shop.paths.root)
     report = vacuum(shop, now() + SOON)
     assert (report.outcome, report.message) == (Outcome.NO_OP, "silver.orders: no file is older than the retention")
@@ -91,7 +91,7 @@ def test_they_are_kept_within_the_retention(shop: Lakehouse) -> None:
     assert shop.rows(SILVER, "order_id") == [("o2",)]
 
 
-def test_a_dry_run_says_how_many_would_be_forgotten_and_forgets_none(shop: Lakehouse) -> None:
+def test_a_dry_run_counts_the_tombstones_and_deletes_none(shop: Lakehouse) -> None:
     lake = contents(shop.paths.root)
     report = vacuum(shop, now() + LATER, dry_run=True)
     assert report.outcome == Outcome.NO_OP
@@ -99,7 +99,7 @@ def test_a_dry_run_says_how_many_would_be_forgotten_and_forgets_none(shop: Lakeh
     assert contents(shop.paths.root) == lake
 
 
-def test_after_the_retention_one_commit_of_its_own_forgets_them(shop: Lakehouse) -> None:
+def test_after_the_retention_a_separate_commit_deletes_them(shop: Lakehouse) -> None:
     path, silver = tombstones_path(shop, SILVER), latest_version(shop.paths.table(SILVER))
     before = latest_version(path)
     report = vacuum(shop, now() + LATER)
@@ -118,7 +118,7 @@ def test_after_the_retention_one_commit_of_its_own_forgets_them(shop: Lakehouse)
     assert latest_version(path) == before + 1
 
 
-def test_an_older_event_of_a_forgotten_key_inserts_it_and_nothing_else_is_other_than_before(shop: Lakehouse) -> None:
+def test_an_older_event_of_a_key_without_tombstone_inserts_it_and_changes_nothing_else(shop: Lakehouse) -> None:
     vacuum(shop, now() + LATER)
     late = [order(1, 6, 8, seq=2), order(2, 1, 7), order(3, 4, 11), order(4, 9, 1)]
     report = bring(shop, 2, late)
@@ -133,16 +133,16 @@ def test_an_older_event_of_a_forgotten_key_inserts_it_and_nothing_else_is_other_
     assert shop.rows(SILVER, "order_id") == [("o2",), ("o3",), ("o4",)], "and is remembered anew"
 
 
-def test_only_the_keys_of_batches_that_are_old_enough_go_whatever_their_events_say(shop: Lakehouse) -> None:
+def test_only_the_age_of_the_batch_decides_which_tombstones_are_deleted(shop: Lakehouse) -> None:
     between = now()
     bring(shop, 2, [order(2, None, 1, of_day=1, seq=0, op="delete"), delete(5, 1)])
     assert tombstones(shop) == ["o1", "o2", "o3", "o5"], "o2 and o5 were deleted before o1 was, and said so later"
     report = vacuum(shop, between + timedelta(days=400))
-    assert report.message.endswith("forgot 1 deleted keys that live; forgot 2 deleted keys, of batches up to 1")
+    assert report.message.endswith("forgot 1 deleted keys that exist again; forgot 2 deleted keys, of batches up to 1")
     assert tombstones(shop) == ["o5"], "the row of o2 is later than its delete"
 
 
-def test_a_batch_that_died_before_its_closing_is_counted_from_them_first(
+def test_tombstones_stay_until_a_batch_that_died_is_counted_from_them(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def dies(self: SilverMerge, winner: Winner) -> None:
@@ -184,12 +184,12 @@ def test_a_truncate_is_remembered_for_ever(lakehouse: Lakehouse) -> None:
     assert contents(lakehouse.paths.root) == lake
 
 
-def test_a_key_that_lives_needs_no_tombstone(shop: Lakehouse) -> None:
+def test_a_key_that_exists_again_needs_no_tombstone(shop: Lakehouse) -> None:
     state(shop, maintenance={})
     bring(shop, 2, [order(1, 8, 10)])
     assert tombstones(shop) == ["o1", "o3"]
     told = vacuum(shop, now(), dry_run=True)
-    assert (told.outcome, "would forget 1 deleted keys that live" in told.message) == (Outcome.NO_OP, True)
+    assert (told.outcome, "would forget 1 deleted keys that exist again" in told.message) == (Outcome.NO_OP, True)
     assert vacuum(shop, now()).details["risen_keys"] == 1
     assert tombstones(shop) == ["o3"]
     late = bring(shop, 3, [order(1, 6, 8, seq=2), order(3, 6, 8), delete(1, 9, seq=2)])

@@ -94,9 +94,7 @@ def _age(path: Path, commit: Path, days: int) -> None:
 
 
 @pytest.mark.parametrize(("table", "downstream"), [(BRONZE, SILVER), (SILVER, GOLD)], ids=["bin-pack", "Z-order"])
-def test_optimize_makes_few_files_of_many_and_is_no_new_data_for_anyone(
-    shop: Lakehouse, table: str, downstream: str
-) -> None:
+def test_optimize_joins_files_and_is_no_new_data_for_readers(shop: Lakehouse, table: str, downstream: str) -> None:
     path = shop.paths.table(table)
     rows, version, certified = amounts(shop, table, None), latest_version(path), Gates(shop.paths).certified(table)
     many = len(DeltaTable(str(path)).file_uris())
@@ -130,9 +128,7 @@ def test_a_dry_run_of_optimize_says_what_it_would_do_and_does_nothing(shop: Lake
     assert contents(shop.paths.root) == lake
 
 
-def test_a_table_is_put_in_order_once_and_again_when_a_fifth_of_it_was_written_since(
-    server: SparkServer, tmp_path: Path
-) -> None:
+def test_a_table_is_ordered_once_and_again_after_a_fifth_of_it_was_written(server: SparkServer, tmp_path: Path) -> None:
     shop = Lakehouse(tmp_path)
     orders = [order(number, number, of_day=1) for number in range(1, 1001)]
     shop.specs(bronze_document(), silver_document(zorder_by=["amount"], maintenance={"target_file_size": "4 KiB"}))
@@ -179,9 +175,7 @@ def test_vacuum_deletes_only_what_no_version_within_the_retention_needs(shop: La
     assert (again.outcome, again.message) == (Outcome.NO_OP, "silver.orders: no file is older than the retention")
 
 
-def test_vacuum_is_refused_while_a_table_downstream_stands_on_a_version_that_is_about_to_go(
-    shop: Lakehouse, tmp_path: Path
-) -> None:
+def test_vacuum_is_refused_while_a_downstream_table_needs_an_expiring_version(shop: Lakehouse, tmp_path: Path) -> None:
     shop.run(BRONZE, 3)
     old = aged(shop, tmp_path / "old", BRONZE, upto=3, days=20)
     lake = contents(old.paths.root)
@@ -197,9 +191,7 @@ def test_vacuum_is_refused_while_a_table_downstream_stands_on_a_version_that_is_
     assert old.run(BRONZE, 3, job=Job.TABLE_VACUUM).exit_code == ExitCode.OK
 
 
-def test_vacuum_is_refused_while_readers_stand_on_a_certified_version_that_is_about_to_go(
-    shop: Lakehouse, tmp_path: Path
-) -> None:
+def test_vacuum_is_refused_while_readers_need_an_expiring_certified_version(shop: Lakehouse, tmp_path: Path) -> None:
     rule = {
         "expect_table_row_count_to_be_between": {"max_value": 16},
         "action": "fail",
@@ -242,7 +234,7 @@ def test_a_lost_writer_s_files_outlive_vacuum_while_they_are_young(shop: Lakehou
     assert not any(stray.exists() for stray in strays)
 
 
-def test_one_driver_maintains_all_tables_that_are_named(shop: Lakehouse) -> None:
+def test_one_driver_maintains_all_named_tables(shop: Lakehouse) -> None:
     before = amounts(shop, BRONZE, None)
     assert before
     args = MaintenanceArgs(

@@ -1,4 +1,4 @@
-"""Maintenance waits for writers, tells for whom, and gives way to those that know no lease."""
+"""Maintenance waits for writers, reports for whom, and repeats a commit that lost to a writer without a lease."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def deleting(shop: Lakehouse, doomed: list[str]) -> Any:
     thread.join()
 
 
-def test_optimize_that_is_overtaken_takes_what_is_there_then(shop: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_optimize_that_loses_a_race_rewrites_the_newest_files(shop: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     doomed = sorted(orders(shop))[:12]
     kept, real = orders(shop) - set(doomed), table_optimize.optimize
 
@@ -129,9 +129,7 @@ def stray(shop: Lakehouse) -> Path:
     return left
 
 
-def test_vacuum_whose_own_commit_is_overtaken_deletes_the_same(
-    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vacuum_that_loses_a_race_deletes_the_same_files(shop: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     kept, left, real, tries = orders(shop), stray(shop), table_vacuum.vacuum, 0
 
     def overtaken(*args: Any) -> None:
@@ -171,7 +169,7 @@ def test_optimize_waits_for_a_writer_and_says_for_whom(shop: Lakehouse) -> None:
     assert (told.waited.holders, round(told.waited.seconds, 3)) == (report.waited_for, report.waited_s)
 
 
-def test_who_waited_in_vain_is_told_of_too(shop: Lakehouse) -> None:
+def test_a_wait_without_success_is_recorded_too(shop: Lakehouse) -> None:
     shop.specs(bronze_document(partitioned_by=["day"], conflicts={"wait_for_lease": "1 seconds"}))
     writer = Leases(LocalObjectStore(shop.paths.leases), "scheduled__2013-01-03 (process 7 on a)")
     with writer.stream(TABLE, "main"):

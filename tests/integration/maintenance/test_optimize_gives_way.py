@@ -1,4 +1,4 @@
-"""OPTIMIZE lets the batches go first that wait for its table, and keeps what it has committed."""
+"""OPTIMIZE yields to batches that wait for its table, and keeps what it has committed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from include.settings import Settings
 from spark_jobs.delta_io.maintenance import optimize
 from spark_jobs.delta_io.tables import sql_path
 from spark_jobs.jobs import table_optimize
-from spark_jobs.layers.maintenance.yield_to_writers import GIVES_WAY
+from spark_jobs.layers.maintenance.yield_to_writers import MAX_YIELDS
 from tests.support.documents.specs import bronze_document
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.lakehouse import Lakehouse, copied, order
@@ -96,9 +96,7 @@ def until_a_batch_waits(shop: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.usefixtures("small_commits", "until_a_batch_waits")
-def test_a_batch_that_comes_meanwhile_goes_first_and_no_file_is_put_together_twice(
-    shop: Lakehouse, drivers: Drivers
-) -> None:
+def test_optimize_yields_to_a_batch_and_rewrites_no_file_twice(shop: Lakehouse, drivers: Drivers) -> None:
     table = shop.paths.table(TABLE)
     shop.deliver(BATCH_DAY, "b.json", [order(7, 7, of_day=BATCH_DAY)])
     at_first = latest_version(table)
@@ -142,7 +140,7 @@ def on_the_warm_server(shop: Lakehouse, _: pytest.MonkeyPatch) -> JobReport:
 
 
 @pytest.mark.parametrize("run", [in_a_driver_of_its_own, on_the_warm_server])
-def test_optimize_comes_to_its_end_where_somebody_always_waits(
+def test_optimize_ends_also_if_a_batch_always_waits(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch, run: Callable[[Lakehouse, pytest.MonkeyPatch], JobReport]
 ) -> None:
     over, batches = threading.Event(), Leases(LocalObjectStore(shop.paths.leases), "a run that always comes again")
@@ -158,7 +156,7 @@ def test_optimize_comes_to_its_end_where_somebody_always_waits(
         over.set()
         coming.result()
     assert report.outcome is Outcome.COMMITTED, report.message
-    assert report.details["gave_way_to"] == ["a run that always comes again"] * GIVES_WAY
+    assert report.details["gave_way_to"] == ["a run that always comes again"] * MAX_YIELDS
     assert len(DeltaTable(str(shop.paths.table(TABLE))).file_uris()) == DAYS + 1
 
 

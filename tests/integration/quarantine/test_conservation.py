@@ -28,7 +28,7 @@ OPEN, REPLAYED, DISCARDED = RowStatus.OPEN, RowStatus.REPLAYED, RowStatus.DISCAR
 
 @dataclass
 class Walk:
-    """What was done, and what must have come of it.
+    """The operations so far, and their expected result.
 
     Attributes:
         merged: number of an event -> (key, hour, amount), of those that silver has seen pass.
@@ -118,7 +118,7 @@ def number_of(row: Any) -> int:
 
 @pytest.mark.faults
 @pytest.mark.parametrize("seed", range(1, 7))
-def test_whatever_is_done_to_refused_rows_each_is_once_where_it_belongs(lakehouse: Lakehouse, seed: int) -> None:
+def test_every_refused_row_is_in_exactly_one_place_after_any_operations(lakehouse: Lakehouse, seed: int) -> None:
     lakehouse.specs(bronze_document(), silver_document(expectations=[AT_LEAST_0]))
     walk = Walk(lakehouse, random.Random(seed))
     for _ in range(STEPS):

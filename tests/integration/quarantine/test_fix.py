@@ -1,4 +1,4 @@
-"""Fixes: what is mended is checked, pinned as values, and shown with what the rules make of it."""
+"""Fixes: the new values are checked, recorded as values, and reported with the rules that they fail."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def fix(shop: Lakehouse, table: str = SILVER, *, dry_run: bool = False, **asked:
     return shop.ask(Job.QUARANTINE_FIX, table, QuarantineRequest(said_by="ann", **asked), dry_run=dry_run)
 
 
-def test_an_expression_sees_the_row_as_it_was_received_and_what_follows_from_it_follows(shop: Lakehouse) -> None:
+def test_an_expression_fixes_the_received_row_and_derived_columns_follow(shop: Lakehouse) -> None:
     mends = {"amount": "abs(amount)", "note": "replace(note, 'three', '3')"}
     report = fix(shop, assign=mends, why="words")
-    assert "3 rows mended: 3 pass all rules now" in report.message
+    assert "3 rows fixed: 3 pass all rules now" in report.message
     assert {row.status for row in shop.waiting(SILVER)} == {RowStatus.FIXED}
     assert shop.rows(SILVER, "order_id") == [], "a fix brings nothing into the table"
     assert shop.replay(SILVER).rows.applied == 3
@@ -67,7 +67,7 @@ def test_an_expression_sees_the_row_as_it_was_received_and_what_follows_from_it_
     ]
 
 
-def test_fixes_follow_one_another_and_the_same_one_is_not_applied_twice(shop: Lakehouse) -> None:
+def test_fixes_are_applied_in_turn_and_no_fix_twice(shop: Lakehouse) -> None:
     negative = {"reason": "amount"}
     for mends in ({"amount": "amount * -10"}, {"amount": "amount * -10"}, {"amount": "amount + 1"}):
         fix(shop, assign=mends, rows=negative)
@@ -90,17 +90,17 @@ def test_a_row_that_still_fails_says_so_and_a_dry_run_records_nothing(shop: Lake
         ({"amount": "abs("}, "cannot be read"),
         ({"amount": "length(reflect('java.lang.System', 'getenv', 'HOME'))"}, "function reflect is not for single"),
         ({"amount": "(select count(*) from text.`/etc/passwd`)"}, "function count is not for single rows"),
-        ({"amount": "nosuch + 1"}, "cannot be worked out"),
+        ({"amount": "nosuch + 1"}, "cannot be computed"),
         ({"amount": "'many'"}, "amount is no int"),
     ],
 )
-def test_what_cannot_be_mended_is_refused_whole(shop: Lakehouse, mends: dict[str, str], said: str) -> None:
+def test_an_invalid_fix_is_refused_completely(shop: Lakehouse, mends: dict[str, str], said: str) -> None:
     report = fix(shop, assign=mends)
     assert (report.outcome, said in report.message) == (Outcome.BAD_INPUT, True), report.message
     assert {row.status for row in shop.waiting(SILVER)} == {RowStatus.OPEN}
 
 
-def test_edited_rows_change_what_they_state_and_keep_the_rest(shop: Lakehouse) -> None:
+def test_edited_rows_change_the_stated_columns_only(shop: Lakehouse) -> None:
     rows = {json.loads(row.record)["order_id"]: row.id for row in shop.waiting(SILVER)}
     lines = [
         f'{{"id": "{rows["o1"]}", "record": {{"amount": "15", "price": 99999999999999.654321, "day": null}}}}',
@@ -115,7 +115,7 @@ def test_edited_rows_change_what_they_state_and_keep_the_rest(shop: Lakehouse) -
     assert (report.outcome, "amount is no int" in report.message) == (Outcome.BAD_INPUT, True)
 
 
-def test_a_record_that_could_not_be_parsed_stays_refused_until_somebody_states_it(shop: Lakehouse) -> None:
+def test_an_unparsable_record_stays_refused_until_a_person_edits_it(shop: Lakehouse) -> None:
     (broken,) = shop.waiting(BRONZE)
     assert fix(shop, BRONZE, assign={"amount": "1"}).details["quarantined"] == 1
     assert shop.replay(BRONZE).rows.quarantined == 1

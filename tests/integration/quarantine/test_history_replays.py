@@ -1,4 +1,4 @@
-"""Quarantined rows replayed into tables with history: each in the place of its sequence, and there for good."""
+"""Replays into tables with history: each row gets the place of its sequence, and keeps it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def periods(lakehouse: Lakehouse, unit: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.faults
-def test_a_mended_late_event_splits_its_period_and_stays_there(lakehouse: Lakehouse) -> None:
+def test_a_fixed_late_event_splits_its_period_and_stays_there(lakehouse: Lakehouse) -> None:
     state(lakehouse, sequence_by=["event_at"])
     lakehouse.deliver(1, "a.json", [order(1, 5, 1), order(1, -7, 4), order(2, -1, 1)])
     lakehouse.deliver(2, "a.json", [order(1, 9, 8)])
@@ -52,7 +52,7 @@ def test_a_mended_late_event_splits_its_period_and_stays_there(lakehouse: Lakeho
 
 
 @pytest.mark.faults
-def test_a_mended_row_of_a_snapshot_is_in_that_snapshot(lakehouse: Lakehouse) -> None:
+def test_a_fixed_row_of_a_snapshot_is_in_that_snapshot(lakehouse: Lakehouse) -> None:
     state(lakehouse, sequence_by=[], snapshot="full")
     for number, amount in ((1, 5), (2, -6), (3, 7)):
         lakehouse.deliver(number, "a.json", [order(1, amount)])

@@ -1,4 +1,4 @@
-"""Replayed rows are deliveries: what is worked out, looked at or delivered again leaves each where it is due."""
+"""Replayed rows are deliveries: whatever is computed, read or delivered again, each stays where it belongs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def amounts(shop: Lakehouse) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def made(shared: Lakehouse) -> Lakehouse:
-    """Two files of one day that speak of o1, which silver took from b.json once its amount was mended."""
+    """Two files of a day with o1; silver has its row of b.json since its amount was fixed."""
     source = {**bronze_document()["source"], "on_changed_file": "replace"}
     shared.specs(bronze_document(source=source), silver_document(expectations=[AT_LEAST_0]))
     shared.deliver(1, "a.json", [order(1, 5, 7), order(2, 2, 7)])
@@ -52,14 +52,14 @@ def replacing(made: Lakehouse, tmp_path: Path) -> Lakehouse:
     return copied(made, tmp_path / "shop")
 
 
-def test_a_mended_row_counts_when_another_file_of_its_key_is_replaced(replacing: Lakehouse) -> None:
+def test_a_fixed_row_counts_when_another_file_of_its_key_is_replaced(replacing: Lakehouse) -> None:
     replacing.deliver(1, "a.json", [order(2, 3, 7)])
     run(replacing)
     assert amounts(replacing) == {"o1": 6, "o2": 3}
     assert [row.status for row in replacing.waiting(SILVER, *RowStatus)] == [RowStatus.REPLAYED]
 
 
-def test_a_mended_row_goes_with_its_own_file_and_what_replaces_it_waits_anew(replacing: Lakehouse) -> None:
+def test_a_replaced_file_removes_its_fixed_row_and_the_new_row_waits_again(replacing: Lakehouse) -> None:
     (before,) = replacing.waiting(SILVER, RowStatus.REPLAYED)
     replacing.deliver(1, "b.json", [order(1, -6, 9), order(9, 1)])
     run(replacing)
@@ -71,7 +71,7 @@ def test_a_mended_row_goes_with_its_own_file_and_what_replaces_it_waits_anew(rep
     assert amounts(replacing) == {"o2": 2, "o9": 1}, "the fix of a delivery that is gone counts no more"
 
 
-def test_a_row_whose_key_was_mended_goes_with_its_file(replacing: Lakehouse) -> None:
+def test_a_row_with_a_fixed_key_is_removed_with_its_file(replacing: Lakehouse) -> None:
     replacing.deliver(1, "c.json", [order(None, 4, 9)])
     run(replacing)
     assert replayed(replacing, assign={"order_id": "'o7'"}) == 1
@@ -82,7 +82,7 @@ def test_a_row_whose_key_was_mended_goes_with_its_file(replacing: Lakehouse) -> 
 
 
 @pytest.mark.faults
-def test_a_replay_is_part_of_the_snapshot_that_brought_its_row_and_of_no_later_one(lakehouse: Lakehouse) -> None:
+def test_a_replayed_row_is_part_of_its_own_snapshot_only(lakehouse: Lakehouse) -> None:
     snapshot = silver_document(snapshot="full", expectations=[AT_LEAST_0])
     del snapshot["sequence_by"]
     lakehouse.specs(bronze_document(expectations=[AT_LEAST_0]), snapshot)
@@ -101,7 +101,7 @@ def test_a_replay_is_part_of_the_snapshot_that_brought_its_row_and_of_no_later_o
 
 
 @pytest.mark.faults
-def test_whenever_a_row_is_replayed_among_its_days_silver_ends_the_same(lakehouse: Lakehouse) -> None:
+def test_the_day_of_a_replay_does_not_change_the_result_in_silver(lakehouse: Lakehouse) -> None:
     days = {1: [order(1, -5, 8), order(2, -2, 8)], 2: [order(1, 7, 3, of_day=2)], 3: [order(2, 1, 1), order(3, 3, 1)]}
     ends = []
     for when in days:

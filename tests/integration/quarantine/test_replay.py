@@ -1,4 +1,4 @@
-"""Quarantined rows replayed: through the same rules, merge and sequence, each once, counted, and remembered."""
+"""Replays: rows pass the same rules, merge and sequence as any row, once each, and are counted and recorded."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def refused(made: Lakehouse, tmp_path: Path) -> Lakehouse:
     return copied(made, tmp_path / "shop")
 
 
-def test_a_mended_row_is_merged_and_a_late_one_loses_against_newer_events(refused: Lakehouse) -> None:
+def test_a_fixed_row_is_merged_and_loses_against_newer_events(refused: Lakehouse) -> None:
     report = refused.replay(SILVER, assign={"amount": "abs(amount)"}, why="the till's sign was wrong")
     assert report.outcome == Outcome.COMMITTED, report.message
     assert report.rows.model_dump(exclude_defaults=True) == {
@@ -49,7 +49,7 @@ def test_a_mended_row_is_merged_and_a_late_one_loses_against_newer_events(refuse
     assert len(refused.quarantine(SILVER)) == 3
 
 
-def test_the_same_replay_once_more_finds_nothing_to_do(refused: Lakehouse) -> None:
+def test_a_second_replay_has_nothing_to_do(refused: Lakehouse) -> None:
     asked = {"assign": {"amount": "-10 * amount"}, "rows": {"reason": "amount"}}
     assert refused.replay(SILVER, **asked).rows.applied == 1
     again = refused.replay(SILVER, **asked)
@@ -60,7 +60,7 @@ def test_the_same_replay_once_more_finds_nothing_to_do(refused: Lakehouse) -> No
 def test_many_rows_take_several_batches_and_each_is_tried_once(
     refused: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replays, "MOST_ROWS", 1)
+    monkeypatch.setattr(replays, "MAX_ROWS", 1)
     report = refused.replay(SILVER, assign={"amount": "abs(amount)"})
     assert report.attempts == 3
     assert (report.rows.read, report.rows.applied, report.rows.superseded, report.rows.quarantined) == (3, 1, 1, 1)
@@ -76,7 +76,7 @@ def test_a_dry_run_says_what_would_happen_and_writes_nothing(refused: Lakehouse)
     assert {row.status for row in refused.waiting(SILVER)} == {RowStatus.OPEN}
 
 
-def test_what_follows_a_replay_goes_on_where_the_table_had_been(refused: Lakehouse) -> None:
+def test_the_run_after_a_replay_continues_at_the_position_of_the_table(refused: Lakehouse) -> None:
     refused.replay(SILVER, assign={"amount": "abs(amount)"})
     assert refused.run(SILVER).outcome == Outcome.NO_OP
     refused.deliver(3, "a.json", [order(2, 8, 9, of_day=3), order(5, 1, 9, of_day=3)])
@@ -86,7 +86,7 @@ def test_what_follows_a_replay_goes_on_where_the_table_had_been(refused: Lakehou
     assert ("o2", 8) in refused.rows(SILVER, "order_id", "amount")
 
 
-def test_an_interval_that_is_read_again_leaves_ids_first_times_and_states_as_they_are(refused: Lakehouse) -> None:
+def test_reprocess_keeps_the_ids_times_and_states_of_quarantined_rows(refused: Lakehouse) -> None:
     before = {row.id: row for row in refused.waiting(SILVER)}
     refused.replay(SILVER, assign={"amount": "abs(amount)"}, rows={"reason": "amount"})
     report = refused.run(SILVER, 1, reprocess=True)
@@ -100,7 +100,7 @@ def test_an_interval_that_is_read_again_leaves_ids_first_times_and_states_as_the
     assert refused.rows(SILVER, "order_id", "amount") == [("o1", 5), ("o2", 7), ("o3", 9), ("o4", 1)]
 
 
-def test_a_fix_stands_when_its_rule_is_loosened_and_the_interval_is_read_again(refused: Lakehouse) -> None:
+def test_a_fix_stays_when_its_rule_is_loosened_and_the_interval_is_read_again(refused: Lakehouse) -> None:
     refused.replay(SILVER, assign={"amount": "abs(amount)"}, rows={"reason": "amount"})
     refused.specs(silver_document())
     report = refused.run(SILVER, 1, reprocess=True)
@@ -108,7 +108,7 @@ def test_a_fix_stands_when_its_rule_is_loosened_and_the_interval_is_read_again(r
     assert ("o2", 7) in refused.rows(SILVER, "order_id", "amount")
 
 
-def test_rows_go_through_as_they_are_once_their_rule_has_changed(refused: Lakehouse) -> None:
+def test_unchanged_rows_pass_once_their_rule_has_changed(refused: Lakehouse) -> None:
     refused.specs(silver_document())
     report = refused.replay(SILVER, rows={"reason": "amount"})
     assert (report.rows.read, report.rows.applied, report.rows.superseded) == (2, 1, 1)
@@ -116,7 +116,7 @@ def test_rows_go_through_as_they_are_once_their_rule_has_changed(refused: Lakeho
     assert refused.run(SILVER, 1, reprocess=True).rows.unchanged == 2
 
 
-def test_a_bronze_row_keeps_the_place_that_it_came_from(lakehouse: Lakehouse) -> None:
+def test_a_replayed_bronze_row_keeps_its_origin(lakehouse: Lakehouse) -> None:
     lakehouse.specs(bronze_document(expectations=[AT_LEAST_0]))
     lakehouse.deliver(1, "a.json", [order(1, 5), "{broken", order(2, -2, colour="red")])
     lakehouse.run(BRONZE)

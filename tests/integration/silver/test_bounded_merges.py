@@ -59,7 +59,7 @@ def batches(lakehouse: Lakehouse) -> list[tuple[int | None, int]]:
 @pytest.mark.parametrize(
     "kind", [LAST_STATES, *(pytest.param(kind, marks=pytest.mark.faults) for kind in (HISTORY, SNAPSHOT))]
 )
-def test_bounded_batches_end_in_the_rows_of_one(lakehouse: Lakehouse, kind: dict[str, Any]) -> None:
+def test_bounded_batches_end_in_the_rows_of_a_single_batch(lakehouse: Lakehouse, kind: dict[str, Any]) -> None:
     state(lakehouse, **kind)
     delivered(lakehouse)
     whole = Lakehouse(lakehouse.folder)
@@ -87,7 +87,7 @@ def test_bounded_batches_end_in_the_rows_of_one(lakehouse: Lakehouse, kind: dict
     assert whole.run(SILVER, 5).outcome.value == "no_op"
 
 
-def test_a_run_that_is_asked_to_end_ends_after_its_batch_and_the_next_one_goes_on(lakehouse: Lakehouse) -> None:
+def test_a_run_that_is_asked_to_end_stops_after_its_batch_and_the_next_run_continues(lakehouse: Lakehouse) -> None:
     state(lakehouse, **LAST_STATES, max_rows_per_batch=5)
     delivered(lakehouse)
     context = JobContext(lakehouse.args(SILVER, 5), is_to_stop=lambda: True)
@@ -97,7 +97,7 @@ def test_a_run_that_is_asked_to_end_ends_after_its_batch_and_the_next_one_goes_o
     assert batches(lakehouse) == [(None, 2), (2, 3), (3, 5)]
 
 
-def test_reading_an_interval_again_takes_all_that_is_new_in_one_batch(lakehouse: Lakehouse) -> None:
+def test_reprocess_reads_all_new_versions_in_one_batch(lakehouse: Lakehouse) -> None:
     state(lakehouse, **LAST_STATES, max_rows_per_batch=1)
     delivered(lakehouse)
     lakehouse.run(SILVER, 1, reprocess=True)

@@ -1,4 +1,4 @@
-"""What a run says of rows that it refused and of keys that tie, on real Delta."""
+"""Refused rows and tied keys in the report of a run, on real Delta."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def findings(lakehouse: Lakehouse, number: int, events: Sequence[dict[str, Any]]
         *(pytest.param(kind, marks=pytest.mark.faults) for kind in (FILLED, {**HISTORY, **FILLED})),
     ],
 )
-def test_events_that_tie_in_one_batch_are_told_by_their_keys(lakehouse: Lakehouse, kind: dict[str, Any]) -> None:
+def test_ties_within_a_batch_are_reported_with_their_keys(lakehouse: Lakehouse, kind: dict[str, Any]) -> None:
     state(lakehouse, **kind)
     events = [order(1, 5, 3), order(1, 6, 3), order(2, 7, 3), order(2, 7, 3), order(3, 1, 2), order(4, 1, 2)]
     ties = findings(lakehouse, 1, events).ties
@@ -52,19 +52,19 @@ def test_events_that_tie_in_one_batch_are_told_by_their_keys(lakehouse: Lakehous
 
 
 @pytest.mark.parametrize("kind", [{}, *(pytest.param(kind, marks=pytest.mark.faults) for kind in (FILLED, HISTORY))])
-def test_an_event_that_ties_with_what_the_table_holds_is_told(lakehouse: Lakehouse, kind: dict[str, Any]) -> None:
+def test_a_tie_with_a_row_of_the_table_is_reported(lakehouse: Lakehouse, kind: dict[str, Any]) -> None:
     state(lakehouse, **kind)
     assert findings(lakehouse, 1, [order(1, 5, 3), order(2, 5, 3)]).ties.keys == 0
     assert findings(lakehouse, 2, [order(1, 6, 3), order(2, 5, 3)]).ties.keys == 1
     assert findings(lakehouse, 3, [order(1, 7, 4), order(2, 6, 4)]).ties.keys == 0
 
 
-def test_rows_of_one_key_that_say_the_same_are_repetitions_not_ties(lakehouse: Lakehouse) -> None:
+def test_equal_rows_of_a_key_are_repetitions_and_no_ties(lakehouse: Lakehouse) -> None:
     state(lakehouse, snapshot="full")
     assert findings(lakehouse, 1, [order(1, 5), order(1, 5)]) == Findings()
 
 
-def test_refused_rows_are_told_by_reason_with_what_finds_them_again(lakehouse: Lakehouse) -> None:
+def test_refused_rows_are_reported_by_reason_with_sample_ids(lakehouse: Lakehouse) -> None:
     rules = [
         {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"},
         {"expect_column_values_to_not_be_null": {"column": "day"}, "action": "drop", "reason": "no day"},
@@ -100,7 +100,7 @@ def test_a_value_that_does_not_fit_is_named_row_by_row_and_counted_by_column(lak
     assert [(one.reason, one.rows) for one in refusals(SILVER, lakehouse.paths)] == [(rule, 2)]
 
 
-def test_bronze_tells_the_records_that_it_refused(lakehouse: Lakehouse) -> None:
+def test_bronze_reports_the_records_that_it_refused(lakehouse: Lakehouse) -> None:
     rule = {"expect_column_values_to_not_be_null": {"column": "amount"}, "action": "drop", "reason": "no amount"}
     lakehouse.specs(bronze_document(expectations=[rule]))
     lakehouse.deliver(1, "a.json", ["{broken", "{too", order(1, 5), order(2, None)])

@@ -1,4 +1,4 @@
-"""Full snapshots of which a file is missing: they count once they are whole, and delete nothing before."""
+"""Full snapshots that lack a file: they are read once they are complete, and delete nothing before."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MISSING = "orders/date=2013-01-02/b.json.gz"
 
 @pytest.fixture
 def shop(lakehouse: Lakehouse) -> Lakehouse:
-    """Orders that are delivered whole every day, in files; the first day is loaded."""
+    """Orders that are delivered completely every day, in files; the first day is loaded."""
     source = {**bronze_document()["source"], "files": "*.json*", "max_attempts_per_file": 2}
     states = silver_document(STATES, **SNAPSHOT)
     periods = silver_document(PERIODS, **SNAPSHOT, stored_as_scd_type=2)
@@ -41,7 +41,7 @@ def packed(*rows: dict[str, Any]) -> bytes:
 
 
 def half(shop: Lakehouse) -> None:
-    """The second day comes in two files, one of which is cut; bronze loads the other one."""
+    """The second day has two files, and one is cut; bronze loads the other file."""
     shop.deliver(2, "a.json", [order(number, 20) for number in (1, 2, 3)])
     shop.deliver(2, "b.json.gz", packed(order(4, 20))[:-4])
     assert shop.run(BRONZE, 2).outcome is Outcome.BAD_INPUT
@@ -78,7 +78,9 @@ def test_a_half_snapshot_waits_for_its_file_whichever_day_runs(shop: Lakehouse) 
     assert open_periods(shop) == {**{f"o{number}": (20, 2) for number in (1, 2, 3, 4)}, "o5": (5, 1)}
 
 
-def test_a_later_snapshot_goes_ahead_of_a_half_one_which_is_spliced_in_once_it_is_whole(shop: Lakehouse) -> None:
+def test_a_later_snapshot_does_not_wait_for_an_incomplete_snapshot_which_is_inserted_once_complete(
+    shop: Lakehouse,
+) -> None:
     half(shop)
     shop.deliver(3, "a.json", [order(number, 30) for number in range(1, 6)])
     for report in shop.run_all(3, BRONZE, *SILVER):
@@ -94,7 +96,7 @@ def test_a_later_snapshot_goes_ahead_of_a_half_one_which_is_spliced_in_once_it_i
     assert shop.run(PERIODS, 2).outcome is Outcome.NO_OP
 
 
-def test_a_file_that_a_person_gives_up_is_waited_for_no_longer(shop: Lakehouse) -> None:
+def test_a_snapshot_does_not_wait_for_a_file_that_a_person_gave_up(shop: Lakehouse) -> None:
     half(shop)
     assert shop.run(BRONZE, 2).outcome is Outcome.BAD_INPUT
     assert shop.run(BRONZE, 2).exit_code == 0, "bronze goes on without it by itself"

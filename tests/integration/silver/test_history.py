@@ -1,4 +1,4 @@
-"""Silver tables with history on real Delta: the same periods in whatever order and however often events come."""
+"""Silver tables with history on real Delta: events in any order and repetition give the same periods."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_any_order_of_intervals_ends_in_the_same_periods(history: Lakehouse, num
     assert columns[:4] == ["order_id", "amount", "__START_AT", "__END_AT"]
 
 
-def test_a_late_event_splits_its_period_and_is_counted_with_what_is_read_again(history: Lakehouse) -> None:
+def test_a_late_event_splits_its_period_and_is_counted_with_the_rows_that_are_read_again(history: Lakehouse) -> None:
     history.deliver(1, "a.json", [order(1, 5, 1), order(2, 1, 1)])
     run(history, [1])
     history.deliver(2, "a.json", [order(1, 6, 8), order(1, 7, 9)])
@@ -138,7 +138,7 @@ def test_reprocess_by_a_changed_expression_changes_every_period_of_its_keys(hist
 
 
 @pytest.mark.faults
-def test_a_batch_whose_driver_died_after_its_commit_is_counted_and_buried_by_the_next(
+def test_the_next_run_counts_a_batch_whose_driver_died_and_writes_its_tombstones(
     history: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number, events in DAYS.items():

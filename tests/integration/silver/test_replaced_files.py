@@ -1,4 +1,4 @@
-"""`on_changed_file: replace`: what a file holds now counts, in bronze, silver, gold and the quarantines."""
+"""`on_changed_file: replace`: the new content of a file counts, in bronze, silver, gold and the quarantines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OTHER = [order(1, 3, 7), order(4, 9, 8), order(5, 2, 1)]
 REFUSED_TOO = [order(2, -8, 9), "{also broken"]
 SECOND = [order(2, 8, 6), order(6, 1, 1)]
 AFTER_SECOND = {"o1": 3, "o2": 8, "o4": 9, "o5": 2, "o6": 1}
-"""The older event of b.json counts again, o2 has an older one now, and the delete of o4 was never said."""
+"""The older event of b.json counts again, o2 has an older event now, and o4 has no delete any more."""
 
 
 def amounts(shop: Lakehouse) -> dict[str, int]:
@@ -66,13 +66,13 @@ def shop(delivered: Lakehouse, tmp_path: Path) -> Lakehouse:
 
 
 def bronze(**changes: Any) -> dict[str, Any]:
-    """The spec of the orders, with a column that says what an event does."""
+    """The spec of the orders, with a column for the operation of an event."""
     source = {**bronze_document()["source"], "on_changed_file": "replace"}
     columns = {**bronze_document()["columns"], "op": {"type": "string"}}
     return bronze_document(source=source, columns=columns, **changes)
 
 
-def test_the_rows_of_a_file_give_way_to_its_new_content_in_every_layer(shop: Lakehouse) -> None:
+def test_the_new_content_of_a_file_replaces_its_rows_in_every_layer(shop: Lakehouse) -> None:
     shop.deliver(1, "a.json", REFUSED_TOO)
     run(shop, BRONZE)
     shop.deliver(1, "a.json", SECOND)
@@ -92,7 +92,7 @@ def test_the_rows_of_a_file_give_way_to_its_new_content_in_every_layer(shop: Lak
 
 
 @pytest.mark.faults
-def test_files_that_are_emptied_take_all_their_rows_away_and_one_that_comes_back_as_it_was_brings_them_again(
+def test_an_emptied_file_removes_its_rows_and_its_old_content_restores_them(
     shop: Lakehouse,
 ) -> None:
     for name in ("a.json", "b.json"):
@@ -115,7 +115,7 @@ def test_new_content_that_cannot_be_loaded_leaves_the_old_rows(shop: Lakehouse) 
     assert amounts(shop) == {"o1": 5, "o2": 7, "o5": 2, "o7": 4}
 
 
-def test_without_a_change_feed_of_the_range_every_key_is_worked_out_again(shop: Lakehouse) -> None:
+def test_without_a_change_feed_every_key_is_computed_again(shop: Lakehouse) -> None:
     shop.specs(bronze(maintenance={"change_data_feed": False}))
     shop.deliver(1, "a.json", SECOND)
     run(shop, BRONZE, SILVER)
@@ -123,8 +123,8 @@ def test_without_a_change_feed_of_the_range_every_key_is_worked_out_again(shop: 
 
 
 @pytest.mark.faults
-def test_a_delete_that_was_forgotten_is_taken_back_as_well(shop: Lakehouse) -> None:
-    """Of a row that bronze alone cannot bring back: it was mended, and replayed."""
+def test_a_delete_without_a_tombstone_is_retracted_as_well(shop: Lakehouse) -> None:
+    """The row was fixed and replayed, so that bronze alone cannot restore it."""
     retained = {"tombstones": {"retain": "400 days"}}
     shop.specs(silver_document(apply_as_deletes="op = 'delete'", expectations=[RULE], maintenance=retained))
     shop.replay(SILVER, assign={"amount": "-amount"})
@@ -141,9 +141,7 @@ def test_a_delete_that_was_forgotten_is_taken_back_as_well(shop: Lakehouse) -> N
 
 
 @pytest.mark.faults
-def test_runs_that_die_at_each_of_their_records_are_finished_by_the_next_one(
-    shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_run_finishes_runs_that_die_at_any_record(shop: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.deliver(1, "a.json", SECOND)
     for table in (BRONZE, SILVER):
         for step in range(1, APPENDS_A_RUN + 1):

@@ -1,4 +1,4 @@
-"""`on_changed_file: replace` below a full snapshot: what the newest interval's file holds now is all there is."""
+"""`on_changed_file: replace` of full snapshots: the new content of the newest file is the whole table."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def amounts(shop: Lakehouse) -> dict[str, int]:
     return dict(shop.rows(SILVER, "order_id", "amount"))
 
 
-def test_the_newest_snapshot_that_is_replaced_is_all_there_is(shop: Lakehouse) -> None:
+def test_a_replaced_newest_snapshot_is_the_whole_table(shop: Lakehouse) -> None:
     shop.deliver(2, "all.json", [order(2, 2), order(3, 30), order(4, 4), order(5, -5)])
     run(shop, 2)
     assert amounts(shop) == {"o2": 2, "o3": 30, "o4": 4}
@@ -55,7 +55,7 @@ def test_the_newest_snapshot_that_is_replaced_is_all_there_is(shop: Lakehouse) -
 
 
 @pytest.mark.faults
-def test_an_older_snapshot_that_is_replaced_changes_no_newer_one(shop: Lakehouse) -> None:
+def test_a_replaced_older_snapshot_does_not_change_a_newer_snapshot(shop: Lakehouse) -> None:
     shop.deliver(1, "all.json", [order(1, 100), order(9, 9)])
     run(shop, 1)
     assert ("o9", 9) in shop.rows(BRONZE, "order_id", "amount")
@@ -64,7 +64,7 @@ def test_an_older_snapshot_that_is_replaced_changes_no_newer_one(shop: Lakehouse
     assert len(shop.quarantine(SILVER)) == 1
 
 
-def test_a_newest_snapshot_that_is_emptied_leaves_nothing_once_a_person_allows_it(shop: Lakehouse) -> None:
+def test_an_emptied_newest_snapshot_deletes_all_rows_once_a_person_allows_it(shop: Lakehouse) -> None:
     shop.deliver(2, "all.json", "")
     assert shop.run(BRONZE, 2).exit_code == 0
     assert shop.run(SILVER, 2).outcome is Outcome.DELETES_REFUSED

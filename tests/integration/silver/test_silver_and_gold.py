@@ -1,4 +1,4 @@
-"""Silver and gold on real Delta: the same truth in any order, little rewritten, nothing unaccounted for."""
+"""Silver and gold on real Delta: the same rows in any order, few rewritten files, every row counted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_intervals_out_of_order_and_repeated_end_in_the_right_rows(lakehouse: La
     assert lakehouse.rows(GOLD, "day", "orders", "revenue") == gold_from_scratch(lakehouse)
 
 
-def test_deletes_stay_known_so_that_an_older_event_cannot_bring_the_row_back(lakehouse: Lakehouse) -> None:
+def test_deletes_are_remembered_so_that_an_older_event_cannot_insert_the_row(lakehouse: Lakehouse) -> None:
     lakehouse.specs(
         bronze_document(columns={**bronze_document()["columns"], "op": {"type": "string"}}),
         silver_document(apply_as_deletes="op = 'delete'"),
@@ -106,7 +106,7 @@ def test_a_merge_rewrites_only_files_that_can_match_and_no_unchanged_row(lakehou
     assert set(DeltaTable(str(lakehouse.paths.table(SILVER))).file_uris()) == files_after
 
 
-def test_a_full_snapshot_deletes_what_it_lacks_and_an_older_one_is_superseded_whole(lakehouse: Lakehouse) -> None:
+def test_a_full_snapshot_deletes_the_rows_it_lacks_and_supersedes_an_older_snapshot(lakehouse: Lakehouse) -> None:
     rule = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
     snapshot = {**silver_document(snapshot="full", expectations=[rule])}
     del snapshot["sequence_by"]
@@ -127,7 +127,7 @@ def test_a_full_snapshot_deletes_what_it_lacks_and_an_older_one_is_superseded_wh
     assert report.rows.superseded == 2, "the older snapshot changed nothing"
 
 
-def test_reprocess_reads_an_interval_again_and_changes_nothing_that_is_right(lakehouse: Lakehouse) -> None:
+def test_reprocess_reads_an_interval_again_and_changes_no_correct_row(lakehouse: Lakehouse) -> None:
     lakehouse.deliver(1, "a.json", DAYS[1])
     lakehouse.run_all(1, BRONZE, SILVER, GOLD)
     assert lakehouse.run(SILVER, 1).outcome == Outcome.NO_OP
@@ -138,7 +138,7 @@ def test_reprocess_reads_an_interval_again_and_changes_nothing_that_is_right(lak
     assert lakehouse.rows(GOLD, "day", "orders", "revenue") == gold_from_scratch(lakehouse)
 
 
-def test_reprocess_refuses_anew_and_what_a_mended_rule_lets_through_leaves_the_quarantine(
+def test_reprocess_checks_again_and_rows_that_a_fixed_rule_accepts_leave_the_quarantine(
     lakehouse: Lakehouse,
 ) -> None:
     rule = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
@@ -171,7 +171,7 @@ def test_reprocess_after_a_changed_expression_changes_every_row(lakehouse: Lakeh
     assert lakehouse.rows(GOLD, "day", "orders", "revenue") == gold_from_scratch(lakehouse)
 
 
-def test_a_source_that_was_built_anew_is_read_from_its_beginning(lakehouse: Lakehouse) -> None:
+def test_a_rebuilt_source_is_read_from_its_beginning(lakehouse: Lakehouse) -> None:
     for number in (1, 2):
         lakehouse.deliver(number, "a.json", DAYS[number])
         lakehouse.run(BRONZE, number)
@@ -184,7 +184,7 @@ def test_a_source_that_was_built_anew_is_read_from_its_beginning(lakehouse: Lake
     assert lakehouse.rows(GOLD, "day", "orders", "revenue") == gold_from_scratch(lakehouse)
 
 
-def test_sources_that_record_no_changes_are_read_whole_and_end_in_the_same_rows(lakehouse: Lakehouse) -> None:
+def test_sources_without_a_change_feed_are_read_completely_with_the_same_result(lakehouse: Lakehouse) -> None:
     feed = {"maintenance": {"change_data_feed": False}}
     lakehouse.specs(bronze_document(**feed), silver_document(**feed))
     for number, events in DAYS.items():

@@ -1,4 +1,4 @@
-"""Truncates on real Delta: every key goes, what comes later stays, and what was older does not come back."""
+"""Truncates on real Delta: every key is deleted, later events stay, and older events do not come back."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_any_order_of_intervals_ends_in_what_came_after_the_truncate(
 
 
 @pytest.mark.faults
-def test_a_truncate_of_a_replaced_file_stays_known_without_a_change_feed(lakehouse: Lakehouse) -> None:
+def test_a_truncate_of_a_replaced_file_is_remembered_without_a_change_feed(lakehouse: Lakehouse) -> None:
     source = {**bronze_document()["source"], "on_changed_file": "replace"}
     state(lakehouse, source=source, maintenance={"change_data_feed": False})
     for rows in ([{**order(None, None, 5), "op": "truncate"}, order(1, 5, 6)], [order(2, 7, 7), order(3, 1, 4)]):

@@ -116,7 +116,7 @@ def test_who_consumed_more_than_is_certified_now_reads_nothing(paths: LakehouseP
     assert new_ranges(GOLD, paths, gates, consumed(paths, orders=orders + 1, planes=planes)) == {}
 
 
-def test_a_source_that_was_built_anew_is_read_from_its_beginning(paths: LakehousePaths, gates: Gates) -> None:
+def test_a_rebuilt_source_is_read_from_its_beginning(paths: LakehousePaths, gates: Gates) -> None:
     certify(paths, ORDERS, PLANES)
     orders, planes = certify(paths, ORDERS, PLANES)
     position = consumed(paths, orders=orders, planes=planes)

@@ -59,7 +59,7 @@ def test_below_a_source_of_events_an_approval_is_for_one_version_of_it(tmp_path:
     def deletes(version: int, number: int = 1) -> None:
         sources = BatchSources(ranges={spec.source: (None, version)}, source_ids={spec.source: "id"})
         intent = intent_of("id", number, stream=Stream(spec.table), sources=sources)
-        require_allowed(context, spec, intent, [AbsentKeys(keys=25, of_keys=100, why="a truncate takes them away")])
+        require_allowed(context, spec, intent, [AbsentKeys(keys=25, of_keys=100, why="a truncate deletes them")])
 
     with pytest.raises(DeletesRefusedError):
         deletes(7)

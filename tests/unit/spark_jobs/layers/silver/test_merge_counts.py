@@ -1,4 +1,4 @@
-"""The counts of a merge: every row that was read has one fate."""
+"""The counts of a merge: every row that was read is counted once."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from hypothesis import strategies as st
 
 from include.contracts.job.report import RowCounts
 from include.control.log.delta_log import Commit
-from spark_jobs.layers.silver.merge_counts import MergeCounts, changed_rows
+from spark_jobs.layers.silver.merge_counts import MergeCounts, committed_changes
 from spark_jobs.transforms.silver import changes as C
 
 COUNT = st.integers(0, 10**6)
 OF_EVENTS = (C.INSERT, C.UPDATE, C.DELETE, C.UNCHANGED, C.SUPERSEDED)
-FATES = st.dictionaries(st.sampled_from((*OF_EVENTS, C.ABSENT)), COUNT).map(Counter)
+ACTIONS = st.dictionaries(st.sampled_from((*OF_EVENTS, C.ABSENT)), COUNT).map(Counter)
 
 
-def counts(fates: Counter[str], quarantined: int = 0, dropped: int = 0, not_the_latest: int = 0) -> MergeCounts:
-    accepted = sum(fates[fate] for fate in OF_EVENTS) + not_the_latest
-    events = Counter({fate: fates[fate] for fate in OF_EVENTS})
+def counts(actions: Counter[str], quarantined: int = 0, dropped: int = 0, not_the_latest: int = 0) -> MergeCounts:
+    accepted = sum(actions[action] for action in OF_EVENTS) + not_the_latest
+    events = Counter({action: actions[action] for action in OF_EVENTS})
     read = accepted + quarantined + dropped
-    return MergeCounts(read, quarantined, dropped, accepted, fates, events, fates[C.DELETE])
+    return MergeCounts(read, quarantined, dropped, accepted, actions, events, actions[C.DELETE])
 
 
-@given(fates=FATES, quarantined=COUNT, dropped=COUNT, not_the_latest=COUNT)
-def test_every_row_has_one_fate_and_target_rows_come_and_go_as_counted(
-    fates: Counter[str], quarantined: int, dropped: int, not_the_latest: int
+@given(actions=ACTIONS, quarantined=COUNT, dropped=COUNT, not_the_latest=COUNT)
+def test_every_row_is_counted_once_and_the_target_grows_by_what_is_counted(
+    actions: Counter[str], quarantined: int, dropped: int, not_the_latest: int
 ) -> None:
-    rows = counts(fates, quarantined, dropped, not_the_latest).to_row_counts()
+    rows = counts(actions, quarantined, dropped, not_the_latest).to_row_counts()
     assert rows.are_conserved
-    assert rows.superseded == not_the_latest + fates[C.SUPERSEDED]
-    assert rows.inserted - rows.deleted == fates[C.INSERT] - fates[C.DELETE] - fates[C.ABSENT]
+    assert rows.superseded == not_the_latest + actions[C.SUPERSEDED]
+    assert rows.inserted - rows.deleted == actions[C.INSERT] - actions[C.DELETE] - actions[C.ABSENT]
 
 
-def test_each_fate_is_counted_where_it_belongs() -> None:
-    fates = Counter(dict(zip((*OF_EVENTS, C.ABSENT), (1, 2, 4, 8, 16, 32), strict=True)))
-    assert counts(fates, quarantined=64, dropped=128, not_the_latest=256).to_row_counts() == RowCounts(
+def test_each_action_is_counted_where_it_belongs() -> None:
+    actions = Counter(dict(zip((*OF_EVENTS, C.ABSENT), (1, 2, 4, 8, 16, 32), strict=True)))
+    assert counts(actions, quarantined=64, dropped=128, not_the_latest=256).to_row_counts() == RowCounts(
         read=479,
         applied=7,
         unchanged=8,
@@ -52,13 +52,13 @@ def test_each_fate_is_counted_where_it_belongs() -> None:
 
 def test_counts_that_do_not_agree_are_not_made_to_agree() -> None:
     inserts = Counter({C.INSERT: 7})
-    short = MergeCounts(read=10, quarantined=1, dropped=1, accepted=7, by_fate=inserts, events=inserts, deletes=0)
+    short = MergeCounts(read=10, quarantined=1, dropped=1, accepted=7, by_action=inserts, events=inserts, deletes=0)
     assert not short.to_row_counts().are_conserved
 
 
 def test_events_that_make_a_period_together_count_one_by_one() -> None:
     by_action, events = Counter({C.INSERT: 2, C.UPDATE: 1, C.ABSENT: 1}), Counter({C.INSERT: 5})
-    counts = MergeCounts(6, quarantined=0, dropped=0, accepted=6, by_fate=by_action, events=events, deletes=0)
+    counts = MergeCounts(6, quarantined=0, dropped=0, accepted=6, by_action=by_action, events=events, deletes=0)
     rows = counts.to_row_counts()
     assert (rows.applied, rows.superseded, rows.inserted, rows.updated, rows.deleted) == (5, 1, 2, 1, 1)
     assert rows.are_conserved
@@ -81,4 +81,4 @@ def test_events_that_make_a_period_together_count_one_by_one() -> None:
     ],
 )
 def test_the_commits_own_metrics_say_what_changed(commit: Commit, changed: tuple[int, int, int]) -> None:
-    assert changed_rows(commit) == changed
+    assert committed_changes(commit) == changed
