@@ -1,1 +1,1 @@
-"""The demo: a source system made of real flights, and the numbers that its tables are checked against."""
+"""The demo: a source system with real flights, and independent numbers to check its tables."""

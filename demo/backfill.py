@@ -1,4 +1,4 @@
-"""A backfill of a few days through Airflow, and what is to be seen while it runs."""
+"""A backfill of a few days through Airflow, and its state while it runs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from embedded.airflow.api import FINISHED, AirflowApi, Run, Task
 from embedded.airflow.http import AirflowApiError
 
 _SCHEDULED_RUN_S = 5
-"""How long the scheduler may take to make the run of the latest interval. None is made where it exists already."""
+"""Seconds to wait for the scheduler's run of the latest interval; it makes none if there is one already."""
 
 
 @dataclass(frozen=True)
 class DayOfBackfill:
-    """One day's run, with its tasks as they are now.
+    """The run of one day, with the present state of its tasks.
 
     Attributes:
         run: the run.
@@ -32,7 +32,7 @@ class DayOfBackfill:
         """The UTC day that the run is for.
 
         Raises:
-            ValueError: the run has no interval, which a backfill's always has.
+            ValueError: the run has no interval; runs of a backfill always have one.
         """
         if self.run.data_interval_start is None:
             msg = f"run {self.run.dag_run_id} has no data interval"
@@ -48,8 +48,8 @@ class DayOfBackfill:
         return {layer: layers[layer] for layer in sorted(layers, key=["bronze", "silver", "gold"].index)}
 
 
-def backfill_afresh(api: AirflowApi, dag_id: str, first: date, last: date, at_once: int) -> None:
-    """Start a backfill of days that an earlier one, ended or broken off, may have run before."""
+def restart_backfill(api: AirflowApi, dag_id: str, first: date, last: date, at_once: int) -> None:
+    """Start a backfill, also of days that an earlier one has run; end what is left of earlier ones."""
     for backfill in api.open_backfills(dag_id):
         api.cancel_backfill(backfill)
     for run in api.runs(dag_id, state=["queued", "running"]):
@@ -62,10 +62,10 @@ def backfill_afresh(api: AirflowApi, dag_id: str, first: date, last: date, at_on
 def watch(
     api: AirflowApi, dag_id: str, first: date, last: date, patience_s: float, every_s: float = 2
 ) -> Iterator[list[DayOfBackfill]]:
-    """The days of the backfill, again and again, until all have ended; the last are as they ended.
+    """Yield the days of the backfill repeatedly until all have ended; the last value has the final states.
 
     Raises:
-        AirflowApiError: they did not end in time.
+        AirflowApiError: the backfill did not end in time.
     """
     deadline = time.monotonic() + patience_s
     while True:
@@ -80,13 +80,13 @@ def watch(
         time.sleep(every_s)
 
 
-def failed(days: Sequence[DayOfBackfill]) -> list[Task]:
-    """The tasks that failed by themselves, not those that only followed a failed one."""
+def failed_tasks(days: Sequence[DayOfBackfill]) -> list[Task]:
+    """Return the tasks that failed themselves, without those that only follow a failed one."""
     return [task for day in days for task in day.tasks if task.state == "failed"]
 
 
 def _skip_scheduled_run(api: AirflowApi, dag_id: str) -> None:
-    """End the run of the latest interval, which a DAG gets when it is unpaused: it is long after the data."""
+    """End the run that Airflow makes for the latest interval when a DAG is unpaused: there are no data so late."""
     deadline = time.monotonic() + _SCHEDULED_RUN_S
     while time.monotonic() < deadline:
         for run in api.runs(dag_id, run_type="scheduled", state=["queued", "running"]):

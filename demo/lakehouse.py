@@ -1,4 +1,4 @@
-"""The demo's lakehouse: empty at every start, and only ever a folder that the demo itself made."""
+"""The demo's lakehouse: a folder that the demo made itself, and that is empty at each start."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ MARK_TEXT = "`make demo` made this folder, and deletes it when it starts again. 
 
 
 class NotTheDemosError(Exception):
-    """Raised when the lakehouse holds tables that the demo did not make; the message says how to go on."""
+    """Raised when the lakehouse has tables that the demo did not make; the message says what to do."""
 
 
 def start_empty(root: LakePath) -> bool:
-    """Make `root` an empty lakehouse; returns whether an earlier demo's tables were deleted for that.
+    """Make `root` an empty lakehouse; return whether this deleted the tables of an earlier demo.
 
     Raises:
-        NotTheDemosError: it holds something, and the demo did not make it; or it is no folder.
+        NotTheDemosError: `root` is not empty and not made by the demo; or it is not a folder.
     """
     if not isinstance(root, Path):
         raise NotTheDemosError(f"The demo makes its lakehouse in a folder, not at {root}: {_ELSEWHERE}")
-    held = root.exists() and any(root.iterdir())
-    if held and not (root / MARK).exists():
+    had_tables = root.exists() and any(root.iterdir())
+    if had_tables and not (root / MARK).exists():
         msg = (
-            f"{root} holds tables that the demo did not make, and the demo starts with an empty lakehouse. "
+            f"{root} has tables that the demo did not make, and the demo starts with an empty lakehouse. "
             f"Run it elsewhere: {_ELSEWHERE}"
         )
         raise NotTheDemosError(msg)
-    if held:
+    if had_tables:
         shutil.rmtree(root)
     root.mkdir(parents=True, exist_ok=True)
     (root / MARK).write_text(MARK_TEXT)
-    return held
+    return had_tables

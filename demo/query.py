@@ -1,4 +1,4 @@
-"""One line by which anybody can query a table: made here, run here, and printed as it was run."""
+"""The shell command that queries a table: the demo runs it and prints it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 from demo.reading import delta_extension
 from include.settings import PROJECT
 
-_PATIENCE_S = 60
+_TIMEOUT_S = 60
 
 
 class QueryError(Exception):
-    """Raised when a printed command does not work; the message holds what it said."""
+    """Raised when a printed command does not work; the message has its error output."""
 
 
 def query_line(table: Path, version: int, rest: str) -> str:
-    """A shell command, for the project's folder, that shows rows of one version of a table.
+    """Return a shell command, for the project's folder, that shows rows of one version of a table.
 
     Args:
         table: the folder of the table.
-        version: the version to read: the certified one.
+        version: the certified version.
         rest: SQL after the FROM clause.
     """
     sql = f"FROM delta_scan('{_short(table)}', version = {version}) {rest}"
@@ -30,13 +30,13 @@ def query_line(table: Path, version: int, rest: str) -> str:
 
 
 def run_line(line: str) -> str:
-    """Run a printed command as a user would; returns what it shows.
+    """Run a printed command as a user would; return its output.
 
     Raises:
-        QueryError: it does not work as printed.
+        QueryError: the command fails.
     """
     command = ["/bin/sh", "-c", line]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=_PATIENCE_S)
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=_TIMEOUT_S)
     if done.returncode != 0:
         msg = f"the printed query does not work: {done.stderr.strip()}"
         raise QueryError(msg)
@@ -44,7 +44,7 @@ def run_line(line: str) -> str:
 
 
 def _escaped(code: str) -> str:
-    """Python for a shell's double quotes, which read better around SQL than single ones.
+    """Escape Python code for double quotes of a shell, which read better around SQL than single ones.
 
     >>> _escaped('print("$1")')
     'print(\\\\"\\\\$1\\\\")'

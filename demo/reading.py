@@ -1,4 +1,4 @@
-"""Reading Millrace's tables with DuckDB, as any of their readers would: the certified version, and nothing newer."""
+"""Read Millrace's tables with DuckDB, as any reader would: the certified version, and no newer one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import duckdb
 
 
 def delta_extension() -> Path:
-    """The file of DuckDB's Delta extension; it is loaded by its path, from PyPI's wheel, without any download.
+    """Return the file of DuckDB's Delta extension, which a wheel of PyPI installed, so that nothing is downloaded.
 
     Raises:
         FileNotFoundError: the wheel `duckdb-extension-delta` of DuckDB's own version is not installed.
@@ -25,7 +25,7 @@ def delta_extension() -> Path:
 
 
 def delta_reader() -> duckdb.DuckDBPyConnection:
-    """A connection in UTC that can read Delta tables."""
+    """Return a connection in UTC that can read Delta tables."""
     connection = duckdb.connect()
     connection.load_extension(str(delta_extension()))
     connection.execute("SET TimeZone = 'UTC'")
@@ -33,5 +33,5 @@ def delta_reader() -> duckdb.DuckDBPyConnection:
 
 
 def at_version(table: Path, version: int) -> str:
-    """One version of a table as a relation of DuckDB's SQL."""
+    """Return one version of a table as a relation for DuckDB's SQL."""
     return f"delta_scan('{table}', version = {version})"

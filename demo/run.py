@@ -1,4 +1,4 @@
-"""`make demo`: three days of real flights through a real Airflow, checked against the data they came from."""
+"""`make demo`: three days of real flights through a real Airflow, checked against their source."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from demo.backfill import DayOfBackfill, backfill_afresh, failed, watch
+from demo.backfill import DayOfBackfill, failed_tasks, restart_backfill, watch
 from demo.lakehouse import NotTheDemosError, start_empty
-from demo.oracle import work_out
+from demo.oracle import expected_tables
 from demo.outcome import TableOutcome, outcome_table, outcomes
 from demo.progress import BackfillProgress
 from demo.query import QueryError, query_line, run_line
@@ -52,17 +52,17 @@ def main() -> None:
 
 
 def demo(home: Home, settings: Settings, console: Console) -> bool:
-    """Lay out the data, run the backfill, check what it left; returns whether all of it is right."""
+    """Lay out the data, run the backfill, check the tables; return whether all are right and no process is left."""
     began = time.monotonic()
     stack = Stack(home, settings, Address.free(home, settings))
     stack.claim()
     prepare(settings, console)
     days = run_backfill(stack, console)
-    found = check(settings, days)
-    console.print(outcome_table(found), "")
-    right = not any(one.wrong for one in found) and all(day.run.state == "success" for day in days)
+    results = check(settings, days)
+    console.print(outcome_table(results), "")
+    right = not any(result.wrong for result in results) and all(day.run.state == "success" for day in days)
     if right:
-        show_query(settings, found, console)
+        show_query(settings, results, console)
     if left := remaining_processes(home):
         console.print(f"[red]left behind: {left}[/red]")
     verdict = "[green]Every number is right" if right else "[red]Not everything is right"
@@ -73,7 +73,7 @@ def demo(home: Home, settings: Settings, console: Console) -> bool:
 
 
 def prepare(settings: Settings, console: Console) -> None:
-    """Start with an empty lakehouse, and lay the days out as the source system would deliver them."""
+    """Empty the lakehouse, and lay out the days as the source system would deliver them."""
     if start_empty(settings.root):
         console.print(f"Deleted the tables of the last demo in {settings.root}.")
     delivery = lay_out(Path(settings.landing), FIRST, LAST + timedelta(days=1))
@@ -82,14 +82,14 @@ def prepare(settings: Settings, console: Console) -> None:
 
 
 def run_backfill(stack: Stack, console: Console) -> list[DayOfBackfill]:
-    """Backfill the days through Airflow, with a display of what runs; returns the days as they ended."""
+    """Backfill the days through Airflow and show the progress; return the days with their final states."""
     with console.status("Starting PostgreSQL, Airflow and the Spark server"):
         stack.start()
     try:
         with stack.api() as api:
             console.print(f"Airflow runs at {stack.address.url}; backfilling {DOMAIN}, {AT_ONCE} days at once.")
             api.wait_for_dag(DOMAIN)
-            backfill_afresh(api, DOMAIN, FIRST, LAST, AT_ONCE)
+            restart_backfill(api, DOMAIN, FIRST, LAST, AT_ONCE)
             days = BackfillProgress(console).show(watch(api, DOMAIN, FIRST, LAST, PATIENCE_S))
             api.set_paused(DOMAIN, True)
             explain_failures(api, days, console)
@@ -101,22 +101,22 @@ def run_backfill(stack: Stack, console: Console) -> list[DayOfBackfill]:
 
 def explain_failures(api: AirflowApi, days: Sequence[DayOfBackfill], console: Console) -> None:
     """Print the end of the log of every task that failed."""
-    for task in failed(days):
+    for task in failed_tasks(days):
         console.print(f"[red]{task.task_id} of {task.dag_run_id} failed:[/red]")
         for line in api.log(task)[-8:]:
             console.print(f"  {line}", markup=False)
 
 
 def check(settings: Settings, days: Sequence[DayOfBackfill]) -> list[TableOutcome]:
-    """Hold every table against what it must be, worked out from the source by DuckDB alone."""
-    oracle = work_out(Path(settings.landing), FIRST, LAST + timedelta(days=1))
+    """Compare every table with its expected rows, which DuckDB alone computes from the source."""
+    oracle = expected_tables(Path(settings.landing), FIRST, LAST + timedelta(days=1))
     return outcomes(settings.root, oracle, days, oracle.counts())
 
 
-def show_query(settings: Settings, found: Sequence[TableOutcome], console: Console) -> None:
-    """Print how to query a table, and what that shows."""
+def show_query(settings: Settings, results: Sequence[TableOutcome], console: Console) -> None:
+    """Print a query of a table, and its result."""
     table, rest = SHOWN
-    version = next(one.facts.certified_version for one in found if one.facts.table == table)
+    version = next(result.facts.certified_version for result in results if result.facts.table == table)
     line = query_line(LakehousePaths(settings.root).table(table), version or 0, rest)
     console.print("Query it, here the busiest routes:", f"  {line}", sep="\n", soft_wrap=True, markup=False)
     console.print(run_line(line), markup=False)

@@ -1,1 +1,1 @@
-"""Writers race for one table: does a commit get lost that was acknowledged?"""
+"""Races of writers for one table, to find lost commits that were acknowledged."""

@@ -1,4 +1,4 @@
-"""The same as `races.driver` by delta-rs: `python -m races.delta_rs_writer TABLE SECONDS ACKNOWLEDGED [OPTIONS]`."""
+"""The same as `races.driver` with delta-rs: `python -m races.delta_rs_writer TABLE SECONDS ACKNOWLEDGED [OPTIONS]`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROW = pa.table({"id": pa.array([0], pa.int64())})
 
 
 def appender(table: str, options: dict[str, str]) -> Callable[[str], None]:
-    """Appends a row, whose commit carries the token."""
+    """Return a function that appends a row, with a token in its commit."""
 
     def append(token: str) -> None:
         properties = CommitProperties(custom_metadata={"userMetadata": token})
@@ -27,7 +27,7 @@ def appender(table: str, options: dict[str, str]) -> Callable[[str], None]:
 
 
 def main(table: str, seconds: str, acknowledged: str, options: str = "{}") -> None:
-    """Append until the time is over."""
+    """Append for `seconds`."""
     deadline = time.monotonic() + float(seconds)
     append_until(deadline, Acknowledged(Path(acknowledged)), appender(table, json.loads(options)))
 

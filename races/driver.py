@@ -1,4 +1,4 @@
-"""One driver of a race: several threads append to one table, and write down each token that was acknowledged.
+"""One driver of a race: several threads append to one table, and note each acknowledged token.
 
 spark-submit races/driver.py TABLE THREADS SECONDS ACKNOWLEDGED
 """
@@ -18,32 +18,32 @@ from pyspark.sql import SparkSession
 
 
 class Acknowledged:
-    """A file with a line for each token whose commit was said to be there, and one for each error."""
+    """A file with one line per acknowledged token, and one per error."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = Lock()
 
     def note(self, line: str) -> None:
-        """Write a line, so that it stays whatever becomes of this process."""
+        """Write a line at once, so that it survives the death of this process."""
         with self._lock, self._path.open("a") as file:
             file.write(f"{line}\n")
 
 
 def append_until(deadline: float, acknowledged: Acknowledged, append: Callable[[str], None]) -> None:
-    """Append one token after the other."""
+    """Append one token after another until `deadline`."""
     while time.monotonic() < deadline:
         token = uuid4().hex
         try:
             append(token)
-        except Exception as error:  # noqa: BLE001  an error is an answer as well: it promises nothing
+        except Exception as error:  # noqa: BLE001  an error is an answer, too: it promises nothing
             acknowledged.note(f"error {type(error).__name__}")
         else:
             acknowledged.note(f"token {token}")
 
 
 def appender(spark: SparkSession, table: str) -> Callable[[str], None]:
-    """Appends a row in a session of its own, whose commit carries the token."""
+    """Return a function that appends a row in its own session, with a token in the commit."""
     session = spark.newSession()
 
     def append(token: str) -> None:
@@ -53,15 +53,15 @@ def appender(spark: SparkSession, table: str) -> Callable[[str], None]:
     return append
 
 
-def told(path: Path) -> tuple[list[str], Counter[str]]:
-    """The acknowledged tokens, and how often which error was met."""
+def read_notes(path: Path) -> tuple[list[str], Counter[str]]:
+    """Return the acknowledged tokens, and the count of each error."""
     lines = [line.split() for line in path.read_text().splitlines()] if path.is_file() else []
-    tokens = [said for kind, said in lines if kind == "token"]
-    return tokens, Counter(said for kind, said in lines if kind == "error")
+    tokens = [text for kind, text in lines if kind == "token"]
+    return tokens, Counter(text for kind, text in lines if kind == "error")
 
 
 def main(table: str, threads: str, seconds: str, acknowledged: str) -> None:
-    """Append until the time is over."""
+    """Append for `seconds`."""
     spark, file = SparkSession.builder.getOrCreate(), Acknowledged(Path(acknowledged))
     deadline = time.monotonic() + float(seconds)
     with ThreadPoolExecutor(int(threads)) as pool:

@@ -1,4 +1,4 @@
-"""Several Spark drivers of several threads each append to one table, with delta-rs writers beside them or without."""
+"""Several Spark drivers with several threads append to one table, with or without delta-rs writers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,14 +28,14 @@ SCHEMA = pa.schema([("id", pa.int64())])
 
 @dataclass(frozen=True)
 class Crowd:
-    """Who races, and for how long.
+    """The writers of a race.
 
     Attributes:
-        drivers: Spark drivers, a process each.
-        threads: of each of them.
-        delta_rs: writers of delta-rs beside them, a process each.
-        seconds: how long each appends.
-        stock: whether Spark commits by Delta's own log stores, instead of Millrace's.
+        drivers: the number of Spark drivers, each in its own process.
+        threads: the number of threads of each driver.
+        delta_rs: the number of delta-rs writers, each in its own process.
+        seconds: the time for which each appends.
+        stock: whether Spark uses Delta's own log stores instead of Millrace's.
     """
 
     drivers: int = 4
@@ -47,14 +47,14 @@ class Crowd:
 
 @dataclass(frozen=True)
 class Score:
-    """What a race has shown.
+    """The result of a race.
 
     Attributes:
-        acknowledged: commits of which a writer was told that they are there.
-        lost: those of them that are not in the log.
-        doubled: tokens that are in the log more than once.
-        errors: class of error -> how often a writer met it.
-        torn: why nobody could read the table afterwards; empty when it could be read.
+        acknowledged: the number of acknowledged commits.
+        lost: the number of acknowledged commits that are not in the log.
+        doubled: the number of tokens that are in the log more than once.
+        errors: class of error -> count.
+        torn: why the table cannot be read afterwards; empty if it can.
     """
 
     acknowledged: int
@@ -65,7 +65,7 @@ class Score:
 
 
 def race(place: Place, crowd: Crowd, folder: Path) -> Score:
-    """Let them race for a new table, and compare what they were told with the table's log."""
+    """Run the writers on a new table, and compare their notes with the table's log."""
     table = place.new_folder()
     options = place.delta_rs_options
     DeltaTable.create(table, SCHEMA, storage_options=options)
@@ -92,7 +92,8 @@ def _start(place: Place, crowd: Crowd, table: str, note: Path) -> subprocess.Pop
 
 
 def _spark(place: Place, crowd: Crowd, table: str, note: Path) -> list[str]:
-    conf = launch_conf(Settings().jars, "local[2]") | {f"spark.hadoop.{key}": value for key, value in _hadoop(place)}
+    hadoop = {f"spark.hadoop.{key}": value for key, value in place.settings.items()}
+    conf = launch_conf(Settings().jars, "local[2]") | hadoop
     if crowd.stock:
         conf = {key: value for key, value in conf.items() if key not in LOG_STORES}
     pairs = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
@@ -105,31 +106,26 @@ def _delta_rs(place: Place, crowd: Crowd, table: str, note: Path) -> list[str]:
     return [*argv, json.dumps(place.delta_rs_options)]
 
 
-def _hadoop(place: Place) -> list[tuple[str, str]]:
-    settings: Mapping[str, str] = place.settings
-    return list(settings.items())
-
-
 def _score(place: Place, table: str, notes: list[Path]) -> Score:
-    told = [driver.told(note) for note in notes]
-    acknowledged = [token for tokens, _ in told for token in tokens]
+    results = [driver.read_notes(note) for note in notes]
+    acknowledged = [token for tokens, _ in results for token in tokens]
     log = place.log_of(table)
-    there = Counter(tokens_of(log))
+    committed = Counter(tokens_of(log))
     return Score(
         acknowledged=len(acknowledged),
-        lost=sum(token not in there for token in acknowledged),
-        doubled=sum(count > 1 for count in there.values()),
-        errors=sum((errors for _, errors in told), Counter()),
+        lost=sum(token not in committed for token in acknowledged),
+        doubled=sum(count > 1 for count in committed.values()),
+        errors=sum((errors for _, errors in results), Counter()),
         torn=torn(log),
     )
 
 
 def torn(versions: Iterable[int]) -> str:
-    """Why a table whose log has these versions cannot be read; empty when it can.
+    """Return why a table whose log has these versions cannot be read; empty if it can.
 
     >>> torn([0, 1, 3])
     'version 2 is missing'
     """
-    there = set(versions)
-    missing = sorted(set(range(len(there))) - there)
+    existing = set(versions)
+    missing = sorted(set(range(len(existing))) - existing)
     return f"version {missing[0]} is missing" if missing else ""

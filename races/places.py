@@ -1,4 +1,4 @@
-"""Where a race is run: a folder on local disk, or a bucket in a real S3 server on loopback."""
+"""The place of a race: a folder on local disk, or a bucket in an S3 server on loopback."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TEN_MINUTES = 600
 
 
 class PlaceName(StrEnum):
-    """The places that there are."""
+    """The names of the places."""
 
     DISK = "disk"
     MOTO = "moto"
@@ -30,7 +30,7 @@ class PlaceName(StrEnum):
 
 
 class NoSuchServerError(MillraceError):
-    """Raised when a server is not to be had on this machine; the message says what is missing."""
+    """Raised when this machine cannot run a server; the message says what is missing."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Place:
     """One place.
 
     Attributes:
-        name: which.
-        store: class name of Millrace's own log store for it.
-        stock: those of Delta that are raced beside it, to see that the race catches a loss.
-        folder: the folder that everything is in, on disk.
-        bucket: the bucket that everything is in, on S3.
+        name: its name.
+        store: class name of Millrace's own log store for the place.
+        stock: class names of Delta's log stores, to check that the race detects losses.
+        folder: the folder of all files, on disk.
+        bucket: the bucket of all objects, on S3.
     """
 
     name: PlaceName
@@ -54,29 +54,29 @@ class Place:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """Hadoop's settings."""
+        """The Hadoop settings of a writer."""
         return self.bucket.hadoop_settings if self.bucket else {}
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What a writer has in its environment."""
+        """The environment variables of a writer."""
         return self.bucket.environment if self.bucket else {}
 
     @property
     def delta_rs_options(self) -> dict[str, str]:
-        """What delta-rs needs to find it."""
+        """The storage options of delta-rs."""
         return {**self.bucket.environment, "AWS_ALLOW_HTTP": "true"} if self.bucket else {}
 
     def new_folder(self) -> str:
-        """A folder of its own, as Spark and delta-rs name it."""
+        """Return the path of a new folder, for Spark and delta-rs."""
         if self.bucket:
             return f"s3a://{self.bucket.name}/{uuid4().hex}"
-        made = self.folder / uuid4().hex
-        made.mkdir(parents=True)
-        return str(made)
+        folder = self.folder / uuid4().hex
+        folder.mkdir(parents=True)
+        return str(folder)
 
     def log_of(self, table: str) -> dict[int, str]:
-        """version -> what its commit holds."""
+        """Return version -> text of its commit."""
         return {int(name.removesuffix(".json")): text for name, text in self._files(f"{table}/_delta_log")}
 
     def _files(self, folder: str) -> Iterator[tuple[str, str]]:
@@ -85,7 +85,7 @@ class Place:
             return
         prefix = folder.removeprefix(f"s3a://{self.bucket.name}/") + "/"
         pages = self.bucket.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket.name, Prefix=prefix)
-        keys = [found["Key"] for page in pages for found in page.get("Contents", [])]
+        keys = [item["Key"] for page in pages for item in page.get("Contents", [])]
         for key in keys:
             name = key.removeprefix(prefix)
             if name.endswith(".json") and "/" not in name:
@@ -94,7 +94,7 @@ class Place:
 
 
 def tokens_of(log: Mapping[int, str]) -> list[str]:
-    """The tokens that the commits of a log carry, each as often as it is there."""
+    """Return the tokens in the commits of a log, each as often as it occurs."""
     actions = (line.value for text in log.values() for line in json_lines(text))
     infos = (action["commitInfo"] for action in actions if "commitInfo" in action)
     return [info["userMetadata"] for info in infos if "userMetadata" in info]
@@ -102,14 +102,14 @@ def tokens_of(log: Mapping[int, str]) -> list[str]:
 
 @contextmanager
 def place(name: PlaceName, folder: Path) -> Iterator[Place]:
-    """The place, for a while.
+    """Provide a place within the block.
 
     Args:
-        name: which.
-        folder: for what it keeps on disk; a server that is built stays there for the next time.
+        name: its name.
+        folder: the folder for its files; a server that is built stays there.
 
     Raises:
-        NoSuchServerError: its server is not to be had.
+        NoSuchServerError: this machine cannot run its server.
     """
     if name is PlaceName.DISK:
         yield Place(name, HARD_LINK, ("io.delta.storage.LocalLogStore",), folder / "disk")
@@ -130,7 +130,7 @@ def place(name: PlaceName, folder: Path) -> Iterator[Place]:
 
 
 def _versitygw(folder: Path) -> Path:
-    """The server's program, built from its Go module unless it is there."""
+    """Return the server's program; build it from its Go module if it does not exist."""
     program = folder / "versitygw"
     if not program.is_file():
         go = shutil.which("go")

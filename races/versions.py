@@ -1,4 +1,4 @@
-"""Several processes commit the same versions of one log through a log store: who was told that it won, and how fast?"""
+"""Several processes commit the same versions of one log through a log store: who wins, and how fast?"""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from embedded.jars import spark_home
 from include.settings import Settings
+from include.spark_location import spark_home
 
 WRITERS = ("ann", "bob", "eve")
 HARD_LINK = "io.millrace.logstore.HardLinkLogStore"
@@ -20,7 +20,7 @@ _TEN_MINUTES = 600
 
 @dataclass(frozen=True)
 class Classpath:
-    """What a Java process of these tests runs with.
+    """The classpath of the Java processes of a race.
 
     Attributes:
         classes: the folder of the compiled test classes.
@@ -41,11 +41,11 @@ class Classpath:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a writer was told of one version.
+    """The answer to a writer for one version.
 
     Attributes:
-        won: whether it has committed it.
-        took_ms: milliseconds of the whole write; the wait for its rivals is in it.
+        won: whether the writer committed the version.
+        took_ms: milliseconds of the write, with the wait for the other writers.
     """
 
     won: bool
@@ -54,7 +54,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Answers:
-    """What the writers of a race were told, and when.
+    """The answers to the writers of a race.
 
     Attributes:
         of: writer -> version -> answer.
@@ -64,18 +64,18 @@ class Answers:
 
     @property
     def winners(self) -> dict[int, list[str]]:
-        """version -> the writers that were told that they had won it; one, if all is well."""
+        """Version -> the writers that won it; one writer, if all is right."""
         versions = sorted(next(iter(self.of.values())))
-        return {version: [name for name, told in self.of.items() if told[version].won] for version in versions}
+        return {version: [name for name, answers in self.of.items() if answers[version].won] for version in versions}
 
     def lost(self, contents: Mapping[int, str]) -> int:
-        """How many commits were acknowledged and are not in the log, which has these contents."""
-        return sum(writer != contents.get(version) for version, told in self.winners.items() for writer in told)
+        """Return the number of acknowledged commits that the log with these contents does not have."""
+        return sum(writer != contents.get(version) for version, winners in self.winners.items() for writer in winners)
 
     @property
     def median_ms(self) -> float:
-        """Milliseconds of a commit that won."""
-        return median(answer.took_ms for told in self.of.values() for answer in told.values() if answer.won)
+        """The median of the milliseconds of the winning commits."""
+        return median(answer.took_ms for answers in self.of.values() for answer in answers.values() if answer.won)
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,12 @@ class Race:
     """One race into an empty log.
 
     Attributes:
-        classpath: of every writer.
+        classpath: the classpath of every writer.
         store: class name of the log store.
         log: URI of the log folder, which exists.
-        versions: how many versions each writer tries to commit.
+        versions: the number of versions that each writer tries to commit.
         settings: Hadoop settings.
-        environment: environment variables beside this process's own.
+        environment: additional environment variables.
     """
 
     classpath: Classpath
@@ -99,21 +99,21 @@ class Race:
     environment: tuple[tuple[str, str], ...] = ()
 
     def run(self, barrier: Path, writers: Sequence[str] = WRITERS) -> Answers:
-        """What the writers were told."""
+        """Run the race, and return the answers to the writers."""
         barrier.write_bytes(bytes(4))
         processes = [self.start(writer, barrier, len(writers)) for writer in writers]
         try:
-            told = [process.communicate(timeout=_TEN_MINUTES)[0] for process in processes]
+            outputs = [process.communicate(timeout=_TEN_MINUTES)[0] for process in processes]
         finally:
             for process in processes:
                 process.kill()
         failed = [process.args for process in processes if process.returncode != 0]
         if failed:
             raise RuntimeError(f"writers failed, see standard error: {failed}")
-        return Answers({writer: _answers(lines) for writer, lines in zip(writers, told, strict=True)})
+        return Answers({writer: _answers(lines) for writer, lines in zip(writers, outputs, strict=True)})
 
     def start(self, writer: str, barrier: Path, writers: int) -> subprocess.Popen[str]:
-        """One writer, which waits at the barrier for as many as `writers` in all."""
+        """Start a writer, which waits at the barrier until `writers` processes are there."""
         command = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         command += [f"-Drace.barrier={barrier}", f"-Drace.writers={writers}", "-cp", str(self.classpath)]
         command += ["LogStoreRace", self.store, self.log, writer, str(self.versions), *self.settings]
@@ -122,7 +122,7 @@ class Race:
 
 
 def commit_name(version: int) -> str:
-    """The file name of a version in a Delta log.
+    """Return the file name of a version in a Delta log.
 
     >>> commit_name(7)
     '00000000000000000007.json'
@@ -131,7 +131,7 @@ def commit_name(version: int) -> str:
 
 
 def local_contents(log: Path, versions: int) -> dict[int, str]:
-    """The line that each version of a local log holds."""
+    """Return the line of each version of a local log."""
     return {version: (log / commit_name(version)).read_text().strip() for version in range(versions)}
 
 

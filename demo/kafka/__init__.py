@@ -1,1 +1,1 @@
-"""The demo's flights, fed by a Kafka topic instead of landing files."""
+"""The demo's flights from a Kafka topic instead of landing files."""

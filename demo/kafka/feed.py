@@ -21,17 +21,17 @@ _PARTITIONS = 2
 
 
 def create_topic(address: str) -> None:
-    """Make the topic on the broker at `address`."""
+    """Create the topic on the broker at `address`."""
     admin = AdminClient({"bootstrap.servers": address})
-    for made in admin.create_topics([NewTopic(TOPIC, num_partitions=_PARTITIONS)]).values():
-        made.result()
+    for result in admin.create_topics([NewTopic(TOPIC, num_partitions=_PARTITIONS)]).values():
+        result.result()
 
 
 def send_day(address: str, landing: Path, day: date) -> int:
-    """Send what the source system delivers on a day, in its order, keyed by flight; returns how many messages.
+    """Send the source system's events of a day, in their order, keyed by flight; return the number of messages.
 
     Raises:
-        StackError: the broker did not take all of them.
+        StackError: the broker did not accept all messages.
     """
     producer = Producer({"bootstrap.servers": address, "enable.idempotence": True, "log_level": "0"})
     lines = list(_lines(day_folder(landing, TOPIC, day)))
@@ -39,19 +39,19 @@ def send_day(address: str, landing: Path, day: date) -> int:
         producer.produce(TOPIC, line, key=json.loads(line)["flight_id"])
         producer.poll(0)
     if left := producer.flush(30):
-        raise StackError(f"The broker at {address} did not take {left} of {len(lines)} messages.")
+        raise StackError(f"The broker at {address} did not accept {left} of {len(lines)} messages.")
     return len(lines)
 
 
-def write_specs(of_files: Path, folder: Path) -> None:
-    """Write the specs of flights as a topic feeds them: those of the landing files with another source.
+def write_specs(file_specs: Path, folder: Path) -> None:
+    """Write specs of flights that read the topic: those of the landing files with another source.
 
     Args:
-        of_files: the folder of the specs that read landing files.
-        folder: where the specs go.
+        file_specs: the folder of the specs that read landing files.
+        folder: the folder of the new specs.
     """
     for table in ("bronze/flights/flight_events.yaml", "silver/flights/flights.yaml"):
-        document = yaml.safe_load((of_files / table).read_text(encoding="utf-8"))
+        document = yaml.safe_load((file_specs / table).read_text(encoding="utf-8"))
         if document["table"].startswith("bronze."):
             document["source"] = {"kafka": CLUSTER, "topics": [TOPIC], "format": "json"}
         (folder / table).parent.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 
 from demo.kafka.feed import CLUSTER, create_topic, send_day, write_specs
 from demo.lakehouse import NotTheDemosError, start_empty
-from demo.oracle import work_out
+from demo.oracle import expected_tables
 from demo.outcome import outcome_table, outcomes
 from demo.source_system import lay_out
 from embedded.errors import StackError
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def demo(folder: Path, console: Console) -> bool:
-    """Send two days of flight events while `lakehouse run --follow` takes them; returns whether all of it is right."""
+    """Send two days of flight events while `lakehouse run --follow` reads them; return whether all rows are right."""
     began = time.monotonic()
     start_empty(folder)
     landing = folder / "landing"
@@ -59,10 +59,10 @@ def demo(folder: Path, console: Console) -> bool:
             for day in DAYS:
                 console.print(f"{day}: {send_day(broker.address, landing, day):,} messages sent.")
                 _wait_until_read(settings)
-    oracle = work_out(landing, DAYS[0], DAYS[-1] + timedelta(days=1))
-    found = outcomes(settings.root, oracle, (), TABLES)
-    console.print(outcome_table(found))
-    right = not any(one.wrong for one in found)
+    oracle = expected_tables(landing, DAYS[0], DAYS[-1] + timedelta(days=1))
+    results = outcomes(settings.root, oracle, (), TABLES)
+    console.print(outcome_table(results))
+    right = not any(result.wrong for result in results)
     verdict = "[green]Every number is right" if right else "[red]Not everything is right"
     console.print(f"{verdict}[/], {time.monotonic() - began:.0f} s. The specs are in {folder / 'tables'}.")
     return right
@@ -70,10 +70,10 @@ def demo(folder: Path, console: Console) -> bool:
 
 @contextmanager
 def following(settings: Settings) -> Iterator[None]:
-    """`lakehouse run --follow` in a process of its own, which says what it does; told to stop at the end.
+    """Run `lakehouse run --follow` as a process within the block, and stop it at the end.
 
     Raises:
-        StackError: it ended badly.
+        StackError: its exit code is not 0.
     """
     command = [Path(sys.executable).parent / "lakehouse", "run", "--follow"]
     process = subprocess.Popen(command, env={**os.environ, **settings.environment()}, cwd=PROJECT)
@@ -83,7 +83,7 @@ def following(settings: Settings) -> Iterator[None]:
         process.send_signal(signal.SIGTERM)
         code = process.wait(PATIENCE_S)
     if code != 0:
-        raise StackError(f"`lakehouse run --follow` ended with exit code {code}; it says why above.")
+        raise StackError(f"`lakehouse run --follow` ended with exit code {code}; its output above says why.")
 
 
 def _settings(folder: Path, broker: KafkaBroker) -> Settings:
@@ -95,18 +95,18 @@ def _wait_until_read(settings: Settings) -> None:
     """Wait until the planner finds nothing new for any table.
 
     Raises:
-        StackError: it takes too long.
+        StackError: this takes longer than PATIENCE_S.
     """
-    patient = Retrying(stop=stop_after_delay(PATIENCE_S), wait=wait_fixed(1), retry=retry_if_result(bool))
+    retrying = Retrying(stop=stop_after_delay(PATIENCE_S), wait=wait_fixed(1), retry=retry_if_result(bool))
     try:
-        patient(_waits_for, settings)
+        retrying(_pending_work, settings)
     except RetryError as error:
-        what = error.last_attempt.result()
-        raise StackError(f"The messages were not read within {PATIENCE_S} s; the last word was: {what}") from error
+        pending = error.last_attempt.result()
+        raise StackError(f"The messages were not read within {PATIENCE_S} s; pending: {pending}") from error
 
 
-def _waits_for(settings: Settings) -> str:
-    """What the first table that is not done waits for, as the planner says; empty when all are done."""
+def _pending_work(settings: Settings) -> str:
+    """Return the planner's message for the first table that is not done; empty if all are done."""
     catalog = load_catalog(settings.tables)
     for spec in catalog.specs.values():
         try:
@@ -119,7 +119,7 @@ def _waits_for(settings: Settings) -> str:
 
 
 _ANY_DAY = Interval.model_validate({"start": "2013-01-01T00:00:00Z", "end": "2013-01-02T00:00:00Z"})
-"""The planner asks for an interval; topics and the tables above them know none."""
+"""The planner needs an interval; topics and the tables that read them have none."""
 
 
 if __name__ == "__main__":

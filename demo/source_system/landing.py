@@ -1,4 +1,4 @@
-"""Putting landing files in place, whole or not at all."""
+"""Write landing files atomically."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pathlib import Path
 
 
 def day_folder(landing: Path, feed: str, day: date) -> Path:
-    """The landing folder of one feed for one UTC day, for example ``weather/date=2013-01-01``."""
+    """Return the landing folder of a feed for a UTC day, for example ``weather/date=2013-01-01``."""
     return landing / feed / f"date={day.isoformat()}"
 
 
 def json_lines(lines: Iterable[str]) -> bytes:
-    """Gzipped JSON lines, without a time stamp in the header: the same lines always give the same bytes."""
+    """Return gzipped JSON lines, without a timestamp in the header: the same lines always give the same bytes."""
     return gzip.compress("".join(f"{line}\n" for line in lines).encode(), compresslevel=6, mtime=0)
 
 
 def csv_table(header: Sequence[str], rows: Iterable[Sequence[str | None]]) -> bytes:
-    """A CSV with a header line; a null is an empty field."""
+    """Return a CSV with a header line; null is an empty field."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
@@ -31,10 +31,10 @@ def csv_table(header: Sequence[str], rows: Iterable[Sequence[str | None]]) -> by
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file under a hidden name and rename it, so that a listing never sees a part of it.
+    """Write a file under a hidden name and rename it, so that a listing never shows an incomplete file.
 
-    A file that already has this content is left alone: with its modification time it also keeps its identity for a
-    reader that remembers which files it has loaded.
+    A file that already has this content does not change: it keeps its modification time, by which a reader knows that
+    it has loaded the file.
     """
     if path.exists() and path.read_bytes() == content:
         return

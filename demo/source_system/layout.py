@@ -1,4 +1,4 @@
-"""Laying out the landing files of a range of UTC days."""
+"""Lay out the landing files of a range of UTC days."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _INSTANTS = ("event_at", "sched_dep_at", "sched_arr_at", "dep_at", "arr_at")
 
 
 class OutsideSourceDataError(ValueError):
-    """Raised when a range of days is empty or reaches beyond the days that the source has data for."""
+    """Raised when a range of days is empty, or has days without source data."""
 
 
 @dataclass(frozen=True)
 class DayDelivery:
-    """What one feed delivers on one UTC day.
+    """The delivery of one feed on one UTC day.
 
     ``rows`` counts every delivered row; of these, ``late`` rows belong to the day before and ``doubled`` rows are
     second copies (a second copy of a late event is counted in both).
@@ -43,22 +43,22 @@ class DayDelivery:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What all feeds deliver over a range of days, in order of day and feed."""
+    """The deliveries of all feeds over a range of days, in order of day and feed."""
 
     days: tuple[DayDelivery, ...]
 
     def rows(self, feed: str) -> int:
-        """All rows that a feed delivers, second copies included."""
+        """Return the number of rows that a feed delivers, second copies included."""
         return sum(delivered.rows for delivered in self.days if delivered.feed == feed)
 
 
 def lay_out(landing: Path, start: date, end: date) -> Delivery:
-    """Write the landing files of the UTC days [start, end) and count what they hold.
+    """Write the landing files of the UTC days [start, end), and count their rows.
 
-    The same days always give the same bytes, whatever else is laid out; files that are there already stay as they are.
+    A day always gives the same bytes, whatever other days are laid out; existing files with these bytes do not change.
 
     Raises:
-        OutsideSourceDataError: When the range is empty or not within [FIRST_DAY, LAST_DAY].
+        OutsideSourceDataError: the range is empty or not within [FIRST_DAY, LAST_DAY].
     """
     days = _days(start, end)
     with open_source() as connection:
@@ -88,13 +88,13 @@ def _lay_out_flight_events(connection: duckdb.DuckDBPyConnection, landing: Path,
 
 
 def _event_lines(connection: duckdb.DuckDBPyConnection, day: date, file_number: int) -> Iterator[str]:
-    """The JSON of each event of one file, in the order in which the events happened."""
+    """Return the JSON of each event of a file, in the order of the events."""
     fields = ", ".join(f"'{name}', {_as_json(name)}" for name in EVENT_FIELDS)
-    found = connection.execute(
+    rows = connection.execute(
         f"SELECT json_object({fields}) FROM deliveries WHERE delivery_day = DATE '{day}' "
         f"AND file_number = {file_number} ORDER BY event_at, flight_id, event_seq"
     ).fetchall()
-    return (line for (line,) in found)
+    return (line for (line,) in rows)
 
 
 def _as_json(name: str) -> str:
@@ -102,7 +102,7 @@ def _as_json(name: str) -> str:
 
 
 def _lay_out_weather(connection: duckdb.DuckDBPyConnection, landing: Path, day: date) -> DayDelivery:
-    """The hourly readings whose ``time_hour`` falls on the day; a day without readings gives a header alone."""
+    """Lay out the hourly readings of the day; a day without readings gives only a header."""
     query = f"SELECT * FROM weather WHERE time_hour LIKE '{day}T%' ORDER BY time_hour, origin"
     return _lay_out_csv(connection, landing, day, "weather", query)
 
@@ -112,9 +112,9 @@ def _lay_out_planes(connection: duckdb.DuckDBPyConnection, landing: Path, day: d
 
 
 def _lay_out_csv(connection: duckdb.DuckDBPyConnection, landing: Path, day: date, feed: str, query: str) -> DayDelivery:
-    found = connection.execute(query)
-    header = [column[0] for column in found.description or ()]
-    rows = found.fetchall()
+    result = connection.execute(query)
+    header = [column[0] for column in result.description or ()]
+    rows = result.fetchall()
     write_whole(day_folder(landing, feed, day) / f"{feed}.csv", csv_table(header, rows))
     return DayDelivery(feed, day, files=1, rows=len(rows))
 

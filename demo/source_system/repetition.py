@@ -1,10 +1,10 @@
-"""Which flight events are delivered late, which twice, and in which file: decided by each event's own hash.
+"""Decide which flight events are delivered late or twice, and in which file, by the hash of each event.
 
-An event's fate depends on nothing but its key, so any subset of days gives the same files as the whole year. The draws
-are slices of ``md5("<flight_id>|<event>|<seed>")`` in hex:
+The delivery of an event depends only on its key, so any subset of days gives the same files as the whole year. The
+decisions use slices of ``md5("<flight_id>|<event>|<seed>")`` in hex:
 
 * digits 1-8: late, delivered on the day after its UTC day, for 1 % of the events;
-* digits 9-16: delivered a second time with the same content, for 0.5 %;
+* digits 9-16: delivered twice with the same content, for 0.5 %;
 * digit 17, odd: the second copy comes a day after the first one; even: in the other file of the same day;
 * digit 18, odd or even: the file, 01 or 00, like two partitions of a queue.
 """
@@ -20,14 +20,14 @@ DOUBLED_SHARE = 0.005
 SEED = 2013
 FILES_A_DAY = 2
 
-# Late by a day and its copy another day after that: no event is delivered later than this.
+# An event can be late by a day, and its copy by another day; no event is later.
 LONGEST_DELAY_DAYS = 2
 
 
 def create_deliveries(connection: duckdb.DuckDBPyConnection, start: date, end: date) -> None:
-    """Make table ``deliveries``: each flight event delivered on the days [start, end), once a delivered copy.
+    """Make table ``deliveries``: one row per copy of a flight event that is delivered on the days [start, end).
 
-    Beside the event's fields it has ``delivery_day``, ``file_number``, ``is_late`` and ``is_second_copy``.
+    It has the event's fields and ``delivery_day``, ``file_number``, ``is_late`` and ``is_second_copy``.
     """
     connection.execute(
         f"""

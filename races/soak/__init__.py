@@ -1,1 +1,1 @@
-"""A soak: writers of every kind at one lakehouse, killed and stopped at any moment; then each row is looked for."""
+"""A soak: writers of every kind on one lakehouse, killed and stopped at any time; then every row is checked."""

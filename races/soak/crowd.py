@@ -1,4 +1,4 @@
-"""The writers of a soak: each lives one life after the other, in processes that may end at any moment."""
+"""The writers of a soak: processes that may end at any time, each followed by another."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from include.settings import PROJECT
 from races.soak.lives import Command, Lives
 
 ANSWERS = {ExitCode.OK, ExitCode.CONFLICT, ExitCode.NOT_READY, ExitCode.SPARK_UNAVAILABLE}
-"""How a run may end that nobody has struck; all but the first say that it is to be tried again."""
+"""The exit codes of a process without a signal; all but the first mean that it must be retried."""
 
 
 @dataclass(frozen=True)
 class Life:
-    """A process, what it does, and where it says so."""
+    """A process, what it does, and its log."""
 
     kind: str
     process: subprocess.Popen[bytes]
@@ -27,14 +27,14 @@ class Life:
 
 @dataclass
 class Crowd:
-    """So many writers at once.
+    """A number of writers that run at once.
 
     Attributes:
-        size: how many.
-        lives: what they do.
-        environment: of their processes.
-        logs: the folder of what they say.
-        ended: kind of life -> ending -> how often.
+        size: the number of writers.
+        lives: the commands that they may run.
+        environment: the environment of their processes.
+        logs: the folder of their logs.
+        ended: kind of life -> ending -> count.
     """
 
     size: int
@@ -42,44 +42,44 @@ class Crowd:
     environment: Mapping[str, str]
     logs: Path
     ended: dict[str, Counter[str]] = field(default_factory=dict)
-    _living: list[Life] = field(default_factory=list)
-    _born: int = 0
+    _running: list[Life] = field(default_factory=list)
+    _started: int = 0
 
     def fill(self) -> None:
-        """Let a new life begin for each one that has ended."""
-        while len(self._living) < self.size:
-            self._living.append(self.begin(*self.lives.any()))
+        """Start a process for each one that has ended."""
+        while len(self._running) < self.size:
+            self._running.append(self.begin(*self.lives.any()))
 
     def begin(self, kind: str, command: Command) -> Life:
-        """Start a process that does this."""
-        self._born += 1
-        log = self.logs / f"{self._born:05d}-{kind.replace(' ', '-')}.log"
-        with log.open("wb") as said:
-            process = subprocess.Popen(command, env=self.environment, cwd=PROJECT, stdout=said, stderr=said)
+        """Start a process."""
+        self._started += 1
+        log = self.logs / f"{self._started:05d}-{kind.replace(' ', '-')}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(command, env=self.environment, cwd=PROJECT, stdout=output, stderr=output)
         return Life(kind, process, log)
 
     def reap(self, struck: set[int]) -> list[str]:
-        """Count those who have ended; what they said whom nobody struck, and who ended as nobody should."""
-        over = [life for life in self._living if life.process.poll() is not None]
-        self._living = [life for life in self._living if life not in over]
+        """Count the processes that have ended; describe those that ended wrongly without being in `struck`."""
+        over = [life for life in self._running if life.process.poll() is not None]
+        self._running = [life for life in self._running if life not in over]
         for life in over:
             self.ended.setdefault(life.kind, Counter())[ending(life)] += 1
-        odd = [life for life in over if life.process.pid not in struck and life.process.returncode not in ANSWERS]
-        return [f"{life.kind} ended with {ending(life)}: {last_words(life.log)} ({life.log})" for life in odd]
+        wrong = [life for life in over if life.process.pid not in struck and life.process.returncode not in ANSWERS]
+        return [f"{life.kind} ended with {ending(life)}: {last_words(life.log)} ({life.log})" for life in wrong]
 
     def is_done(self) -> bool:
-        """Whether nobody lives any more."""
-        return not self._living
+        """Whether no process is running any more."""
+        return not self._running
 
 
 def ending(life: Life) -> str:
-    """How it ended, in a word."""
+    """Return how a process ended, in one word."""
     code = life.process.returncode
-    known = {int(one): one.name.lower() for one in ExitCode}
-    return "killed" if code < 0 or code > 128 else known.get(code, f"exit code {code}")
+    names = {int(exit_code): exit_code.name.lower() for exit_code in ExitCode}
+    return "killed" if code < 0 or code > 128 else names.get(code, f"exit code {code}")
 
 
 def last_words(log: Path) -> str:
-    """The last lines of a log, in one."""
+    """Return the last lines of a log as one line."""
     lines = log.read_text(errors="replace").splitlines()
     return " | ".join(line.strip() for line in lines[-6:] if line.strip())[-600:]

@@ -1,4 +1,4 @@
-"""The source of a soak: a seeded feed of orders, and what its tables must hold in the end."""
+"""The source of a soak: a seeded feed of orders, and the expected rows of its tables."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Event:
     """One line of a landing file.
 
     Attributes:
-        event: its number, which orders the events of an order; no two have the same.
+        event: its unique number, the sequence of the events of an order.
         order_id: the order.
-        amount: below zero, the row rule of silver refuses the event.
-        day: the day that the order counts for in gold, ISO.
+        amount: if negative, silver's row rule refuses the event.
+        day: the day of the order in gold, ISO.
         op: `delete`, or `put`.
     """
 
@@ -42,12 +42,12 @@ class Event:
 
 @dataclass
 class Feed:
-    """Delivers files of events, in no order of days.
+    """A source that delivers files of events for days in any order.
 
     Attributes:
         landing: the landing root.
-        chance: where its dice come from.
-        events: all that was delivered.
+        chance: its source of random numbers.
+        events: all delivered events.
     """
 
     landing: Path
@@ -55,7 +55,7 @@ class Feed:
     events: list[Event] = field(default_factory=list)
 
     def deliver(self, number: int) -> None:
-        """Put a file of new events into the folder of day `number`, complete at once."""
+        """Put a file of new events into the folder of day `number`, by a rename."""
         new = [self._event() for _ in range(self.chance.randint(20, 200))]
         folder = self.landing / "orders" / f"date={interval(number).start:%Y-%m-%d}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -72,21 +72,21 @@ class Feed:
 
 
 def interval(number: int) -> Interval:
-    """Day `number` of the feed, from 1 on."""
+    """Return day `number` of the feed, which begins with 1."""
     start = FIRST_DAY + timedelta(days=number - 1)
     return Interval(start=start, end=start + timedelta(days=1))
 
 
 def refused(events: Iterable[Event]) -> Iterator[Event]:
-    """Those that silver's rule refuses; of a delete nothing but its key and its sequence counts."""
+    """Return the events that silver's rule refuses; of a delete only the key and the sequence count."""
     return (event for event in events if event.amount < 0 and event.op == "put")
 
 
 def silver_rows(events: Iterable[Event]) -> set[SilverRow]:
-    """The last state of each order, once every refused event was mended by `amount = abs(amount)` and replayed.
+    """Return the last state of each order after every refused event was fixed by `amount = abs(amount)` and replayed.
 
-    >>> told = [Event(0, "a", -5, "2013-01-01", "put"), Event(1, "b", 1, "2013-01-01", "delete")]
-    >>> silver_rows(told)
+    >>> events = [Event(0, "a", -5, "2013-01-01", "put"), Event(1, "b", 1, "2013-01-01", "delete")]
+    >>> silver_rows(events)
     {('a', 0, 5, datetime.date(2013, 1, 1))}
     """
     last = {event.order_id: event for event in sorted(events, key=lambda event: event.event)}
@@ -98,7 +98,7 @@ def silver_rows(events: Iterable[Event]) -> set[SilverRow]:
 
 
 def gold_rows(silver: Iterable[SilverRow]) -> set[GoldRow]:
-    """Orders and their amount by day."""
+    """Return day, orders and revenue of each day."""
     by_day: dict[date, list[int]] = {}
     for _, _, amount, day in silver:
         by_day.setdefault(day, []).append(amount)

@@ -1,4 +1,4 @@
-"""What a writer of a soak may do: each a command that somebody could start, in a process of its own."""
+"""The commands of a soak's writers, each of which a person could run, too."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from include.settings import Settings
 from races.soak.feed import DAYS, interval
 
 BRONZE, SILVER, GOLD = TABLES = "bronze.orders", "silver.orders", "gold.revenue_daily"
-MEND = "amount = abs(amount)"
+FIX = "amount = abs(amount)"
 
 Command = list[str]
 
-_HOW_OFTEN = {
+_WEIGHTS = {
     "load a day": 3,
     "ingest": 6,
     "merge": 6,
@@ -26,16 +26,16 @@ _HOW_OFTEN = {
     "optimize": 3,
     "vacuum": 1,
 }
-"""Kind of life -> how many of all of them."""
+"""Kind of life -> its relative frequency."""
 
 
 class Lives:
     """Commands for one lakehouse.
 
     Args:
-        settings: of the lakehouse.
-        environment: of the commands, which find the Spark server by it.
-        chance: where the dice come from.
+        settings: the settings of the lakehouse.
+        environment: the environment of the commands, with the address of the Spark server.
+        chance: the source of random numbers.
     """
 
     def __init__(self, settings: Settings, environment: Mapping[str, str], chance: Random) -> None:
@@ -44,8 +44,8 @@ class Lives:
         self._chance = chance
 
     def any(self) -> tuple[str, Command]:
-        """Some kind of life, and its command."""
-        kind = self._chance.choices([*_HOW_OFTEN], [*_HOW_OFTEN.values()])[0]
+        """Return a random kind of life, and its command."""
+        kind = self._chance.choices([*_WEIGHTS], [*_WEIGHTS.values()])[0]
         day, table = self._chance.randint(1, DAYS), self._chance.choice(TABLES)
         commands: dict[str, Callable[[], Command]] = {
             "load a day": lambda: self.load(day),
@@ -60,15 +60,12 @@ class Lives:
         return kind, commands[kind]()
 
     def load(self, day: int) -> Command:
-        """Carry a day through all three layers, as a person would."""
-        return self._lakehouse("run", "--interval", f"{interval(day).start:%Y-%m-%d}")
+        """Load a day into all three layers, as a person would."""
+        return ["lakehouse", "run", "--interval", f"{interval(day).start:%Y-%m-%d}"]
 
     def replay(self) -> Command:
-        """Mend what waits in the quarantine of silver, and bring it in."""
-        return self._lakehouse("quarantine", "replay", SILVER, "--all", "--set", MEND, "--why", "the till's sign")
-
-    def _lakehouse(self, *words: str) -> Command:
-        return ["lakehouse", *words]
+        """Fix and replay the rows in the quarantine of silver."""
+        return ["lakehouse", "quarantine", "replay", SILVER, "--all", "--set", FIX, "--why", "the till's sign"]
 
     def _job(self, job: Job, table: str, day: int, *, reprocess: bool = False) -> Command:
         name = f"{job}-{uuid4().hex[:8]}"

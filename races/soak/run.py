@@ -1,4 +1,4 @@
-"""Runs a soak: the feed delivers, writers live and die, and at the end a plain run brings in what is left."""
+"""Run a soak: the feed delivers, writers run and are killed, and at the end plain runs load the rest."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """What a soak is to be.
+    """The parameters of a soak.
 
     Attributes:
-        folder: for all that it needs; what was there is removed.
-        seconds: how long the writers are disturbed.
-        writers: how many at once.
-        delivery_s: a file is delivered so often.
-        strike_s: a process is struck so often, on average.
-        seed: of the dice; the machine adds its own.
+        folder: the folder of all its files; its old content is removed.
+        seconds: the time for which the writers are disturbed.
+        writers: the number of writers at once.
+        delivery_s: seconds between two deliveries.
+        strike_s: mean seconds between two signals.
+        seed: the seed of random numbers.
     """
 
     folder: Path
@@ -56,14 +56,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Score:
-    """What a soak has shown.
+    """The result of a soak.
 
     Attributes:
-        problems: what is wrong; nothing if all is right.
-        events: how many were delivered.
-        batches: table -> how many were committed.
-        ended: kind of life -> ending -> how often.
-        strikes: signal -> how often.
+        problems: what is wrong; empty if all is right.
+        events: the number of delivered events.
+        batches: table -> number of committed batches.
+        ended: kind of life -> ending -> count.
+        strikes: signal -> count.
     """
 
     problems: list[str]
@@ -74,7 +74,7 @@ class Score:
 
 
 def soak(plan: Plan, say: Say) -> Score:
-    """Run it to its end; whatever happens, no process stays."""
+    """Run the soak, and end all its processes, whatever happens."""
     shutil.rmtree(plan.folder, ignore_errors=True)
     home = Home((plan.folder / "home").resolve())
     home.prepare()
@@ -98,8 +98,8 @@ class _Soak:
     def __init__(self, plan: Plan, home: Home, settings: Settings, server: SparkServer, say: Say) -> None:
         self._plan, self._home, self._server, self._say = plan, home, server, say
         self._paths = LakehousePaths(settings.root)
-        marked = {STACK_VARIABLE: str(home.path)}
-        environment = {**clean_environment(), **server.client_env(), **settings.environment(), **marked}
+        mark = {STACK_VARIABLE: str(home.path)}
+        environment = {**clean_environment(), **server.client_env(), **settings.environment(), **mark}
         chance = Random(plan.seed)
         self._feed = Feed(Path(settings.landing), Random(chance.random()))
         self._trouble = Trouble(home, Random(chance.random()))
@@ -109,24 +109,24 @@ class _Soak:
     def run(self) -> Score:
         for day in range(1, DAYS + 1):
             self._feed.deliver(day)
-        self._load(1)  # the tables are made in peace: a run of the quarantine needs one
-        odd = self._disturbed()
-        odd += self._calmed_down()
-        self._say("nobody is disturbed any more; what is left is brought in")
+        self._load(1)  # without disturbance: a replay needs the tables
+        wrong = self._disturb()
+        wrong += self._calm_down()
+        self._say("the disturbance is over; loading the rest")
         for day in (*range(1, DAYS + 1), 1):
             self._load(day)
-        self._mend()
-        found = [*odd, *problems(self._paths, self._feed.events)]
+        self._replay()
+        wrong = [*wrong, *problems(self._paths, self._feed.events)]
         counts = {table: len(batches(self._paths, table)) for table in TABLES}
-        return Score(found, len(self._feed.events), counts, self._crowd.ended, self._trouble.strikes)
+        return Score(wrong, len(self._feed.events), counts, self._crowd.ended, self._trouble.strikes)
 
-    def _disturbed(self) -> list[str]:
-        started, odd = time.monotonic(), list[str]()
+    def _disturb(self) -> list[str]:
+        started, wrong = time.monotonic(), list[str]()
         deaths = [self._plan.seconds * (number + 1) / (SERVER_DEATHS + 1) for number in range(SERVER_DEATHS)]
         delivers_at = strikes_at = 0.0
         while (now := time.monotonic() - started) < self._plan.seconds:
             self._crowd.fill()
-            odd += self._reaped()
+            wrong += self._reap()
             self._trouble.wake()
             if now >= delivers_at:
                 self._feed.deliver(self._chance.randint(1, DAYS))
@@ -136,43 +136,43 @@ class _Soak:
                 strikes_at = now + self._chance.expovariate(1 / self._plan.strike_s)
             if deaths and now >= deaths[0]:
                 deaths.pop(0)
-                self._renew_server()
+                self._restart_server()
             time.sleep(0.1)
-        return odd
+        return wrong
 
-    def _renew_server(self) -> None:
+    def _restart_server(self) -> None:
         self._trouble.kill_server(self._server)
         self._server.start(clean_environment())
         self._server.wait()
 
-    def _reaped(self) -> list[str]:
-        odd = self._crowd.reap(self._trouble.struck)
-        for one in odd:
-            self._say(one)
-        return odd
+    def _reap(self) -> list[str]:
+        wrong = self._crowd.reap(self._trouble.struck)
+        for line in wrong:
+            self._say(line)
+        return wrong
 
-    def _calmed_down(self) -> list[str]:
-        """Wake all, and wait until the last one has ended, orphans too."""
+    def _calm_down(self) -> list[str]:
+        """Wake all processes, and wait until the last one has ended, orphans included."""
         self._trouble.wake(everybody=True)
-        odd, deadline = list[str](), time.monotonic() + _PATIENCE_S
+        wrong, deadline = list[str](), time.monotonic() + _PATIENCE_S
         while (not self._crowd.is_done() or len(of_stack(self._home)) > 1) and time.monotonic() < deadline:
-            odd += self._reaped()
+            wrong += self._reap()
             time.sleep(0.2)
         left = [process.pid for process in of_stack(self._home)][1:]
-        return [*odd, *([f"these processes never ended: {left}"] if left else [])]
+        return [*wrong, *([f"these processes never ended: {left}"] if left else [])]
 
     def _load(self, day: int) -> None:
-        self._insist("a plain run", self._crowd.lives.load(day))
+        self._run_until_ok("a plain run", self._crowd.lives.load(day))
 
-    def _mend(self) -> None:
+    def _replay(self) -> None:
         if quarantined_rows(SILVER, self._paths, RowFilter(statuses=PENDING)):
-            self._insist("a plain replay", self._crowd.lives.replay())
+            self._run_until_ok("a plain replay", self._crowd.lives.replay())
 
-    def _insist(self, kind: str, command: list[str]) -> None:
-        """Run it until it ends well.
+    def _run_until_ok(self, kind: str, command: list[str]) -> None:
+        """Run a command until it succeeds.
 
         Raises:
-            RuntimeError: it never did.
+            RuntimeError: it failed _TRIES times.
         """
         for _ in range(_TRIES):
             life = self._crowd.begin(kind, command)

@@ -1,4 +1,4 @@
-"""What goes wrong during a soak: processes are killed, told to end, or stopped past the expiry of their lease."""
+"""The disturbance of a soak: processes are killed, terminated, or stopped past the expiry of their lease."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from embedded.processes import of_stack, recorded
 from embedded.spark.server import NAME, SparkServer
 
 LONGEST_STOP_S = 60.0
-"""A lease expires after 30 seconds: half of those who are stopped wake to find theirs taken."""
+"""A lease expires after 30 seconds, so half of the stopped processes lose theirs."""
 
 
 @dataclass
 class Trouble:
-    """Strikes at the processes of one home, but its Spark server only when told to.
+    """Sends signals to the processes of a home, without its Spark server.
 
     Attributes:
-        home: whose processes.
-        chance: where the dice come from.
-        strikes: how often which signal was sent.
-        struck: pids of those who had one, and of who waits for them.
+        home: the home.
+        chance: the source of random numbers.
+        strikes: signal -> count.
+        struck: pids of the processes that got a signal, and of their parents.
     """
 
     home: Home
@@ -36,7 +36,7 @@ class Trouble:
     _asleep: list[tuple[float, psutil.Process]] = field(default_factory=list)
 
     def strike(self) -> None:
-        """Send a signal to somebody, if there is somebody."""
+        """Send a signal to a random process, if there is one."""
         victims = [process for process in of_stack(self.home) if process not in self._server()]
         if not victims:
             return
@@ -52,16 +52,16 @@ class Trouble:
             self._asleep.append((time.monotonic() + self.chance.uniform(1, LONGEST_STOP_S), victim))
 
     def wake(self, *, everybody: bool = False) -> None:
-        """Let those go on who have been stopped for long enough."""
+        """Continue the processes whose stop is over; with `everybody`, all."""
         now = time.monotonic()
         due = [(until, process) for until, process in self._asleep if everybody or until <= now]
-        for one in due:
-            self._asleep.remove(one)
-            if one[1].is_running():
-                one[1].send_signal(signal.SIGCONT)
+        for until, process in due:
+            self._asleep.remove((until, process))
+            if process.is_running():
+                process.send_signal(signal.SIGCONT)
 
     def kill_server(self, server: SparkServer) -> None:
-        """Kill the JVM in which all of them work."""
+        """Kill the Spark server."""
         for process in self._server():
             process.kill()
         self.strikes["SIGKILL of the Spark server"] += 1

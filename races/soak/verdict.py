@@ -1,4 +1,4 @@
-"""Whether a lakehouse holds what its feed delivered, no more and no less, and whether its logs and ledger agree."""
+"""Check that a lakehouse has exactly the rows that its feed delivered, and that its logs and ledger agree."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _SOME = 5
 
 
 def problems(paths: LakehousePaths, events: Collection[Event]) -> list[str]:
-    """What is wrong, a line each; nothing if every event is where it belongs, once.
+    """Return what is wrong, one line per problem; nothing if every event is in its place, once.
 
-    Of a log that lacks a commit nothing further can be asked.
+    If a log lacks a commit, nothing else is checked.
     """
     if torn_logs := list(_of_logs(paths)):
         return torn_logs
@@ -36,15 +36,15 @@ def problems(paths: LakehousePaths, events: Collection[Event]) -> list[str]:
 
 
 def batches(paths: LakehousePaths, table: str) -> list[Winner]:
-    """The batches of a table, by its log."""
+    """Return the batches in a table's log."""
     app_id = Stream(table).app_id
     return [winner for commit in commits_after(paths.table(table), -1) if (winner := winner_of(commit, app_id))]
 
 
 def folders(paths: LakehousePaths) -> list[LakePath]:
-    """The Delta tables that Spark writes."""
-    beside = [paths.quarantine(SILVER), paths.tombstones(SILVER)]
-    return [path for path in (*map(paths.table, TABLES), *beside) if is_table(path)]
+    """Return the Delta tables that Spark writes."""
+    secondary = [paths.quarantine(SILVER), paths.tombstones(SILVER)]
+    return [path for path in (*map(paths.table, TABLES), *secondary) if is_table(path)]
 
 
 def _of_logs(paths: LakehousePaths) -> Iterator[str]:
@@ -55,15 +55,15 @@ def _of_logs(paths: LakehousePaths) -> Iterator[str]:
 
 
 def _of_batches(paths: LakehousePaths) -> Iterator[str]:
-    """Numbers without a gap, each token once; each batch is closed, and has one fate for every row."""
+    """Check that batch numbers have no gap, tokens are unique, and batches are closed with all their rows counted."""
     records = Records(paths)
     for table in TABLES:
-        won = batches(paths, table)
-        numbers, tokens = [winner.batch_seq for winner in won], Counter(winner.token for winner in won)
-        if numbers != list(range(1, len(won) + 1)):
+        winners = batches(paths, table)
+        numbers, tokens = [winner.batch_seq for winner in winners], Counter(winner.token for winner in winners)
+        if numbers != list(range(1, len(winners) + 1)):
             yield f"{table}: its batches are numbered {numbers}"
         yield from (f"{table}: token {token} is there {count} times" for token, count in tokens.items() if count > 1)
-        for winner in won:
+        for winner in winners:
             rows = records.ledger.closed(winner)
             if rows is None:
                 yield f"{table}: batch {winner.batch_seq} was never closed"
@@ -78,25 +78,25 @@ def _of_batches(paths: LakehousePaths) -> Iterator[str]:
 
 
 def _of_rows(paths: LakehousePaths, events: Collection[Event]) -> Iterator[str]:
-    yield from _compared("bronze rows", [event.event for event in events], _column(paths.table(BRONZE), "event"))
+    yield from _differences("bronze rows", [event.event for event in events], _column(paths.table(BRONZE), "event"))
     silver = silver_rows(events)
-    yield from _compared("silver rows", silver, _rows(paths, SILVER, "order_id", "event", "amount", "day"))
-    yield from _compared("gold rows", gold_rows(silver), _rows(paths, GOLD, "day", "orders", "revenue"))
+    yield from _differences("silver rows", silver, _rows(paths, SILVER, "order_id", "event", "amount", "day"))
+    yield from _differences("gold rows", gold_rows(silver), _rows(paths, GOLD, "day", "orders", "revenue"))
 
 
 def _of_quarantine(paths: LakehousePaths, events: Collection[Event]) -> Iterator[str]:
-    """Every refused event was kept, once, and has been replayed."""
+    """Check that every refused event was quarantined once, and replayed."""
     path = paths.quarantine(SILVER)
     ids = Counter(_column(path, "row_id") if is_table(path) else ())
-    if len(ids) != (wanted := len(list(refused(events)))) or ids.total() != wanted:
-        yield f"quarantine: {ids.total()} rows with {len(ids)} ids, but {wanted} events were refused"
+    if len(ids) != (expected := len(list(refused(events)))) or ids.total() != expected:
+        yield f"quarantine: {ids.total()} rows with {len(ids)} ids, but {expected} events were refused"
     if waiting := quarantined_rows(SILVER, paths, RowFilter(statuses=PENDING)):
         yield f"quarantine: {len(waiting)} rows still wait"
 
 
-def _compared(what: str, wanted: Iterable[Any], found: Iterable[Any]) -> Iterator[str]:
-    should, there = Counter(wanted), Counter(found)
-    for name, difference in (("lost", should - there), ("too many", there - should)):
+def _differences(what: str, expected: Iterable[Any], actual: Iterable[Any]) -> Iterator[str]:
+    wanted, stored = Counter(expected), Counter(actual)
+    for name, difference in (("lost", wanted - stored), ("too many", stored - wanted)):
         if difference:
             yield f"{what}: {difference.total()} {name}, such as {list(difference)[:_SOME]}"
 
@@ -107,5 +107,5 @@ def _column(path: LakePath, name: str) -> list[Any]:
 
 
 def _rows(paths: LakehousePaths, table: str, *columns: str) -> list[tuple[Any, ...]]:
-    found = open_table(paths.table(table)).to_pyarrow_table(columns=list(columns))
-    return [tuple(row[name] for name in columns) for row in found.to_pylist()]
+    rows = open_table(paths.table(table)).to_pyarrow_table(columns=list(columns))
+    return [tuple(row[name] for name in columns) for row in rows.to_pylist()]

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from demo.oracle.definitions import BRONZE_COLUMNS, DEFINITIONS
-from demo.oracle.expected import Oracle, work_out
+from demo.oracle.expected import Oracle, expected_tables
 from demo.source_system import lay_out
 from include.settings import PROJECT
 from tests.support.lakehouse import Lakehouse
@@ -33,7 +33,7 @@ def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def oracle(landing: Path) -> Oracle:
     """What the tables must hold, worked out by DuckDB from the same files."""
-    return work_out(landing, *WEEK)
+    return expected_tables(landing, *WEEK)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -15,7 +15,7 @@ import yaml
 from deltalake import DeltaTable
 
 from demo.oracle.definitions import BRONZE_COLUMNS, SILVER_FLIGHTS
-from demo.oracle.expected import Oracle, work_out
+from demo.oracle.expected import Oracle, expected_tables
 from demo.source_system import lay_out
 from include.settings import PROJECT
 from tests.support.documents.specs import write_specs
@@ -72,7 +72,7 @@ def truncate(at: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def oracle(landing: Path) -> Oracle:
     """What the tables must hold, worked out by DuckDB from the same files."""
-    oracle = work_out(landing, *WEEK)
+    oracle = expected_tables(landing, *WEEK)
     run = oracle.connection.execute
     run(f"CREATE OR REPLACE TABLE silver.flights AS {LAST}")
     columns = oracle.connection.table("silver.flights").columns

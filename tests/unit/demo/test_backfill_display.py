@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from rich.console import Console
 
-from demo.backfill import DayOfBackfill, failed
+from demo.backfill import DayOfBackfill, failed_tasks
 from demo.progress import BackfillProgress
 from embedded.airflow.api import Run, Task
 
@@ -73,4 +73,4 @@ def test_what_did_not_succeed_is_named() -> None:
     text = shown(end)
     assert "silver.a_gate failed" in text
     assert "gold.b upstream_failed" in text
-    assert [one.task_id for one in failed([end])] == ["silver.a_gate"]
+    assert [one.task_id for one in failed_tasks([end])] == ["silver.a_gate"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from demo.oracle import DEFINITIONS, Oracle, check_against_source, checksums, work_out
+from demo.oracle import DEFINITIONS, Oracle, check_against_source, checksums, expected_tables
 from demo.source_system import Delivery
 from demo.source_system.nycflights import data_folder
 
@@ -22,7 +22,7 @@ START, END = date(2013, 1, 1), date(2013, 1, 4)
 
 @pytest.fixture(scope="module")
 def oracle(three_days: tuple[Path, Delivery]) -> Iterator[Oracle]:
-    worked_out = work_out(three_days[0], START, END)
+    worked_out = expected_tables(three_days[0], START, END)
     yield worked_out
     worked_out.connection.close()
 
@@ -176,4 +176,4 @@ def test_checksums_read_the_same_over_any_relation(oracle: Oracle) -> None:
 
 def test_a_day_that_was_not_laid_out_is_named(three_days: tuple[Path, Delivery]) -> None:
     with pytest.raises(FileNotFoundError, match="date=2013-01-04: lay that day out first"):
-        work_out(three_days[0], START, date(2013, 1, 5))
+        expected_tables(three_days[0], START, date(2013, 1, 5))

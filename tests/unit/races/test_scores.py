@@ -1,4 +1,4 @@
-"""A race is judged by what writers were told and by what the log holds, and by nothing else."""
+"""The score of a race depends only on the answers to the writers and on the log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from races.driver import Acknowledged, append_until, told
+from races.driver import Acknowledged, append_until, read_notes
 from races.drivers import Crowd, Score, race, torn
 from races.places import PlaceName, place, tokens_of
 from races.versions import Answer, Answers
@@ -16,7 +16,7 @@ from tests.support.ledger.delta_tables import append, commit_file, create_table
 
 
 def answers(**won: list[bool]) -> Answers:
-    return Answers({name: {n: Answer(one, 1.0) for n, one in enumerate(told)} for name, told in won.items()})
+    return Answers({name: {n: Answer(one, 1.0) for n, one in enumerate(wins)} for name, wins in won.items()})
 
 
 def test_a_commit_that_two_were_told_of_is_lost_by_one() -> None:
@@ -46,7 +46,7 @@ def test_what_a_writer_was_told_is_kept_whatever_it_meets(tmp_path: Path) -> Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("races.driver.time", SimpleNamespace(monotonic=lambda: next(clock)))
         append_until(3.0, file, commit)
-    tokens, errors = told(tmp_path / "notes.txt")
+    tokens, errors = read_notes(tmp_path / "notes.txt")
     assert len(set(tokens)) == 2
     assert errors == Counter({"OSError": 1})
 
@@ -66,7 +66,7 @@ def test_writers_of_delta_rs_lose_nothing_on_disk(tmp_path: Path) -> None:
     assert score == Score(score.acknowledged, lost=0, doubled=0, errors=score.errors)
 
 
-def test_a_hole_in_a_log_is_told(tmp_path: Path) -> None:
+def test_a_hole_in_a_log_is_read_notes(tmp_path: Path) -> None:
     with place(PlaceName.DISK, tmp_path) as disk:
         table = Path(disk.new_folder())
         create_table(table)
