@@ -1,4 +1,4 @@
-"""All that can be found out about table specs without Spark and without data."""
+"""Check table specs completely, including their SQL, without Spark and without data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from include.specs.problem import SpecsRefusedError
 
 
 def checked_catalog(folder: Path) -> Catalog:
-    """The specs of `folder`, every one of them sound, its SQL too.
+    """Return the specs of `folder`, if all of them are sound, including their SQL.
 
     Raises:
         SpecsRefusedError: with every problem of every file.

@@ -159,7 +159,7 @@ def tables() -> None:
     settings = Settings()
     catalog = command_catalog(settings.tables)
     facts = facts_of(catalog.tables, settings.root)
-    show(facts_table(facts, catalog.refused), *missing_root(settings.root))
+    show(facts_table(facts, catalog.invalid), *missing_root(settings.root))
     raise typer.Exit(ExitCode.FAILED if any(one.damage for one in facts) else ExitCode.OK)
 
 

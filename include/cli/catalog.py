@@ -63,7 +63,7 @@ def leave_out_of_warning(problems: Iterable[SpecProblem]) -> None:
 
 
 def _warn(catalog: Catalog, told: set[Path], err: Console) -> None:
-    wrong = [spec for spec in catalog.refused.values() if spec.problems[0].file not in told]
+    wrong = [spec for spec in catalog.invalid.values() if spec.problems[0].file not in told]
     for spec in wrong[:_FEW]:
         err.print(spec.warning, markup=False, soft_wrap=True)
     if len(wrong) > _FEW:

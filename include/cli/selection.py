@@ -15,8 +15,8 @@ from include.catalog import Catalog
 from include.cli.catalog import command_catalog, leave_out_of_warning
 from include.contracts.interval import Interval
 from include.errors import SpecError, UnknownNameError
+from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 from include.specs.problem import did_you_mean
-from include.specs.refused import RefusedSpec, StatedSpec
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Selection:
 
     catalog: Catalog
     domain: str
-    specs: tuple[StatedSpec, ...]
+    specs: tuple[MaybeInvalidSpec, ...]
     intervals: tuple[Interval, ...]
     names_tables: bool
 
@@ -49,23 +49,23 @@ def select(folder: Path, domain: str | None, tables: Sequence[str] | None, inter
     intervals = parse_intervals(interval, to)
     catalog = command_catalog(folder)
     name = domain or _only_domain(catalog)
-    specs = catalog.stated_in(name)
+    specs = catalog.all_of_domain(name)
     known = [spec.table for spec in specs]
     for table in tables or ():
         if table not in known:
             raise UnknownNameError(f"the domain {name!r} has no table {table!r}", did_you_mean(table, known))
     chosen = tuple(spec for spec in specs if not tables or spec.table in tables)
-    leave_out_of_warning(problem for spec in chosen if isinstance(spec, RefusedSpec) for problem in spec.problems)
+    leave_out_of_warning(problem for spec in chosen if isinstance(spec, InvalidSpec) for problem in spec.problems)
     return Selection(catalog, name, chosen, intervals, bool(tables))
 
 
-def selection_below(catalog: Catalog, domain: str, tables: Set[str]) -> tuple[StatedSpec, ...]:
+def selection_below(catalog: Catalog, domain: str, tables: Set[str]) -> tuple[MaybeInvalidSpec, ...]:
     """The tables, and every table of the domain that what they bring can reach, in build order."""
     reached = set(tables)
-    for spec in catalog.stated_in(domain):
+    for spec in catalog.all_of_domain(domain):
         if reached & set(spec.source_tables):
             reached.add(spec.table)
-    return tuple(spec for spec in catalog.stated_in(domain) if spec.table in reached)
+    return tuple(spec for spec in catalog.all_of_domain(domain) if spec.table in reached)
 
 
 def below_landing(path: str, landing: str) -> str:

@@ -1,4 +1,4 @@
-"""Spec files read, and all that is wrong with them said; `include.catalog` is the way in.
+"""Read spec files and report all problems in them; `include.catalog` is the entry point.
 
-What a lakehouse holds is not known here.
+Nothing here reads the tables of a lakehouse.
 """

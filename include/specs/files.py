@@ -1,4 +1,4 @@
-"""Spec files as text: reading YAML strictly, and finding the line of a key once something is wrong."""
+"""Read spec files as strict YAML, and find the line of a key for error messages."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import yaml
 from yaml.constructor import ConstructorError
 
 from include.specs.problem import KeyPath, SpecProblem, key_text
-from include.specs.structure import drop_odd_keys, endless
+from include.specs.structure import drop_non_text_keys, find_size_problem
 
 
 class SpecLoader(yaml.CSafeLoader):
-    """Reads YAML as editors do (YAML 1.2): `on` and `no` are words, dates are text, `1_000` is no number."""
+    """A YAML 1.2 loader, as editors use it: `on` and `no` are words, dates are text, `1_000` is not a number."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
 
 def _scalar(kind: str, convert: Callable[[str], Any]) -> Callable[[Any, Any], Any]:
-    """How a scalar of a kind is read; one that a tag declares to be what it is not is no YAML for us."""
+    """Return the constructor of a kind of scalar; it refuses text that an explicit tag declares wrongly."""
 
     def construct(loader: SpecLoader, node: yaml.ScalarNode) -> Any:
         try:
@@ -43,7 +43,7 @@ for _tag, _pattern, _first in (
 ):
     SpecLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), _first)
 
-_READ: dict[str, Callable[[str], Any]] = {
+_CONVERTERS: dict[str, Callable[[str], Any]] = {
     "null": lambda _: None,
     "bool": lambda text: {"true": True, "false": False}[text.lower()],
     "int": int,
@@ -55,7 +55,7 @@ def _undefined(loader: SpecLoader, node: yaml.Node) -> Any:
     return loader.construct_undefined(node)
 
 
-for _kind, _convert in _READ.items():
+for _kind, _convert in _CONVERTERS.items():
     SpecLoader.add_constructor(f"tag:yaml.org,2002:{_kind}", _scalar(_kind, _convert))
 for _other in ("binary", "timestamp", "omap", "pairs", "set"):
     SpecLoader.add_constructor(f"tag:yaml.org,2002:{_other}", _undefined)
@@ -63,14 +63,14 @@ for _other in ("binary", "timestamp", "omap", "pairs", "set"):
 
 @dataclass(frozen=True)
 class SpecFile:
-    """One YAML file and what was read from it.
+    """One YAML file and its content.
 
     Attributes:
         path: the file.
         text: its text.
-        document: the mapping that it states; empty when it could not be read.
-        problems: what kept it from being read, keys that are no text, and keys that it states twice.
-        sound: the document without what was found wrong, once it was checked by itself.
+        document: the mapping that it states; empty if it could not be read.
+        problems: why it could not be read, keys that are not text, and keys that it states twice.
+        sound: the document without its wrong parts, after it was checked by itself.
     """
 
     path: Path
@@ -80,35 +80,35 @@ class SpecFile:
     sound: dict[str, Any] = field(default_factory=dict)
 
     def problem(self, path: KeyPath, message: str, value: Any = None, fix: str = "") -> SpecProblem:
-        """A problem at `path` of this file, with its line."""
+        """Return a problem at `path` of this file, with its line."""
         return SpecProblem(self.path, self.line(path), key_text(path), value, message, fix)
 
     def line(self, path: KeyPath) -> int:
-        """The line (from 1) of the key at `path`, or of the nearest part of the path that the file has."""
-        node = _compose(self.text)
+        """Return the line (from 1) of the key at `path`, or of the last part of the path that the file has."""
+        node = yaml.compose(self.text, SpecLoader) if self.text else None
         line = node.start_mark.line if node else 0
         for part in path:
-            found = _step(node, part)
-            if found is None:
+            child = _child(node, part)
+            if child is None:
                 break
-            line, node = found
+            line, node = child
         return line + 1
 
 
 def read_spec_file(path: Path) -> SpecFile:
-    """Read one file; whatever is wrong with it, or its YAML, is in `problems`."""
+    """Read one file; errors of the file and of its YAML go to `problems`."""
     try:
         text = path.read_text(encoding="utf-8")
         loader = SpecLoader(text)
         node = loader.get_single_node()
-        if node and (problem := endless(path, node)):
+        if node and (problem := find_size_problem(path, node)):
             return SpecFile(path, text, {}, (problem,))
-        problems = (*drop_odd_keys(path, node), *_repeated_keys(path, node)) if node else ()
+        problems = (*drop_non_text_keys(path, node), *_repeated_keys(path, node)) if node else ()
         document = loader.construct_document(node) if node else None
     except OSError as error:
         message = f"the file cannot be read: {error.strerror or error}"
         return SpecFile(
-            path, "", {}, (SpecProblem(path, 1, "", None, message, "look at what lies there, and who may"),)
+            path, "", {}, (SpecProblem(path, 1, "", None, message, "check what is there, and its permissions"),)
         )
     except UnicodeDecodeError as error:
         message = f"not UTF-8 text: {error.reason} at byte {error.start}"
@@ -125,7 +125,7 @@ def _syntax_problem(path: Path, error: yaml.YAMLError) -> SpecProblem:
     mark = getattr(error, "problem_mark", None)
     parts = (getattr(error, "context", None), getattr(error, "problem", None) or str(error))
     message = "not YAML: " + ", ".join(part for part in parts if part)
-    fix = "mend it here or just above; text with ': ' or '#' needs quotes, and tabs do not indent"
+    fix = "fix it here or just above; text with ': ' or '#' needs quotes, and tabs cannot indent"
     return SpecProblem(path, mark.line + 1 if mark else 1, "", None, message, fix)
 
 
@@ -150,11 +150,8 @@ def _repeats(path: Path, node: yaml.MappingNode, at: KeyPath) -> Iterator[SpecPr
         yield SpecProblem(path, lines[-1], key_text((*at, name)), None, message, "keep one of them")
 
 
-def _compose(text: str) -> yaml.Node | None:
-    return yaml.compose(text, SpecLoader) if text else None
-
-
-def _step(node: yaml.Node | None, part: str | int) -> tuple[int, yaml.Node] | None:
+def _child(node: yaml.Node | None, part: str | int) -> tuple[int, yaml.Node] | None:
+    """Return the line (from 0) and the node of a key or an item."""
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if isinstance(key, yaml.ScalarNode) and key.value == str(part):

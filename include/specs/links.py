@@ -1,4 +1,4 @@
-"""What must hold between the specs: one spec a table, in its folder, reading tables that exist."""
+"""Check the specs against one another: one spec per table, in its folder, with sources that exist."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from include.contracts.spec.values import NAME
-from include.specs.checks.columns import Document, columns_of
+from include.specs.checks.columns import Document, declared_columns
 from include.specs.checks.gold import check_gold_columns
 from include.specs.checks.landing import is_continuous
 from include.specs.checks.other_tables import check_other_tables
-from include.specs.problem import Finding, KeyPath, did_you_mean
+from include.specs.problem import Defect, KeyPath, did_you_mean
 
 LAYERS = ("bronze", "silver", "gold")
 
 
-def check_links(document: Document, documents: Mapping[str, Document]) -> Iterator[Finding]:
-    """Sources that no spec creates, and columns that they do not have.
+def check_links(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:
+    """Find sources that no spec creates, and columns that the sources do not have.
 
     Args:
         document: the document to check.
-        documents: table -> document, of all specs, the broken ones too.
+        documents: table -> document, of all specs, also of wrong ones.
     """
     for path, table in stated_sources(document):
         layer = table.partition(".")[0]
         if table not in documents and layer in LAYERS:
             known = [name for name in documents if name.startswith(f"{layer}.")]
-            yield Finding(path, "no spec creates this table", table, did_you_mean(table, known))
+            yield Defect(path, "no spec creates this table", table, did_you_mean(table, known))
     yield from _check_silver_columns(document, documents)
     yield from _check_silver_order(document, documents)
     yield from check_gold_columns(document, documents)
@@ -37,35 +37,35 @@ def check_links(document: Document, documents: Mapping[str, Document]) -> Iterat
 
 
 def stated_sources(document: Document) -> list[tuple[KeyPath, str]]:
-    """Where the document names the tables that it reads, and which."""
-    found: list[tuple[KeyPath, Any]] = [(("source",), document.get("source"))]
+    """Return the tables that the document reads, each with its key path."""
+    tables: list[tuple[KeyPath, Any]] = [(("source",), document.get("source"))]
     sources = document.get("sources")
     for alias, source in (sources if isinstance(sources, dict) else {}).items():
         if isinstance(source, dict):
-            found.append((("sources", alias, "table"), source.get("table")))
-    return [(path, table) for path, table in found if isinstance(table, str)]
+            tables.append((("sources", alias, "table"), source.get("table")))
+    return [(path, table) for path, table in tables if isinstance(table, str)]
 
 
-def check_place(document: Document, place: PurePosixPath) -> Iterator[Finding]:
-    """Whether the file lies at `<layer>/<domain>/<table>.yaml` for the table that it states."""
+def check_place(document: Document, place: PurePosixPath) -> Iterator[Defect]:
+    """Check that the file is at `<layer>/<domain>/<table>.yaml` for the table that it states."""
     if len(place.parts) != 3 or place.parts[0] not in LAYERS:
-        yield Finding((), f"{place} is not at <layer>/<domain>/<table>.yaml", None, f"layers are {', '.join(LAYERS)}")
+        yield Defect((), f"{place} is not at <layer>/<domain>/<table>.yaml", None, f"layers are {', '.join(LAYERS)}")
         return
     layer, domain, _ = place.parts
     if not re.fullmatch(NAME, domain):
         fix = "rename the folder: small letters, digits and _, a letter first"
-        yield Finding((), f"the folder {domain!r} is no name of a domain", None, fix)
+        yield Defect((), f"the folder {domain!r} is not a valid name of a domain", None, fix)
     stated_layer, _, name = str(document.get("table", "")).partition(".")
     if stated_layer in LAYERS and name and (stated_layer, name) != (layer, place.stem):
         fix = f"move it to {stated_layer}/{domain}/{name}.yaml, or write `table: {layer}.{place.stem}`"
-        yield Finding(("table",), f"the file is {place}, which is for {layer}.{place.stem}", document["table"], fix)
+        yield Defect(("table",), f"the file is {place}, which is for {layer}.{place.stem}", document["table"], fix)
     if document.get("domain", domain) != domain:
-        fix = "leave the key out: the folder says it"
-        yield Finding(("domain",), f"the file lies in the folder of the domain {domain!r}", document["domain"], fix)
+        fix = "leave the key out: the folder decides"
+        yield Defect(("domain",), f"the file is in the folder of the domain {domain!r}", document["domain"], fix)
 
 
-def cycle(sources: Mapping[str, Iterable[str]]) -> list[str]:
-    """The tables of one cycle, each read by the next, first and last the same; empty when there is none."""
+def find_cycle(sources: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return the tables of one cycle, each read by the next, first and last the same; empty without a cycle."""
     try:
         TopologicalSorter(sources).prepare()
     except CycleError as error:
@@ -73,27 +73,27 @@ def cycle(sources: Mapping[str, Iterable[str]]) -> list[str]:
     return []
 
 
-def _check_silver_columns(document: Document, documents: Mapping[str, Document]) -> Iterator[Finding]:
-    """A silver column without `from` has the same name in its source."""
+def _check_silver_columns(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:
+    """Check that a silver column without `from` has the same name in its source."""
     source, columns = document.get("source"), document.get("columns")
     if not isinstance(source, str) or source not in documents or not isinstance(columns, dict):
         return
-    known = columns_of(documents[source]) or []
+    known = declared_columns(documents[source]) or []
     for name, column in columns.items() if known else ():
         if name not in known and isinstance(column, dict) and not {"from", "expression"} & set(column):
             fix = f"{did_you_mean(name, known)} Say where it comes from: `from: <SQL>`"
-            yield Finding(("columns", name), f"{source} has no column of this name", name, fix)
+            yield Defect(("columns", name), f"{source} has no column of this name", name, fix)
 
 
-def _check_silver_order(document: Document, documents: Mapping[str, Document]) -> Iterator[Finding]:
-    """Rows can be ordered by their interval only where the interval says when they were delivered."""
+def _check_silver_order(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:
+    """Check that a table whose source has no intervals neither is a snapshot nor orders rows by interval."""
     source = document.get("source")
     if not isinstance(source, str) or source not in documents or not is_continuous(documents[source]):
         return
     if document.get("snapshot"):
-        message = f"{source} takes whatever is new, so that no interval says which of its rows are one snapshot"
+        message = f"{source} loads whatever is new, so that its intervals do not delimit snapshots"
         fix = "deliver snapshots as files, into a path with {interval_start}"
-        yield Finding(("snapshot",), message, document["snapshot"], fix)
+        yield Defect(("snapshot",), message, document["snapshot"], fix)
     elif not document.get("sequence_by"):
-        message = f"{source} takes whatever is new, so that the interval says nothing of the order of its rows"
-        yield Finding(("source",), message, source, "say by which columns events are ordered: sequence_by")
+        message = f"{source} loads whatever is new, so that its intervals do not order its rows"
+        yield Defect(("source",), message, source, "name the columns that order the events: sequence_by")

@@ -1,4 +1,4 @@
-"""What can be wrong with a spec, said so that its owner can mend it: file, line, key, value and the likely fix."""
+"""Problems in a spec, as its owner needs them: file, line, key, value and the likely fix."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 from include.errors import SpecError
 
 KeyPath = tuple[str | int, ...]
-"""The way to a value in a YAML document: `("columns", "origin", "type")`, `("expectations", 0)`."""
+"""The keys that lead to a value in a YAML document: `("columns", "origin", "type")`, `("expectations", 0)`."""
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing wrong inside one document, before its line is known.
+class Defect:
+    """One problem in a document, before its line is known.
 
     Attributes:
-        path: where in the document.
+        path: the keys that lead to it.
         message: what is wrong.
-        value: the value that is wrong, None where a key is missing.
-        fix: what most likely mends it.
+        value: the wrong value, None for a missing key.
+        fix: the most likely fix.
     """
 
     path: KeyPath
@@ -33,15 +33,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class SpecProblem:
-    """One thing wrong with one spec file.
+    """One problem in a spec file.
 
     Attributes:
         file: the YAML file.
         line: its line, from 1.
         key: the key path, such as `columns.origin.type`; empty for the whole file.
-        value: the value that is wrong, None where a key is missing.
+        value: the wrong value, None for a missing key.
         message: what is wrong.
-        fix: what most likely mends it.
+        fix: the most likely fix.
     """
 
     file: Path
@@ -59,27 +59,27 @@ class SpecProblem:
 
 
 class SpecsRefusedError(SpecError):
-    """Raised when the specs of a folder are wrong: it holds every problem of every file.
+    """Raised when specs are wrong.
 
     Attributes:
-        problems: in the order of file and line.
+        problems: every problem of every file, in the order of file and line.
     """
 
     def __init__(self, problems: Iterable[SpecProblem]) -> None:
-        self.problems = tuple(sorted(problems, key=lambda one: (one.file, one.line, one.key)))
+        self.problems = tuple(sorted(problems, key=lambda problem: (problem.file, problem.line, problem.key)))
         super().__init__(str(self))
         self.args = (self.problems,)
 
     def __str__(self) -> str:
         files = len({problem.file for problem in self.problems})
         count = len(self.problems)
-        what = f"{count} {_plural('problem', count)} in {files} table {_plural('spec', files)}"
-        head = f"{what}: mend the lines below, then `lakehouse check`"
+        numbers = f"{count} problem{'s'[: count != 1]} in {files} table spec{'s'[: files != 1]}"
+        head = f"{numbers}: fix the lines below, then `lakehouse check`"
         return "\n".join((head, *(f"  {problem}" for problem in self.problems)))
 
 
 def key_text(path: KeyPath) -> str:
-    """The key path as people write it.
+    """Return the key path as text.
 
     >>> key_text(("expectations", 0, "expect_column_to_exist", "column"))
     'expectations[0].expect_column_to_exist.column'
@@ -88,33 +88,26 @@ def key_text(path: KeyPath) -> str:
 
 
 def did_you_mean(given: object, known: Iterable[str]) -> str:
-    """The closest of the known words as a question, else all of them where they are few.
+    """Ask for the closest of the known words; if none is close, list all of them.
 
     >>> did_you_mean("kees", ["keys", "source"])
     "did you mean 'keys'?"
     >>> did_you_mean("x", ["keys", "source"])
     'known are keys, source'
     """
-    words = list(known)
-    close = get_close_matches(str(given), words, n=1, cutoff=0.6) or _longer(str(given), words)
+    words, start = list(known), str(given)
+    longer = [word for word in words if len(start) > 2 and word.startswith(start)]
+    close = get_close_matches(start, words, n=1, cutoff=0.6) or longer
     if close:
         return f"did you mean {close[0]!r}?"
     return f"known are {', '.join(words)}" if words else ""
 
 
 def brief(value: object, width: int = 60) -> str:
-    """`value` as Python writes it, cut to `width` characters."""
+    """Return the `repr` of a value, cut to `width` characters."""
     text = repr(value)
     return text if len(text) <= width else f"{text[: width - 3]}..."
 
 
 def _part_text(part: str | int) -> str:
     return f"[{part!r}]" if isinstance(part, int) or not part or "." in part else f".{part}"
-
-
-def _longer(given: str, words: list[str]) -> list[str]:
-    return [word for word in words if len(given) > 2 and word.startswith(given)]
-
-
-def _plural(word: str, count: int) -> str:
-    return word if count == 1 else f"{word}s"

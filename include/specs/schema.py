@@ -1,4 +1,4 @@
-"""The JSON Schema by which editors complete and check table specs as they are typed."""
+"""The JSON Schema with which editors complete and check table specs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from include.contracts.spec.table_spec import SPEC_OF_LAYER, BronzeSpec
 from include.contracts.spec.values import DECIMAL, SIMPLE_TYPES
 
 SCHEMA_FILE = Path(__file__).resolve().parent.parent / "table_spec.schema.json"
-"""Where the schema is kept; a spec points its editor there by a first line `# yaml-language-server: $schema=...`."""
+"""The file of the schema; the first line of a spec points editors to it: `# yaml-language-server: $schema=...`."""
 
 
 def table_spec_schema() -> dict[str, Any]:
-    """The schema of a spec file: the first part of `table` decides which layer's shape it must have."""
+    """Return the schema of a spec file; the first part of `table` decides which layer's model it must fit."""
     definitions: dict[str, Any] = {}
     for model in SPEC_OF_LAYER.values():
         schema = model.model_json_schema(by_alias=True)
@@ -50,7 +50,7 @@ def table_spec_schema() -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """The schema as the text of its file."""
+    """Return the text of the schema's file."""
     return json.dumps(table_spec_schema(), indent=2) + "\n"
 
 
@@ -60,7 +60,7 @@ def _layer_rule(layer: str, definition: str) -> dict[str, Any]:
 
 
 def _source_schema(bronze: dict[str, Any]) -> dict[str, Any]:
-    """Either kind of source, told apart as the models do it: so an editor finds fault with the right one alone."""
+    """Return the schema of both kinds of source, distinguished as the models do, so that editors report one kind."""
     files, kafka = ({"$ref": f"#/$defs/{SOURCE_KINDS[kind].__name__}"} for kind in ("files", "kafka"))
     described = {"description": bronze["properties"]["source"]["description"], "type": "object"}
     return {**described, "if": {"required": ["kafka"]}, "then": kafka, "else": files}
@@ -72,8 +72,8 @@ def _type_schema(column: dict[str, Any]) -> dict[str, Any]:
 
 
 def _expectation_schema() -> dict[str, Any]:
-    """An expectation as YAML writes it: one `expect_...` key, its action and its reason."""
-    about = _attributes_of(Expectation)
+    """Return the schema of an expectation in YAML: one `expect_...` key, its action and its reason."""
+    about = _attribute_texts(Expectation)
     of_tables = sorted(set(ARGUMENTS) - ROW_EXPECTATIONS)
     return {
         "type": "object",
@@ -95,15 +95,15 @@ def _expectation_schema() -> dict[str, Any]:
         },
         "oneOf": [{"required": [name]} for name in sorted(ARGUMENTS)],
         "allOf": [
-            _demands({"anyOf": [{"required": [name]} for name in of_tables]}, Action.WARN, Action.FAIL),
-            _demands({"required": ["severity"]}, Action.WARN, Action.FAIL),
-            _demands({"required": ["warn"]}, Action.FAIL),
+            _require_action({"anyOf": [{"required": [name]} for name in of_tables]}, Action.WARN, Action.FAIL),
+            _require_action({"required": ["severity"]}, Action.WARN, Action.FAIL),
+            _require_action({"required": ["warn"]}, Action.FAIL),
         ],
     }
 
 
-def _demands(stated: dict[str, Any], *actions: Action) -> dict[str, Any]:
-    return {"if": stated, "then": {"properties": {"action": {"enum": [action.value for action in actions]}}}}
+def _require_action(condition: dict[str, Any], *actions: Action) -> dict[str, Any]:
+    return {"if": condition, "then": {"properties": {"action": {"enum": [action.value for action in actions]}}}}
 
 
 def _arguments_schema(name: str) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def _arguments_schema(name: str) -> dict[str, Any]:
 
 
 def _close(schema: Any) -> None:
-    """Make mappings with a pattern for their keys refuse all other keys, as the models do."""
+    """Make mappings with a key pattern refuse all other keys, as the models do."""
     if isinstance(schema, dict) and "patternProperties" in schema:
         schema["additionalProperties"] = False
     for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
@@ -127,19 +127,19 @@ def _close(schema: Any) -> None:
 
 
 def _describe(definitions: dict[str, Any], base: type[BaseModel]) -> None:
-    """Give each definition and property the words of its model's docstring."""
+    """Copy the description of each definition and property from its model's docstring."""
     for model in base.__subclasses__():
         _describe(definitions, model)
         if model.__name__ in definitions:
-            about = {key: text for parent in reversed(model.__mro__) for key, text in _attributes_of(parent).items()}
-            definitions[model.__name__]["description"] = _attributes_of(model)[""]
+            about = {key: text for parent in reversed(model.__mro__) for key, text in _attribute_texts(parent).items()}
+            definitions[model.__name__]["description"] = _attribute_texts(model)[""]
             for name, field in model.model_fields.items():
                 definitions[model.__name__]["properties"][field.alias or name]["description"] = about[name]
 
 
-def _attributes_of(model: type) -> dict[str, str]:
-    """Attribute -> its words in the docstring's `Attributes:` section; under "" the docstring's first line."""
+def _attribute_texts(model: type) -> dict[str, str]:
+    """Return attribute -> its text in the docstring's `Attributes:` section; "" -> the docstring's first line."""
     text = inspect.cleandoc(model.__doc__ or "")
     head, _, section = text.partition("Attributes:\n")
-    found = re.findall(r"^    (\w+): (.*(?:\n {8,}.*)*)", section, re.MULTILINE)
-    return {"": head.strip().split("\n")[0], **{name: re.sub(r"\s+", " ", words) for name, words in found}}
+    attributes = re.findall(r"^    (\w+): (.*(?:\n {8,}.*)*)", section, re.MULTILINE)
+    return {"": head.strip().split("\n")[0], **{name: re.sub(r"\s+", " ", words) for name, words in attributes}}

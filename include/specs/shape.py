@@ -1,4 +1,4 @@
-"""Whether a document has the shape of its layer's model, with pydantic's errors said in the words of a spec's owner."""
+"""Validate a document against its layer's model, and translate pydantic's errors for the owner of the spec."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from include.contracts.spec.bronze_sources import SOURCE_KINDS
 from include.contracts.spec.expectation import Expectation
 from include.contracts.spec.table_spec import AnySpec
 from include.contracts.spec.values import NAME
-from include.specs.problem import Finding, KeyPath, did_you_mean
+from include.specs.problem import Defect, KeyPath, did_you_mean
 
 _FORM_OF_PATTERN = {
     rf"^bronze\.{NAME}$": "a bronze table is written bronze.<name>, in small letters, digits and _",
@@ -35,26 +35,26 @@ _MESSAGES = {
 }
 
 
-def shape(document: Mapping[str, Any], model: type[AnySpec]) -> tuple[AnySpec | None, list[Finding]]:
-    """The spec that `document` states, or everything in which it does not fit `model`."""
+def validate_shape(document: Mapping[str, Any], model: type[AnySpec]) -> tuple[AnySpec | None, list[Defect]]:
+    """Return the spec that `document` states, or all the ways in which it does not fit `model`."""
     try:
         return model.model_validate(document), []
     except ValidationError as error:
-        return None, [_finding(document, model, detail) for detail in error.errors(include_url=False)]
+        return None, [_defect(document, model, detail) for detail in error.errors(include_url=False)]
 
 
-def _finding(document: Mapping[str, Any], model: type[BaseModel], error: ErrorDetails) -> Finding:
+def _defect(document: Mapping[str, Any], model: type[BaseModel], error: ErrorDetails) -> Defect:
     path = _path_in_document(document, error["loc"])
     value = None if error["type"] == "missing" or not path else error["input"]
     if key := error.get("ctx", {}).get("key"):
         path, value = (*path, key), error["input"].get(key)
-    return Finding(path, _message(error), value, _fix(path, model, error))
+    return Defect(path, _message(error), value, _fix(path, model, error))
 
 
 def _path_in_document(document: Mapping[str, Any], loc: tuple[int | str, ...]) -> KeyPath:
-    """The error's place as the YAML writes it.
+    """Return the error's key path in the YAML.
 
-    An expectation's `name` and `arguments` are one key there, and the kind of a bronze source is none.
+    In YAML an expectation's `name` and `arguments` are one key, and the kind of a bronze source is not a key.
     """
     path = tuple(part for part in loc if part != "[key]")
     if path[:1] == ("source",) and path[1:2] and path[1] in SOURCE_KINDS:
@@ -106,15 +106,15 @@ def _known_keys(model: type[BaseModel], path: KeyPath) -> list[str]:
 
 
 def _inner(kind: Any, part: str | int) -> Any:
-    """The type of the value at key (or index) `part` of a value of type `kind`."""
+    """Return the type of the value at key (or index) `part` of a value of type `kind`."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         fields = kind.model_fields.items()
-        return next((_bare(field.annotation) for name, field in fields if part in (name, field.alias)), None)
+        return next((_without_none(field.annotation) for name, field in fields if part in (name, field.alias)), None)
     arguments = get_args(kind)
-    return _bare(arguments[1] if get_origin(kind) is dict else arguments[0]) if arguments else None
+    return _without_none(arguments[1] if get_origin(kind) is dict else arguments[0]) if arguments else None
 
 
-def _bare(kind: Any) -> Any:
+def _without_none(kind: Any) -> Any:
     if get_origin(kind) in (Union, UnionType):
-        return next(one for one in get_args(kind) if one is not type(None))
+        return next(member for member in get_args(kind) if member is not type(None))
     return kind

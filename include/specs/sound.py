@@ -1,4 +1,4 @@
-"""Documents without the parts that are wrong, so that a check that follows need not ask again what it was given."""
+"""Remove the wrong parts from documents, so that later checks can rely on the rest."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
-from include.specs.problem import Finding
+from include.specs.problem import Defect
 
 
-def without_findings(document: dict[str, Any], findings: Iterable[Finding]) -> dict[str, Any]:
-    """The document with null in the place of each value that a finding is about; keys and positions stay.
+def without_defects(document: dict[str, Any], defects: Iterable[Defect]) -> dict[str, Any]:
+    """Return the document with null in place of each wrong value; keys and positions stay.
 
-    >>> without_findings({"keys": ["id", 5], "source": "x"}, [Finding(("keys", 1), "text is needed here")])
+    >>> without_defects({"keys": ["id", 5], "source": "x"}, [Defect(("keys", 1), "text is needed here")])
     {'keys': ['id', None], 'source': 'x'}
     """
-    paths = [found.path for found in findings if found.path]
+    paths = [defect.path for defect in defects if defect.path]
     sound = copy.deepcopy(document) if paths else document
     for path in paths:
         owner: Any = sound

@@ -1,4 +1,4 @@
-"""What in a YAML file is no spec, whatever it says: keys that are no text, aliases without end, too deep values."""
+"""Refuse YAML that no spec can contain: keys that are not text, aliases without end, too deep values."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ import yaml
 
 from include.specs.problem import KeyPath, SpecProblem, key_text
 
-_DEEPEST = 20
-_MOST_VALUES = 200_000
+_MAX_DEPTH = 20
+_MAX_VALUES = 200_000
 _TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 
 
-def endless(path: Path, node: yaml.Node) -> SpecProblem | None:
-    """Why the node cannot be read as a document of finite size; None for one that can."""
+def find_size_problem(path: Path, node: yaml.Node) -> SpecProblem | None:
+    """Return why the node is endless or too large for a spec; None if it is neither."""
     visits = count(1)
 
-    def wrong(node: yaml.Node, above: tuple[int, ...], at: KeyPath) -> SpecProblem | None:
+    def find(node: yaml.Node, above: tuple[int, ...], at: KeyPath) -> SpecProblem | None:
         line = node.start_mark.line + 1
         if id(node) in above:
-            return SpecProblem(path, line, key_text(at), None, "the value holds itself by an alias", "write it out")
-        if len(above) > _DEEPEST or next(visits) > _MOST_VALUES:
+            message = "the value contains itself through an alias"
+            return SpecProblem(path, line, key_text(at), None, message, "write it out")
+        if len(above) > _MAX_DEPTH or next(visits) > _MAX_VALUES:
             return SpecProblem(path, line, key_text(at), None, "deeper or larger than any spec", "leave it out")
-        found = (wrong(part, (*above, id(node)), (*at, *key)) for key, part in _parts(node))
-        return next((problem for problem in found if problem), None)
+        problems = (find(part, (*above, id(node)), (*at, *key)) for key, part in _parts(node))
+        return next((problem for problem in problems if problem), None)
 
-    return wrong(node, (), ())
+    return find(node, (), ())
 
 
-def drop_odd_keys(path: Path, node: yaml.Node, at: KeyPath = ()) -> Iterator[SpecProblem]:
-    """Take out of the node every key that is no text, and say so; an alias is looked at once."""
+def drop_non_text_keys(path: Path, node: yaml.Node, at: KeyPath = ()) -> Iterator[SpecProblem]:
+    """Remove every key that is not text from the node, and yield a problem for each; aliased nodes count once."""
     if isinstance(node, yaml.MappingNode):
         odd = [key for key, _ in node.value if key.tag not in (_TEXT, _MERGE)]
         node.value = [(key, value) for key, value in node.value if key not in odd]
@@ -42,11 +43,11 @@ def drop_odd_keys(path: Path, node: yaml.Node, at: KeyPath = ()) -> Iterator[Spe
             where = key_text((*at, stated or "?"))
             yield SpecProblem(path, key.start_mark.line + 1, where, stated, "a key is text, and this is not", fix)
     for key, part in _parts(node):
-        yield from drop_odd_keys(path, part, (*at, *key))
+        yield from drop_non_text_keys(path, part, (*at, *key))
 
 
 def _parts(node: yaml.Node) -> Iterator[tuple[KeyPath, yaml.Node]]:
-    """The values that a node holds, each with what leads to it; keys that are no scalar are values, too."""
+    """Yield the values in a node, each with its key; a key that is not a scalar is yielded as a value, too."""
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             is_name = isinstance(key, yaml.ScalarNode)

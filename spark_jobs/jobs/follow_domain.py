@@ -22,7 +22,7 @@ from include.control.landing.deliveries import folders_of
 from include.control.planning.planner import Planner
 from include.errors import ExitCode, MillraceError, NotReadyError, Outcome, SpecError
 from include.settings import Settings
-from include.specs.refused import StatedSpec
+from include.specs.invalid_spec import MaybeInvalidSpec
 from spark_jobs.jobs.run_intervals import RUN
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import run_and_report, start_process
@@ -66,7 +66,7 @@ class DomainFollower:
     def _round(self) -> Iterator[JobReport]:
         """Run each table that has something new, in build order; leave out the tables whose source failed."""
         failed: set[str] = set()
-        for spec in self._catalog.stated_in(self._args.domain):
+        for spec in self._catalog.all_of_domain(self._args.domain):
             is_selected = not self._args.table or spec.table in self._args.table
             if failed & {*spec.source_tables}:
                 failed.add(spec.table)
@@ -79,7 +79,7 @@ class DomainFollower:
                 if report.exit_code is not ExitCode.OK:
                     failed.add(spec.table)
 
-    def _due(self, spec: StatedSpec) -> tuple[Interval, ...]:
+    def _due(self, spec: MaybeInvalidSpec) -> tuple[Interval, ...]:
         """Return the intervals for which the planner has work, oldest first, without a start of Spark."""
         folders = folders_of(spec.landing_source) if isinstance(spec, BronzeSpec) and not spec.reads_kafka else None
         try:
@@ -109,7 +109,7 @@ class DomainFollower:
             partial.replace(self._args.waiting_file)
         self._reported = text
 
-    def _run(self, spec: StatedSpec, interval: Interval) -> JobReport:
+    def _run(self, spec: MaybeInvalidSpec, interval: Interval) -> JobReport:
         self._ran += 1
         report = self._args.report_number(self._ran)
         self._args.report_number(self._ran - KEPT_REPORTS).unlink(missing_ok=True)

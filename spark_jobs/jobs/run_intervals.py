@@ -15,7 +15,7 @@ from include.control.records import Records
 from include.errors import ExitCode, NotDeliveredError, NotReadyError, Outcome
 from include.paths import LakehousePaths
 from include.settings import Settings
-from include.specs.refused import RefusedSpec, StatedSpec
+from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 from spark_jobs.jobs import bronze_ingest, gold_aggregate, silver_merge
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import RunJob, run_and_report, start_process
@@ -37,7 +37,7 @@ def run_intervals(args: IntervalsArgs) -> Iterator[JobReport]:
         load_catalog(args.tables),
         Records(LakehousePaths(args.root), keep_commits=Settings().keep_commits),
     )
-    specs = [spec for spec in catalog.stated_in(args.domain) if not args.table or spec.table in args.table]
+    specs = [spec for spec in catalog.all_of_domain(args.domain) if not args.table or spec.table in args.table]
     for interval in args.intervals:
         reports: dict[str, JobReport] = {}
         for spec in specs:
@@ -49,12 +49,12 @@ def run_intervals(args: IntervalsArgs) -> Iterator[JobReport]:
 
 
 def _run_table(
-    args: IntervalsArgs, spec: StatedSpec, interval: Interval, reports: dict[str, JobReport], records: Records
+    args: IntervalsArgs, spec: MaybeInvalidSpec, interval: Interval, reports: dict[str, JobReport], records: Records
 ) -> JobReport:
     job, report = WRITER_OF_LAYER[spec.layer], args.report_of(interval, spec.table)
     job_args = args.for_table(spec.table, interval, report, reprocess=args.reprocess, allow_deletes=args.allow_deletes)
     context = JobContext(job_args, opened=records)
-    awaited = () if isinstance(spec, RefusedSpec) else spec.source_tables
+    awaited = () if isinstance(spec, InvalidSpec) else spec.source_tables
     sources = [reports[table] for table in awaited if table in reports]
     run = RUN[job]
     if failed := {source.table: _cause(source) for source in sources if not _may_go_on(source)}:

@@ -16,7 +16,7 @@ from include.control.planning.advice import Advice
 from include.control.planning.planner import Planner
 from include.errors import ExitCode, MillraceError, NotDeliveredError, NotReadyError
 from include.settings import Settings
-from include.specs.refused import RefusedSpec, StatedSpec
+from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 
 
 class Kind(StrEnum):
@@ -133,7 +133,7 @@ class _Asked:
         self._done: set[str] = set()
         self._files: set[str] = set()
 
-    def interval(self, specs: Iterable[StatedSpec], interval: Interval) -> list[Answer]:
+    def interval(self, specs: Iterable[MaybeInvalidSpec], interval: Interval) -> list[Answer]:
         """The answers of one interval, in build order."""
         known: dict[str, Answer] = {}
         for spec in specs:
@@ -144,9 +144,9 @@ class _Asked:
         self._files |= {path for answer in answers if answer.advice for path in answer.advice.files}
         return answers
 
-    def _answer(self, spec: StatedSpec, interval: Interval, sources: list[Answer]) -> Answer:
+    def _answer(self, spec: MaybeInvalidSpec, interval: Interval, sources: list[Answer]) -> Answer:
         nothing = Answer(spec.table, interval, self._standing(spec))
-        awaited = () if isinstance(spec, RefusedSpec) else sources
+        awaited = () if isinstance(spec, InvalidSpec) else sources
         if failed := {one.table: one.obstacle for one in awaited if one.exit_code is not ExitCode.OK}:
             why = blocked_message(spec.table, failed)
             return replace(nothing, obstacle=why, waits_for=tuple(failed), exit_code=ExitCode.NOT_READY)
@@ -168,7 +168,7 @@ class _Asked:
         obstacle, code = _ending(advice, after)
         return Answer(spec.table, interval, advice, after, obstacle, exit_code=code)
 
-    def _advice(self, spec: StatedSpec, interval: Interval) -> Advice:
+    def _advice(self, spec: MaybeInvalidSpec, interval: Interval) -> Advice:
         """The planner's advice, less what an earlier interval of the run does.
 
         Raises:
@@ -186,7 +186,7 @@ class _Asked:
         waits = bool(new or advice.young or advice.failing)
         return replace(advice, files=new, nothing_new=not waits, brings=brings, refused="")
 
-    def _standing(self, spec: StatedSpec) -> Advice | None:
+    def _standing(self, spec: MaybeInvalidSpec) -> Advice | None:
         """How the table stands, where its run would do nothing."""
         try:
             return replace(self._planner.standing(spec), brings=False)

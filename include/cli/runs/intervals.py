@@ -30,7 +30,7 @@ from include.errors import ExitCode, Outcome
 from include.paths import LakehousePaths
 from include.run_retention import forget_old_runs
 from include.settings import Settings
-from include.specs.refused import RefusedSpec
+from include.specs.invalid_spec import InvalidSpec
 
 _IDLE = {
     ExitCode.OK: Outcome.NO_OP,
@@ -79,7 +79,7 @@ def follow_selection(selection: Selection, settings: Settings) -> ExitCode:
         SpecsRefusedError: the specs of all of them are wrong.
         SparkUnavailableError: there is no Spark to start.
     """
-    refused = [spec for spec in selection.specs if isinstance(spec, RefusedSpec)]
+    refused = [spec for spec in selection.specs if isinstance(spec, InvalidSpec)]
     if len(refused) == len(selection.specs):
         selection.catalog.spec(refused[0].table)
     forget_old_runs(settings)
@@ -106,11 +106,11 @@ def maintain_selection(selection: Selection, settings: Settings, *, dry_run: boo
         SparkUnavailableError: there is no Spark to start.
     """
     paths, out = LakehousePaths(settings.root), console()
-    refused = [spec for spec in selection.specs if isinstance(spec, RefusedSpec)]
+    refused = [spec for spec in selection.specs if isinstance(spec, InvalidSpec)]
     for spec in refused:
         console(stderr=True).print(f"{spec.table}: its spec is wrong\n{spec.cause}", markup=False, soft_wrap=True)
     of_specs = ExitCode.BAD_SPEC if refused else ExitCode.OK
-    sound = [spec.table for spec in selection.specs if not isinstance(spec, RefusedSpec)]
+    sound = [spec.table for spec in selection.specs if not isinstance(spec, InvalidSpec)]
     tables = [table for table in sound if is_table(paths.table(table))]
     for table in sound:
         if table not in tables:

@@ -18,8 +18,8 @@ from include.control.ledger.resolution import table_id
 from include.control.log.delta_log import commits_still_known
 from include.control.planning.planner import stream_position
 from include.paths import LakehousePaths
+from include.specs.invalid_spec import MaybeInvalidSpec
 from include.specs.links import LAYERS
-from include.specs.refused import StatedSpec
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ def readers_of(spec: TableSpec, catalog: Catalog, paths: LakehousePaths) -> tupl
     certified = Gates(paths).certified(spec.table)
     positions = {"readers of the certified version": certified} if certified is not None else {}
     ledger = Ledger(paths)
-    reading: list[StatedSpec] = [other for other in catalog.specs.values() if spec.table in other.source_tables]
+    reading: list[MaybeInvalidSpec] = [other for other in catalog.specs.values() if spec.table in other.source_tables]
     # An invalid spec may not say what it reads; the log of its table says what it has read.
-    for other in (*reading, *(refused for refused in catalog.refused.values() if refused.layer in LAYERS)):
+    for other in (*reading, *(refused for refused in catalog.invalid.values() if refused.layer in LAYERS)):
         position = stream_position(other, paths, ledger)
         consumed = position.last_sources.consumed(spec.table, table_id(paths.table(spec.table))) if position else None
         if consumed is not None:

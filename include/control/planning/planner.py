@@ -35,8 +35,8 @@ from include.control.quarantine.ageing import ageing_note
 from include.control.records import Records
 from include.paths import LakehousePaths
 from include.settings import Settings
+from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 from include.specs.problem import SpecsRefusedError
-from include.specs.refused import RefusedSpec, StatedSpec
 
 
 class Planner:
@@ -56,7 +56,7 @@ class Planner:
         self.records = Records(LakehousePaths(settings.root))
         self._diffs: dict[str, TableDiff] = {}
 
-    def standing(self, spec: StatedSpec) -> Advice:
+    def standing(self, spec: MaybeInvalidSpec) -> Advice:
         """How the table of `spec` stands, whatever its sources hold.
 
         Raises:
@@ -96,7 +96,7 @@ class Planner:
             due.add(Interval(start=last.intent.interval_start, end=last.intent.interval_end))
         return tuple(sorted(due, key=lambda interval: interval.start)), len(young)
 
-    def advise(self, spec: StatedSpec, interval: Interval, *, reprocess: bool = False) -> Advice:
+    def advise(self, spec: MaybeInvalidSpec, interval: Interval, *, reprocess: bool = False) -> Advice:
         """What a run of `spec` for `interval` would do now.
 
         Raises:
@@ -200,13 +200,13 @@ class Planner:
         return self._diffs[key]
 
 
-def _sound(spec: StatedSpec) -> AnySpec:
-    if isinstance(spec, RefusedSpec):
+def _sound(spec: MaybeInvalidSpec) -> AnySpec:
+    if isinstance(spec, InvalidSpec):
         raise SpecsRefusedError(spec.problems)
     return spec
 
 
-def stream_position(spec: StatedSpec, paths: LakehousePaths, ledger: Ledger) -> StreamPosition | None:
+def stream_position(spec: MaybeInvalidSpec, paths: LakehousePaths, ledger: Ledger) -> StreamPosition | None:
     """Where the table's stream stands, read without writing; None when there is no table yet."""
     try:
         position, _ = look(paths.table(spec.table), Stream(spec.table), ledger)

@@ -1,4 +1,4 @@
-"""Whether the band of an expectation that warns lies within the one that fails."""
+"""Check that the warning band of an expectation is within the band of the rule itself."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 from include.contracts.spec.duration import AGE
 from include.contracts.spec.expectation_arguments import ARGUMENTS, BAND_ARGUMENTS
-from include.specs.problem import Finding, KeyPath, did_you_mean
+from include.specs.problem import Defect, KeyPath, did_you_mean
 
 
-def check_band(path: KeyPath, name: str, outer: Mapping[str, Any], warn: object) -> Iterator[Finding]:
-    """Arguments of a band that the expectation does not take, or that make it wider than the rule's own.
+def check_band(path: KeyPath, name: str, outer: Mapping[str, Any], warn: object) -> Iterator[Defect]:
+    """Find arguments of a warning band that are not bounds, or that make it wider than the rule's own band.
 
     Args:
         path: the key `warn` of the expectation.
         name: the expectation.
         outer: its arguments.
-        warn: what `warn` states.
+        warn: the value of `warn`.
     """
     if not isinstance(warn, dict):
         return
@@ -26,15 +26,15 @@ def check_band(path: KeyPath, name: str, outer: Mapping[str, Any], warn: object)
     for argument, value in warn.items():
         if argument not in bounding:
             fix = did_you_mean(argument, bounding) if bounding else "leave the band out: this expectation has no bounds"
-            yield Finding((*path, argument), "a band that warns states only bounds", value, fix)
+            yield Defect((*path, argument), "a band that warns states only bounds", value, fix)
         elif _is_wider(BAND_ARGUMENTS[argument], value, outer.get(argument)):
-            message = "a band that warns lies within the one that fails"
+            message = "a band that warns must be within the rule's own band"
             word = "more" if BAND_ARGUMENTS[argument] > 0 else "less"
-            yield Finding((*path, argument), message, value, f"give {outer[argument]!r} or {word}")
+            yield Defect((*path, argument), message, value, f"give {outer[argument]!r} or {word}")
 
 
-def check_bounds(path: KeyPath, given: Mapping[str, Any]) -> Iterator[Finding]:
-    """Bounds that no value lies between.
+def check_bounds(path: KeyPath, given: Mapping[str, Any]) -> Iterator[Defect]:
+    """Find bounds between which no value is possible.
 
     Args:
         path: the expectation, its name last.
@@ -47,11 +47,11 @@ def check_bounds(path: KeyPath, given: Mapping[str, Any]) -> Iterator[Finding]:
         excludes_equal = bool(given.get("strict_min") or given.get("strict_max"))
         if low > high or (low == high and excludes_equal):
             message = f"nothing lies between {lower} {given[lower]!r} and this"
-            yield Finding((*path, upper), message, given[upper], f"give more than {given[lower]!r}, or less as {lower}")
+            yield Defect((*path, upper), message, given[upper], f"give more than {given[lower]!r}, or less as {lower}")
 
 
 def _is_wider(direction: int, inner: Any, outer: Any) -> bool:
-    """Whether the inner bound lies on the wrong side of the outer one; false where the two cannot be compared."""
+    """Whether the inner bound is on the wrong side of the outer bound; false if the two cannot be compared."""
     low, high = _comparable(inner), _comparable(outer)
     if direction == 0 or low is None or high is None or _kind(low) is not _kind(high):
         return False
@@ -63,7 +63,7 @@ def _kind(bound: Any) -> type:
 
 
 def _comparable(bound: Any) -> Any:
-    """A bound as a number or a moment; None for what is neither."""
+    """Return a bound as a number, a duration or a moment; None for anything else."""
     if isinstance(bound, bool) or bound is None:
         return None
     if isinstance(bound, int | float):

@@ -1,7 +1,6 @@
-"""The columns that a document gives its table, and the settings that name them.
+"""The columns that a document declares, and checks of the settings that name them.
 
-This check and its neighbours look at the document as it was read, not at the model, so that they
-say what they can even where another part of the document does not fit.
+All checks in this folder read the document, not the model, so that they also work if another part of it is wrong.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from include.specs.problem import Finding, KeyPath, did_you_mean
+from include.specs.problem import Defect, KeyPath, did_you_mean
 
 Document = Mapping[str, Any]
 
@@ -22,29 +21,29 @@ _LISTS_OF_STORED = (
 )
 
 
-def columns_of(document: Document) -> list[str] | None:
-    """The columns that the document's table has; None where the document does not say them well."""
+def declared_columns(document: Document) -> list[str] | None:
+    """Return the columns that the document declares; None if its declarations are wrong."""
     parts = [document[key] for key in ("columns", "group_by", "measures") if key in document]
     if not parts or not all(isinstance(part, dict) for part in parts):
         return None
     return [str(name) for part in parts for name in part]
 
 
-def stored_columns_of(document: Document) -> list[str] | None:
-    """Those of the document's columns that the table has; None where the document does not say them well."""
-    left_out = document.get("except_column_list")
-    columns = columns_of(document)
-    return [name for name in columns if name not in left_out] if columns and isinstance(left_out, list) else columns
+def stored_columns_in(document: Document) -> list[str] | None:
+    """Return the declared columns that the table stores; None if the document's declarations are wrong."""
+    excluded = document.get("except_column_list")
+    columns = declared_columns(document)
+    return [name for name in columns if name not in excluded] if columns and isinstance(excluded, list) else columns
 
 
-def unknown_column(path: KeyPath, name: object, columns: list[str], owner: str = "the table") -> Finding:
-    """The finding that `owner` has no column `name`."""
-    return Finding(path, f"{owner} has no such column", name, did_you_mean(name, columns))
+def unknown_column(path: KeyPath, name: object, columns: list[str], owner: str = "the table") -> Defect:
+    """Return the defect that `owner` has no column `name`."""
+    return Defect(path, f"{owner} has no such column", name, did_you_mean(name, columns))
 
 
-def check_columns(document: Document) -> Iterator[Finding]:
-    """Keys, sequence, partitions and the like name columns that there are."""
-    columns, stored = columns_of(document), stored_columns_of(document)
+def check_columns(document: Document) -> Iterator[Defect]:
+    """Check that keys, sequence, partitions and similar settings name existing columns."""
+    columns, stored = declared_columns(document), stored_columns_in(document)
     if columns is None or stored is None:
         return
     for key, known in (*((key, columns) for key in _LISTS_OF_COLUMNS), *((key, stored) for key in _LISTS_OF_STORED)):
@@ -53,17 +52,17 @@ def check_columns(document: Document) -> Iterator[Finding]:
                 yield unknown_column((key, index), name, known)
 
 
-def check_received(document: Document) -> Iterator[Finding]:
-    """Bronze keeps columns as received: expressions over them belong to silver."""
+def check_received(document: Document) -> Iterator[Defect]:
+    """Refuse expressions in bronze, which keeps its columns as received."""
     columns = document.get("columns")
     received = str(document.get("table", "")).startswith("bronze.") and isinstance(columns, dict)
     for name, column in columns.items() if received and isinstance(columns, dict) else ():
         if isinstance(column, dict) and column.get("from") is not None:
             message = "bronze keeps its columns as received"
-            yield Finding(("columns", name, "from"), message, column["from"], "leave it out, and state it in silver")
+            yield Defect(("columns", name, "from"), message, column["from"], "leave it out, and state it in silver")
 
 
 def listed(document: Document, key: str) -> list[Any]:
-    """What the document lists under a key; nothing where it is no list."""
+    """Return the list under a key; an empty list if there is none."""
     stated = document.get(key)
     return stated if isinstance(stated, list) else []

@@ -1,4 +1,4 @@
-"""Whether each expectation is given the arguments that it takes, about columns that the table has."""
+"""Check that each expectation has the arguments that it takes, and names columns of the table."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from include.contracts.spec.expectation_arguments import (
     COLUMN_LIST_ARGUMENTS,
 )
 from include.specs.checks.bands import check_band, check_bounds
-from include.specs.checks.columns import Document, columns_of, stored_columns_of, unknown_column
+from include.specs.checks.columns import Document, declared_columns, stored_columns_in, unknown_column
 from include.specs.checks.kinds import check_kinds
-from include.specs.problem import Finding, KeyPath, did_you_mean
+from include.specs.problem import Defect, KeyPath, did_you_mean
 
 _FORMS = {
     "max_age": ("an age", "write it as '90 minutes', '36 hours' or '2 days'"),
@@ -36,12 +36,12 @@ _KINDS: dict[str, tuple[str, tuple[type, ...]]] = {
     "number": ("a number", (int, float)),
     "boolean": ("true or false", (bool,)),
 }
-"""JSON Schema type -> how people call it, and the Python types it is read as."""
+"""JSON Schema type -> its name for people, and the Python types of its values."""
 
 
-def check_expectations(document: Document) -> Iterator[Finding]:
-    """Unknown, missing and ill-typed arguments, and columns that the table does not have."""
-    columns, stored = columns_of(document), stored_columns_of(document)
+def check_expectations(document: Document) -> Iterator[Defect]:
+    """Find unknown, missing and invalid arguments, and columns that the table does not have."""
+    columns, stored = declared_columns(document), stored_columns_in(document)
     rules = document.get("expectations")
     for index, rule in enumerate(rules if isinstance(rules, list) else ()):
         for name in rule if isinstance(rule, dict) else ():
@@ -60,54 +60,45 @@ def check_expectations(document: Document) -> Iterator[Finding]:
                 yield from check_kinds(path, given, document.get("columns"))
 
 
-def _check_arguments(path: KeyPath, name: str, given: Mapping[str, Any]) -> Iterator[Finding]:
+def _check_arguments(path: KeyPath, name: str, given: Mapping[str, Any]) -> Iterator[Defect]:
     takes = ARGUMENTS[name]
     for argument, value in given.items():
         if argument not in takes.all_names:
             fix = did_you_mean(argument, takes.all_names)
-            yield Finding((*path, argument), "the expectation takes no such argument", value, fix)
-        elif (wrong := _misfit(argument, value)) is not None:
-            yield Finding((*path, argument), *wrong)
+            yield Defect((*path, argument), "the expectation takes no such argument", value, fix)
+        elif (invalid := _invalid_value(argument, value)) is not None:
+            yield Defect((*path, argument), *invalid)
     for argument in takes.required:
         if argument not in given:
-            yield Finding(path, f"the expectation needs the argument {argument!r}", None, f"add `{argument}: ...`")
+            yield Defect(path, f"the expectation needs the argument {argument!r}", None, f"add `{argument}: ...`")
     if takes.one_of and not any(argument in given for argument in takes.one_of):
         needed = " or ".join(takes.one_of)
-        yield Finding(path, f"the expectation needs {needed}, or both", None, f"add `{takes.one_of[0]}: ...`")
+        yield Defect(path, f"the expectation needs {needed}, or both", None, f"add `{takes.one_of[0]}: ...`")
 
 
 def _check_warn(
     path: KeyPath, name: str, given: Mapping[str, Any], warn: object, document: Document
-) -> Iterator[Finding]:
-    wrong = {
-        argument: found
-        for argument, value in (warn.items() if isinstance(warn, dict) else ())
-        if argument in ARGUMENT_SCHEMAS and (found := _misfit(argument, value)) is not None
-    }
-    for argument, found in wrong.items():
-        yield Finding((*path, argument), *found)
-    of_other_kinds = [] if wrong else list(_other_kinds(path, name, given, warn, document))
-    yield from of_other_kinds
-    if not wrong and not of_other_kinds:
-        yield from check_band(path, name, given, warn)
-
-
-def _other_kinds(
-    path: KeyPath, name: str, given: Mapping[str, Any], warn: object, document: Document
-) -> Iterator[Finding]:
-    """Bounds of a band of another kind than what the rule compares."""
-    if isinstance(warn, dict):
+) -> Iterator[Defect]:
+    if not isinstance(warn, dict):
+        return
+    defects = [
+        Defect((*path, argument), *invalid)
+        for argument, value in warn.items()
+        if argument in ARGUMENT_SCHEMAS and (invalid := _invalid_value(argument, value)) is not None
+    ]
+    if not defects:
         column = {"column": given["column"]} if "column" in given else {}
-        for found in check_kinds((name,), {**column, **warn}, document.get("columns")):
-            yield replace(found, path=(*path, *found.path[1:]))
+        of_other_kinds = check_kinds((name,), {**column, **warn}, document.get("columns"))
+        defects = [replace(defect, path=(*path, *defect.path[1:])) for defect in of_other_kinds]
+    yield from defects or check_band(path, name, given, warn)
 
 
 def _fits(name: str, argument: str, value: object) -> bool:
-    return argument in ARGUMENTS[name].all_names and _misfit(argument, value) is None
+    return argument in ARGUMENTS[name].all_names and _invalid_value(argument, value) is None
 
 
-def _misfit(argument: str, value: object) -> tuple[str, object, str] | None:
-    """What is wrong with a value, the value, and what to write instead; None for a good one."""
+def _invalid_value(argument: str, value: object) -> tuple[str, object, str] | None:
+    """Return what is wrong with a value, the wrong value, and a fix; None for a valid value."""
     if not _is_of_its_kind(argument, value):
         return f"{_kind_in_words(argument)} is needed here", value, ""
     stated = ARGUMENT_SCHEMAS[argument]
@@ -124,21 +115,16 @@ def _misfit(argument: str, value: object) -> tuple[str, object, str] | None:
         return f"{_FORMS[argument][0]} is needed here", value, _FORMS[argument][1]
     if argument == "regex" and (reason := _broken_pattern(str(value))):
         return f"not a regular expression: {reason}", value, ""
-    if argument == "max_age" and (reason := _no_age(value)):
-        return reason, value, ""
+    if argument == "max_age":
+        try:
+            AGE.parse(value)
+        except ValueError as error:
+            return str(error), value, ""
     return _out_of_range(stated, value)
 
 
-def _no_age(value: object) -> str:
-    try:
-        AGE.parse(value)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
 def _broken_pattern(text: str) -> str:
-    """Why the text is a regular expression neither of Python nor of Java, Spark's; empty where it may be one."""
+    """Return why the text is a regular expression neither in Python nor in Java (Spark); empty if it may be one."""
     try:
         re.compile(text)
     except re.error as error:
@@ -158,19 +144,19 @@ def _out_of_range(stated: Mapping[str, Any], value: Any) -> tuple[str, object, s
     return None
 
 
-def _check_tolerance(path: KeyPath, given: Mapping[str, Any], action: object) -> Iterator[Finding]:
+def _check_tolerance(path: KeyPath, given: Mapping[str, Any], action: object) -> Iterator[Defect]:
     if "mostly" in given and action in ROW_ACTIONS:
-        fix = f"leave it out, since {action} takes out just the rows that fail; or use `action: warn` or `fail`"
-        yield Finding((*path, "mostly"), "a rule on single rows has no tolerance", given["mostly"], fix)
+        fix = f"leave it out, because {action} removes only the rows that fail; or use `action: warn` or `fail`"
+        yield Defect((*path, "mostly"), "a rule on single rows has no tolerance", given["mostly"], fix)
 
 
-def _check_layer(path: KeyPath, document: Document, action: object) -> Iterator[Finding]:
+def _check_layer(path: KeyPath, document: Document, action: object) -> Iterator[Defect]:
     if action in ROW_ACTIONS and str(document.get("table", "")).startswith("gold."):
         fix = "use `action: warn` or `fail`, or state the rule on the silver table"
-        yield Finding(path, "a row of gold is a group of rows, so none is taken out", action, fix)
+        yield Defect(path, "a gold row is a group of rows, and cannot be removed", action, fix)
 
 
-def _check_columns(path: KeyPath, given: Mapping[str, Any], columns: list[str] | tuple[()]) -> Iterator[Finding]:
+def _check_columns(path: KeyPath, given: Mapping[str, Any], columns: list[str] | tuple[()]) -> Iterator[Defect]:
     named: list[tuple[KeyPath, Any]] = [((*path, key), given.get(key)) for key in COLUMN_ARGUMENTS]
     for key in COLUMN_LIST_ARGUMENTS:
         names = given.get(key)

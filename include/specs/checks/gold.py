@@ -1,4 +1,4 @@
-"""Whether a gold document's parts name one another's aliases, groups and columns."""
+"""Check that the parts of a gold document agree on aliases, groups and columns."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from include.specs.checks.columns import Document, stored_columns_of, unknown_column
-from include.specs.problem import Finding, KeyPath, did_you_mean
+from include.specs.checks.columns import Document, stored_columns_in, unknown_column
+from include.specs.problem import Defect, KeyPath, did_you_mean
 
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|\b\d+\.\d*")
 _QUALIFIED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\.([A-Za-z_]\w*)(?![\w.]*\()")
 
 
-def check_gold_names(document: Document) -> Iterator[Finding]:
-    """Joins, refresh settings and the aliases in expressions agree with `sources` and `group_by`."""
+def check_gold_names(document: Document) -> Iterator[Defect]:
+    """Check that joins, refresh settings and the aliases in expressions agree with `sources` and `group_by`."""
     sources = _mapping(document, "sources")
     if not sources:
         return
@@ -23,15 +23,15 @@ def check_gold_names(document: Document) -> Iterator[Finding]:
     for path, expression in _expressions_with_aliases(document, sources):
         for alias, _ in qualified_names(expression):
             if alias not in sources:
-                yield Finding(path, f"no source has the alias {alias!r}", expression, did_you_mean(alias, sources))
+                yield Defect(path, f"no source has the alias {alias!r}", expression, did_you_mean(alias, sources))
     for path, expression in _expressions_of_one_source(document, sources):
         for alias, column in qualified_names(expression):
-            message = "this is written over the source's own columns, without an alias"
-            yield Finding(path, message, expression, f"write {column!r} instead of '{alias}.{column}'")
+            message = "this uses the source's own columns, without an alias"
+            yield Defect(path, message, expression, f"write {column!r} instead of '{alias}.{column}'")
 
 
-def check_gold_columns(document: Document, documents: Mapping[str, Document]) -> Iterator[Finding]:
-    """Each `<alias>.<column>` is a column of the silver table behind the alias.
+def check_gold_columns(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:
+    """Check that each `<alias>.<column>` is a column of the alias's silver table.
 
     Args:
         document: the gold document.
@@ -42,13 +42,13 @@ def check_gold_columns(document: Document, documents: Mapping[str, Document]) ->
         for alias, column in qualified_names(expression):
             source = sources.get(alias)
             table = str(source.get("table")) if isinstance(source, dict) else ""
-            columns = stored_columns_of(documents[table]) if table in documents else None
+            columns = stored_columns_in(documents[table]) if table in documents else None
             if columns and column not in columns and not column.startswith("_"):
                 yield unknown_column(path, f"{alias}.{column}", [f"{alias}.{one}" for one in columns], table)
 
 
 def qualified_names(expression: str) -> list[tuple[str, str]]:
-    """The `<alias>.<column>` names of a Spark SQL expression, each once.
+    """Return the `<alias>.<column>` names of a Spark SQL expression, each once.
 
     >>> qualified_names("sum(f.dep_delay) / 2.5 + f.dep_delay - length('a.b') - w.visib")
     [('f', 'dep_delay'), ('w', 'visib')]
@@ -56,33 +56,33 @@ def qualified_names(expression: str) -> list[tuple[str, str]]:
     return list(dict.fromkeys(_QUALIFIED.findall(_LITERAL.sub(" ", expression))))
 
 
-def _check_joins(sources: Mapping[str, Any]) -> Iterator[Finding]:
+def _check_joins(sources: Mapping[str, Any]) -> Iterator[Defect]:
     for index, (alias, source) in enumerate(sources.items()):
         stated = isinstance(source, dict) and bool({"join", "on"} & set(source))
         if index == 0 and stated:
-            yield Finding(("sources", alias), "the first source joins nothing", None, "leave out its join and on")
+            yield Defect(("sources", alias), "the first source joins nothing", None, "leave out its join and on")
         if index > 0 and isinstance(source, dict) and not stated:
             fix = f"add `join: left` and `on: ...` with columns written {alias}.<column>"
-            yield Finding(("sources", alias), "every source but the first says how it joins", None, fix)
+            yield Defect(("sources", alias), "every source but the first needs a join", None, fix)
 
 
-def _check_refresh(document: Document, sources: Mapping[str, Any]) -> Iterator[Finding]:
+def _check_refresh(document: Document, sources: Mapping[str, Any]) -> Iterator[Defect]:
     groups = _mapping(document, "group_by")
     refresh_by = document.get("refresh_by")
     if groups and isinstance(refresh_by, str) and refresh_by not in groups:
-        yield Finding(
+        yield Defect(
             ("refresh_by",), "no column of group_by has this name", refresh_by, did_you_mean(refresh_by, groups)
         )
     refresh_from = _mapping(document, "refresh_from")
     for alias in refresh_from:
         if alias not in sources:
-            yield Finding(("refresh_from", alias), "no source has this alias", alias, did_you_mean(alias, sources))
+            yield Defect(("refresh_from", alias), "no source has this alias", alias, did_you_mean(alias, sources))
     for alias in sources if refresh_from else ():
         if alias not in refresh_from:
             message = f"no entry for the source {alias!r}: a change in it would not reach this table"
-            yield Finding(("refresh_from",), message, None, f"add `{alias}: <SQL that gives {refresh_by}>`")
+            yield Defect(("refresh_from",), message, None, f"add `{alias}: <SQL that gives {refresh_by}>`")
     for column in set(groups) & set(_mapping(document, "measures")):
-        yield Finding(("measures", column), "a column of group_by has this name already", column, "rename one of them")
+        yield Defect(("measures", column), "a column of group_by has this name already", column, "rename one of them")
 
 
 def _expressions_with_aliases(document: Document, sources: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:

@@ -1,15 +1,15 @@
-"""Whether a bronze source that reads Kafka gives each of its table's columns a value."""
+"""Check that a Kafka source provides a value for each column of its table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from include.specs.checks.columns import Document
-from include.specs.problem import Finding, did_you_mean
+from include.specs.problem import Defect, did_you_mean
 
 
-def check_kafka(document: Document) -> Iterator[Finding]:
-    """Transforms of columns that the table does not have, and columns that raw bytes cannot give."""
+def check_kafka(document: Document) -> Iterator[Defect]:
+    """Find transforms of columns that the table does not have, and columns that raw bytes cannot provide."""
     source, columns = document.get("source"), document.get("columns")
     if not (isinstance(source, dict) and "kafka" in source and isinstance(columns, dict)):
         return
@@ -17,8 +17,8 @@ def check_kafka(document: Document) -> Iterator[Finding]:
     transforms = stated if isinstance(stated, dict) else {}
     for name in (name for name in transforms if name not in columns):
         fix = f"{did_you_mean(name, columns)} A transform fills a column that `columns` declares"
-        yield Finding(("source", "transforms", name), "the table has no such column", transforms[name], fix)
+        yield Defect(("source", "transforms", name), "the table has no such column", transforms[name], fix)
     if source.get("format") == "raw":
         for name in (name for name in columns if name not in {"value", *transforms}):
-            fix = "say in source.transforms what it is, or name it `value` to keep the bytes"
-            yield Finding(("columns", name), "raw bytes have no fields", name, fix)
+            fix = "add an expression for it to source.transforms, or name it `value` to keep the bytes"
+            yield Defect(("columns", name), "raw bytes have no fields", name, fix)

@@ -1,6 +1,6 @@
-"""Whether an expectation compares what it judges with values of the same kind.
+"""Check that an expectation compares a column only with values of the same kind.
 
-A number compared with text is a cast that fails on the first odd row and takes the whole batch with it.
+If a number is compared with text, Spark casts the text, and the first row that cannot be cast fails the whole batch.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from include.specs.problem import Finding, KeyPath
+from include.specs.problem import Defect, KeyPath
 
 _NUMBER_TYPES = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 _COMPARED = ("min_value", "max_value", "value_set")
@@ -23,7 +23,7 @@ _OF_VALUES = frozenset(
         "expect_column_min_to_be_between",
     }
 )
-"""The expectations that compare a column's own values; the others with bounds compare figures."""
+"""The expectations that compare a column's own values; other expectations with bounds compare figures."""
 
 _OF_FRACTIONS = frozenset(
     {
@@ -41,8 +41,8 @@ _FIXES = {
 }
 
 
-def check_kinds(path: KeyPath, given: Mapping[str, Any], columns: object) -> Iterator[Finding]:
-    """Bounds and sets of another kind than what they are compared with.
+def check_kinds(path: KeyPath, given: Mapping[str, Any], columns: object) -> Iterator[Defect]:
+    """Find bounds and sets of another kind than the values that they are compared with.
 
     Args:
         path: the expectation, its name last.
@@ -54,11 +54,11 @@ def check_kinds(path: KeyPath, given: Mapping[str, Any], columns: object) -> Ite
         stated = given.get(argument)
         for value in stated if isinstance(stated, list) else [stated]:
             if value is not None and not _is_of_kind(value, kind):
-                yield Finding((*path, argument), f"this is compared with {kind}", value, _FIXES[kind])
+                yield Defect((*path, argument), f"this is compared with {kind}", value, _FIXES[kind])
 
 
 def _compared_kind(name: str, given: Mapping[str, Any], columns: object) -> str:
-    """What the expectation compares its bounds or set with; empty where that is not known."""
+    """Return the kind of values that the expectation compares; empty if unknown."""
     if name not in _OF_VALUES:
         return "numbers" if name in _OF_FRACTIONS else "whole numbers"
     column = columns.get(given.get("column")) if isinstance(columns, dict) else None

@@ -1,4 +1,4 @@
-"""Whether a bronze source names folders below the landing root that each interval can be filled in."""
+"""Check the folders of a bronze source: they must be below the landing root, with valid format fields."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from string import Formatter
 from include.contracts.lake_path import S3
 from include.contracts.spec.bronze_sources import LandingSource
 from include.specs.checks.columns import Document
-from include.specs.problem import Finding
+from include.specs.problem import Defect
 
 _FIELDS = {
     "interval_start": datetime(2013, 1, 1, tzinfo=UTC),
@@ -23,19 +23,21 @@ _FIELD = re.compile(r"interval_(start|end)(\.(year|month|day|hour|minute))?")
 _NUMBER_FORM = re.compile(r"0?\d?d?")
 
 
-def check_landing(document: Document) -> Iterator[Finding]:
-    """Folders that leave the landing root, and format fields that do not exist."""
+def check_landing(document: Document) -> Iterator[Defect]:
+    """Find folders outside the landing root, and unknown format fields."""
     source = document.get("source")
     for key in ("landing", "path", "files") if isinstance(source, dict) else ():
         text = source.get(key, "") if isinstance(source, dict) else ""
-        if isinstance(text, str) and (odd := next((one for one in text if not one.isprintable()), "")):
-            yield Finding(("source", key), f"the character {odd!r} is in no name of a file", text)
-        elif isinstance(text, str) and key != "files":
+        if not isinstance(text, str):
+            continue
+        if unprintable := next((character for character in text if not character.isprintable()), ""):
+            yield Defect(("source", key), f"a file name cannot contain the character {unprintable!r}", text)
+        elif key != "files":
             yield from _check_folder(key, text)
 
 
 def is_continuous(document: Document) -> bool:
-    """Whether a bronze table takes whatever is new: from Kafka, or from a folder whose `path` names no interval."""
+    """Whether a bronze table loads whatever is new: from Kafka, or from a folder whose `path` names no interval."""
     source = document.get("source")
     if isinstance(source, dict) and "kafka" in source:
         return True
@@ -43,10 +45,10 @@ def is_continuous(document: Document) -> bool:
     return isinstance(path, str) and not any(field in path for field in _FIELDS)
 
 
-def _check_folder(key: str, text: str) -> Iterator[Finding]:
+def _check_folder(key: str, text: str) -> Iterator[Defect]:
     scheme, is_url, rest = text.rpartition("://")
     if is_url and (key == "path" or f"{scheme}://" != S3):
-        yield Finding(
+        yield Defect(
             ("source", key),
             "only landing may be an address, and only of a bucket",
             text,
@@ -54,13 +56,11 @@ def _check_folder(key: str, text: str) -> Iterator[Finding]:
         )
     wrong = _format_error(text) if key == "path" else ""
     if wrong:
-        yield Finding(("source", key), wrong, text, _PATH_FIX)
+        yield Defect(("source", key), wrong, text, _PATH_FIX)
         return
     folder = PurePosixPath(rest.format(**_FIELDS) if key == "path" else rest)
     if folder.is_absolute() or ".." in folder.parts:
-        yield Finding(
-            ("source", key), "the folder must lie below the landing root", text, "write it as a relative path"
-        )
+        yield Defect(("source", key), "the folder must lie below the landing root", text, "write it as a relative path")
 
 
 def _format_error(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Which columns every file of a bronze table must have."""
+"""The columns that every file of a bronze table must have."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from include.contracts.spec.table_spec import AnySpec, BronzeSpec, SilverSpec
 
 
 def needed_columns(bronze: BronzeSpec, specs: Iterable[AnySpec]) -> frozenset[str]:
-    """The declared columns that no file may lack: stated so, not nullable, or part of a key of a silver table.
+    """Return the declared columns that are required, not nullable, or part of a key of a silver table.
 
     Args:
         bronze: the table that loads the files.
-        specs: all specs, those of the tables that read it among them.
+        specs: all specs, which include those of the tables that read it.
     """
     stated = {name for name, column in bronze.columns.items() if column.required or not column.nullable}
     readers = (spec for spec in specs if isinstance(spec, SilverSpec) and spec.source == bronze.table)

@@ -1,4 +1,4 @@
-"""Whether the tables and columns that an expectation compares its own table with are there."""
+"""Check that the other tables and columns of an expectation exist."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from include.contracts.spec.table_spec import SPEC_OF_LAYER
-from include.specs.checks.columns import Document, stored_columns_of, unknown_column
-from include.specs.problem import Finding, KeyPath, did_you_mean
+from include.specs.checks.columns import Document, stored_columns_in, unknown_column
+from include.specs.problem import Defect, KeyPath, did_you_mean
 
 _TIMES = ("timestamp", "date")
 
 
-def check_compared(document: Document) -> Iterator[Finding]:
-    """What must hold within one document: an age is that of a moment, and a source is one of the table's own."""
+def check_compared(document: Document) -> Iterator[Defect]:
+    """Check within one document: an age needs a column of moments, and a source must be a source of the table."""
     for path, name, given in stated_rules(document):
         if name == "expect_table_to_be_fresh":
             yield from _check_moment((*path, "column"), given.get("column"), document)
@@ -23,8 +23,8 @@ def check_compared(document: Document) -> Iterator[Finding]:
             yield from _check_as_many(path, given)
 
 
-def check_other_tables(document: Document, documents: Mapping[str, Document]) -> Iterator[Finding]:
-    """Other tables that no spec creates, and columns that they do not have.
+def check_other_tables(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:
+    """Find other tables that no spec creates, and columns that they do not have.
 
     Args:
         document: the document to check.
@@ -35,16 +35,16 @@ def check_other_tables(document: Document, documents: Mapping[str, Document]) ->
         if not isinstance(other, str) or other.partition(".")[0] not in SPEC_OF_LAYER:
             continue
         if other not in documents:
-            yield Finding((*path, "other_table"), "no spec creates this table", other, did_you_mean(other, documents))
+            yield Defect((*path, "other_table"), "no spec creates this table", other, did_you_mean(other, documents))
             continue
-        columns = stored_columns_of(documents[other])
+        columns = stored_columns_in(documents[other])
         for place, column in _other_columns(path, given):
             if columns and isinstance(column, str) and not column.startswith("_") and column not in columns:
                 yield unknown_column(place, column, columns, other)
 
 
 def stated_rules(document: Document) -> Iterator[tuple[KeyPath, str, Mapping[str, Any]]]:
-    """Where each expectation of a document is stated, its name, and its arguments."""
+    """Yield each expectation of a document: its key path, its name and its arguments."""
     rules = document.get("expectations")
     for index, rule in enumerate(rules if isinstance(rules, list) else ()):
         for name, given in rule.items() if isinstance(rule, dict) else ():
@@ -60,29 +60,34 @@ def _other_columns(path: KeyPath, given: Mapping[str, Any]) -> Iterator[tuple[Ke
         yield (*path, "other_column_list", index), column
 
 
-def _check_moment(path: KeyPath, column: object, document: Document) -> Iterator[Finding]:
+def _check_moment(path: KeyPath, column: object, document: Document) -> Iterator[Defect]:
     columns = document.get("columns")
     stated = columns.get(column) if isinstance(columns, dict) else None
     if isinstance(stated, dict) and (kind := stated.get("type", "string")) not in _TIMES:
-        times = [name for name, one in (columns or {}).items() if isinstance(one, dict) and one.get("type") in _TIMES]
+        times = [
+            name
+            for name, declared in (columns or {}).items()
+            if isinstance(declared, dict) and declared.get("type") in _TIMES
+        ]
         fix = f"name one of {', '.join(times)}" if times else "no column of this table is a timestamp or a date"
-        yield Finding(path, f"an age is that of a timestamp or a date, and this column is {kind}", column, fix)
+        yield Defect(path, f"only a timestamp or a date has an age, and this column is {kind}", column, fix)
 
 
-def _check_source(path: KeyPath, source: object, sources: list[str]) -> Iterator[Finding]:
+def _check_source(path: KeyPath, source: object, sources: list[str]) -> Iterator[Defect]:
     if isinstance(source, str) and source not in sources:
-        fix = did_you_mean(source, sources) if sources else "leave the rule out: this table is loaded from no other"
-        yield Finding(path, "the table does not read this one", source, fix)
+        fix = did_you_mean(source, sources) if sources else "leave the rule out: this table reads no other table"
+        yield Defect(path, "the table does not read this table", source, fix)
 
 
 def _sources(document: Document) -> list[str]:
-    source, sources = document.get("source"), document.get("sources")
-    found = [one.get("table") for one in sources.values() if isinstance(one, dict)] if isinstance(sources, dict) else []
-    return [one for one in (source, *found) if isinstance(one, str)]
+    sources = document.get("sources")
+    mappings = [source for source in sources.values() if isinstance(source, dict)] if isinstance(sources, dict) else []
+    tables = (document.get("source"), *(source.get("table") for source in mappings))
+    return [table for table in tables if isinstance(table, str)]
 
 
-def _check_as_many(path: KeyPath, given: Mapping[str, Any]) -> Iterator[Finding]:
+def _check_as_many(path: KeyPath, given: Mapping[str, Any]) -> Iterator[Defect]:
     own, other = given.get("column_list"), given.get("other_column_list")
     if isinstance(own, list) and isinstance(other, list) and len(own) != len(other):
         fix = f"name {len(own)}, in the order of column_list"
-        yield Finding((*path, "other_column_list"), f"{len(own)} columns are compared with {len(other)}", other, fix)
+        yield Defect((*path, "other_column_list"), f"{len(own)} columns are compared with {len(other)}", other, fix)

@@ -1,4 +1,4 @@
-"""Delta table properties that a spec may not set, because some reader could then no longer open the table."""
+"""Refuse Delta table properties that a spec must not set, such as those that lock out readers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from include.specs.checks.columns import Document
-from include.specs.problem import Finding
+from include.specs.problem import Defect
 
 _READERS = "readers such as Polars, DuckDB or delta-rs could no longer open the table"
 _READER_FEATURES = (
@@ -25,7 +25,7 @@ _NEW_READER_NEEDED = {
 }
 """Property -> the values (both as patterns) that raise the table's reader version above 1."""
 
-_STATED_ELSEWHERE = {
+_SET_OTHERWISE = {
     "delta.deletedFileRetentionDuration": "write `maintenance: {vacuum: {retain: 30 days}}`",
     "delta.enableChangeDataFeed": "write `maintenance: {change_data_feed: ...}`",
     "delta.autoOptimize.autoCompact": "table maintenance compacts; write `maintenance: {optimize: auto}`",
@@ -35,23 +35,23 @@ _STATED_ELSEWHERE = {
 
 _COUNTED_COLUMNS = "delta.dataSkippingNumIndexedCols"
 _NAMED_COLUMNS = {"bronze": "a,b,_interval_start", "silver": "a,b,_batch_seq"}
-"""Layer whose tables name their columns with statistics -> an example."""
+"""Layer whose tables list the columns with statistics -> an example."""
 
 
-def check_properties(document: Document) -> Iterator[Finding]:
-    """Properties that raise the reader version, that another setting rules, or that are not Delta's."""
+def check_properties(document: Document) -> Iterator[Defect]:
+    """Find properties that raise the reader version, that another setting controls, or that are not Delta's."""
     properties = document.get("delta")
     for name, value in (properties if isinstance(properties, dict) else {}).items():
         path = ("delta", name)
         if _needs_a_newer_reader(str(name), str(value)):
-            yield Finding(path, f"this raises the table's reader version: {_READERS}", value, "leave it out")
-        elif name in _STATED_ELSEWHERE:
-            yield Finding(path, "this is not set as a property", value, _STATED_ELSEWHERE[name])
+            yield Defect(path, f"this raises the table's reader version: {_READERS}", value, "leave it out")
+        elif name in _SET_OTHERWISE:
+            yield Defect(path, "this is not set as a property", value, _SET_OTHERWISE[name])
         elif name == _COUNTED_COLUMNS and (example := _NAMED_COLUMNS.get(str(document.get("table")).split(".")[0])):
             fix = f"name the columns: delta.dataSkippingStatsColumns: {example}"
-            yield Finding(path, "this table has statistics of the columns that are named", value, fix)
+            yield Defect(path, "this table has statistics only of named columns", value, fix)
         elif not str(name).startswith("delta."):
-            yield Finding(path, "not a Delta table property: their names start with 'delta.'", value, "leave it out")
+            yield Defect(path, "not a Delta table property: their names start with 'delta.'", value, "leave it out")
 
 
 def _needs_a_newer_reader(name: str, value: str) -> bool:

@@ -6,19 +6,19 @@ from collections.abc import Iterable
 
 from include.contracts.spec.expectation import Expectation
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
-from include.specs.refused import RefusedSpec, StatedSpec
+from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 
 
-def domain_doc(domain: str, specs: Iterable[StatedSpec]) -> str:
+def domain_doc(domain: str, specs: Iterable[MaybeInvalidSpec]) -> str:
     """Return the page of a domain: its tables, their descriptions and what they read."""
     rows = [f"| `{spec.table}` | {_cell(_description(spec))} | {_cell(_reads(spec))} |" for spec in specs]
     head = ["| table | what it is | reads |", "|---|---|---|"]
     return "\n".join([f"The tables of **{domain}**, in the order they are built.", "", *head, *rows])
 
 
-def table_doc(spec: StatedSpec) -> str:
+def table_doc(spec: MaybeInvalidSpec) -> str:
     """Return the page of a table: its description, sources and expectations; or the problems of its spec."""
-    if isinstance(spec, RefusedSpec):
+    if isinstance(spec, InvalidSpec):
         problems = [f"- {problem}" for problem in spec.problems]
         return "\n".join(["**Its spec is wrong**, so it does not run:", "", *problems])
     facts = [spec.description, f"Reads {_reads(spec)}."]
@@ -28,11 +28,11 @@ def table_doc(spec: StatedSpec) -> str:
     return "\n\n".join([fact for fact in facts if fact] + (["Expectations:\n" + "\n".join(rules)] if rules else []))
 
 
-def _description(spec: StatedSpec) -> str:
-    return "**its spec is wrong**" if isinstance(spec, RefusedSpec) else spec.description
+def _description(spec: MaybeInvalidSpec) -> str:
+    return "**its spec is wrong**" if isinstance(spec, InvalidSpec) else spec.description
 
 
-def _reads(spec: StatedSpec) -> str:
+def _reads(spec: MaybeInvalidSpec) -> str:
     if isinstance(spec, BronzeSpec):
         return f"{'messages of' if spec.reads_kafka else 'landing files'} `{spec.source.label}`"
     return ", ".join(f"`{table}`" for table in spec.source_tables)

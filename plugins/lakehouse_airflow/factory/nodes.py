@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from include.contracts.job.args import WRITER_OF_LAYER, Job
 from include.contracts.spec.table_spec import BronzeSpec
-from include.specs.refused import StatedSpec
+from include.specs.invalid_spec import MaybeInvalidSpec
 from lakehouse_airflow.factory.docs import table_doc
 
 
@@ -42,7 +42,7 @@ class LayerNode:
     tables: tuple[TableNode, ...]
 
 
-def layers_of(specs: Iterable[StatedSpec]) -> tuple[LayerNode, ...]:
+def layers_of(specs: Iterable[MaybeInvalidSpec]) -> tuple[LayerNode, ...]:
     """Group the specs by layer; layers and tables keep the order of `specs`, which is the build order."""
     in_order = tuple(specs)
     present = frozenset(spec.table for spec in in_order)
@@ -52,7 +52,7 @@ def layers_of(specs: Iterable[StatedSpec]) -> tuple[LayerNode, ...]:
     )
 
 
-def _node(spec: StatedSpec, present: frozenset[str]) -> TableNode:
+def _node(spec: MaybeInvalidSpec, present: frozenset[str]) -> TableNode:
     return TableNode(
         table=spec.table,
         name=spec.name,

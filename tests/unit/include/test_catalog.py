@@ -14,7 +14,7 @@ from include.checked_catalog import checked_catalog
 from include.contracts.spec.table_spec import BronzeSpec, GoldSpec, SilverSpec
 from include.errors import ExitCode, SpecError
 from include.settings import Settings
-from include.specs.links import cycle
+from include.specs.links import find_cycle
 from include.specs.problem import SpecsRefusedError
 from tests.support.documents.refusals import problems_of, rule, the_problem
 from tests.support.documents.specs import (
@@ -125,7 +125,7 @@ class TestWrongSpecs:
     def test_its_table_stands_still_with_all_that_reads_it(self, tmp_path: Path, place: str, text: str) -> None:
         write_spec(self.shop(tmp_path), place, text)
         catalog = load_catalog(tmp_path)
-        assert set(catalog.refused) == {"silver.orders"}
+        assert set(catalog.invalid) == {"silver.orders"}
         assert set(catalog.specs) == {"bronze.orders", "silver.other", "gold.revenue_daily", "gold.bills"}
         assert catalog.tables == ("bronze.orders", "silver.orders", "silver.other", "gold.bills", "gold.revenue_daily")
         for table in ("bronze.orders", "silver.other"):
@@ -148,14 +148,14 @@ class TestWrongSpecs:
         folder = write_specs(tmp_path, *ORDERS)
         write_spec(folder, "silver/shop/copy.yaml", (folder / "silver/shop/orders.yaml").read_text())
         catalog = load_catalog(folder)
-        assert (set(catalog.refused), len(catalog.specs)) == ({"silver.copy"}, 3)
+        assert (set(catalog.invalid), len(catalog.specs)) == ({"silver.copy"}, 3)
 
     def test_every_table_of_a_cycle_stands_still(self, tmp_path: Path) -> None:
         pairs = {"silver.a": "silver.b", "silver.b": "silver.a", "silver.c": "silver.d", "silver.d": "silver.c"}
         write_specs(tmp_path, *ORDERS, *(silver_document(table, source=source) for table, source in pairs.items()))
         catalog = load_catalog(tmp_path)
         assert sum("read one another" in problem.message for problem in catalog.problems) == 2
-        assert set(catalog.refused) == set(pairs)
+        assert set(catalog.invalid) == set(pairs)
 
     def test_a_file_in_no_domain_is_told_and_belongs_to_none(self, tmp_path: Path) -> None:
         write_spec(write_specs(tmp_path, *ORDERS), "stray.yaml", "table: stray\n")
@@ -168,7 +168,7 @@ class TestWrongSpecs:
         (folder / "silver/shop/.#orders.yaml").symlink_to("ann@here.17")
         (folder / "gold/shop/folder.yaml").mkdir()
         catalog = load_catalog(folder)
-        assert (set(catalog.refused), len(catalog.specs)) == ({"silver.gone", "gold.folder"}, 3)
+        assert (set(catalog.invalid), len(catalog.specs)) == ({"silver.gone", "gold.folder"}, 3)
         assert {problem.message for problem in catalog.problems} == {
             "the file cannot be read: No such file or directory",
             "the file cannot be read: Is a directory",
@@ -177,7 +177,7 @@ class TestWrongSpecs:
     def test_a_domain_of_wrong_specs_alone_is_known(self, tmp_path: Path) -> None:
         catalog = load_catalog(write_specs(tmp_path, bronze_document(owner=7)))
         assert catalog.of_domain("shop") == ()
-        assert [spec.table for spec in catalog.stated_in("shop")] == ["bronze.orders"]
+        assert [spec.table for spec in catalog.all_of_domain("shop")] == ["bronze.orders"]
 
 
 class TestCycles:
@@ -188,8 +188,8 @@ class TestCycles:
         assert any(message.startswith("the tables read one another: silver.") for message in messages)
 
     def test_a_chain_of_tables_is_no_cycle(self) -> None:
-        assert cycle({"c": ["b"], "b": ["a"]}) == []
-        assert set(cycle({"c": ["b"], "b": ["a"], "a": ["c"]})) == {"a", "b", "c"}
+        assert find_cycle({"c": ["b"], "b": ["a"]}) == []
+        assert set(find_cycle({"c": ["b"], "b": ["a"], "a": ["c"]})) == {"a", "b", "c"}
 
 
 class TestTheErrorAsAWhole:
@@ -222,7 +222,7 @@ class TestTheErrorAsAWhole:
         with pytest.raises(SpecsRefusedError) as refused:
             checked_catalog(tmp_path)
         first, second = str(refused.value).split("\n")
-        assert first == "1 problem in 1 table spec: mend the lines below, then `lakehouse check`"
+        assert first == "1 problem in 1 table spec: fix the lines below, then `lakehouse check`"
         assert second == f"  {path}:3: source.format: unknown value (got 'jsn'); did you mean 'json'?"
         assert refused.value.exit_code is ExitCode.BAD_SPEC
 

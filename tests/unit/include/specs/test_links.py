@@ -19,10 +19,10 @@ SOURCE = {"landing": "orders", "files": "*.json", "format": "json"}
         (
             {"snapshot": "full", "sequence_by": []},
             "snapshot",
-            "no interval says which of its rows are one snapshot",
+            "its intervals do not delimit snapshots",
             "path",
         ),
-        ({"sequence_by": []}, "source", "the interval says nothing of the order of its rows", "sequence_by"),
+        ({"sequence_by": []}, "source", "its intervals do not order its rows", "sequence_by"),
     ],
 )
 def test_silver_cannot_go_by_the_interval_of_files_that_lie_in_one_folder(

@@ -70,8 +70,8 @@ def test_a_pattern_of_java_is_not_refused(tmp_path: Path, regex: str) -> None:
         ({"path": "{0}"}, "path", "unknown field '0'"),
         ({"path": "{interval_start"}, "path", "not a Python format"),
         ({"landing": "../other"}, "landing", "must lie below the landing root"),
-        ({"landing": "a\0b"}, "landing", r"the character '\x00' is in no name"),
-        ({"files": "a\0b"}, "files", r"the character '\x00' is in no name"),
+        ({"landing": "a\0b"}, "landing", r"a file name cannot contain the character '\x00'"),
+        ({"files": "a\0b"}, "files", r"a file name cannot contain the character '\x00'"),
     ],
 )
 def test_folders_of_a_source(tmp_path: Path, source: dict[str, Any], key: str, said: str) -> None:
@@ -99,8 +99,8 @@ def test_a_pattern_of_topics(tmp_path: Path) -> None:
         ("1: a\n", 4, "1: a key is text, and this is not (got '1'); write it in quotes: \"1\""),
         ("columns:\n  null: {type: int}\n", 5, "columns.null: a key is text"),
         ("? [a]\n: b\n", 4, "a key is text"),
-        ("columns: &a\n  x: {y: *a}\n", 4, "columns.x.y: the value holds itself by an alias"),
-        ("columns: &a [*a]\n", 4, "the value holds itself by an alias"),
+        ("columns: &a\n  x: {y: *a}\n", 4, "columns.x.y: the value contains itself through an alias"),
+        ("columns: &a [*a]\n", 4, "the value contains itself through an alias"),
         ("keys: " + "[" * 40 + "]" * 40 + "\n", 4, "deeper or larger than any spec"),
         ("max_rows_per_batch: " + "9" * 5000 + "\n", 4, "is no int"),
         ("keys: !!int x\n", 4, "'x' is no int"),
@@ -124,8 +124,8 @@ def test_yaml_that_is_no_document(tmp_path: Path, text: str, line: int, said: st
 
 def test_a_folder_that_is_no_name_is_no_domain(tmp_path: Path) -> None:
     found = the_problem(write_specs(tmp_path, bronze_document(), domain="My Domain!"))
-    assert "the folder 'My Domain!' is no name of a domain" in str(found)
-    with pytest.raises(SpecError, match=r"'\.\./\.\.' is no name of a domain"):
+    assert "the folder 'My Domain!' is not a valid name of a domain" in str(found)
+    with pytest.raises(SpecError, match=r"'\.\./\.\.' is not a valid name of a domain"):
         write_spec(tmp_path / "tables", "../..", "bronze.orders", "")
     assert not list(tmp_path.rglob("orders.yaml")) or found.file.parent.name == "My Domain!"
 

@@ -51,7 +51,7 @@ class TestKeysAndValues:
             (
                 {**HISTORY, "track_history_except_column_list": ["day"]},
                 "track_history_except_column_list",
-                "said twice",
+                "stated twice",
                 "leave out one",
             ),
             (

@@ -11,7 +11,7 @@ from include.catalog import Catalog
 from include.control.log.delta_log import read_commit
 from include.control.maintenance.retention import Reader, readers_in_danger, readers_of, retention_of
 from include.paths import LakehousePaths
-from include.specs.refused import RefusedSpec
+from include.specs.invalid_spec import InvalidSpec
 from tests.support.documents.specs import bronze_spec, catalog_of, gold_spec, silver_spec
 from tests.support.ledger.delta_tables import clean_log, contents, judge, load_batch, optimize, reading
 
@@ -111,7 +111,7 @@ def test_only_tables_that_name_it_as_their_source_are_readers(paths: LakehousePa
 def test_a_table_whose_spec_is_wrong_is_a_reader_whatever_it_still_says(paths: LakehousePaths) -> None:
     certified = certify(paths)
     load_batch(paths.root, SILVER, sources=reading(paths.root, bronze__orders=(None, certified)))
-    refused = RefusedSpec("silver.orders", "shop", problems=())
+    refused = InvalidSpec("silver.orders", "shop", problems=())
     found = readers_of(BRONZE, Catalog({BRONZE.table: BRONZE}, refused={"silver.orders": refused}), paths)
     assert [reader.name for reader in found] == [CERTIFIED, "silver.orders"]
 

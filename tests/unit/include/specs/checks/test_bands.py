@@ -41,19 +41,19 @@ def test_a_narrower_band_is_taken(tmp_path: Path, expectations: Any) -> None:
         (
             banded(BETWEEN, {"max_value": 10}, column="amount", max_value=9),
             "expectations[0].warn.max_value",
-            "lies within the one that fails",
+            "must be within the rule",
             "give 9 or less",
         ),
         (
             banded(BETWEEN, {"min_value": "2013-01-01"}, column="day", min_value="2013-01-02"),
             "expectations[0].warn.min_value",
-            "lies within",
+            "must be within",
             "give '2013-01-02' or more",
         ),
         (
             banded("expect_table_to_be_fresh", {"max_age": "2 days"}, column="event_at", max_age="36 hours"),
             "expectations[0].warn.max_age",
-            "lies within",
+            "must be within",
             "give '36 hours' or less",
         ),
         (

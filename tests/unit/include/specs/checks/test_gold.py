@@ -58,7 +58,7 @@ class TestGold:
     def test_a_second_source_without_its_join(self, tmp_path: Path) -> None:
         sources = {"o": {"table": "silver.orders"}, "c": {"table": "silver.orders"}}
         problem = wrong_gold(tmp_path, sources=sources, refresh_from={"o": "day", "c": "day"})
-        assert (problem.key, problem.message) == ("sources.c", "every source but the first says how it joins")
+        assert (problem.key, problem.message) == ("sources.c", "every source but the first needs a join")
 
     def test_a_join_without_its_condition(self, tmp_path: Path) -> None:
         sources = {"o": {"table": "silver.orders"}, "c": {"table": "silver.orders", "join": "left"}}

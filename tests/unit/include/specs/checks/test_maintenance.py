@@ -15,7 +15,7 @@ from tests.support.documents.refusals import the_problem, wrong_gold, wrong_silv
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, silver_spec, write_specs
 
 DELETES = {"apply_as_deletes": "amount = 0"}
-NEEDED = "this table tells late events by its deleted keys"
+NEEDED = "this table needs its deleted keys"
 
 
 def forgetting(retain: Any = "400 days", **changes: Any) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def test_a_comparison_with_its_arguments_is_taken(tmp_path: Path, expectations: 
         (
             rule(RECONCILE, "fail", source="bronze.planes", **MEASURES),
             f"{RECONCILE}.source",
-            "the table does not read this one",
+            "the table does not read this table",
             "did you mean 'bronze.orders'?",
         ),
         (rule(STABLE, "quarantine"), "action", "checks a whole table", ""),

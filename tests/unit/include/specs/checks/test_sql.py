@@ -70,8 +70,8 @@ def test_what_spark_understands_is_not_refused(tmp_path: Path, sql: str) -> None
         ("`to_dat`(day)", "unknown function 'to_dat'"),
         ("amuont + 1", "there is no column 'amuont' here (got 'amuont + 1'); did you mean 'amount'?"),
         ("o.amount", "there is no column 'o.amount' here"),
-        ("sum(amount)", "the aggregate 'sum' has no place here"),
-        ("amount / max(amount)", "the aggregate 'max' has no place here"),
+        ("sum(amount)", "the aggregate 'sum' is not allowed here"),
+        ("amount / max(amount)", "the aggregate 'max' is not allowed here"),
         ("abs(amount", "not an expression: parentheses are opened 1 times and closed 0 times"),
         ("'a", "not an expression: a quote is not closed"),
         ("  ", "not an expression: there is no expression here"),
@@ -87,13 +87,13 @@ def test_what_spark_would_refuse_in_a_column_is_found_with_its_place(tmp_path: P
 @pytest.mark.parametrize(
     ("change", "key", "said"),
     [
-        ({"measures": {"m": "o.amount"}}, "measures.m", "o.amount is a value of each row"),
-        ({"measures": {"m": "sum(max(o.amount))"}}, "measures.m", "'max' stands within another one"),
+        ({"measures": {"m": "o.amount"}}, "measures.m", "o.amount has a value in each row"),
+        ({"measures": {"m": "sum(max(o.amount))"}}, "measures.m", "'max' is inside another aggregate"),
         ({"measures": {"m": "sum(amuont)"}}, "measures.m", "no column 'amuont'"),
         ({"measures": {"m": "summ(o.amount)"}}, "measures.m", "unknown function 'summ'"),
-        ({"group_by": {"day": "max(o.day)"}}, "group_by.day", "'max' has no place here"),
+        ({"group_by": {"day": "max(o.day)"}}, "group_by.day", "'max' is not allowed here"),
         ({"refresh_from": {"o": "dya"}}, "refresh_from.o", "no column 'dya'"),
-        ({"sources": {"o": {"table": "silver.orders", "where": "count(*) > 1"}}}, "sources.o.where", "'count' has no"),
+        ({"sources": {"o": {"table": "silver.orders", "where": "count(*) > 1"}}}, "sources.o.where", "'count' is not"),
         (
             {
                 "expectations": [
