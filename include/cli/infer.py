@@ -25,7 +25,7 @@ def inferred_spec(folder: str, table: str | None, settings: Settings) -> tuple[s
     folder = below_landing(folder, settings.landing)
     name = table or f"bronze.{re.sub(r'[^a-z0-9]+', '_', folder.removeprefix(S3).lower()).strip('_')}"
     if not re.fullmatch(rf"bronze\.{NAME}", name):
-        msg = f"{name!r} is no name of a bronze table; write --table bronze.<name> in small letters, digits and _"
+        msg = f"{name!r} cannot name a bronze table; write --table bronze.<name> in small letters, digits and _"
         raise SpecError(msg)
     return name, infer_spec(landing_of(folder, settings.landing), folder.strip("/"), name)
 
@@ -37,7 +37,7 @@ def write_spec(tables: Path, domain: str, name: str, text: str) -> Path:
         SpecError: there is a spec already, or the domain's name is none.
     """
     if not re.fullmatch(NAME, domain):
-        raise SpecError(f"{domain!r} is no name of a domain\nWrite --domain in small letters, digits and _.")
+        raise SpecError(f"{domain!r} is not a valid name of a domain\nWrite --domain in small letters, digits and _.")
     file = tables / "bronze" / domain / f"{name.partition('.')[2]}.yaml"
     if file.exists():
         msg = f"{file} is there already: what people wrote is not overwritten; leave out --write to compare"
