@@ -1,4 +1,4 @@
-"""The only place that speaks Delta through Spark: tables, reads, merges, maintenance.
+"""The only place that uses Delta through Spark: tables, reads, merges, maintenance.
 
-Which batch writes what is decided in `spark_jobs.protocol` and `spark_jobs.layers`.
+`spark_jobs.protocol` and `spark_jobs.layers` decide which batch writes what.
 """

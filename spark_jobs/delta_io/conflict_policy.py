@@ -1,4 +1,4 @@
-"""What becomes of a write that meets a conflict: for each kind of write and each of Delta's conflicts one remedy.
+"""What a write does about a conflict: one remedy for each kind of write and each of Delta's conflicts.
 
 `docs/guides/conflicts.md` shows it as a table; `tests/spark/delta_io/test_conflicts_of_delta.py` provokes each conflict
 that Delta 4.4 can raise.
@@ -12,34 +12,34 @@ from spark_jobs.delta_io.conflicts import Conflict
 
 
 class WriteKind(StrEnum):
-    """The kinds of commits that Millrace makes, by what they hang on.
+    """The kinds of commits that Millrace makes.
 
-    A batch is an append, a MERGE, a `replaceWhere` or an overwrite with a number and a token; what is beside it are
-    quarantined rows and tombstones, with the same number; maintenance is OPTIMIZE, VACUUM and the DELETE of old
-    tombstones; schema is CREATE and ALTER TABLE; a restore takes back a refused version.
+    A batch is an append, a MERGE, a `replaceWhere` or an overwrite with a number and a token. A secondary write of a
+    batch writes quarantined rows or tombstones, with the same number. Maintenance is OPTIMIZE, VACUUM and the DELETE of
+    old tombstones. Schema is CREATE and ALTER TABLE. A restore undoes a refused version.
     """
 
     BATCH = "batch"
-    BESIDE = "beside a batch"
+    SECONDARY = "secondary write"
     MAINTENANCE = "maintenance"
     SCHEMA = "schema"
     RESTORE = "restore"
 
 
 class Remedy(StrEnum):
-    """What a writer does that has lost a race."""
+    """What a writer does after a conflict."""
 
     COMMIT_AGAIN = "commit again"
-    """The same rows, of the same pinned sources, on the table as it is now; a batch keeps its number and its token."""
+    """Write the same rows of the same pinned sources to the newest version; a batch keeps its number and token."""
 
     PLAN_AGAIN = "plan again"
-    """Look what is there, then plan afresh: what was planned may be done, or be void."""
+    """Read the table's state and plan again: the planned work may be done already, or not apply any more."""
 
     DONE = "done"
-    """What was to be written is there: the winner wrote the same."""
+    """Nothing: the other writer wrote the same rows."""
 
     GIVE_UP = "give up"
-    """Nothing that this run could do would be right."""
+    """Fail: nothing that this run could write would be right."""
 
 
 _OF_FILES = (
@@ -48,32 +48,32 @@ _OF_FILES = (
     Conflict.CONCURRENT_DELETE_DELETE,
     Conflict.CONCURRENT_WRITE,
 )
-"""Somebody changed files that were read. The sources of a batch are pinned, so that its rows stay the same."""
+"""Another writer changed files that were read. The sources of a batch are pinned, so its rows stay the same."""
 
 _OF_THE_TABLE = (Conflict.METADATA_CHANGED, Conflict.PROTOCOL_CHANGED)
 """The table may have other columns now."""
 
-_AGAIN_IN_ANY_CASE = dict.fromkeys((*_OF_FILES, *_OF_THE_TABLE), Remedy.COMMIT_AGAIN)
+_ALWAYS_AGAIN = dict.fromkeys((*_OF_FILES, *_OF_THE_TABLE), Remedy.COMMIT_AGAIN)
 
 POLICY: dict[WriteKind, dict[Conflict, Remedy]] = {
     WriteKind.BATCH: {
         **dict.fromkeys(_OF_FILES, Remedy.COMMIT_AGAIN),
         **dict.fromkeys(_OF_THE_TABLE, Remedy.PLAN_AGAIN),
-        # Somebody else committed the number: his batch may hold our rows.
+        # Another writer committed the batch's number: its batch may contain our rows.
         Conflict.CONCURRENT_TRANSACTION: Remedy.PLAN_AGAIN,
     },
-    # The same batch has the same rows beside it, whoever writes them.
-    WriteKind.BESIDE: {**_AGAIN_IN_ANY_CASE, Conflict.CONCURRENT_TRANSACTION: Remedy.DONE},
-    # It reads the table anew, and does what is still to be done. It has no number that could be taken.
-    WriteKind.MAINTENANCE: {**_AGAIN_IN_ANY_CASE, Conflict.CONCURRENT_TRANSACTION: Remedy.GIVE_UP},
-    WriteKind.SCHEMA: {**_AGAIN_IN_ANY_CASE, Conflict.CONCURRENT_TRANSACTION: Remedy.GIVE_UP},
-    # Something came after the refused version: to take that back as well would lose it.
+    # The secondary rows of a batch are the same, whoever writes them.
+    WriteKind.SECONDARY: {**_ALWAYS_AGAIN, Conflict.CONCURRENT_TRANSACTION: Remedy.DONE},
+    # It reads the table again, and does the rest of the work. It has no number that another writer could use.
+    WriteKind.MAINTENANCE: {**_ALWAYS_AGAIN, Conflict.CONCURRENT_TRANSACTION: Remedy.GIVE_UP},
+    WriteKind.SCHEMA: {**_ALWAYS_AGAIN, Conflict.CONCURRENT_TRANSACTION: Remedy.GIVE_UP},
+    # Another version followed the refused one: a restore would lose it.
     WriteKind.RESTORE: dict.fromkeys(Conflict, Remedy.GIVE_UP),
 }
 
 
 def remedy_of(kind: WriteKind, conflict: Conflict) -> Remedy:
-    """What a write of this kind does about the conflict.
+    """Return what a write of this kind does about the conflict.
 
     >>> remedy_of(WriteKind.BATCH, Conflict.CONCURRENT_APPEND)
     <Remedy.COMMIT_AGAIN: 'commit again'>

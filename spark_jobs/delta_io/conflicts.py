@@ -1,4 +1,4 @@
-"""Delta's concurrent-modification errors, told apart by their type or condition, never by a word in a message alone."""
+"""Delta's concurrent-modification errors, recognised by their type or condition, not by words of a message."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Conflict(StrEnum):
-    """The conflicts that Delta raises, by the class it raises."""
+    """The conflicts that Delta raises; the value is the name of the exception class."""
 
     CONCURRENT_APPEND = "ConcurrentAppendException"
     CONCURRENT_DELETE_READ = "ConcurrentDeleteReadException"
@@ -29,14 +29,14 @@ _BY_CONDITION = {
 }
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+)[.\]]")
-"""The first condition of a message is the error's own; a later one may be quoted data."""
+"""The first condition in a message is the error's own; a later one may be quoted data."""
 
 
 def conflict_of(error: BaseException) -> Conflict | None:
-    """The conflict that `error` is, or None.
+    """Return the conflict that `error` reports, or None.
 
-    Over Spark Connect conditions come with suffixes (`DELTA_CONCURRENT_APPEND.WITHOUT_HINT`); a bare Py4JJavaError
-    has its condition at the start of the Java message.
+    Over Spark Connect conditions have suffixes (`DELTA_CONCURRENT_APPEND.WITHOUT_HINT`); a bare Py4JJavaError has its
+    condition at the start of the Java message.
 
     >>> conflict_of(RuntimeError("[DELTA_CONCURRENT_APPEND.WITHOUT_HINT] files were added"))
     <Conflict.CONCURRENT_APPEND: 'ConcurrentAppendException'>
@@ -53,7 +53,7 @@ def conflict_of(error: BaseException) -> Conflict | None:
 
 
 def is_lost_with_an_executor(error: BaseException) -> bool:
-    """Whether frozen rows are gone: the executor that kept them is, and nothing can compute them again but a new plan.
+    """Whether cached rows are lost with the executor that kept them; only a new plan can compute them again.
 
     >>> is_lost_with_an_executor(RuntimeError("[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_7_0 not f..."))
     True

@@ -1,4 +1,4 @@
-"""A write and those that were faster: which races it has lost, and whether it may try again."""
+"""Retry a commit that lost against other writers, within the limits of the table's spec."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ T = TypeVar("T")
 
 
 class _AgainError(Exception):
-    """Another commit was first; a further try may be the one."""
+    """Raised when another commit was first and the write may try again."""
 
 
 @dataclass
 class Contest:
-    """What one write of one table has lost so far, against what its spec allows.
+    """The races that one write of one table lost, and the limits of its retries.
 
     Attributes:
-        table: the table, as a person knows it.
-        limits: how often, and how long, to try.
-        lost: the races that were lost.
-        started: when the write began, by the monotonic clock.
+        table: the table, as messages name it.
+        limits: how often, and how long, to retry.
+        lost: the lost races.
+        started: when the write began, in seconds of the monotonic clock.
     """
 
     table: str
@@ -45,15 +45,15 @@ class Contest:
     started: float = field(default_factory=time.monotonic)
 
     def lose(self, race: LostRace) -> None:
-        """Note a race that was lost, for the report, and for whoever reads the log right now."""
+        """Record a lost race for the report, and log it."""
         self.lost.append(race)
         log.warning("%s: lost a race: %s", self.table, race)
 
     def retrying(self, error: type[Exception]) -> Retrying:
-        """Tries again after `error`, later each time, until the limits are reached.
+        """Return a retry policy: it tries again after `error`, with growing waits, up to the limits.
 
         Raises:
-            ConflictError: they are.
+            ConflictError: the policy reached a limit.
         """
         return Retrying(
             retry=retry_if_exception_type(error),
@@ -63,18 +63,18 @@ class Contest:
         )
 
     def _is_over(self, state: RetryCallState) -> bool:
-        # Tries within tries share one budget, which is why the races count and not this loop's tries alone.
+        # Nested retries share one budget: so the lost races count, not only the attempts of this loop.
         tries = max(len(self.lost), state.attempt_number)
         return tries > self.limits.max_commit_retries or self._took_s() >= self.limits.retry_for.total_seconds()
 
     def _give_up(self, state: RetryCallState) -> Any:
         last = state.outcome.exception() if state.outcome else None
         if last and last.__cause__ and not self.lost:
-            raise last.__cause__  # nobody was faster: what went wrong went wrong each time
+            raise last.__cause__  # no other writer was faster: the same error came each time
         msg = (
             f"{self.table}: lost to other writers {max(len(self.lost), state.attempt_number)} times in "
-            f"{self._took_s():.0f} s ({', '.join(map(str, self.lost))})\nNothing was written half; the retry plans "
-            "again. If this comes again and again, `lakehouse conflicts` says who is in whose way."
+            f"{self._took_s():.0f} s ({', '.join(map(str, self.lost))})\nNo partial write remains; a retry plans "
+            "again. If this happens often, `lakehouse conflicts` shows which writers meet."
         )
         raise ConflictError(msg)
 
@@ -82,20 +82,20 @@ class Contest:
         return time.monotonic() - self.started
 
 
-def commit_anyway(contest: Contest, kind: WriteKind, path: LakePath, write: Callable[[], T]) -> T | None:
-    """Run `write`, which commits to the table at `path` without being a batch, and do what the policy says if it loses.
+def retry_until_committed(contest: Contest, kind: WriteKind, path: LakePath, write: Callable[[], T]) -> T | None:
+    """Run `write`, a commit to the table at `path` that is no batch, and apply the policy after each conflict.
 
     Returns:
-        What `write` returns; None where the winner wrote the same.
+        The result of `write`; None if the other writer wrote the same.
 
     Raises:
-        ConflictError: it lost too often, or has met a conflict that it cannot have.
+        ConflictError: it lost too often, or met a conflict that this kind of write gives up on.
     """
     return contest.retrying(_AgainError)(_commit_once, contest, kind, path, write)
 
 
 def _commit_once(contest: Contest, kind: WriteKind, path: LakePath, write: Callable[[], T]) -> T | None:
-    known = latest_version(path)
+    version = latest_version(path)
     try:
         return write()
     except Exception as error:
@@ -105,8 +105,10 @@ def _commit_once(contest: Contest, kind: WriteKind, path: LakePath, write: Calla
         remedy = remedy_of(kind, conflict)
         if remedy is Remedy.DONE:
             return None
-        contest.lose(race_lost(conflict.value, str(error), path, known))
+        contest.lose(race_lost(conflict.value, str(error), path, version))
         if remedy is Remedy.COMMIT_AGAIN:
             raise _AgainError from error
-        msg = f"{contest.table}: {contest.lost[-1]}, which {kind} cannot have\nNothing was written; run it again."
+        msg = (
+            f"{contest.table}: {contest.lost[-1]}; {kind} does not retry after that\nNothing was written; run it again."
+        )
         raise ConflictError(msg) from error

@@ -1,4 +1,4 @@
-"""Takes JSON arrays apart: one record an element, each as the text that it is in its file."""
+"""Split JSON arrays into records: one record per element, with the element's text in the file."""
 
 from __future__ import annotations
 
@@ -12,34 +12,36 @@ from spark_jobs.transforms.records import RECORD
 
 _FUNCTION = "millrace_json_elements"
 _CLASS = "io.millrace.formats.JsonElements"
-_MARK = "not one sound JSON array: "
-_TOLD = re.compile(rf"{_MARK}(.+?) - have it")
+_ERROR_PREFIX = "not one sound JSON array: "
+_ERROR = re.compile(rf"{_ERROR_PREFIX}(.+?) - have it")
 
 
-def json_elements(session: SparkSession, whole: DataFrame, source: str) -> DataFrame:
-    """The elements of files that are one JSON array each.
+def json_elements(session: SparkSession, files: DataFrame, source: str) -> DataFrame:
+    """Return the elements of files that each contain one JSON array.
 
     Args:
-        session: where the function that does it is made known; it is Java, since `from_json` writes numbers anew.
-        whole: a row for each file: its text as `value`, and other columns.
+        session: the session to register the function in; it is Java, because `from_json` rewrites numbers.
+        files: one row per file: its text as `value`, and other columns.
         source: the column with the name of the file.
 
     Returns:
-        A row for each element: its text as `_record`, and the other columns. Reading it fails at a file that is no
-        array: it changed since it was looked at, or is taken for one by Python's reader alone.
+        One row per element: its text as `_record`, and the other columns. Reading it fails at a file that is no array:
+        the file changed after its inspection, or only Python's reader accepts it as an array.
     """
     session.udf.registerJavaFunction(_FUNCTION, _CLASS, ArrayType(BinaryType()))
-    refusal = F.raise_error(F.concat(F.lit(_MARK), source, F.lit(" - have it delivered again"))).cast("array<binary>")
+    refusal = F.raise_error(F.concat(F.lit(_ERROR_PREFIX), source, F.lit(" - have it delivered again"))).cast(
+        "array<binary>"
+    )
     elements = F.coalesce(F.call_function(_FUNCTION, F.col("value").cast("binary")), refusal)
-    others = [name for name in whole.columns if name != "value"]
-    return whole.select(F.explode(elements).alias(RECORD), *others).withColumn(RECORD, F.col(RECORD).cast("string"))
+    others = [name for name in files.columns if name != "value"]
+    return files.select(F.explode(elements).alias(RECORD), *others).withColumn(RECORD, F.col(RECORD).cast("string"))
 
 
-def no_array_in(error: BaseException) -> str:
-    """The file that made a read fail because it is no JSON array; empty if that is not why.
+def invalid_array_in(error: BaseException) -> str:
+    """Return the file that failed a read because it is no JSON array; empty for another error.
 
-    >>> no_array_in(RuntimeError("[USER_RAISED_EXCEPTION] not one sound JSON array: a/b.json - have it delivered"))
+    >>> invalid_array_in(RuntimeError("[USER_RAISED_EXCEPTION] not one sound JSON array: a/b.json - have it delivered"))
     'a/b.json'
     """
-    found = _TOLD.search(str(error))
-    return found[1] if found else ""
+    match = _ERROR.search(str(error))
+    return match[1] if match else ""

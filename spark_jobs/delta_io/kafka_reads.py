@@ -1,4 +1,4 @@
-"""Reads pinned offsets of Kafka topics as records, each with the place where it stood."""
+"""Read pinned offsets of Kafka topics as records, with the position of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from include.errors import SpecError
 from spark_jobs.transforms.messages import message_rows
 
 _SHARED = ("bootstrap.servers", "client.id", "security.protocol", "sasl.mechanism")
-"""Settings that librdkafka, whose names LAKEHOUSE_KAFKA uses, and Spark's Java client call the same."""
+"""Settings with the same name in librdkafka, whose names LAKEHOUSE_KAFKA uses, and in Spark's Java client."""
 
 _LOGIN = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -25,31 +25,31 @@ _NO_MESSAGES = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
     "headers array<struct<key: string, value: binary>>"
 )
-"""The columns of Spark's Kafka source that are used."""
+"""The columns of Spark's Kafka source that bronze uses."""
 
 
 def read_messages(session: SparkSession, spec: BronzeSpec, conf: Mapping[str, str], ranges: OffsetRanges) -> DataFrame:
-    """The messages of `ranges` as bronze rows (see `message_rows`).
+    """Return the messages of `ranges` as bronze rows (see `message_rows`).
 
-    A message that is not there any more fails the read: what is lost is for the planner to say.
+    A message that no longer exists fails the read: the planner reports lost messages.
     """
-    wanted = {
+    spans = {
         topic: {partition: span for partition, span in partitions.items() if span[0] < span[1]}
         for topic, partitions in ranges.items()
     }
-    wanted = {topic: partitions for topic, partitions in wanted.items() if partitions}
-    messages = _read(session, conf, wanted) if wanted else session.createDataFrame([], schema=_NO_MESSAGES)
+    spans = {topic: partitions for topic, partitions in spans.items() if partitions}
+    messages = _read(session, conf, spans) if spans else session.createDataFrame([], schema=_NO_MESSAGES)
     return message_rows(messages, spec)
 
 
 def client_options(conf: Mapping[str, str]) -> dict[str, str]:
-    """Spark's options for a cluster whose settings have librdkafka's names.
+    """Return Spark's options for a cluster whose settings have librdkafka's names.
 
     >>> client_options({"bootstrap.servers": "broker:9092"})
     {'kafka.bootstrap.servers': 'broker:9092'}
 
     Raises:
-        SpecError: a way to log in that Spark is not told of yet.
+        SpecError: `sasl.mechanism` is not supported.
     """
     options = {f"kafka.{name}": conf[name] for name in _SHARED if name in conf}
     if "ssl.ca.location" in conf:
@@ -62,7 +62,7 @@ def client_options(conf: Mapping[str, str]) -> dict[str, str]:
 def _login(conf: Mapping[str, str]) -> str:
     mechanism = conf.get("sasl.mechanism", "")
     if mechanism not in _LOGIN:
-        msg = f"LAKEHOUSE_KAFKA: sasl.mechanism {mechanism!r} is not known; known are {', '.join(_LOGIN)}"
+        msg = f"LAKEHOUSE_KAFKA: sasl.mechanism {mechanism!r} is not supported; use one of {', '.join(_LOGIN)}"
         raise SpecError(msg)
     user, password = (_quoted(conf.get(f"sasl.{name}", "")) for name in ("username", "password"))
     return f"{_LOGIN[mechanism]} required username={user} password={password};"
@@ -74,21 +74,21 @@ def _quoted(text: str) -> str:
 
 
 def _read(
-    session: SparkSession, conf: Mapping[str, str], wanted: Mapping[str, Mapping[int, tuple[int, int]]]
+    session: SparkSession, conf: Mapping[str, str], spans: Mapping[str, Mapping[int, tuple[int, int]]]
 ) -> DataFrame:
     options = {
         **client_options(conf),
-        # Only what transactions have committed; the planner asked for the end of just that.
+        # Only committed transactions; the planner reads the end offsets of those as well.
         "kafka.isolation.level": "read_committed",
-        "assign": json.dumps({topic: list(partitions) for topic, partitions in wanted.items()}),
-        "startingOffsets": _bound(wanted, 0),
-        "endingOffsets": _bound(wanted, 1),
+        "assign": json.dumps({topic: list(partitions) for topic, partitions in spans.items()}),
+        "startingOffsets": _bound(spans, 0),
+        "endingOffsets": _bound(spans, 1),
         "includeHeaders": "true",
     }
     return session.read.format("kafka").options(**options).load()
 
 
-def _bound(wanted: Mapping[str, Mapping[int, tuple[int, int]]], which: int) -> str:
+def _bound(spans: Mapping[str, Mapping[int, tuple[int, int]]], end: int) -> str:
     return json.dumps(
-        {topic: {str(partition): span[which] for partition, span in spans.items()} for topic, spans in wanted.items()}
+        {topic: {str(partition): span[end] for partition, span in parts.items()} for topic, parts in spans.items()}
     )

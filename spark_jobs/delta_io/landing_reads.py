@@ -1,4 +1,4 @@
-"""Reads landing files as records, each with the file it came from."""
+"""Read landing files as records, with the file of each."""
 
 from __future__ import annotations
 
@@ -19,54 +19,54 @@ from spark_jobs.delta_io.json_arrays import json_elements
 from spark_jobs.transforms.records import CORRUPT, RECORD, nested_as_json, parse_columns, parse_json
 
 SOURCE_FILE = "_source_file"
-"""The landing file that a record came from, relative to the landing root."""
+"""The landing file of a record, relative to the landing root."""
 
 BLOCK_START = "_block_start"
-"""Where the split that held the record starts in its file, in bytes."""
+"""The start, in bytes, of the split of the file that contains the record."""
 
-_OF_STORAGE = re.compile(
+_STORAGE_ERROR = re.compile(
     r"^Caused by: ((?:software\.amazon\.awssdk|org\.apache\.http|java\.net|javax\.net\.ssl)\.\S+: .*"
     r"|java\.io\.IOException: (?:Input/output error|Stale file handle|Connection).*)",
     re.MULTILINE,
 )
 
-_PLAIN = re.compile(r"[A-Za-z0-9_./=:-]+")
-"""A path that is written the same in a URI, so that no row has to be decoded."""
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9_./=:-]+")
+"""A path that is the same in a URI, so that no row needs decoding."""
 
-_OF_GLOBS = re.compile(r"[\\*?\[\]{}]")
+_GLOB_CHARACTERS = re.compile(r"[\\*?\[\]{}]")
 
 
 def read_landing(session: SparkSession, spec: BronzeSpec, landing: Landing, files: tuple[FileFact, ...]) -> DataFrame:
-    """The records of `files`: declared columns, `_rescued`, `_corrupt_record`, `_source_file`, `_block_start`.
+    """Return the records of `files`: declared columns, `_rescued`, `_corrupt_record`, `_source_file`, `_block_start`.
 
-    Files whose own columns (CSV, Parquet, Avro) or layouts differ are read apart and put together by name.
+    Files whose columns (CSV, Parquet, Avro) or layouts differ are read separately and combined by column name.
     """
     groups: dict[tuple[tuple[str, ...], str], list[str]] = defaultdict(list)
     for file in files:
         if file.size:
             groups[file.columns, file.layout].append(spark_path(landing, file.path))
-    frames = [_read_group(session, spec, landing, *alike, paths) for alike, paths in sorted(groups.items())]
+    frames = [_read_group(session, spec, landing, *group, paths) for group, paths in sorted(groups.items())]
     return reduce(DataFrame.unionByName, frames) if frames else _no_records(session, spec)
 
 
 def spark_path(landing: Landing, path: str) -> str:
-    """Where Spark finds a file. One called a*.json is that one: as a glob, it would bring the rows of others too."""
-    return _OF_GLOBS.sub(r"\\\g<0>", landing.spark_root + path.removeprefix(landing.path_root))
+    """Return the path for Spark, with glob characters escaped: a file a*.json must not match other files."""
+    return _GLOB_CHARACTERS.sub(r"\\\g<0>", landing.spark_root + path.removeprefix(landing.path_root))
 
 
-def source_path(landing: Landing, found: str) -> str:
-    """The file that Spark names in an error, by its path as the ledger has it."""
-    return landing.path_root + unquote(found).removeprefix(landing.spark_root)
+def source_path(landing: Landing, spark_file: str) -> str:
+    """Return the ledger's path of a file that Spark names in an error."""
+    return landing.path_root + unquote(spark_file).removeprefix(landing.spark_root)
 
 
-def storage_trouble(error: Exception) -> str:
-    """What Spark's error says of a store or a disk that failed while it read; empty where it says nothing of one.
+def storage_error_in(error: Exception) -> str:
+    """Return the part of Spark's error on a store or disk that failed while it read; empty for other errors.
 
-    >>> storage_trouble(RuntimeError("no luck\\nCaused by: java.net.SocketTimeoutException: Read timed out\\n"))
+    >>> storage_error_in(RuntimeError("no luck\\nCaused by: java.net.SocketTimeoutException: Read timed out\\n"))
     'java.net.SocketTimeoutException: Read timed out'
     """
-    found = _OF_STORAGE.search(str(error))
-    return found[1][:300] if found else ""
+    match = _STORAGE_ERROR.search(str(error))
+    return match[1][:300] if match else ""
 
 
 def _read_group(
@@ -93,11 +93,11 @@ def _read_group(
 
 
 def _csv_options(source: LandingSource, layout: str) -> dict[str, str]:
-    # Left to find it out, Spark makes each line end within quotes a line feed; line by line it knows every kind.
+    # Without lineSep, Spark turns each line end within quotes into a line feed; line by line it accepts every kind.
     is_by_line = not source.multi_line or layout == MIXED_LINE_ENDS
-    stated = {} if is_by_line else {"lineSep": layout or "\n"}
+    line_end = {} if is_by_line else {"lineSep": layout or "\n"}
     return {
-        **stated,
+        **line_end,
         "columnNameOfCorruptRecord": CORRUPT,
         "columnPruning": "false",
         "header": str(source.header),
@@ -110,24 +110,25 @@ def _csv_options(source: LandingSource, layout: str) -> dict[str, str]:
 
 
 def _origin(landing: Landing, paths: list[str]) -> tuple[Column, Column]:
-    path = F.col("_metadata.file_path")  # a URI, with one slash after file: or three
-    if not all(_PLAIN.fullmatch(one) for one in paths):
-        # url_decode alone would turn a plus in a name into a blank.
+    path = F.col("_metadata.file_path")  # a URI, with one or three slashes after file:
+    if not all(_PLAIN_PATH.fullmatch(path_text) for path_text in paths):
+        # url_decode alone would turn a plus sign in a name into a blank.
         path = F.url_decode(F.replace(path, F.lit("+"), F.lit("%2B")))
     file = F.concat(F.lit(landing.path_root), _below(path, landing.spark_root))
     return file.alias(SOURCE_FILE), F.col("_metadata.file_block_start").alias(BLOCK_START)
 
 
 def _below(path: Column, root: str) -> Column:
-    """What follows `root` in an address; cut by bytes, since counting characters takes a tenth of a large load."""
+    """Return the part after `root`; cut by bytes, because counting characters takes a tenth of a large load."""
     starts = (root,) if "://" in root else (f"file://{root}", f"file:{root}")
-    below = [F.when(path.startswith(start), _from_byte(path, len(start.encode()))) for start in starts]
-    return F.coalesce(*below)
-
-
-def _from_byte(text: Column, count: int) -> Column:
-    longest = 2**31 - 1 - count
-    return F.substring(text.cast("binary"), count + 1, longest).cast("string")
+    lengths = {start: len(start.encode()) for start in starts}
+    text = path.cast("binary")
+    return F.coalesce(
+        *(
+            F.when(path.startswith(start), F.substring(text, length + 1, 2**31 - 1 - length).cast("string"))
+            for start, length in lengths.items()
+        )
+    )
 
 
 def _no_records(session: SparkSession, spec: BronzeSpec) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Applies classified rows to a table in one commit."""
+"""Apply rows with actions to a table in one commit."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ def merge_changes(
     changes: DataFrame,
     keys: Mapping[str, str],
     bounds: Mapping[str, str | None],
-    fates: Collection[str],
+    actions: Collection[str],
 ) -> None:
-    """MERGE rows that say by `_action` what they do; only target files within the key bounds are read.
+    """MERGE rows by their `_action`; Delta reads only target files within the key bounds.
 
     Args:
         session: the batch's own session.
         path: the target.
-        changes: the target's columns and `_action`: insert, update, delete or absent; one row a key.
+        changes: the target's columns and `_action`: insert, update, delete or absent; one row per key.
         keys: key column -> type.
-        bounds: literal key bounds of the changed rows, as from `key_bounds`.
-        fates: those that are among the changes, one at least.
+        bounds: literal key bounds of the changed rows, from `key_bounds`.
+        actions: the actions among the changes, at least one.
     """
     changes.createOrReplaceTempView("changes")
     columns = [name for name in changes.columns if name != "_action"]
-    session.sql(merge_statement(path, columns, keys, bounds, fates)).collect()
+    session.sql(merge_statement(path, columns, keys, bounds, actions)).collect()
 
 
 def merge_statement(
@@ -39,12 +39,12 @@ def merge_statement(
     columns: Sequence[str],
     keys: Mapping[str, str],
     bounds: Mapping[str, str | None],
-    fates: Collection[str],
+    actions: Collection[str],
 ) -> str:
-    """The MERGE of the view `changes` into the table at `path`, with the clauses that the fates need and no other.
+    """Return the MERGE of the view `changes` into the table at `path`, with the clauses that the actions need.
 
-    Without one that inserts, Delta joins the target from the changes' side: it can send them, when they are few, to
-    where the target's rows are, instead of sorting all rows of the files that it rewrites.
+    Without an insert clause Delta can broadcast few changes to the target's rows, instead of sorting all rows of the
+    files that it rewrites.
     """
     same_key = [f"t.`{key}` = s.`{key}`" for key in keys]
     condition = " AND ".join([*same_key, *bounds_sql(keys, bounds, "t.")])
@@ -55,14 +55,14 @@ def merge_statement(
         (UPDATE,): f"WHEN MATCHED AND s._action = '{UPDATE}' THEN UPDATE SET {assignments}",
         (INSERT,): f"WHEN NOT MATCHED AND s._action = '{INSERT}' THEN INSERT ({names}) VALUES ({values})",
     }
-    needed = [clause for of, clause in clauses.items() if not set(of).isdisjoint(fates)]
+    needed = [clause for merged, clause in clauses.items() if not set(merged).isdisjoint(actions)]
     return f"MERGE INTO {sql_path(path)} AS t USING changes AS s ON {condition} {' '.join(needed)}"
 
 
 def commit_no_change(session: SparkSession, path: LakePath) -> None:
-    """One commit that changes no row and writes no file.
+    """Make one commit that changes no row and writes no file.
 
-    Appending no rows would leave a file without rows behind, and so does a MERGE that could insert some.
+    An append of no rows, or a MERGE with an insert clause, would leave a file without rows.
     """
     no_rows = "(SELECT 1 AS nothing WHERE false)"
     session.sql(f"MERGE INTO {sql_path(path)} AS t USING {no_rows} AS s ON false WHEN MATCHED THEN DELETE").collect()

@@ -1,4 +1,4 @@
-"""Reads of exact versions and of version ranges. Nothing here ever reads "latest"."""
+"""Read exact versions and version ranges of a table; nothing here reads "latest"."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ _TOO_OLD = "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION
 
 
 def read_version(spark: SparkSession, path: LakePath, version: int) -> DataFrame:
-    """All rows of one exact version."""
+    """Return all rows of one exact version."""
     return spark.read.format("delta").option("versionAsOf", version).load(spark_path(path))
 
 
 def read_appended(spark: SparkSession, path: LakePath, after: int | None, upto: int) -> DataFrame:
-    """The rows that a table without updates gained in versions (after, upto]; all rows up to `upto` for no `after`.
+    """Return the rows that a table without updates gained in versions (after, upto]; all rows up to `upto` for None.
 
-    A range that cannot be read as changes is read as all rows up to `upto`, which a merge by key and sequence takes
-    without harm.
+    If the range cannot be read as changes, it returns all rows up to `upto`, which a merge by key and sequence accepts.
     """
     if after is None:
         return read_version(spark, path, upto)
@@ -42,23 +41,23 @@ def read_appended(spark: SparkSession, path: LakePath, after: int | None, upto: 
 
 
 def read_removed(spark: SparkSession, path: LakePath, after: int, upto: int) -> DataFrame | None:
-    """The rows that a table lost in versions (after, upto]; None when the range cannot be read as changes."""
+    """Return the rows that a table lost in versions (after, upto]; None if the range cannot be read as changes."""
     changes = read_changes(spark, path, after, upto)
     return None if changes is None else changes.where("_change_type = 'delete'").drop(*CHANGE_COLUMNS)
 
 
 def read_changes(spark: SparkSession, path: LakePath, after: int, upto: int) -> DataFrame | None:
-    """The change feed of versions (after, upto]: pre- and post-images, inserts and deletes.
+    """Return the change feed of versions (after, upto]: pre- and post-images, inserts and deletes.
 
-    None when the range cannot be read so: it begins before the table's retention or before what its log still has, or
-    the feed was off in it. Delta tells the last of these only within a write, so the log is asked first.
+    It returns None if the range begins before the table's retention or its oldest commit, or if the feed was off in it.
+    Delta reports the last case only within a write, so this reads the log first.
     """
-    if not _recorded(path, after, upto):
+    if not _has_changes(path, after, upto):
         return None
     reader = spark.read.format("delta").option("readChangeFeed", "true")
     changes = reader.option("startingVersion", after + 1).option("endingVersion", upto).load(spark_path(path))
     try:
-        # The schema is resolved here, so that a refused range shows now and not within a write.
+        # This resolves the schema, so that Delta refuses a range now and not within a write.
         _ = changes.columns
     except PySparkException as error:
         if _TOO_OLD not in str(error):
@@ -70,26 +69,26 @@ def read_changes(spark: SparkSession, path: LakePath, after: int, upto: int) -> 
 def touched_values(
     spark: SparkSession, path: LakePath, span: tuple[int | None, int], expression: str
 ) -> DataFrame | None:
-    """The distinct values (`touched`) of an expression over the rows that changed in (after, upto], both images.
+    """Return the distinct values (`touched`) of an expression over the rows that changed in (after, upto], both images.
 
-    None when Delta has no changes of the range.
+    It returns None if the range cannot be read as changes.
     """
     after, upto = span
     rows = read_version(spark, path, upto) if after is None else read_changes(spark, path, after, upto)
     return None if rows is None else rows.select(F.expr(expression).alias("touched")).distinct()
 
 
-def _recorded(path: LakePath, after: int, upto: int) -> bool:
-    """Whether the log has all commits of (after, upto], and the change feed was on at each of them."""
+def _has_changes(path: LakePath, after: int, upto: int) -> bool:
+    """Whether the log has all commits of (after, upto], and the change feed was on at each."""
     try:
         commits = list(commits_after(path, after))
         settings = [commit.version for commit in commits if "PROPERTIES" in commit.operation]
         if sum(commit.version <= upto for commit in commits) != upto - after:
             return False
         if not settings:
-            return _has_feed(newest_table(path))  # it is now as it was then
-        asked = {after + 1, *(version for version in settings if version <= upto)}
-        return all(_has_feed(open_table(path, version=version, without_files=True)) for version in asked)
+            return _has_feed(newest_table(path))  # the setting did not change
+        versions = {after + 1, *(version for version in settings if version <= upto)}
+        return all(_has_feed(open_table(path, version=version, without_files=True)) for version in versions)
     except (TornLogError, DeltaError):
         return False
 

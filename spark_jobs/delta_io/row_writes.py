@@ -1,4 +1,4 @@
-"""The two ways in which rows get into a table without a merge: appended, or in the place of others."""
+"""Write rows to a table without a merge: append them, or replace others."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ def append(rows: DataFrame, path: LakePath) -> None:
 
 
 def replace_where(rows: DataFrame, path: LakePath, predicate: str) -> None:
-    """Put the rows in the place of those of the table at `path` for which `predicate` is true, in one commit.
+    """Replace the rows of the table at `path` for which `predicate` is true, in one commit.
 
-    Delta refuses rows that do not fulfil the predicate themselves.
+    Delta refuses new rows that do not fulfil the predicate.
     """
     rows.write.format("delta").mode("overwrite").option("replaceWhere", predicate).save(spark_path(path))
 
 
-def one_of(column: str, values: Iterable[str]) -> str:
-    """SQL that is true where the column, as text, is one of the values.
+def in_list(column: str, values: Iterable[str]) -> str:
+    """Return SQL that is true where the column, as text, is one of the values.
 
-    >>> one_of("_source_file", ["orders/a.json", "orders/b.json"])
+    >>> in_list("_source_file", ["orders/a.json", "orders/b.json"])
     "`_source_file` IN ('orders/a.json', 'orders/b.json')"
     """
     return f"`{column}` IN ({', '.join(map(sql_text, values))})"
 
 
 def replaced_rows(path: LakePath, version: int) -> tuple[int, int]:
-    """(rows written, rows removed) by an append or a `replace_where`, without those that Delta merely copied."""
+    """Return (rows written, rows removed) of an append or a `replace_where`, without rows that Delta only copied."""
     commit = read_commit(path, version)
     metrics = commit.metrics if commit else {}
     written = int(metrics.get("numOutputRows", "0")) - int(metrics.get("numCopiedRows", "0"))
     if "numDeletedRows" not in metrics and int(metrics.get("numRemovedFiles", "0")):
-        # A commit that writes no row at all does not count those of the files that it removes either.
+        # The metrics of a commit that writes no row do not count the removed rows either.
         return written, table_rows(path, version - 1) - table_rows(path, version)
     return written, int(metrics.get("numDeletedRows", "0"))

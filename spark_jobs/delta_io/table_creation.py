@@ -1,4 +1,4 @@
-"""Creating a Delta table while others create it too, and after a driver that died while it did."""
+"""Create a Delta table while others create it too, and after a driver died while it created it."""
 
 from __future__ import annotations
 
@@ -17,30 +17,38 @@ from include.errors import BadInputError
 from spark_jobs.delta_io.conflicts import Conflict, conflict_of
 
 PATIENCE_S = 5.0
-"""How long a folder may look as if another driver were just making its table: from `_delta_log` to the first commit."""
+"""How long to wait for another driver that seems to create the table: from `_delta_log` to the first commit."""
 
 _NOT_EMPTY = "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"
 _ANOTHER_WAS_FIRST = {Conflict.PROTOCOL_CHANGED, Conflict.METADATA_CHANGED, Conflict.CONCURRENT_WRITE}
 
 
-class _BeingMadeError(Exception):
-    """The folder is not empty, and there is no table yet."""
+class _InCreationError(Exception):
+    """Raised when the folder is not empty and has no table yet."""
 
 
 def create_table(path: LakePath, create: Callable[[], Any]) -> None:
-    """Run `create`, which makes the table at `path`, unless there is one; another driver's table is as good.
+    """Run `create`, which creates the table at `path`, unless the table exists; another driver may create it instead.
 
     Raises:
-        BadInputError: the folder holds something that is no table.
+        BadInputError: the folder contains something that is no table.
     """
-    patient = Retrying(
-        retry=retry_if_exception_type(_BeingMadeError), stop=stop_after_delay(PATIENCE_S), wait=wait_fixed(0.2)
+    retrying = Retrying(
+        retry=retry_if_exception_type(_InCreationError), stop=stop_after_delay(PATIENCE_S), wait=wait_fixed(0.2)
     )
     try:
-        patient(_create_once, path, create)
+        retrying(_create_once, path, create)
     except RetryError:
         _remove_dead_creation(path)
-        _create_at_last(path, create)
+        try:
+            _create_once(path, create)
+        except _InCreationError as error:
+            content = ", ".join(sorted(names_in(path))[:5])
+            msg = (
+                f"The folder {path} is to become a table, but contains something else: {content}\n"
+                "Move it away, then clear this task."
+            )
+            raise BadInputError(msg) from error
 
 
 def _create_once(path: LakePath, create: Callable[[], Any]) -> None:
@@ -50,36 +58,24 @@ def _create_once(path: LakePath, create: Callable[[], Any]) -> None:
         create()
     except Exception as error:
         if isinstance(error, PySparkException) and (error.getCondition() or "").startswith(_NOT_EMPTY):
-            raise _BeingMadeError from error
+            raise _InCreationError from error
         if conflict_of(error) not in _ANOTHER_WAS_FIRST:
             raise
-    # IF NOT EXISTS is content with a folder that merely exists.
+    # IF NOT EXISTS accepts a folder that merely exists.
     if not is_table(path):
-        raise _BeingMadeError
-
-
-def _create_at_last(path: LakePath, create: Callable[[], Any]) -> None:
-    try:
-        _create_once(path, create)
-    except _BeingMadeError as error:
-        inside = ", ".join(sorted(names_in(path))[:5])
-        msg = (
-            f"The folder {path} is to become a table, but holds something else: {inside}\nMove it away, then clear "
-            "this task."
-        )
-        raise BadInputError(msg) from error
+        raise _InCreationError
 
 
 def _remove_dead_creation(path: LakePath) -> None:
-    """Remove what a driver leaves that dies between making `_delta_log` and its first commit; never a file of a table.
+    """Remove what a driver left that died between creating `_delta_log` and the first commit; never a file of a table.
 
-    One that is only slow finds its folder gone, fails, and tries again.
+    A driver that is only slow finds its folder missing, fails, and tries again.
     """
     if not isinstance(path, Path):
-        return  # a bucket has no folders that could be left empty
+        return  # a bucket has no empty folders
     log = path / "_delta_log"
     for temporary in log.glob(".*.tmp"):
         temporary.unlink(missing_ok=True)
     for folder in (log, path):
-        with suppress(OSError):  # not empty, or not there: then the next try says so
+        with suppress(OSError):  # not empty, or missing: the next attempt reports it
             folder.rmdir()

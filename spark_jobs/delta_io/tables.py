@@ -1,4 +1,4 @@
-"""Delta tables as Millrace makes them: created from a spec, readable by any reader, checked against the spec."""
+"""Create Delta tables from specs so that any reader can read them, and keep them as their specs say."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from include.control.log.followed_tables import newest_table
 from include.control.maintenance.retention import retention_of
 from include.errors import BadInputError
 from spark_jobs.delta_io.conflict_policy import WriteKind
-from spark_jobs.delta_io.contest import Contest, commit_anyway
+from spark_jobs.delta_io.contest import Contest, retry_until_committed
 from spark_jobs.delta_io.table_creation import create_table
 
 LOG_RETENTION = timedelta(days=30)
@@ -37,19 +37,19 @@ READER_SAFE = {
 """The profile that DuckDB, Polars, Trino and delta-rs all read: protocol reader version 1 (ADR 0004)."""
 
 OpenSession = Callable[[dict[str, str]], AbstractContextManager[SparkSession]]
-"""Opens a session of its own under the given settings."""
+"""Opens a separate session with the given settings."""
 
 
 @dataclass(frozen=True)
 class TableShape:
-    """What is needed to create a table.
+    """The data to create a table from.
 
     Attributes:
         columns: name -> Spark SQL type, in order.
         comments: column -> description.
         partitioned_by: partition columns.
         properties: table properties beyond the reader-safe profile.
-        comment: what the table is.
+        comment: description of the table.
     """
 
     columns: Mapping[str, str]
@@ -60,7 +60,7 @@ class TableShape:
 
 
 def shape_properties(spec: TableSpec) -> dict[str, str]:
-    """The table properties that a spec asks for; Delta wants the log to be kept as long as the files at least."""
+    """Return the table properties of a spec; Delta requires that the log is kept at least as long as the files."""
     retain = f"interval {spec.maintenance.vacuum.retain}"
     feed = str(spec.maintenance.change_data_feed).lower()
     log = {"delta.logRetentionDuration": retain} if retention_of(spec) > LOG_RETENTION else {}
@@ -68,19 +68,24 @@ def shape_properties(spec: TableSpec) -> dict[str, str]:
 
 
 def ensure_table(open_session: OpenSession, path: LakePath, shape: TableShape) -> list[str]:
-    """Create the table if there is none, else see to it that it is as the spec says, as far as that touches no row.
+    """Create the table if it does not exist, else apply the changes of its spec that touch no row.
 
-    Columns that it lacks are added, null in the rows that are there; properties and comments are set. Each is a commit
-    of its own, and Spark is started only where something differs.
+    It adds missing columns, null in existing rows, and sets properties and comments. Each change is a separate commit,
+    and Spark starts only if something differs.
 
     Returns:
-        What was changed of a table that was there, a line each.
+        The changes of an existing table, one line each.
 
     Raises:
         BadInputError: the table on disk has other columns or partitions, or needs a newer reader.
-        ConflictError: it could not be changed, so often did others change it.
+        ConflictError: too many conflicts with other writers.
     """
-    delta = _opened_or_created(open_session, path, shape)
+    try:
+        delta = newest_table(path)
+    except TableNotFoundError:
+        with open_session({}) as session:
+            create_table(path, lambda: session.sql(_create_statement(path, shape)))
+        delta = newest_table(path)
     _check_columns(path, delta, shape)
     _check_reader_version(path, delta)
     changes = _changes(delta, shape)
@@ -97,7 +102,7 @@ class _Change:
 
     Attributes:
         what: the change in words.
-        make: makes it.
+        make: applies it.
     """
 
     what: str
@@ -105,43 +110,43 @@ class _Change:
 
 
 def _changes(delta: DeltaTable, shape: TableShape) -> list[_Change]:
-    found = []
+    changes = []
     on_disk = columns_of(delta)
     if missing := [name for name in shape.columns if name not in on_disk]:
         what = f"added the columns {', '.join(missing)}, null in the rows that were there"
-        found.append(_Change(what, lambda session, path: _add_columns(session, path, shape, missing)))
+        changes.append(_Change(what, lambda session, path: _add_columns(session, path, shape, missing)))
     if comments := _changed_comments(delta, shape):
         what = f"set the comments of {', '.join(comments)}"
-        found.append(_Change(what, lambda session, path: _alter(session, path, _commented(comments))))
+        changes.append(_Change(what, lambda session, path: _alter(session, path, _comment_clause(comments))))
     properties = _changed_properties(delta, shape)
     if shape.comment != (delta.metadata().description or ""):
         properties = {**properties, "comment": shape.comment}
     if properties:
         what = f"set {', '.join(f'{key} = {value}' for key, value in sorted(properties.items()))}"
-        statement = f"SET TBLPROPERTIES ({_listed(properties)})"
-        found.append(_Change(what, lambda session, path: _alter(session, path, statement)))
-    return found
+        statement = f"SET TBLPROPERTIES ({_property_list(properties)})"
+        changes.append(_Change(what, lambda session, path: _alter(session, path, statement)))
+    return changes
 
 
 def _alter(session: SparkSession, path: LakePath, change: str) -> None:
     statement = f"ALTER TABLE {sql_path(path)} {change}"
-    commit_anyway(Contest(str(path)), WriteKind.SCHEMA, path, lambda: session.sql(statement).collect())
+    retry_until_committed(Contest(str(path)), WriteKind.SCHEMA, path, lambda: session.sql(statement).collect())
 
 
-def _commented(comments: Mapping[str, str]) -> str:
+def _comment_clause(comments: Mapping[str, str]) -> str:
     return "ALTER COLUMN " + ", ".join(f"`{name}` COMMENT {sql_text(text)}" for name, text in comments.items())
 
 
 def _changed_comments(delta: DeltaTable, shape: TableShape) -> dict[str, str]:
-    """The comments that the spec states and the table does not have so, of columns that it has."""
+    """Return the comments of existing columns that differ from the spec's."""
     fields = json.loads(delta.schema().to_json())["fields"]
-    stated = {field["name"]: field["metadata"].get("comment", "") for field in fields}
-    wanted = shape.comments.items()
-    return {name: text for name, text in wanted if name in stated and text and stated[name] != text}
+    current = {field["name"]: field["metadata"].get("comment", "") for field in fields}
+    comments = shape.comments.items()
+    return {name: text for name, text in comments if name in current and text and current[name] != text}
 
 
 def committed_txn(path: LakePath, app_id: str) -> int:
-    """The last txnVersion of `app_id` in the table, 0 when there is none, or no table."""
+    """Return the last txnVersion of `app_id` in the table; 0 if there is none, or no table."""
     try:
         return newest_table(path).transaction_version(app_id) or 0
     except TableNotFoundError:
@@ -149,7 +154,7 @@ def committed_txn(path: LakePath, app_id: str) -> int:
 
 
 def sql_path(path: LakePath) -> str:
-    """The table at `path` as SQL names it.
+    """Return the name of the table at `path` in SQL.
 
     >>> sql_path(S3Path("s3://lake/silver/flights"))
     'delta.`s3a://lake/silver/flights`'
@@ -158,7 +163,7 @@ def sql_path(path: LakePath) -> str:
 
 
 def spark_path(path: LakePath) -> str:
-    """The path as Spark knows it: of the names of S3, only one is that of its own connector.
+    """Return the path for Spark, whose connector needs the scheme `s3a`.
 
     >>> spark_path(S3Path("s3://lake/silver/flights"))
     's3a://lake/silver/flights'
@@ -167,7 +172,7 @@ def spark_path(path: LakePath) -> str:
 
 
 def sql_text(value: str) -> str:
-    """`value` as a SQL string literal.
+    """Return `value` as a SQL string literal.
 
     >>> sql_text("it's")
     "'it\\\\'s'"
@@ -176,34 +181,25 @@ def sql_text(value: str) -> str:
     return f"'{escaped}'"
 
 
-def _opened_or_created(open_session: OpenSession, path: LakePath, shape: TableShape) -> DeltaTable:
-    try:
-        return newest_table(path)
-    except TableNotFoundError:
-        with open_session({}) as session:
-            create_table(path, lambda: session.sql(_create_statement(path, shape)))
-        return newest_table(path)
-
-
 def _create_statement(path: LakePath, shape: TableShape) -> str:
     columns = ", ".join(_column(name, shape) for name in shape.columns)
     partitions = f" PARTITIONED BY ({', '.join(shape.partitioned_by)})" if shape.partitioned_by else ""
     comment = f" COMMENT {sql_text(shape.comment)}" if shape.comment else ""
     return (
         f"CREATE TABLE IF NOT EXISTS {sql_path(path)} ({columns}) USING delta{partitions}{comment} "
-        f"TBLPROPERTIES ({_listed({**READER_SAFE, **shape.properties})})"
+        f"TBLPROPERTIES ({_property_list({**READER_SAFE, **shape.properties})})"
     )
 
 
 def replace_statement(
     path: LakePath, view: str, partitioned_by: Sequence[str], properties: Mapping[str, str], comment: str
 ) -> str:
-    """SQL that puts the rows of a view in the place of a table: its rows, columns, partitions and properties."""
+    """Return SQL that replaces a table by a view: its rows, columns, partitions and properties."""
     partitions = f" PARTITIONED BY ({', '.join(partitioned_by)})" if partitioned_by else ""
-    said = f" COMMENT {sql_text(comment)}" if comment else ""
+    clause = f" COMMENT {sql_text(comment)}" if comment else ""
     return (
-        f"CREATE OR REPLACE TABLE {sql_path(path)} USING delta{partitions}{said} TBLPROPERTIES ({_listed(properties)}) "
-        f"AS SELECT * FROM {view}"
+        f"CREATE OR REPLACE TABLE {sql_path(path)} USING delta{partitions}{clause} "
+        f"TBLPROPERTIES ({_property_list(properties)}) AS SELECT * FROM {view}"
     )
 
 
@@ -212,50 +208,52 @@ def _column(name: str, shape: TableShape) -> str:
     return f"`{name}` {shape.columns[name]}{comment}"
 
 
-def _listed(properties: Mapping[str, str]) -> str:
+def _property_list(properties: Mapping[str, str]) -> str:
     return ", ".join(f"{sql_text(key)} = {sql_text(value)}" for key, value in sorted(properties.items()))
 
 
 def _changed_properties(delta: DeltaTable, shape: TableShape) -> dict[str, str]:
-    """What the spec states and the table does not have so; what only the table states is left alone."""
-    stated = delta.metadata().configuration
-    return {key: value for key, value in {**READER_SAFE, **shape.properties}.items() if stated.get(key) != value}
+    """Return the spec's properties that differ in the table; properties of the table alone stay."""
+    current = delta.metadata().configuration
+    return {key: value for key, value in {**READER_SAFE, **shape.properties}.items() if current.get(key) != value}
 
 
 def _check_columns(path: LakePath, delta: DeltaTable, shape: TableShape) -> None:
     on_disk = columns_of(delta)
-    wanted = {name: delta_type(kind) for name, kind in shape.columns.items()}
+    declared = {name: delta_type(kind) for name, kind in shape.columns.items()}
     problems = [
         f"{name} is {on_disk[name]} in the table and {kind} in the spec"
-        for name, kind in wanted.items()
+        for name, kind in declared.items()
         if on_disk.get(name, kind) != kind
     ]
-    problems += [f"the table has {name} ({on_disk[name]}), the spec does not" for name in on_disk if name not in wanted]
+    problems += [
+        f"the table has {name} ({on_disk[name]}), the spec does not" for name in on_disk if name not in declared
+    ]
     if delta.metadata().partition_columns != list(shape.partitioned_by):
-        stated = ", ".join(delta.metadata().partition_columns) or "nothing"
+        current = ", ".join(delta.metadata().partition_columns) or "nothing"
         problems.append(
-            f"the table is partitioned by {stated}, the spec says {', '.join(shape.partitioned_by) or 'nothing'}"
+            f"the table is partitioned by {current}, the spec says {', '.join(shape.partitioned_by) or 'nothing'}"
         )
     if problems:
         msg = (
             f"The table at {path} does not fit its spec: {'; '.join(problems)}\n"
-            "Nothing was written. Put the spec back, or build the table anew: lakehouse rebuild."
+            "Nothing was written. Put the spec back, or rebuild the table: lakehouse rebuild."
         )
         raise BadInputError(msg)
 
 
 def _add_columns(session: SparkSession, path: LakePath, shape: TableShape, names: Sequence[str]) -> None:
-    """Add those of the columns that the table lacks."""
-    commit_anyway(Contest(str(path)), WriteKind.SCHEMA, path, lambda: _add_missing(session, path, shape, names))
+    """Add the columns that the table still lacks."""
+    retry_until_committed(Contest(str(path)), WriteKind.SCHEMA, path, lambda: _add_missing(session, path, shape, names))
 
 
 def _was_added_meanwhile(error: BaseException) -> bool:
-    """Whether Spark, or Delta a moment later, has found a column that was not there when it was looked for."""
+    """Whether Spark, or Delta a moment later, found that a column exists which was missing before."""
     condition = (error.getCondition() or "") if isinstance(error, PySparkException) else ""
     return "ALREADY_EXISTS" in condition or condition.startswith("DELTA_DUPLICATE_COLUMNS_FOUND")
 
 
-# Another driver may add some of them between the look and the statement: then the next look tells.
+# Another driver may add columns between the check and the statement: then the next check finds them.
 @retry(retry=retry_if_exception(_was_added_meanwhile), stop=stop_after_attempt(8), reraise=True)
 def _add_missing(session: SparkSession, path: LakePath, shape: TableShape, names: Sequence[str]) -> None:
     on_disk = columns_of(newest_table(path))

@@ -16,7 +16,7 @@ from include.control.log.stored_tables import is_table, open_table
 from include.control.log.table_queries import moment, query, texts
 from include.paths import LakehousePaths
 from spark_jobs.delta_io.reads import read_version
-from spark_jobs.delta_io.row_writes import append, one_of, replace_where
+from spark_jobs.delta_io.row_writes import append, in_list, replace_where
 from spark_jobs.delta_io.tables import OpenSession, TableShape
 from spark_jobs.protocol.secondary import TABLE_ID, SecondaryTable, belongs_to, write_once
 from spark_jobs.transforms.received import RECEIVED, ROW_ID
@@ -82,12 +82,12 @@ class QuarantineWrite:
 
     def _write(self, refused: DataFrame) -> None:
         path = self.paths.quarantine(self.winner.intent.table)
-        outdated = [one_of("source", self.replaced)] if self.replaced else []
+        outdated = [in_list("source", self.replaced)] if self.replaced else []
         outdated += [f"`_interval_start` = TIMESTAMP '{start:{ISO_MICROSECOND}}'" for start in self.read_again]
         if not outdated:
             append(refused, path)
             return
-        of_batch = one_of("_batch_token", [self.winner.token])
+        of_batch = in_list("_batch_token", [self.winner.token])
         of_table = belongs_to(self.winner.intent.table_id)
         rows = self._with_first_seen(refused)
         replace_where(rows, path, f"{of_table} AND ({' OR '.join([*outdated, of_batch])})")

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from include.contracts.lake_path import LakePath
 from include.control.log.batch import Winner
 from spark_jobs.delta_io.conflict_policy import WriteKind
-from spark_jobs.delta_io.contest import Contest, commit_anyway
+from spark_jobs.delta_io.contest import Contest, retry_until_committed
 from spark_jobs.delta_io.tables import OpenSession, TableShape, committed_txn, ensure_table, sql_text
 from spark_jobs.protocol.batches import commit_conf
 
@@ -69,4 +69,4 @@ def write_once(open_session: OpenSession, table: SecondaryTable, winner: Winner,
     ensure_table(open_session, table.path, table.shape)
     conf = {**commit_conf(winner.intent), "spark.databricks.delta.write.txnAppId": app_id}
     with open_session(conf) as session:
-        commit_anyway(Contest(table.name), WriteKind.BESIDE, table.path, lambda: write(session))
+        retry_until_committed(Contest(table.name), WriteKind.SECONDARY, table.path, lambda: write(session))

@@ -17,8 +17,8 @@ from include.control.log.batch import Intent, StreamPosition, Winner
 from include.control.log.delta_log import committed_at, read_commit
 from include.control.quarantine.events import ReceivedRow
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
-from spark_jobs.delta_io.observed import observed
-from spark_jobs.delta_io.row_writes import append, one_of, replace_where, replaced_rows
+from spark_jobs.delta_io.observations import read_observation
+from spark_jobs.delta_io.row_writes import append, in_list, replace_where, replaced_rows
 from spark_jobs.delta_io.statistics import statistics_of
 from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.bronze.column_drift import ColumnDrift
@@ -117,7 +117,7 @@ class BronzeIngest:
         path = self._context.paths.table(self.spec.table)
         try:
             if plan.sources.replaces_files:
-                replace_where(rows, path, one_of(SOURCE_FILE, (file.path for file in plan.files)))
+                replace_where(rows, path, in_list(SOURCE_FILE, (file.path for file in plan.files)))
             else:
                 append(rows, path)
         except Exception as error:
@@ -226,7 +226,7 @@ class BronzeIngest:
         if self._accepts_all(plan):
             return {"read": self.records.row_count(plan), "quarantined": 0, "dropped": 0}
         observation = self._observations.get(winner.token)
-        if observation and (counts := observed(observation)):
+        if observation and (counts := read_observation(observation)):
             return counts
         with self._context.open_session({}) as session:
             row = self._read_checked(session, plan).agg(*row_counts()).first()

@@ -21,8 +21,8 @@ from include.control.log.batch import BatchSources, FileFact, StreamPosition, Wi
 from include.control.log.delta_log import read_commit
 from include.errors import BadInputError, MillraceError, NotReadyError, StorageError, first_line
 from include.specs.checks.needed_columns import needed_columns
-from spark_jobs.delta_io.json_arrays import no_array_in
-from spark_jobs.delta_io.landing_reads import SOURCE_FILE, read_landing, source_path, storage_trouble
+from spark_jobs.delta_io.json_arrays import invalid_array_in
+from spark_jobs.delta_io.landing_reads import SOURCE_FILE, read_landing, source_path, storage_error_in
 from spark_jobs.layers.bronze.file_rows import quarantined_of_files, rows_of_files
 from spark_jobs.layers.refused import DroppedRows, dropped_by_source
 from spark_jobs.protocol.batches import BatchPlan
@@ -150,7 +150,7 @@ class LandingRecords:
         """Return what the storage did while Spark read a file; empty if the file's content made the read fail."""
         if not _UNREADABLE.search(f"{error} "):
             return ""
-        if trouble := storage_trouble(error):
+        if trouble := storage_error_in(error):
             return f"Spark could not read it to its end ({trouble})"
         if self._spec.landing_source.format != "parquet":
             return ""
@@ -167,7 +167,7 @@ class LandingRecords:
         if drift := drift_of(error):
             path, values = drift
             return path, f"values that fit no column: {values[:300]}; declare them, or set on_drift: rescue"
-        return no_array_in(error), "it is not one sound JSON array; have it delivered again"
+        return invalid_array_in(error), "it is not one sound JSON array; have it delivered again"
 
     def close_batch(
         self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int], dropped: Sequence[DroppedRows]

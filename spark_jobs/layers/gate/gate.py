@@ -13,7 +13,7 @@ from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.gate.judged_version import facts_of, judged_version, other_tables
 from spark_jobs.layers.gate.restoring import restore_certified_rows
 from spark_jobs.quality.fused.one_pass import GATE_CONF
-from spark_jobs.quality.suites import judge
+from spark_jobs.quality.suites import check_rules
 from spark_jobs.quality.verdicts.verdict import verdict
 from spark_jobs.runtime.context import JobContext
 
@@ -88,7 +88,7 @@ def _checks(
 ) -> tuple[CheckResult, ...]:
     with context.open_session(GATE_CONF) as session:
         frame = read_version(session, context.paths.table(context.spec.table), version)
-        return judge(frame, context.spec.table_rules, judged_version(context, session, version, facts, others))
+        return check_rules(frame, context.spec.table_rules, judged_version(context, session, version, facts, others))
 
 
 def _earlier_refusal(context: JobContext, version: int, certified: int | None) -> str:

@@ -14,7 +14,7 @@ from include.control.log.delta_log import Commit, commits_still_known, read_comm
 from include.control.log.stored_tables import open_table
 from include.errors import TornLogError
 from spark_jobs.delta_io.reads import read_version
-from spark_jobs.quality.verdicts.judged_version import APPLIED, IN_TABLE, JudgedVersion
+from spark_jobs.quality.verdicts.comparable_version import APPLIED, IN_TABLE, ComparableVersion
 from spark_jobs.runtime.context import JobContext
 
 
@@ -46,7 +46,7 @@ def judged_version(
     version: int,
     facts: dict[str, int],
     others: dict[str, int | None],
-) -> JudgedVersion | None:
+) -> ComparableVersion | None:
     """Return the version with everything that it can be compared with; None if no rule compares.
 
     Raises:
@@ -63,7 +63,7 @@ def judged_version(
     def read(other: str, at: int) -> DataFrame:
         return read_version(session, context.paths.table(other), at)
 
-    return JudgedVersion(
+    return ComparableVersion(
         table=table,
         version=version,
         interval_end=datetime.fromisoformat(commit.metadata["interval_end"]),

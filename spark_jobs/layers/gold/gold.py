@@ -15,9 +15,9 @@ from include.control.gates.restore import close_restore
 from include.control.log.batch import BatchSources, Intent, StreamPosition, Winner
 from include.control.log.stored_tables import is_table
 from include.control.planning.source_ranges import certified_sources, changed_ranges, pin_sources, require_same_sources
-from spark_jobs.delta_io.observed import observed
+from spark_jobs.delta_io.observations import read_observation
 from spark_jobs.delta_io.reads import read_version, touched_values
-from spark_jobs.delta_io.row_writes import one_of, replace_where, replaced_rows
+from spark_jobs.delta_io.row_writes import in_list, replace_where, replaced_rows
 from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.own_table import ensure_leased_table, ensure_own_table, require_fitting_table
 from spark_jobs.protocol.batches import BatchPlan, Closing
@@ -83,7 +83,7 @@ class GoldAggregate:
             return Closing(rows_of_rebuild(self._path, winner))
         written, removed = replaced_rows(self._path, winner.version)
         observation = self._observations.get(winner.token)
-        counts = observed(observation) if observation else None
+        counts = read_observation(observation) if observation else None
         computed = counts["groups"] if counts else self._count_again(winner)
         # Delta replaces the row of each computed group: only the difference in number was inserted or deleted.
         updated = min(written, removed)
@@ -156,6 +156,6 @@ def _predicate(column: str, touched: list[str | None] | None) -> str:
     if touched is None:
         return "true"
     values = [value for value in touched if value is not None]
-    parts = [one_of(column, values)] if values else []
+    parts = [in_list(column, values)] if values else []
     parts += [f"`{column}` IS NULL"] if None in touched else []
     return " OR ".join(parts) or "false"

@@ -21,7 +21,7 @@ from include.control.log.delta_log import MAINTENANCE_KEY, latest_version
 from include.control.log.stored_tables import is_table
 from include.errors import LeaseLostError, NotReadyError, Outcome
 from spark_jobs.delta_io.conflict_policy import WriteKind
-from spark_jobs.delta_io.contest import Contest, commit_anyway
+from spark_jobs.delta_io.contest import Contest, retry_until_committed
 from spark_jobs.runtime.context import JobContext
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ class TableWork:
         Raises:
             ConflictError: that happened too often.
         """
-        return cast(T, commit_anyway(self.contest, WriteKind.MAINTENANCE, self.path, write))
+        return cast(T, retry_until_committed(self.contest, WriteKind.MAINTENANCE, self.path, write))
 
 
 @contextmanager

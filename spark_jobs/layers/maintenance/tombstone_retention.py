@@ -12,8 +12,8 @@ from include.control.log.stored_tables import is_table
 from include.control.maintenance.tombstones import OldTombstones, old_tombstones
 from include.control.planning.planner import stream_position
 from spark_jobs.delta_io.conflict_policy import WriteKind
-from spark_jobs.delta_io.contest import Contest, commit_anyway
-from spark_jobs.delta_io.maintenance import count_risen_keys, delete_risen_keys, delete_tombstones
+from spark_jobs.delta_io.contest import Contest, retry_until_committed
+from spark_jobs.delta_io.maintenance import count_returned_keys, delete_returned_keys, delete_tombstones
 from spark_jobs.runtime.context import JobContext
 
 
@@ -32,7 +32,7 @@ def delete_expired_tombstones(context: JobContext, session: SparkSession, contes
     if not expired.may_go or not isinstance(spec, SilverSpec):
         return expired
     path = context.paths.tombstones(spec.table, table_id(context.paths.table(spec.table)))
-    deleted = commit_anyway(
+    deleted = retry_until_committed(
         contest, WriteKind.MAINTENANCE, path, lambda: delete_tombstones(session, path, spec.keys, expired.upto)
     )
     return replace(expired, keys=deleted or 0)
@@ -52,7 +52,7 @@ def risen_keys(context: JobContext, session: SparkSession) -> int:
     if last is None or not records.ledger.closed(last) or certified is None or certified < last.version:
         return 0
     path = context.paths.tombstones(spec.table, last.intent.table_id)
-    return count_risen_keys(session, path, context.paths.table(spec.table), spec.keys) if is_table(path) else 0
+    return count_returned_keys(session, path, context.paths.table(spec.table), spec.keys) if is_table(path) else 0
 
 
 def delete_tombstones_of_risen_keys(context: JobContext, session: SparkSession, contest: Contest) -> int:
@@ -65,8 +65,8 @@ def delete_tombstones_of_risen_keys(context: JobContext, session: SparkSession, 
     if not isinstance(spec, SilverSpec) or not risen_keys(context, session):
         return 0
     path = context.paths.tombstones(spec.table, table_id(table))
-    deleted = commit_anyway(
-        contest, WriteKind.MAINTENANCE, path, lambda: delete_risen_keys(session, path, table, spec.keys)
+    deleted = retry_until_committed(
+        contest, WriteKind.MAINTENANCE, path, lambda: delete_returned_keys(session, path, table, spec.keys)
     )
     return deleted or 0
 

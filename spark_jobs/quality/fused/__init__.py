@@ -1,4 +1,4 @@
-"""Table rules worked out together, in as few queries as possible.
+"""Evaluate table rules together, in as few queries as possible.
 
-Those that only Great Expectations can judge go to `spark_jobs.quality.gx`.
+`spark_jobs.quality.gx` evaluates the rules that only Great Expectations can.
 """

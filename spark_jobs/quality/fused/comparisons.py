@@ -1,7 +1,7 @@
-"""The expectations that hold a version against its interval, its past, or other tables.
+"""The expectations that compare a version with its interval, its past, or other tables.
 
-What there is not yet to be held against, such as a past of too few versions, is told and refuses nothing. What should
-be there and is not, such as a figure of an empty version, does not pass.
+If there is nothing to compare with yet, such as too few past versions, the result says so and the rule passes. If a
+value is missing that should exist, such as a figure of an empty version, the rule fails.
 """
 
 from __future__ import annotations
@@ -21,50 +21,50 @@ from pyspark.sql.types import StructType, TimestampType
 from include.contracts.spec.duration import AGE
 from include.contracts.spec.expectation import Expectation
 from spark_jobs.quality.fused.distributions import distribution_is_stable, null_share_is_stable
-from spark_jobs.quality.fused.one_pass import Facts, Figures, collected_together, require_readable
+from spark_jobs.quality.fused.one_pass import Facts, Figures, collect_together, require_readable
 from spark_jobs.quality.fused.other_tables import values_exist_in_other_table
 from spark_jobs.quality.fused.rule import FusedRule
 from spark_jobs.quality.rules.figure_bounds import EPOCH
-from spark_jobs.quality.verdicts.judged_version import IN_TABLE, JudgedVersion
-from spark_jobs.quality.verdicts.judgement import Judgement, observed
+from spark_jobs.quality.verdicts.comparable_version import IN_TABLE, ComparableVersion
 from spark_jobs.quality.verdicts.one_line import one_line
+from spark_jobs.quality.verdicts.rule_result import RuleResult
 
 FRESH = "expect_table_to_be_fresh"
-"""The one comparison that needs no more than a figure of the version itself."""
+"""The only comparison that needs nothing but a figure of the version itself."""
 
 
-def fresh(rule: Expectation, schema: StructType, judged: JudgedVersion) -> FusedRule:
-    """The newest value of a column is not older than `max_age`, at the end of the interval or at the commit.
+def freshness_rule(rule: Expectation, schema: StructType, checked: ComparableVersion) -> FusedRule:
+    """Compile a rule that a column's newest value is at most `max_age` old at the end of the interval or the commit.
 
-    Never by the clock: a backfill of a year ago would be stale whatever it brought, and the same version judged twice
-    would have two verdicts. A day counts from its beginning.
+    It does not use the clock: a backfill of last year would always be stale, and checking a version twice could give
+    two results. A date counts from the beginning of its day.
     """
     column = rule.arguments["column"]
-    at = judged.committed_at if rule.arguments.get("as_of") == "commit" else judged.interval_end
+    at = checked.committed_at if rule.arguments.get("as_of") == "commit" else checked.interval_end
     is_moment = isinstance(schema[column].dataType, TimestampType)
     newest = F.unix_micros(F.max(column)) if is_moment else F.max(column)
 
-    def judge(facts: Facts) -> Judgement:
-        found = _moment(facts[f"greatest {column}"])
-        is_fresh = found is not None and at - found <= AGE.parse(rule.arguments["max_age"])
-        return Judgement(is_fresh, {"observed_value": found and found.isoformat()}, against=at.isoformat())
+    def evaluate(facts: Facts) -> RuleResult:
+        moment = _moment(facts[f"greatest {column}"])
+        is_fresh = moment is not None and at - moment <= AGE.parse(rule.arguments["max_age"])
+        return RuleResult(is_fresh, {"observed_value": moment and moment.isoformat()}, against=at.isoformat())
 
-    return FusedRule(Figures({f"greatest {column}": newest}), judge)
+    return FusedRule(Figures({f"greatest {column}": newest}), evaluate)
 
 
-def compared(df: DataFrame, rule: Expectation, judged: JudgedVersion) -> Judgement:
-    """What any other of these expectations says of the version.
+def compare_version(df: DataFrame, rule: Expectation, checked: ComparableVersion) -> RuleResult:
+    """Evaluate any other of these expectations on the version.
 
     Raises:
-        PySparkException: the version cannot be read at all: then no rule is to blame.
+        PySparkException: the version cannot be read at all, which is no rule's fault.
     """
     try:
-        return _COMPARE[rule.name](df, rule, judged)
+        return _COMPARE[rule.name](df, rule, checked)
     except DeltaError as error:
-        return Judgement(False, error=one_line(str(error)))
+        return RuleResult(False, error=one_line(str(error)))
     except PySparkException as error:
         require_readable(df)
-        return Judgement(False, error=one_line(str(error)))
+        return RuleResult(False, error=one_line(str(error)))
 
 
 def _moment(newest: Any) -> datetime | None:
@@ -73,61 +73,55 @@ def _moment(newest: Any) -> datetime | None:
     return None if newest is None else EPOCH + timedelta(microseconds=newest)
 
 
-def _rows_near_median(_df: DataFrame, rule: Expectation, judged: JudgedVersion) -> Judgement:
+def _rows_near_median(_df: DataFrame, rule: Expectation, checked: ComparableVersion) -> RuleResult:
     given = rule.arguments
-    counted, wanted = given.get("rows", IN_TABLE), given["of_last"]
-    past = list(islice((facts[counted] for facts in judged.past() if counted in facts), wanted))
-    if len(past) < wanted:
-        return Judgement(True, not_judged=f"{len(past)} of {wanted} certified versions are known before this one")
-    rows, usual = judged.facts[counted], median(past)
-    percent = _percent(rows, usual)
+    fact, versions = given.get("rows", IN_TABLE), given["of_last"]
+    past = list(islice((facts[fact] for facts in checked.past() if fact in facts), versions))
+    if len(past) < versions:
+        return RuleResult(True, not_judged=f"{len(past)} of {versions} certified versions are known before this one")
+    rows, usual = checked.facts[fact], median(past)
+    percent = 100 * rows / usual if usual else float("inf") if rows else 100.0
     passed = given.get("min_percent", 0) <= percent <= given.get("max_percent", percent)
-    said = observed(passed, {"rows": rows, "median": usual, "percent": round(percent, 1)})
-    return Judgement(said.passed, said.details, against=f"the last {wanted} certified versions")
+    observed = {"rows": rows, "median": usual, "percent": round(percent, 1)}
+    return RuleResult(passed, {"observed_value": observed}, against=f"the last {versions} certified versions")
 
 
-def _percent(rows: float, usual: float) -> float:
-    if usual:
-        return 100 * rows / usual
-    return float("inf") if rows else 100.0
-
-
-def _columns_stable(_df: DataFrame, rule: Expectation, judged: JudgedVersion) -> Judgement:
-    if judged.certified is None:
-        return Judgement(True, not_judged=judged.lacks())
-    before = judged.columns_of(judged.table, judged.certified)
-    now = judged.columns_of(judged.table, judged.version)
-    found = {
+def _columns_stable(_df: DataFrame, rule: Expectation, checked: ComparableVersion) -> RuleResult:
+    if checked.certified is None:
+        return RuleResult(True, not_judged=checked.missing_past())
+    before = checked.columns_of(checked.table, checked.certified)
+    now = checked.columns_of(checked.table, checked.version)
+    changes = {
         "added": [f"{name} {kind}" for name, kind in now.items() if name not in before],
         "removed": [name for name in before if name not in now],
         "retyped": [f"{name} {was} -> {now[name]}" for name, was in before.items() if now.get(name, was) != was],
     }
-    drift = {kind: columns for kind, columns in found.items() if columns}
+    drift = {kind: columns for kind, columns in changes.items() if columns}
     is_allowed = set(drift) <= set(rule.arguments.get("allow", ()))
-    return Judgement(is_allowed, {"observed_value": drift}, against=judged.last_certified)
+    return RuleResult(is_allowed, {"observed_value": drift}, against=checked.last_certified)
 
 
-def _reconciles(df: DataFrame, rule: Expectation, judged: JudgedVersion) -> Judgement:
+def _reconciles(df: DataFrame, rule: Expectation, checked: ComparableVersion) -> RuleResult:
     source, given = rule.arguments["source"], rule.arguments
-    if source not in judged.sources:
-        return Judgement(False, error=f"the batch of version {judged.version} has read nothing of {source}")
-    version = judged.sources[source]
-    measured = [
+    if source not in checked.sources:
+        return RuleResult(False, error=f"the batch of version {checked.version} did not read {source}")
+    version = checked.sources[source]
+    measures = [
         df.agg(F.expr(given["measure"]).alias("own")),
-        judged.read(source, version).agg(F.expr(given["source_measure"]).alias("source")),
+        checked.read(source, version).agg(F.expr(given["source_measure"]).alias("source")),
     ]
-    found = collected_together(measured)
-    if missing := [given[key] for name, key in _MEASURES.items() if name not in found]:
-        return Judgement(False, error=f"{' and '.join(missing)} has no value; say what none is by coalesce(..., 0)")
-    own, theirs = float(found["own"]), float(found["source"])
+    values = collect_together(measures)
+    if missing := [given[key] for name, key in _MEASURES.items() if name not in values]:
+        return RuleResult(False, error=f"{' and '.join(missing)} has no value; use coalesce(..., 0) to replace NULL")
+    own, theirs = float(values["own"]), float(values["source"])
     is_equal = abs(own - theirs) <= abs(theirs) * given.get("tolerance_percent", 0) / 100
-    details = {"observed_value": {"own": found["own"], "source": found["source"]}}
-    return Judgement(is_equal, details, against=f"{source} version {version}")
+    details = {"observed_value": {"own": values["own"], "source": values["source"]}}
+    return RuleResult(is_equal, details, against=f"{source} version {version}")
 
 
 _MEASURES = {"own": "measure", "source": "source_measure"}
 
-_COMPARE: dict[str, Callable[[DataFrame, Expectation, JudgedVersion], Judgement]] = {
+_COMPARE: dict[str, Callable[[DataFrame, Expectation, ComparableVersion], RuleResult]] = {
     "expect_table_row_count_to_be_near_median": _rows_near_median,
     "expect_table_columns_to_be_stable": _columns_stable,
     "expect_table_to_reconcile_with_source": _reconciles,

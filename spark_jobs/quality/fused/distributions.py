@@ -1,4 +1,4 @@
-"""Whether the values of a column are spread as they were in the last certified version."""
+"""The rules that a column's values are distributed as in the last certified version."""
 
 from __future__ import annotations
 
@@ -9,60 +9,61 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, NumericType, TimestampType
 
 from include.contracts.spec.expectation import Expectation
-from spark_jobs.quality.fused.one_pass import collected_together
-from spark_jobs.quality.verdicts.judged_version import JudgedVersion
-from spark_jobs.quality.verdicts.judgement import Judgement
+from spark_jobs.quality.fused.one_pass import collect_together
+from spark_jobs.quality.verdicts.comparable_version import ComparableVersion
+from spark_jobs.quality.verdicts.rule_result import RuleResult
 
 LEAST_SHARE = 0.0001
-"""What a share of nothing counts as: the index of a value that comes or goes would be infinite."""
+"""The least share: with a share of 0 the index of a value that appears or disappears would be infinite."""
 
 _TENTHS = [tenth / 10 for tenth in range(1, 10)]
 
 
-def null_share_is_stable(df: DataFrame, rule: Expectation, judged: JudgedVersion) -> Judgement:
-    """The share of rows without a value differs by at most `max_change` from that of the last certified version."""
+def null_share_is_stable(df: DataFrame, rule: Expectation, checked: ComparableVersion) -> RuleResult:
+    """Check that the share of NULLs differs by at most `max_change` from that of the last certified version."""
     column = rule.arguments["column"]
-    if judged.certified is None or judged.lacks(column):
-        return Judgement(True, not_judged=judged.lacks(column))
-    before = judged.read(judged.table, judged.certified)
+    if checked.certified is None or checked.missing_past(column):
+        return RuleResult(True, not_judged=checked.missing_past(column))
+    before = checked.read(checked.table, checked.certified)
     share = F.avg(F.col(column).isNull().cast("double"))
-    shares = collected_together([df.agg(share.alias("now")), before.agg(share.alias("before"))])
+    shares = collect_together([df.agg(share.alias("now")), before.agg(share.alias("before"))])
     if "before" not in shares:
-        return Judgement(True, not_judged=f"{judged.last_certified} has no rows")
+        return RuleResult(True, not_judged=f"{checked.last_certified} has no rows")
     passed = "now" in shares and abs(shares["now"] - shares["before"]) <= rule.arguments["max_change"]
-    told = {name: round(value, 6) for name, value in sorted(shares.items())}
-    return Judgement(passed, {"observed_value": told}, against=judged.last_certified)
+    observed = {name: round(value, 6) for name, value in sorted(shares.items())}
+    return RuleResult(passed, {"observed_value": observed}, against=checked.last_certified)
 
 
-def distribution_is_stable(df: DataFrame, rule: Expectation, judged: JudgedVersion) -> Judgement:
-    """The population stability index against the last certified version is at most `max_psi`.
+def distribution_is_stable(df: DataFrame, rule: Expectation, checked: ComparableVersion) -> RuleResult:
+    """Check that the population stability index against the last certified version is at most `max_psi`.
 
-    The sum over all parts of (share now - share before) * ln(share now / share before), where a part is a value of a
-    text or a boolean, a tenth of the certified version's values for anything that has an order, and no value at all.
-    The usual rule of thumb reads below 0.1 as little change, and above 0.25 as a large one (B. Yurdakul, Statistical
+    It is the sum over all parts of (share now - share before) * ln(share now / share before). A part is a value of text
+    or a boolean, a tenth of the certified version's values for types that have an order, or NULL. As a usual rule of
+    thumb, an index below 0.1 is a small change, and one above 0.25 a large change (B. Yurdakul, Statistical
     Properties of Population Stability Index, Western Michigan University, 2018).
     """
     column = rule.arguments["column"]
-    if judged.certified is None or judged.lacks(column):
-        return Judgement(True, not_judged=judged.lacks(column))
-    before = judged.read(judged.table, judged.certified)
-    rows_now, rows_before = (judged.rows_of(judged.table, one) for one in (judged.version, judged.certified))
+    if checked.certified is None or checked.missing_past(column):
+        return RuleResult(True, not_judged=checked.missing_past(column))
+    before = checked.read(checked.table, checked.certified)
+    rows_now, rows_before = (checked.rows_of(checked.table, at) for at in (checked.version, checked.certified))
     if not rows_before:
-        return Judgement(True, not_judged=f"{judged.last_certified} has no rows")
+        return RuleResult(True, not_judged=f"{checked.last_certified} has no rows")
     if not rows_now:
-        return Judgement(False, {"observed_value": None}, against=judged.last_certified)
+        return RuleResult(False, {"observed_value": None}, against=checked.last_certified)
     part = _part(before, column)
-    found = _index(_counted(df, before, part), rows_now, rows_before).collect()[0].asDict()
-    told = {"psi": round(found["psi"], 6), "parts": found["parts"], "changed_most": found["changed_most"]}
-    return Judgement(found["psi"] <= rule.arguments["max_psi"], {"observed_value": told}, against=judged.last_certified)
+    index = _index(_part_counts(df, before, part), rows_now, rows_before).collect()[0].asDict()
+    observed = {**index, "psi": round(index["psi"], 6)}
+    passed = index["psi"] <= rule.arguments["max_psi"]
+    return RuleResult(passed, {"observed_value": observed}, against=checked.last_certified)
 
 
 def _part(before: DataFrame, column: str) -> Column:
-    """The part that a value belongs to; NULL for none. Parts with an order are told by their lower end."""
+    """Return the part that a value belongs to, NULL for NULL. The lower end names a part of a type with an order."""
     kind, value = before.schema[column].dataType, F.col(column)
     if not isinstance(kind, NumericType | DateType | TimestampType):
         return value
-    # Numbers alone have an order that Spark can put in parts.
+    # Spark computes percentiles of numbers only.
     figure = value if isinstance(kind, NumericType) else F.unix_seconds(value.cast("timestamp"))
     edges = before.agg(F.percentile_approx(figure.cast("double"), _TENTHS, 10_000)).collect()[0][0] or []
     part = F.lit("-")
@@ -77,7 +78,7 @@ def _lower_end(edge: float, kind: object) -> str:
     return f"after {datetime.fromtimestamp(edge, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
-def _counted(now: DataFrame, before: DataFrame, part: Column) -> DataFrame:
+def _part_counts(now: DataFrame, before: DataFrame, part: Column) -> DataFrame:
     sides = [
         frame.select(part.alias("part"), F.lit(is_now).alias("now"), F.lit(1 - is_now).alias("before"))
         for frame, is_now in ((now, 1), (before, 0))
@@ -85,10 +86,10 @@ def _counted(now: DataFrame, before: DataFrame, part: Column) -> DataFrame:
     return sides[0].unionAll(sides[1]).groupBy("part").agg(F.sum("now").alias("now"), F.sum("before").alias("before"))
 
 
-def _index(counted: DataFrame, rows_now: int, rows_before: int) -> DataFrame:
+def _index(counts: DataFrame, rows_now: int, rows_before: int) -> DataFrame:
     least = F.lit(LEAST_SHARE)
     now, before = (F.greatest(F.col(side) / rows, least) for side, rows in (("now", rows_now), ("before", rows_before)))
     term, part = (now - before) * F.ln(now / before), F.coalesce(F.col("part").cast("string"), F.lit("no value"))
-    return counted.select(part.alias("part"), term.alias("term")).agg(
+    return counts.select(part.alias("part"), term.alias("term")).agg(
         F.sum("term").alias("psi"), F.count(F.lit(1)).alias("parts"), F.max_by("part", "term").alias("changed_most")
     )

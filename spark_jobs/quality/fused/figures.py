@@ -1,4 +1,4 @@
-"""Table rules on one figure of the table or of a column, and on which columns there are."""
+"""Table rules on one figure of the table or of a column, and rules on which columns there are."""
 
 from __future__ import annotations
 
@@ -22,90 +22,90 @@ from pyspark.sql.types import (
 )
 
 from include.contracts.spec.expectation import Expectation
-from spark_jobs.quality.fused.one_pass import Facts, Figures, of_group
-from spark_jobs.quality.fused.rule import ROWS, FusedRule, of_one_figure
+from spark_jobs.quality.fused.one_pass import Facts, Figures, group_figure
+from spark_jobs.quality.fused.rule import ROWS, FusedRule, single_figure_rule
 from spark_jobs.quality.rules.figure_bounds import (
-    Judge,
+    Evaluate,
     NotFusedError,
     date_between,
     moment_between,
     number_between,
     whole_between,
 )
-from spark_jobs.quality.verdicts.judgement import Judgement, observed
+from spark_jobs.quality.verdicts.rule_result import RuleResult, figure_result
 
 
 def distinct_count(rule: Expectation, _schema: StructType) -> FusedRule:
-    """How many values a column has."""
-    group, judge = (rule.arguments["column"],), whole_between(rule.arguments)
-    return FusedRule(Figures(groups=frozenset({group})), lambda facts: judge(facts[of_group(group, "values")]))
+    """Compile a rule on the number of different values of a column."""
+    group, compare = (rule.arguments["column"],), whole_between(rule.arguments)
+    return FusedRule(Figures(groups=frozenset({group})), lambda facts: compare(facts[group_figure(group, "values")]))
 
 
 def distinct_share(rule: Expectation, _schema: StructType) -> FusedRule:
-    """How many values a column has, as a share of its rows that have one."""
-    group, judge = (rule.arguments["column"],), number_between(rule.arguments)
+    """Compile a rule on the number of different values of a column, as a share of its rows with a value."""
+    group, compare = (rule.arguments["column"],), number_between(rule.arguments)
 
-    def share(facts: Facts) -> Judgement:
-        values, rows = facts[of_group(group, "values")], facts[of_group(group, "rows")]
-        return judge(values / rows if rows else 0)
+    def share(facts: Facts) -> RuleResult:
+        values, rows = facts[group_figure(group, "values")], facts[group_figure(group, "rows")]
+        return compare(values / rows if rows else 0)
 
     return FusedRule(Figures(groups=frozenset({group})), share)
 
 
 def row_count(rule: Expectation, _schema: StructType) -> FusedRule:
-    """How many rows the table has."""
-    judge = whole_between(rule.arguments)
+    """Compile a rule on the number of rows of the table."""
+    compare = whole_between(rule.arguments)
     bounds: list[Any] = [rule.arguments.get(key) for key in ("min_value", "max_value")]
     if None not in bounds and bounds[0] > bounds[1]:
-        raise NotFusedError("Great Expectations takes no such bounds of this rule")
-    return of_one_figure(ROWS, F.count(F.lit(1)), judge)
+        raise NotFusedError("Great Expectations does not accept these bounds")
+    return single_figure_rule(ROWS, F.count(F.lit(1)), compare)
 
 
 def row_count_equal(rule: Expectation, _schema: StructType) -> FusedRule:
-    """Whether the table has exactly so many rows."""
+    """Compile a rule on the exact number of rows of the table."""
     value = rule.arguments["value"]
-    return of_one_figure(ROWS, F.count(F.lit(1)), whole_between({"min_value": value, "max_value": value}))
+    return single_figure_rule(ROWS, F.count(F.lit(1)), whole_between({"min_value": value, "max_value": value}))
 
 
 def mean(rule: Expectation, schema: StructType) -> FusedRule:
-    """A column's mean."""
+    """Compile a rule on a column's mean."""
     column = rule.arguments["column"]
     if not isinstance(schema[column].dataType, DecimalType | IntegerType | LongType | DoubleType | FloatType):
         raise NotFusedError(f"{column} has no mean")
-    return of_one_figure(f"mean of {column}", F.mean(column), number_between(rule.arguments))
+    return single_figure_rule(f"mean of {column}", F.mean(column), number_between(rule.arguments))
 
 
 def total(rule: Expectation, schema: StructType) -> FusedRule:
-    """A column's sum."""
+    """Compile a rule on a column's sum."""
     column, kind = rule.arguments["column"], schema[rule.arguments["column"]].dataType
     if not isinstance(kind, NumericType):
         raise NotFusedError(f"{column} has no sum")
-    # A sum of whole numbers could be too large for one; that must not fail the query, and with it all other rules.
+    # A sum of whole numbers could overflow, which must not fail the query and with it all other rules.
     is_whole = isinstance(kind, ByteType | ShortType | IntegerType | LongType)
     summed = F.sum(F.col(column).cast("double") if is_whole else F.col(column))
-    return of_one_figure(f"sum of {column}", summed, number_between(rule.arguments))
+    return single_figure_rule(f"sum of {column}", summed, number_between(rule.arguments))
 
 
 def least(rule: Expectation, schema: StructType) -> FusedRule:
-    """A column's least value."""
+    """Compile a rule on a column's least value."""
     return _extreme("least", F.min(rule.arguments["column"]), rule, schema)
 
 
 def greatest(rule: Expectation, schema: StructType) -> FusedRule:
-    """A column's greatest value."""
+    """Compile a rule on a column's greatest value."""
     return _extreme("greatest", F.max(rule.arguments["column"]), rule, schema)
 
 
-def _extreme(word: str, found: Column, rule: Expectation, schema: StructType) -> FusedRule:
+def _extreme(word: str, value: Column, rule: Expectation, schema: StructType) -> FusedRule:
     column = rule.arguments["column"]
     kind = schema[column].dataType
     if isinstance(kind, TimestampType):
-        # As a number: PySpark gives moments in the zone of the process.
-        return of_one_figure(f"{word} {column}", F.unix_micros(found), moment_between(rule.arguments))
-    return of_one_figure(f"{word} {column}", found, _judge_of(kind, rule))
+        # As a number, because PySpark returns moments in the zone of the process.
+        return single_figure_rule(f"{word} {column}", F.unix_micros(value), moment_between(rule.arguments))
+    return single_figure_rule(f"{word} {column}", value, _comparison(kind, rule))
 
 
-def _judge_of(kind: DataType, rule: Expectation) -> Judge:
+def _comparison(kind: DataType, rule: Expectation) -> Evaluate:
     if isinstance(kind, NumericType):
         return number_between(rule.arguments)
     if isinstance(kind, DateType):
@@ -114,27 +114,27 @@ def _judge_of(kind: DataType, rule: Expectation) -> Judge:
 
 
 def column_exists(rule: Expectation, schema: StructType) -> FusedRule:
-    """Whether there is a column, at a place if one is stated."""
+    """Compile a rule that a column exists, at a given position if the rule has one."""
     column, index = rule.arguments["column"], rule.arguments.get("column_index")
-    # Great Expectations takes the first place for none at all.
-    at_place = schema.names[index : index + 1 or None] if index else schema.names
-    return _of_columns(Judgement(column in at_place))
+    # Great Expectations ignores the position 0.
+    candidates = schema.names[index : index + 1 or None] if index else schema.names
+    return _constant_rule(RuleResult(column in candidates))
 
 
 def column_count(rule: Expectation, schema: StructType) -> FusedRule:
-    """How many columns there are."""
-    return _of_columns(whole_between(rule.arguments)(len(_plain_columns(schema))))
+    """Compile a rule on the number of columns."""
+    return _constant_rule(whole_between(rule.arguments)(len(_plain_columns(schema))))
 
 
 def column_set(rule: Expectation, schema: StructType) -> FusedRule:
-    """Whether just these columns are there, or at least these."""
-    there, wanted = set(_plain_columns(schema)), set(rule.arguments["column_set"])
+    """Compile a rule that exactly these columns exist, or at least these."""
+    existing, expected = set(_plain_columns(schema)), set(rule.arguments["column_set"])
     is_exact = rule.arguments.get("exact_match", True)
-    return _of_columns(observed(there == wanted if is_exact else wanted <= there, sorted(there)))
+    return _constant_rule(figure_result(existing == expected if is_exact else expected <= existing, sorted(existing)))
 
 
-def _of_columns(judgement: Judgement) -> FusedRule:
-    return FusedRule(Figures(), lambda _: judgement)
+def _constant_rule(result: RuleResult) -> FusedRule:
+    return FusedRule(Figures(), lambda _: result)
 
 
 def _plain_columns(schema: StructType) -> list[str]:

@@ -1,4 +1,4 @@
-"""The figures that table rules need, worked out in one query, however many rules there are."""
+"""Compute the figures that table rules need, in one query for any number of rules."""
 
 from __future__ import annotations
 
@@ -12,97 +12,99 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 GATE_CONF = {
-    # Adaptive execution runs each shuffle as a job of its own; here they are small, and one job is the promise.
+    # Adaptive execution runs each shuffle as its own job; the shuffles here are small, and one job is promised.
     "spark.sql.adaptive.enabled": "false",
-    # By default a hundred figures and more are interpreted instead of compiled.
+    # By default Spark interprets queries with a hundred figures or more instead of compiling them.
     "spark.sql.codegen.maxFields": "2000",
 }
-"""The settings under which a version is judged."""
+"""The Spark settings of a session that checks a version."""
 
 Facts: TypeAlias = Mapping[str, Any]
 """Figure -> value."""
 
 Group: TypeAlias = tuple[str, ...]
-"""Columns whose combinations of values are counted; a row without any value in them has none."""
+"""Columns whose combinations of values are counted; a row with NULL in all of them has no combination."""
 
 COUNT = "_rows_of_value"
-"""The column of the number of rows that have a combination."""
+"""The column with the number of rows that have a combination."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What a rule needs to know.
+    """The figures that a rule needs.
 
     Attributes:
         flat: figure -> aggregate over all rows. Rules that share a figure give it the same name.
-        groups: combinations of columns, of which `of_group` names the figures.
+        groups: combinations of columns; `group_figure` names their figures.
     """
 
     flat: Mapping[str, Column] = field(default_factory=dict)
     groups: frozenset[Group] = frozenset()
 
 
-def of_group(columns: Group, figure: str) -> str:
-    """The name of a figure of a group: `values` (combinations), `rows` (that have one), `repeated` (that share one).
+def group_figure(columns: Group, figure: str) -> str:
+    """Name a group's figure: `values` (combinations), `rows` (with a combination), `repeated` (rows that share one).
 
-    >>> of_group(("maker", "model"), "repeated")
+    >>> group_figure(("maker", "model"), "repeated")
     'repeated of maker, model'
     """
     return f"{figure} of {', '.join(columns)}"
 
 
-def all_figures(wanted: Iterable[Figures]) -> Figures:
-    """What several rules need together, each figure once."""
-    every = list(wanted)
-    flat = {name: figure for one in every for name, figure in one.flat.items()}
-    return Figures(flat, frozenset(group for one in every for group in one.groups))
+def merge_figures(figures: Iterable[Figures]) -> Figures:
+    """Return the figures that several rules need together, each figure once."""
+    every = list(figures)
+    flat = {name: figure for part in every for name, figure in part.flat.items()}
+    return Figures(flat, frozenset(group for part in every for group in part.groups))
 
 
-def worked_out(df: DataFrame, wanted: Figures) -> Facts:
-    """The figures, by one query; by none where nothing is wanted.
+def compute_figures(df: DataFrame, figures: Figures) -> Facts:
+    """Compute the figures in one query, or without a query if there are none.
 
     Raises:
-        PySparkException: one of the aggregates cannot be worked out, or the frame cannot be read.
+        PySparkException: an aggregate cannot be computed, or the frame cannot be read.
     """
-    named = list(wanted.flat.items())
-    flat = [df.agg(*[figure.alias(f"flat_{place}") for place, (_, figure) in enumerate(named)])] if named else []
-    groups = sorted(wanted.groups)
-    names = {f"flat_{place}": name for place, (name, _) in enumerate(named)}
-    names |= {f"{figure}_{place}": of_group(group, figure) for place, group in enumerate(groups) for figure in _GROUPED}
-    found = collected_together([*flat, *(_totals(df, group, place) for place, group in enumerate(groups))])
-    return {name: found.get(column) for column, name in names.items()}
+    named = list(figures.flat.items())
+    flat = [df.agg(*[figure.alias(f"flat_{number}") for number, (_, figure) in enumerate(named)])] if named else []
+    groups = sorted(figures.groups)
+    names = {f"flat_{number}": name for number, (name, _) in enumerate(named)}
+    names |= {
+        f"{figure}_{number}": group_figure(group, figure) for number, group in enumerate(groups) for figure in _GROUPED
+    }
+    values = collect_together([*flat, *(_totals(df, group, number) for number, group in enumerate(groups))])
+    return {name: values.get(column) for column, name in names.items()}
 
 
-def collected_together(frames: Sequence[DataFrame]) -> dict[str, Any]:
-    """The values of frames of one row each, by column; columns without a value are left out."""
+def collect_together(frames: Sequence[DataFrame]) -> dict[str, Any]:
+    """Return the values of frames with one row each, by column; columns without a value are left out."""
     if not frames:
         return {}
-    # A union and not a join, which would broadcast each of them in a job of its own.
+    # A union, because a join would broadcast each frame in its own job.
     rows = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames).collect()
     return {name: value for row in rows for name, value in row.asDict().items() if value is not None}
 
 
 def grouped(df: DataFrame, columns: Group) -> DataFrame:
-    """The combinations of values and how many rows have each (`COUNT`), that of no values at all among them.
+    """Return the combinations of values and how many rows have each (`COUNT`), including the one that is all NULL.
 
-    Nothing is filtered: Delta lists the files of a table once in a query, unless the filters of its scans differ.
+    It does not filter: Delta lists the files of a table once per query, unless the filters of its scans differ.
     """
     distinct = list(dict.fromkeys(columns))
     return df.groupBy(*distinct).agg(F.count(F.lit(1)).alias(COUNT))
 
 
 def is_repeated(columns: Group) -> Column:
-    """True for a combination that several rows share; one of no values at all is none."""
+    """Return true for a combination that several rows share, unless it is all NULL."""
     return has_a_value(columns) & (F.col(COUNT) > 1)
 
 
 def has_a_value(columns: Group) -> Column:
-    """True unless all of the columns are NULL."""
+    """Return true unless all of the columns are NULL."""
     return reduce(operator.or_, [F.col(column).isNotNull() for column in columns])
 
 
 def require_readable(df: DataFrame) -> None:
-    """Raise what Spark raises if it cannot give a single row, so that no rule is blamed for a server that went away.
+    """Raise Spark's error if it cannot read a single row, so that no rule is blamed for a lost server.
 
     Raises:
         PySparkException: the frame cannot be read.
@@ -113,10 +115,10 @@ def require_readable(df: DataFrame) -> None:
 _GROUPED = ("values", "rows", "repeated")
 
 
-def _totals(df: DataFrame, columns: Group, place: int) -> DataFrame:
-    counted, rows = has_a_value(columns), F.col(COUNT)
+def _totals(df: DataFrame, columns: Group, number: int) -> DataFrame:
+    has_value, rows = has_a_value(columns), F.col(COUNT)
     return grouped(df, columns).agg(
-        F.count_if(counted).alias(f"values_{place}"),
-        F.coalesce(F.sum(F.when(counted, rows)), F.lit(0)).alias(f"rows_{place}"),
-        F.coalesce(F.sum(F.when(is_repeated(columns), rows)), F.lit(0)).alias(f"repeated_{place}"),
+        F.count_if(has_value).alias(f"values_{number}"),
+        F.coalesce(F.sum(F.when(has_value, rows)), F.lit(0)).alias(f"rows_{number}"),
+        F.coalesce(F.sum(F.when(is_repeated(columns), rows)), F.lit(0)).alias(f"repeated_{number}"),
     )

@@ -1,4 +1,4 @@
-"""Whether the values of a version exist in another table."""
+"""The rules that the values of a version exist in another table."""
 
 from __future__ import annotations
 
@@ -7,61 +7,56 @@ from pyspark.sql import functions as F
 
 from include.contracts.spec.expectation import Expectation
 from spark_jobs.quality.fused.one_pass import COUNT, grouped
-from spark_jobs.quality.fused.rule import Sampled
-from spark_jobs.quality.fused.samples import plain, some_of
-from spark_jobs.quality.verdicts.judged_version import IN_TABLE, JudgedVersion
-from spark_jobs.quality.verdicts.judgement import Judgement
+from spark_jobs.quality.fused.rule import Samples
+from spark_jobs.quality.fused.samples import plain_value, sample_values
+from spark_jobs.quality.verdicts.comparable_version import IN_TABLE, ComparableVersion
+from spark_jobs.quality.verdicts.rule_result import RuleResult
 
-_KNOWN = "_exists_there"
+_EXISTS = "_exists"
 
 
-def values_exist_in_other_table(df: DataFrame, rule: Expectation, judged: JudgedVersion) -> Judgement:
-    """Each value of a column, or combination of several, is in the other table's certified version.
+def values_exist_in_other_table(df: DataFrame, rule: Expectation, checked: ComparableVersion) -> RuleResult:
+    """Check that each value of a column, or combination of columns, is in the other table's certified version.
 
-    As with a foreign key of SQL, a row with NULL in any of the columns refers to nothing, and is not judged.
+    As with a foreign key in SQL, a row with NULL in any of the columns refers to nothing, and is not checked.
     """
     given = rule.arguments
-    other, version = given["other_table"], judged.others[given["other_table"]]
+    other, version = given["other_table"], checked.others[given["other_table"]]
     if version is None:
-        return Judgement(False, error=f"{other} has no certified version yet: run it and its gate first")
-    own, theirs = _columns(rule)
-    there = judged.read(other, version)
-    if wrong := _misfits(df, own, there, theirs, other):
-        return Judgement(False, error=wrong)
+        return RuleResult(False, error=f"{other} has no certified version yet: run it and its gate first")
+    own = list(given.get("column_list") or [given["column"]])
+    theirs = list(given.get("other_column_list") or [given["other_column"]])
+    other_rows = checked.read(other, version)
+    if error := _type_errors(df, own, other_rows, theirs, other):
+        return RuleResult(False, error=error)
     values = grouped(df.dropna(subset=own), tuple(own))
-    known = there.select(*[F.col(one).alias(name) for name, one in zip(own, theirs, strict=True)]).distinct()
-    joined = values.join(known.withColumn(_KNOWN, F.lit(True)), on=own, how="left")
-    return _judgement(joined, rule, own, judged.facts.get(IN_TABLE), f"{other} version {version}")
+    pairs = zip(own, theirs, strict=True)
+    existing = other_rows.select(*[F.col(their).alias(name) for name, their in pairs]).distinct()
+    joined = values.join(existing.withColumn(_EXISTS, F.lit(True)), on=own, how="left")
+    return _result(joined, rule, own, checked.facts.get(IN_TABLE), f"{other} version {version}")
 
 
-def _columns(rule: Expectation) -> tuple[list[str], list[str]]:
-    given = rule.arguments
-    return (
-        list(given.get("column_list") or [given["column"]]),
-        list(given.get("other_column_list") or [given["other_column"]]),
-    )
-
-
-def _misfits(df: DataFrame, own: list[str], there: DataFrame, theirs: list[str], other: str) -> str:
-    if missing := [name for name in theirs if name not in there.columns]:
+def _type_errors(df: DataFrame, own: list[str], other_rows: DataFrame, theirs: list[str], other: str) -> str:
+    """Return which columns are missing or have different types; empty if there are none."""
+    if missing := [name for name in theirs if name not in other_rows.columns]:
         return f"{other} has no column {', '.join(missing)}"
-    pairs = [(df.schema[name], there.schema[one]) for name, one in zip(own, theirs, strict=True)]
+    pairs = [(df.schema[name], other_rows.schema[their]) for name, their in zip(own, theirs, strict=True)]
     return "; ".join(
-        f"{one.name} is {one.dataType.simpleString()} and {other}.{two.name} is {two.dataType.simpleString()}"
-        for one, two in pairs
-        if one.dataType != two.dataType
+        f"{mine.name} is {mine.dataType.simpleString()} and {other}.{their.name} is {their.dataType.simpleString()}"
+        for mine, their in pairs
+        if mine.dataType != their.dataType
     )
 
 
-def _judgement(joined: DataFrame, rule: Expectation, own: list[str], rows: int | None, against: str) -> Judgement:
-    missing = F.col(_KNOWN).isNull()
+def _result(joined: DataFrame, rule: Expectation, own: list[str], rows: int | None, against: str) -> RuleResult:
+    missing = F.col(_EXISTS).isNull()
     value = F.col(own[0]) if "column" in rule.arguments else F.struct(*own)
-    found = joined.agg(
-        F.coalesce(F.sum(COUNT), F.lit(0)).alias("among"),
+    counts = joined.agg(
+        F.coalesce(F.sum(COUNT), F.lit(0)).alias("rows"),
         F.coalesce(F.sum(F.when(missing, F.col(COUNT))), F.lit(0)).alias("missing"),
-        some_of(value, missing).alias("shown"),
+        sample_values(value, missing).alias("samples"),
     ).collect()[0]
-    passed = found.among == 0 or (found.among - found.missing) / found.among >= rule.arguments.get("mostly", 1)
-    shown = [plain(one, Sampled(value, group=tuple(own))) for one in found.shown]
-    details = {"element_count": rows, "unexpected_count": found.missing, "partial_unexpected_list": shown}
-    return Judgement(passed, details if not passed else {**details, "partial_unexpected_list": []}, against=against)
+    passed = counts.rows == 0 or (counts.rows - counts.missing) / counts.rows >= rule.arguments.get("mostly", 1)
+    samples = [] if passed else [plain_value(sample, Samples(value, group=tuple(own))) for sample in counts.samples]
+    details = {"element_count": rows, "unexpected_count": counts.missing, "partial_unexpected_list": samples}
+    return RuleResult(passed, details, against=against)

@@ -1,4 +1,4 @@
-"""A table rule as figures of one pass, and what it shows of the rows that fail it."""
+"""A table rule as figures of one pass, with samples of the rows that fail it."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pyspark.sql.types import StructType
 
 from include.contracts.spec.expectation import Expectation
 from spark_jobs.quality.fused.one_pass import Facts, Figures, Group
-from spark_jobs.quality.rules.figure_bounds import Judge
-from spark_jobs.quality.verdicts.judgement import Judgement
+from spark_jobs.quality.rules.figure_bounds import Evaluate
+from spark_jobs.quality.verdicts.rule_result import RuleResult
 
 ROWS = "rows"
-"""The figure that every rule with a share needs."""
+"""The figure that every rule on a share of the rows needs."""
 
 
 @dataclass(frozen=True)
-class Sampled:
-    """What a failed rule shows of the rows that fail it.
+class Samples:
+    """The samples that a failed rule shows of the rows that fail it.
 
     Attributes:
-        value: what is shown of a failing row, or of a combination that several rows share.
+        value: the value to show of a failing row, or of a combination of values that several rows have.
         failing: true for a row that fails.
-        group: instead, the columns whose combinations may occur only once.
+        group: columns whose combinations may occur only once; given instead of `failing`.
     """
 
     value: Column
@@ -35,23 +35,23 @@ class Sampled:
 
 @dataclass(frozen=True)
 class FusedRule:
-    """A rule as figures.
+    """A table rule that figures evaluate.
 
     Attributes:
-        figures: what it needs to know.
-        judge: its verdict on them.
-        sampled: what it shows when it failed; None where there is nothing to show.
+        figures: the figures that the rule needs.
+        evaluate: returns the rule's result for the figures.
+        samples: the samples that it shows if it fails; None if it shows none.
     """
 
     figures: Figures
-    judge: Callable[[Facts], Judgement]
-    sampled: Sampled | None = None
+    evaluate: Callable[[Facts], RuleResult]
+    samples: Samples | None = None
 
 
 Compile: TypeAlias = Callable[[Expectation, StructType], FusedRule]
-"""Makes figures of a rule, for a frame of a schema."""
+"""Compiles a rule for a frame of a schema."""
 
 
-def of_one_figure(name: str, figure: Column, judge: Judge) -> FusedRule:
-    """A rule that judges a single figure, which other rules may need as well."""
-    return FusedRule(Figures({name: figure}), lambda facts: judge(facts[name]))
+def single_figure_rule(name: str, figure: Column, evaluate: Evaluate) -> FusedRule:
+    """Return a rule on a single figure, which other rules may share."""
+    return FusedRule(Figures({name: figure}), lambda facts: evaluate(facts[name]))

@@ -1,7 +1,7 @@
-"""Table rules compiled to figures of one pass, each with the verdict that Great Expectations would give on them.
+"""Compile table rules to figures of one pass, with the results that Great Expectations would give.
 
-What it would say of odd values is kept to: NULL fails no rule but `expect_column_values_to_not_be_null`, an empty table
-has no figure, and no figure lies nowhere.
+That includes unusual values: NULL fails no rule except `expect_column_values_to_not_be_null`, an empty table has no
+figures, and a missing figure is never between bounds.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pyspark.sql.types import StructType
 from include.contracts.spec.expectation import ROW_EXPECTATIONS, Expectation
 from include.contracts.spec.expectation_arguments import ARGUMENTS
 from include.errors import SpecError
+from spark_jobs.quality.fused import failing_rows as rows
 from spark_jobs.quality.fused import figures
-from spark_jobs.quality.fused import row_counts as rows
 from spark_jobs.quality.fused.rule import Compile, FusedRule
 from spark_jobs.quality.rules.figure_bounds import NotFusedError
 
@@ -33,18 +33,18 @@ COMPILERS: dict[str, Compile] = {
     "expect_table_column_count_to_be_between": figures.column_count,
     "expect_table_columns_to_match_set": figures.column_set,
 }
-"""Expectation -> how it becomes figures."""
+"""Expectation -> the function that compiles it."""
 
 
-def fused(rule: Expectation, schema: StructType) -> FusedRule | None:
-    """The rule as figures of a frame of this schema; None for one that Great Expectations has to judge.
+def compile_rule(rule: Expectation, schema: StructType) -> FusedRule | None:
+    """Compile the rule for a frame of this schema; return None if Great Expectations must evaluate it.
 
-    That are rules on values that it compares in a way of its own, such as the least of texts, and rules whose arguments
-    are wrong, of which it says why.
+    It must where it compares values in its own way, such as the least of texts, and where arguments are wrong: its
+    error then says why.
     """
-    takes = ARGUMENTS[rule.name]
-    is_well_formed = set(takes.required) <= set(rule.arguments) <= set(takes.all_names)
-    if not is_well_formed or rule.name not in COMPILERS:
+    signature = ARGUMENTS[rule.name]
+    has_valid_names = set(signature.required) <= set(rule.arguments) <= set(signature.all_names)
+    if not has_valid_names or rule.name not in COMPILERS:
         return None
     try:
         return COMPILERS[rule.name](rule, schema)

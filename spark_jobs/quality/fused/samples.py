@@ -1,4 +1,4 @@
-"""Some of the values that fail: of all failed rules together in one query, which holds a few values of each."""
+"""Samples of failing values: one query collects a few values for every failed rule."""
 
 from __future__ import annotations
 
@@ -8,42 +8,47 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from spark_jobs.quality.fused.one_pass import collected_together, grouped, is_repeated
-from spark_jobs.quality.fused.rule import Sampled
+from spark_jobs.quality.fused.one_pass import collect_together, grouped, is_repeated
+from spark_jobs.quality.fused.rule import Samples
 
 _PARTS = 8
-"""Values are dealt into so many parts by their hash, and the least of each is shown: unlike any list of them, that
-takes no more memory where millions fail, and is the same however the rows lie."""
+"""The number of parts into which hashes divide the values; the least value of each part is shown. Unlike a list, that
+takes no more memory where millions fail, and does not depend on the order of the rows."""
 
 
-def samples(df: DataFrame, sampled: Mapping[int, Sampled]) -> dict[int, list[Any]]:
-    """Different failing values of each rule, the least and the greatest among them.
+def collect_samples(df: DataFrame, samples: Mapping[int, Samples]) -> dict[int, list[Any]]:
+    """Return different failing values of each rule, including the least and the greatest.
 
     Args:
         df: the version.
-        sampled: place of a rule -> what it shows.
+        samples: number of a rule -> the samples that it shows.
     """
-    of_rows = [(place, one.value, one.failing) for place, one in sampled.items()]
-    shown = [some_of(value, failing).alias(str(place)) for place, value, failing in of_rows if failing is not None]
-    of_groups = [
-        grouped(df, one.group).agg(some_of(one.value, is_repeated(one.group)).alias(str(place)))
-        for place, one in sampled.items()
-        if one.group
+    of_rows = [
+        sample_values(rule.value, rule.failing).alias(str(number))
+        for number, rule in samples.items()
+        if rule.failing is not None
     ]
-    found = collected_together([*([df.agg(*shown)] if shown else []), *of_groups])
-    return {place: [plain(value, one) for value in found.get(str(place), ())] for place, one in sampled.items()}
+    of_groups = [
+        grouped(df, rule.group).agg(sample_values(rule.value, is_repeated(rule.group)).alias(str(number)))
+        for number, rule in samples.items()
+        if rule.group
+    ]
+    values = collect_together([*([df.agg(*of_rows)] if of_rows else []), *of_groups])
+    return {
+        number: [plain_value(value, rule) for value in values.get(str(number), ())] for number, rule in samples.items()
+    }
 
 
-def some_of(value: Column, failing: Column) -> Column:
-    """Different values of failing rows as an array: an aggregate."""
+def sample_values(value: Column, failing: Column) -> Column:
+    """Return an aggregate: an array of different values of failing rows."""
     part = F.pmod(F.xxhash64(value), F.lit(_PARTS))
     of_parts = [F.min(F.when(failing & (part == number), value)) for number in range(_PARTS)]
     every = F.array(F.min(F.when(failing, value)), F.max(F.when(failing, value)), *of_parts)
     return F.array_distinct(F.array_compact(every))
 
 
-def plain(value: Any, of: Sampled) -> Any:
-    """A combination with its columns, a pair as two values, anything else as it is."""
+def plain_value(value: Any, samples: Samples) -> Any:
+    """Return a combination as a dict by column, a pair as a list of two values, any other value unchanged."""
     if not isinstance(value, Row):
         return value
-    return value.asDict() if of.group else list(value)
+    return value.asDict() if samples.group else list(value)

@@ -1,7 +1,7 @@
-"""Data Docs: the pages of Great Expectations for what the gates of a run said. Importing this costs seconds.
+"""Data Docs: render the gate results of a run as pages of Great Expectations. The import takes seconds.
 
-Great Expectations' own pages load styles, scripts and pictures from seven other hosts. These load nothing but what
-lies beside them: their styles are those of Spark's own pages, and no script is left in them.
+Great Expectations' own pages load styles, scripts and pictures from seven other hosts. These pages load only files in
+their folder: they use the styles of Spark's own pages, and contain no script.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from include.contracts.time_format import SECOND
 from include.control.gates.gates import RecordedResult
 from include.control.gates.result import GateResult
 from spark_jobs.quality.gx.results import suite_result
-from spark_jobs.quality.verdicts.verdict import what_was_found
+from spark_jobs.quality.verdicts.verdict import describe_result
 
 INDEX = "index.html"
 STYLES = ("bootstrap.min.css", "data_docs.css")
@@ -41,44 +41,43 @@ a[data-toggle], button[data-toggle], .sticky > .card.mb-3, .modal, .navbar-brand
 .fa-exclamation-triangle::before { content: "\\26A0"; }
 i { font-style: normal; }
 """
-_LIST = """<!DOCTYPE html>
+_INDEX_PAGE = """<!DOCTYPE html>
 <html><head><title>{title}</title><meta charset="UTF-8"></head>
 <body><div class="container-fluid p-5"><h4>{title}</h4>
-<table class="table table-sm mt-4"><thead><tr><th>table</th><th>version</th><th>judged</th><th></th></tr></thead>
+<table class="table table-sm mt-4"><thead><tr><th>table</th><th>version</th><th>checked</th><th></th></tr></thead>
 <tbody>{rows}</tbody></table></div></body></html>
 """
 
 
-def write_pages(run_id: str, judged: Sequence[tuple[RecordedResult, int | None]], folder: Path) -> None:
-    """Write the pages of a run into `folder`: `<layer>.<name>.html` for each table, and a list of them.
+def write_pages(run_id: str, recorded: Sequence[tuple[RecordedResult, int | None]], folder: Path) -> None:
+    """Write the pages of a run into `folder`: `<layer>.<name>.html` for each table, and an index.
 
     Args:
         run_id: the run, as the pages name it.
-        judged: what was recorded of a version of each table, and how many rows it has where that is known.
-        folder: where they go.
+        recorded: the recorded result of a version of each table, and the version's number of rows, if known.
+        folder: the folder of the pages.
     """
-    for recorded, rows in judged:
-        (folder / f"{recorded.result.table}.html").write_text(
-            _beside_its_styles(_page(run_id, recorded, rows)), encoding="utf-8"
-        )
-    listed = _list(run_id, [recorded for recorded, _ in judged])
-    (folder / INDEX).write_text(_beside_its_styles(listed), encoding="utf-8")
+    for result, rows in recorded:
+        page = _with_styles(_page(run_id, result, rows))
+        (folder / f"{result.result.table}.html").write_text(page, encoding="utf-8")
+    index = _with_styles(_index(run_id, [result for result, _ in recorded]))
+    (folder / INDEX).write_text(index, encoding="utf-8")
     (folder / STYLES[0]).write_bytes(_bootstrap())
     (folder / STYLES[1]).write_text(_WITHOUT_SCRIPTS, encoding="utf-8")
 
 
 def _page(run_id: str, recorded: RecordedResult, rows: int | None) -> str:
     document = ValidationResultsPageRenderer().render(suite_result(recorded.result, run_id, recorded.at, rows))
-    document.sections.append(_from_the_spec(recorded.result))
+    document.sections.append(_rules_of_the_spec(recorded.result))
     page = DefaultJinjaPageView().render(document)
     own = _CSS_LOADS.sub("none", _LOADS.sub("", _UNWANTED.sub("", page)))
     return _TO_SUITE.sub(r"\1", _TO_INDEX.sub(f'href="{INDEX}"', own))
 
 
-def _from_the_spec(result: GateResult) -> RenderedSectionContent:
-    """Every rule once more, with what Great Expectations does not know of it: why it exists, and who overrode it."""
+def _rules_of_the_spec(result: GateResult) -> RenderedSectionContent:
+    """Return a section with all rules, with what Great Expectations does not show: why it exists, who overrode it."""
     table = RenderedTableContent(
-        header_row=["rule", "when it fails", "why it exists", "found", "overridden"],
+        header_row=["rule", "when it fails", "why it exists", "result", "overridden"],
         table=[[escape(text) for text in _cells(check, result)] for check in result.checks],
         styling={"body": {"classes": ["table", "table-sm"]}},
     )
@@ -86,32 +85,30 @@ def _from_the_spec(result: GateResult) -> RenderedSectionContent:
 
 
 def _cells(check: CheckResult, result: GateResult) -> tuple[str, ...]:
-    found = "passed" if check.passed and not check.not_judged else what_was_found(check)
-    return check.rule, check.action, check.reason, found, str(result.override) if check.overridden else ""
+    text = "passed" if check.passed and not check.not_judged else describe_result(check)
+    return check.rule, check.action, check.reason, text, str(result.override) if check.overridden else ""
 
 
-def _list(run_id: str, judged: Sequence[RecordedResult]) -> str:
+def _index(run_id: str, recorded: Sequence[RecordedResult]) -> str:
     rows = "".join(
-        f'<tr><td><a href="{one.result.table}.html">{one.result.table}</a></td><td>{one.result.version}</td>'
-        f"<td>{one.at:{SECOND}} UTC</td><td>{escape(_said(one.result))}</td></tr>"
-        for one in judged
+        f'<tr><td><a href="{row.result.table}.html">{row.result.table}</a></td><td>{row.result.version}</td>'
+        f"<td>{row.at:{SECOND}} UTC</td><td>{escape(_outcome(row.result))}</td></tr>"
+        for row in recorded
     )
-    return _LIST.format(title=escape(f"Data Docs of {run_id}"), rows=rows)
+    return _INDEX_PAGE.format(title=escape(f"Data Docs of {run_id}"), rows=rows)
 
 
-def _said(result: GateResult) -> str:
-    if result.override:
-        return str(result.override)
-    return "passed" if result.passed else "refused"
+def _outcome(result: GateResult) -> str:
+    return str(result.override or ("passed" if result.passed else "refused"))
 
 
-def _beside_its_styles(page: str) -> str:
+def _with_styles(page: str) -> str:
     first, last = (f'<link rel="stylesheet" href="{name}">' for name in STYLES)
     return page.replace("<head>", f"<head>{first}", 1).replace("</head>", f"{last}</head>", 1)
 
 
 def _bootstrap() -> bytes:
-    """The style sheet of Bootstrap 4, for which the pages are written, as Spark has it for its own."""
+    """Return the style sheet of Bootstrap 4, which the pages need, from Spark's jar for its own pages."""
     [jar] = Path(str(files("pyspark"))).glob("jars/spark-core_*.jar")
-    with zipfile.ZipFile(jar) as held:
-        return held.read(_BOOTSTRAP)
+    with zipfile.ZipFile(jar) as archive:
+        return archive.read(_BOOTSTRAP)

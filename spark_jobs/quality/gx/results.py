@@ -1,4 +1,4 @@
-"""Recorded gate results as those of Great Expectations, which it can draw. Importing this costs seconds."""
+"""Convert recorded gate results to results that Great Expectations can render. The import takes seconds."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _SEVERITY = {Action.FAIL: "critical", Action.WARN: "warning"}
 
 
 def suite_result(
-    result: GateResult, run_id: str, judged_at: datetime, rows: int | None
+    result: GateResult, run_id: str, checked_at: datetime, rows: int | None
 ) -> ExpectationSuiteValidationResult:
-    """What a gate said of one version, as Great Expectations would say it.
+    """Return a gate's result for one version as a result of Great Expectations.
 
     Args:
-        result: what it said; an overridden one has not succeeded. Rules whose arguments are wrong are left out, and so
-            are those of Millrace's own, which Great Expectations cannot draw.
+        result: the gate's result; an overridden one is no success. Rules with wrong arguments and Millrace's own rules
+            are left out, because Great Expectations cannot render them.
         run_id: the run, as the page names it.
-        judged_at: when.
-        rows: rows of the version, of which shares are given; None where nobody can tell any more.
+        checked_at: when the gate checked the version.
+        rows: rows of the version, for shares; None if the number is not known any more.
     """
-    checks = [_check(check, rows) for check in result.checks if _can_be_drawn(check)]
+    checks = [_check(check, rows) for check in result.checks if _is_renderable(check)]
     return ExpectationSuiteValidationResult(
         success=result.passed and result.override is None,
         results=checks,
@@ -41,19 +41,19 @@ def suite_result(
         statistics=_statistics([check.passed for check in result.checks]),
         meta={
             "great_expectations_version": gx.__version__,
-            "run_id": RunIdentifier(run_name=run_id, run_time=judged_at),
+            "run_id": RunIdentifier(run_name=run_id, run_time=checked_at),
             "batch_spec": {"data_asset_name": f"version {result.version}"},
         },
     )
 
 
-def _can_be_drawn(check: CheckResult) -> bool:
-    """Whether Great Expectations knows it and takes its arguments: else it draws no page at all."""
+def _is_renderable(check: CheckResult) -> bool:
+    """Whether Great Expectations knows the rule and accepts its arguments: otherwise it renders no page at all."""
     if _name(check) in COMPARISONS:
         return False
     try:
         get_expectation_impl(_name(check))(**_arguments(check))
-    except ValueError:  # which pydantic's errors are
+    except ValueError:  # also pydantic's errors
         return False
     return True
 
@@ -64,7 +64,7 @@ def _check(check: CheckResult, rows: int | None) -> ExpectationValidationResult:
         expectation_config=ExpectationConfiguration(
             type=_name(check), kwargs=_arguments(check), severity=check.severity or _SEVERITY[Action(check.action)]
         ),
-        result=_found(check, rows),
+        result=_details(check, rows),
         exception_info={
             "raised_exception": bool(check.error),
             "exception_message": check.error,
@@ -79,7 +79,7 @@ def _name(check: CheckResult) -> str:
 
 
 def _arguments(check: CheckResult) -> dict[str, Any]:
-    """The rule's arguments; those that name columns are in what it is called, by their order."""
+    """Return the rule's arguments; the names of columns come from the rule's text, by their order."""
     columns = [column for column in check.rule.removesuffix(")").partition("(")[2].split(", ") if column]
     fields = get_expectation_impl(_name(check)).__fields__
     if "column_list" in fields:
@@ -88,20 +88,20 @@ def _arguments(check: CheckResult) -> dict[str, Any]:
     return {**dict(named), **check.expected}
 
 
-def _found(check: CheckResult, rows: int | None) -> dict[str, Any]:
-    """What was found, with the share of all rows that it is, where both counts are known."""
+def _details(check: CheckResult, rows: int | None) -> dict[str, Any]:
+    """Return the details of the result, with the share of unexpected rows if both counts are known."""
     unexpected = check.unexpected_rows
-    found: dict[str, Any] = {"partial_unexpected_list": list(map(_harmless, check.samples)), "unexpected_count": 0}
+    details: dict[str, Any] = {"partial_unexpected_list": list(map(_escaped, check.samples)), "unexpected_count": 0}
     if check.observed is not None:
-        found["observed_value"] = _harmless(check.observed)
+        details["observed_value"] = _escaped(check.observed)
     if unexpected and rows:
         share = 100 * unexpected / rows
-        return {**found, "unexpected_count": unexpected, "element_count": rows, "unexpected_percent": share}
-    return {"observed_value": f"{unexpected} unexpected rows", **found} if unexpected else found
+        return {**details, "unexpected_count": unexpected, "element_count": rows, "unexpected_percent": share}
+    return {"observed_value": f"{unexpected} unexpected rows", **details} if unexpected else details
 
 
-def _statistics(verdicts: Iterable[bool]) -> dict[str, Any]:
-    every = list(verdicts)
+def _statistics(passed: Iterable[bool]) -> dict[str, Any]:
+    every = list(passed)
     return {
         "evaluated_expectations": len(every),
         "successful_expectations": sum(every),
@@ -110,8 +110,8 @@ def _statistics(verdicts: Iterable[bool]) -> dict[str, Any]:
     }
 
 
-def _harmless(value: Any) -> Any:
-    """`value` as text that is no markup: Great Expectations puts what was found into its pages as it is."""
+def _escaped(value: Any) -> Any:
+    """Return `value` as text without markup: Great Expectations does not escape values in its pages."""
     if isinstance(value, bool | int | float):
         return value
     return escape(", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))

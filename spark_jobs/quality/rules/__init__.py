@@ -1,4 +1,4 @@
-"""Rules as Great Expectations reads them: bounds, row rules, and whether a rule fits its columns.
+"""Rules with the meaning that Great Expectations gives them: bounds, row rules, and whether a rule fits its columns.
 
-Table rules are worked out together in `spark_jobs.quality.fused`.
+`spark_jobs.quality.fused` evaluates table rules together.
 """

@@ -1,4 +1,4 @@
-"""Bounds of a row rule, read as Great Expectations reads them."""
+"""Bounds of a row rule, with the meaning that Great Expectations gives them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Bound: TypeAlias = float | date | datetime | None
 
 
 def value_bound(given: object) -> Bound:
-    """A bound of a value: a number as a double, or a date, or a moment; a moment without a zone is UTC.
+    """Return a bound of a value: a number as a double, a date or a moment; a moment without a zone is UTC.
 
     >>> value_bound(5), value_bound("5"), value_bound("2013-01-31"), value_bound(None)
     (5.0, 5.0, datetime.date(2013, 1, 31), None)
@@ -22,9 +22,9 @@ def value_bound(given: object) -> Bound:
     '2013-01-31T06:00:00+00:00'
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: `given` is none of these.
     """
-    value = _in_utc(_parsed(given) if isinstance(given, str) else given)
+    value = _in_utc(_parse(given) if isinstance(given, str) else given)
     if value is None or isinstance(value, date):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -33,10 +33,10 @@ def value_bound(given: object) -> Bound:
 
 
 def length_bound(given: object) -> Bound:
-    """A bound of a length in characters.
+    """Return a bound of a length in characters.
 
     Raises:
-        ValueError: it is not a whole number.
+        ValueError: `given` is not a whole number.
     """
     bound = value_bound(given)
     if bound is None or (isinstance(bound, float) and bound.is_integer()):
@@ -50,14 +50,14 @@ def is_time(text: str) -> bool:
     >>> is_time("2013-01-31"), is_time("20130131"), is_time("soon")
     (True, False, False)
     """
-    return isinstance(_parsed(text), date)
+    return isinstance(_parse(text), date)
 
 
 def literal(value: object) -> Column:
-    """A value of a rule as a column; a moment without a zone is UTC.
+    """Return a value of a rule as a column; a moment without a zone is UTC.
 
-    Dates and moments go as ISO 8601 text: PySpark cannot write years before 1000, a common stand-in for "unknown",
-    and reads a naive moment in the zone of the process.
+    Dates and moments become ISO 8601 text: PySpark cannot write years before 1000, which often mean "unknown", and
+    reads a moment without a zone in the zone of the process.
     """
     value = _in_utc(value)
     if isinstance(value, date):
@@ -65,11 +65,11 @@ def literal(value: object) -> Column:
     return F.lit(value)
 
 
-def beyond(value: Column, low: Bound, high: Bound, strict_min: bool, strict_max: bool) -> Column:
-    """True for a value outside its bounds, NULL for NULL.
+def is_outside(value: Column, low: Bound, high: Bound, strict_min: bool, strict_max: bool) -> Column:
+    """Return true for a value outside its bounds, NULL for NULL.
 
     Raises:
-        ValueError: there is no bound, or none lies between them.
+        ValueError: there is no bound, or no value is between the bounds.
     """
     if low is None and high is None:
         raise ValueError("min_value and max_value are both missing: give at least one")
@@ -94,10 +94,10 @@ def _in_utc(value: Any) -> Any:
     return value
 
 
-def _parsed(text: str) -> object:
-    for read in (float, date.fromisoformat, datetime.fromisoformat):
+def _parse(text: str) -> object:
+    for parse in (float, date.fromisoformat, datetime.fromisoformat):
         try:
-            return read(text)
+            return parse(text)
         except ValueError:
             continue
     return text

@@ -1,4 +1,4 @@
-"""Whether a figure lies between the bounds of its rule, as Great Expectations says it."""
+"""Compare a figure with the bounds of its rule, as Great Expectations does."""
 
 from __future__ import annotations
 
@@ -9,106 +9,106 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from spark_jobs.quality.rules.bounds import value_bound
-from spark_jobs.quality.verdicts.judgement import Judgement, observed
+from spark_jobs.quality.verdicts.rule_result import RuleResult, figure_result
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-Judge: TypeAlias = Callable[[Any], Judgement]
+Evaluate: TypeAlias = Callable[[Any], RuleResult]
 
 
 class NotFusedError(Exception):
-    """Raised when a rule cannot be judged by figures alone: Great Expectations has the last word on it."""
+    """Raised when figures do not suffice to evaluate a rule: Great Expectations evaluates it instead."""
 
 
-def whole_between(arguments: Mapping[str, Any]) -> Judge:
-    """Judges a count.
+def whole_between(arguments: Mapping[str, Any]) -> Evaluate:
+    """Return a function that compares a count with the bounds.
 
     Raises:
-        NotFusedError: a bound is no whole number, or there is none.
+        NotFusedError: a bound is not a whole number, or there is no bound.
     """
     return _between(arguments, _whole)
 
 
-def number_between(arguments: Mapping[str, Any]) -> Judge:
-    """Judges a number; none at all, and NaN, lie nowhere.
+def number_between(arguments: Mapping[str, Any]) -> Evaluate:
+    """Return a function that compares a number with the bounds; no number and NaN fail.
 
     Raises:
-        NotFusedError: a bound is no number, or there is none.
+        NotFusedError: a bound is not a number, or there is no bound.
     """
     return _between(arguments, _number)
 
 
-def date_between(arguments: Mapping[str, Any]) -> Judge:
-    """Judges a date.
+def date_between(arguments: Mapping[str, Any]) -> Evaluate:
+    """Return a function that compares a date with the bounds.
 
     Raises:
-        NotFusedError: a bound is no date, or there is none.
+        NotFusedError: a bound is not a date, or there is no bound.
     """
     return _between(arguments, _date)
 
 
-def moment_between(arguments: Mapping[str, Any]) -> Judge:
-    """Judges a moment, given in microseconds since 1970; it is observed as one of UTC, without its zone.
+def moment_between(arguments: Mapping[str, Any]) -> Evaluate:
+    """Return a function that compares a moment, in microseconds since 1970; its result shows UTC without the zone.
 
     Raises:
-        NotFusedError: a bound is neither a date nor a moment, or there is none.
+        NotFusedError: a bound is neither a date nor a moment, or there is no bound.
     """
-    judge = _between(arguments, _moment)
+    compare = _between(arguments, _moment)
 
-    def judged(micros: int | None) -> Judgement:
-        return judge(None if micros is None else (EPOCH + timedelta(microseconds=micros)).replace(tzinfo=None))
+    def evaluate(micros: int | None) -> RuleResult:
+        return compare(None if micros is None else (EPOCH + timedelta(microseconds=micros)).replace(tzinfo=None))
 
-    return judged
+    return evaluate
 
 
-def _between(arguments: Mapping[str, Any], read: Callable[[Any], Any]) -> Judge:
-    low, high = (None if arguments.get(key) is None else read(arguments[key]) for key in ("min_value", "max_value"))
+def _between(arguments: Mapping[str, Any], parse: Callable[[Any], Any]) -> Evaluate:
+    low, high = (None if arguments.get(key) is None else parse(arguments[key]) for key in ("min_value", "max_value"))
     if low is None and high is None:
         raise NotFusedError("there is no bound")
     strict_min, strict_max = (bool(arguments.get(key)) for key in ("strict_min", "strict_max"))
 
-    def judged(figure: Any) -> Judgement:
+    def evaluate(figure: Any) -> RuleResult:
         # A bound is a double, and 0.100 exactly is less than the double 0.1.
         value = float(figure) if isinstance(figure, Decimal) else figure
         if value is None or (isinstance(value, float) and math.isnan(value)):
-            return observed(False, None)
+            return figure_result(False, None)
         is_above = low is None or (value > low if strict_min else value >= low)
         is_below = high is None or (value < high if strict_max else value <= high)
-        return observed(is_above and is_below, value)
+        return figure_result(is_above and is_below, value)
 
-    return judged
+    return evaluate
 
 
 def _whole(bound: Any) -> int:
     if isinstance(bound, int) and not isinstance(bound, bool):
         return bound
-    raise NotFusedError(f"{bound!r} is no whole number")
+    raise NotFusedError(f"{bound!r} is not a whole number")
 
 
 def _number(bound: Any) -> float:
     if isinstance(bound, int | float) and not isinstance(bound, bool):
         return float(bound)
-    raise NotFusedError(f"{bound!r} is no number")
+    raise NotFusedError(f"{bound!r} is not a number")
 
 
 def _date(bound: Any) -> date:
-    found = _time(bound)
-    if isinstance(found, datetime):
-        raise NotFusedError(f"{bound!r} is no date")
-    return found
+    day = _time(bound)
+    if isinstance(day, datetime):
+        raise NotFusedError(f"{bound!r} is not a date")
+    return day
 
 
 def _moment(bound: Any) -> datetime:
-    found = _time(bound)
-    moment = found if isinstance(found, datetime) else datetime.combine(found, time(), UTC)
+    given = _time(bound)
+    moment = given if isinstance(given, datetime) else datetime.combine(given, time(), UTC)
     return moment.astimezone(UTC).replace(tzinfo=None)
 
 
 def _time(bound: Any) -> date:
     try:
-        found = value_bound(bound)
+        value = value_bound(bound)
     except ValueError as error:
         raise NotFusedError(str(error)) from error
-    if isinstance(found, date):
-        return found
+    if isinstance(value, date):
+        return value
     raise NotFusedError(f"{bound!r} is neither a date nor a moment")

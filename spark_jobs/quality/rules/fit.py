@@ -1,7 +1,7 @@
-"""Whether a rule fits the columns it is to judge.
+"""Find out whether a rule fits its columns.
 
-Under ANSI a comparison of text with numbers is a cast that fails on the first odd row and takes the whole batch with
-it, so a misfit is told before Spark runs.
+Under ANSI a comparison of text with numbers is a cast that fails at the first invalid row, and with it the whole batch:
+so a rule that does not fit is reported before Spark runs.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from spark_jobs.quality.rules.bounds import is_time, value_bound
 NUMBERS, TEXT, TIMES, BOOLEANS = "numbers", "text", "dates", "booleans"
 
 
-def misfits(schema: StructType, rule: Expectation) -> tuple[str, ...]:
-    """Why a rule cannot be judged on a frame of this schema, one line a cause; empty where it can."""
+def unfit_causes(schema: StructType, rule: Expectation) -> tuple[str, ...]:
+    """Return why a rule cannot be evaluated on a frame of this schema, one line per cause; empty if it can."""
     if rule.name == "expect_column_to_exist":
         return ()
     columns = [rule.arguments[key] for key in ("column", "column_A", "column_B") if key in rule.arguments]
     columns += rule.arguments.get("column_list", ())
     missing = [column for column in columns if column not in schema.names]
     if missing:
-        return tuple(f"there is no column {column!r}{_likely(column, schema.names)}" for column in missing)
+        return tuple(f"there is no column {column!r}{_suggestion(column, schema.names)}" for column in missing)
     kinds = {column: _kind(schema[column].dataType) for column in columns}
-    return (*_pair_of_kinds(rule, kinds), *_values_of_another_kind(rule, kinds))
+    return (*_different_kinds(rule, kinds), *_invalid_values(rule, kinds))
 
 
-def _pair_of_kinds(rule: Expectation, kinds: Mapping[str, str]) -> Iterator[str]:
+def _different_kinds(rule: Expectation, kinds: Mapping[str, str]) -> Iterator[str]:
     if "column_A" in rule.arguments and len(set(kinds.values())) > 1:
         yield " and ".join(f"{column} holds {kind}" for column, kind in kinds.items())
 
 
-def _values_of_another_kind(rule: Expectation, kinds: Mapping[str, str]) -> Iterator[str]:
-    if rule.name not in _FITS or not kinds:
+def _invalid_values(rule: Expectation, kinds: Mapping[str, str]) -> Iterator[str]:
+    if rule.name not in _COMPARED or not kinds:
         return
-    keys, fits = _FITS[rule.name]
+    keys, is_valid = _COMPARED[rule.name]
     column, kind = next(iter(kinds.items()))
     for value in _given(rule, keys):
-        if not fits(value, kind):
+        if not is_valid(value, kind):
             yield f"{column} holds {kind}, which {value!r} cannot be compared with"
 
 
@@ -53,7 +53,7 @@ def _given(rule: Expectation, keys: Sequence[str]) -> Iterator[object]:
         yield from (item for item in (value if isinstance(value, list | tuple) else [value]) if item is not None)
 
 
-def _bounds(value: object, kind: str) -> bool:
+def _is_valid_bound(value: object, kind: str) -> bool:
     try:
         bound = value_bound(value)
     except ValueError:
@@ -61,7 +61,7 @@ def _bounds(value: object, kind: str) -> bool:
     return kind == NUMBERS if isinstance(bound, float) else kind == TIMES
 
 
-def _is(value: object, kind: str) -> bool:
+def _is_valid_value(value: object, kind: str) -> bool:
     if kind == BOOLEANS:
         return isinstance(value, bool)
     if kind == NUMBERS:
@@ -81,14 +81,14 @@ def _kind(of: DataType) -> str:
     return TEXT if isinstance(of, StringType) else of.simpleString()
 
 
-_FITS: dict[str, tuple[tuple[str, ...], Callable[[object, str], bool]]] = {
-    "expect_column_values_to_be_between": (("min_value", "max_value"), _bounds),
-    "expect_column_values_to_be_in_set": (("value_set",), _is),
-    "expect_column_values_to_not_be_in_set": (("value_set",), _is),
+_COMPARED: dict[str, tuple[tuple[str, ...], Callable[[object, str], bool]]] = {
+    "expect_column_values_to_be_between": (("min_value", "max_value"), _is_valid_bound),
+    "expect_column_values_to_be_in_set": (("value_set",), _is_valid_value),
+    "expect_column_values_to_not_be_in_set": (("value_set",), _is_valid_value),
 }
-"""Expectation -> the arguments that its column is compared with, and what they must be."""
+"""Expectation -> the arguments that its column is compared with, and the check of their values."""
 
 
-def _likely(name: str, names: Sequence[str]) -> str:
+def _suggestion(name: str, names: Sequence[str]) -> str:
     close = get_close_matches(name, names, n=1)
     return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(names)}"

@@ -1,6 +1,6 @@
-"""Row rules compiled to columns: which rules of a spec a row fails, found in the same pass that writes the batch.
+"""Row rules compiled to columns: the pass that writes a batch also finds which rules of a spec each row fails.
 
-A compiled rule says of a row exactly what Great Expectations would say of it: NULL fails no rule but
+A compiled rule gives the result that Great Expectations would give: NULL fails no rule except
 `expect_column_values_to_not_be_null`, NaN is greater than every number, and bounds are compared as doubles.
 """
 
@@ -17,27 +17,27 @@ from pyspark.sql.types import StructType
 from include.contracts.spec.expectation import Action, Expectation
 from include.contracts.spec.expectation_arguments import ARGUMENTS
 from include.errors import SpecError
-from spark_jobs.quality.rules.bounds import beyond, length_bound, literal, value_bound
-from spark_jobs.quality.rules.fit import misfits
+from spark_jobs.quality.rules.bounds import is_outside, length_bound, literal, value_bound
+from spark_jobs.quality.rules.fit import unfit_causes
 
 REFUSALS = "_refusals"
-"""The column of the rules that a row fails: empty for a row without a fault."""
+"""The column of the rules that a row fails; an empty array for a row that fails none."""
 
 REFUSALS_TYPE = "array<struct<rule:string,action:string,reason:string>>"
 
 
 def require_fit(schema: StructType, rules: Sequence[Expectation]) -> None:
-    """Refuse rules that cannot be judged on a frame of this schema.
+    """Refuse rules that cannot be evaluated on a frame of this schema.
 
     Raises:
-        SpecError: with one line for every rule that names a missing column, or compares it with values of another kind.
+        SpecError: with one line for each rule that names a missing column, or compares a column with another kind.
     """
-    if wrong := [f"{rule.rule}: {misfit}" for rule in rules for misfit in misfits(schema, rule)]:
+    if wrong := [f"{rule.rule}: {cause}" for rule in rules for cause in unfit_causes(schema, rule)]:
         raise SpecError("\n".join(wrong))
 
 
 def not_null_rules(columns: Sequence[str]) -> tuple[Expectation, ...]:
-    """The built-in rules for columns that must have a value.
+    """Return the built-in rules for columns that must have a value.
 
     >>> [rule.reason for rule in not_null_rules(["flight_id"])]
     ['flight_id is null']
@@ -54,22 +54,22 @@ def not_null_rules(columns: Sequence[str]) -> tuple[Expectation, ...]:
 
 
 def refusals(rules: Sequence[Expectation]) -> Column:
-    """The rules that a row fails, in their order, as `array<struct<rule, action, reason>>`; never NULL.
+    """Return the rules that a row fails, in their order, as `array<struct<rule, action, reason>>`; never NULL.
 
     Raises:
-        SpecError: a rule cannot judge a single row as it is written.
+        SpecError: a rule cannot be evaluated on a single row as it is written.
     """
     none = F.array().cast(REFUSALS_TYPE)
     if not rules:
         return none
     failed = [(fails(rule), rule) for rule in rules]
-    found = F.array_compact(F.array(*[F.when(failure, _refusal(rule)) for failure, rule in failed]))
-    # Most rows fail nothing: they take the generated code of the condition and never reach the interpreted array.
-    return F.when(reduce(operator.or_, [failure for failure, _ in failed]), found.cast(REFUSALS_TYPE)).otherwise(none)
+    refused = F.array_compact(F.array(*[F.when(failure, _refusal(rule)) for failure, rule in failed]))
+    # Most rows fail nothing: for them Spark runs only the generated code of the condition, not the interpreted array.
+    return F.when(reduce(operator.or_, [failure for failure, _ in failed]), refused.cast(REFUSALS_TYPE)).otherwise(none)
 
 
 def fails(rule: Expectation) -> Column:
-    """True for a row that fails `rule`, else false; never NULL.
+    """Return true for a row that fails `rule`, else false; never NULL.
 
     Raises:
         SpecError: the rule cannot judge a single row as it is written.
@@ -96,7 +96,7 @@ def _outside(
     strict_min: bool = False,
     strict_max: bool = False,
 ) -> Column:
-    return beyond(F.col(column), value_bound(min_value), value_bound(max_value), strict_min, strict_max)
+    return is_outside(F.col(column), value_bound(min_value), value_bound(max_value), strict_min, strict_max)
 
 
 def _length_outside(
@@ -106,7 +106,7 @@ def _length_outside(
     strict_min: bool = False,
     strict_max: bool = False,
 ) -> Column:
-    return beyond(F.length(column), length_bound(min_value), length_bound(max_value), strict_min, strict_max)
+    return is_outside(F.length(column), length_bound(min_value), length_bound(max_value), strict_min, strict_max)
 
 
 def _not_in_set(column: str, value_set: Sequence[object]) -> Column:
@@ -140,7 +140,7 @@ _FAILURES: dict[str, Callable[..., Column]] = {
     "expect_column_value_lengths_to_be_between": _length_outside,
     "expect_column_pair_values_a_to_be_greater_than_b": _not_greater,
 }
-"""Expectation -> the column that is true for a row that fails it; NULL says that it does not."""
+"""Expectation -> function that returns a column: true for a row that fails it; false or NULL for other rows."""
 
 
 def _refusal(rule: Expectation) -> Column:
@@ -154,12 +154,12 @@ def _require_arguments(rule: Expectation) -> None:
         raise SpecError(f"{rule.rule} checks a whole table and cannot refuse a row: use action warn or fail.")
     if "mostly" in rule.arguments:
         msg = (
-            f"{rule.rule}: mostly is the share of a table's rows that may fail, and action {rule.action} judges each "
+            f"{rule.rule}: mostly is the share of a table's rows that may fail, and action {rule.action} checks each "
             "row alone\nLeave mostly out, or use action warn or fail."
         )
         raise SpecError(msg)
-    known = ARGUMENTS[rule.name]
+    signature = ARGUMENTS[rule.name]
     given = set(rule.arguments)
-    if given - set(known.all_names) or set(known.required) - given:
-        msg = f"{rule.rule} takes {', '.join(known.all_names)}; given are {', '.join(sorted(given)) or 'none'}."
+    if given - set(signature.all_names) or set(signature.required) - given:
+        msg = f"{rule.rule} takes {', '.join(signature.all_names)}; given are {', '.join(sorted(given)) or 'none'}."
         raise SpecError(msg)

@@ -1,4 +1,4 @@
-"""The verdict on a version: what is judged, what each rule says, and the line a person reads.
+"""The verdict on a version: the version, the result of each rule, and the line that a person reads.
 
-How a rule is worked out lives beside this folder.
+The evaluation of rules is in `spark_jobs.quality.fused` and `spark_jobs.quality.gx`.
 """

@@ -1,18 +1,18 @@
-"""Values of a table, as JSON can hold them."""
+"""Convert values of a table to JSON's types."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime, time
 from typing import Any
 
 
 def json_safe(value: Any) -> Any:
-    """`value` in JSON's own types, so that a report reads back as it was written.
+    """Return `value` in JSON's own types, so that a report reads back as it was written.
 
-    Dates and moments become ISO 8601, decimals and everything unknown text, bytes hexadecimal digits, and the three
-    floats that JSON lacks their names.
+    Dates and moments become ISO 8601, bytes become hexadecimal digits, NaN and the infinities become their names, and
+    decimals and values of other types become text.
 
     >>> from decimal import Decimal
     >>> json_safe({"day": date(2013, 1, 31), "fares": [Decimal("1.50"), float("nan")], 7: b"ab"})
@@ -23,15 +23,7 @@ def json_safe(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): json_safe(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return _listed(value)
-    return _scalar(value)
-
-
-def _listed(values: Iterable[Any]) -> list[Any]:
-    return [json_safe(value) for value in values]
-
-
-def _scalar(value: Any) -> Any:
+        return [json_safe(item) for item in value]
     if hasattr(value, "tolist"):  # numpy's scalars and arrays
         return json_safe(value.tolist())
     if isinstance(value, int):

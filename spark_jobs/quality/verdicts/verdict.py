@@ -16,7 +16,7 @@ class Verdict:
     Attributes:
         passed: no rule with action `fail` failed.
         refused: when not passed, one line: what failed, what readers see meanwhile, what to do.
-        warnings: one line for each failed rule that only warns, and for each that had nothing to be judged by.
+        warnings: one line for each failed rule that only warns, and for each rule that was not evaluated.
     """
 
     passed: bool
@@ -25,13 +25,13 @@ class Verdict:
 
 
 def verdict(table: str, version: int, checks: Sequence[CheckResult], certified: int | None) -> Verdict:
-    """The verdict that follows from the checks.
+    """Return the verdict that follows from the checks.
 
     Args:
         table: the table, as `<layer>.<name>`.
-        version: the version that was judged.
-        checks: what each rule said of it.
-        certified: the version that readers stay on when this one is refused; None when there is none yet.
+        version: the version that was checked.
+        checks: the result of each rule.
+        certified: the version that readers stay on if this one is refused; None if there is none yet.
 
     >>> check = CheckResult(
     ...     rule="expect_table_row_count_to_be_between()", action="fail", passed=False,
@@ -44,21 +44,23 @@ def verdict(table: str, version: int, checks: Sequence[CheckResult], certified: 
     """
     failed = sorted((check for check in checks if not check.passed), key=_by_severity)
     blocking = [check for check in failed if check.action == Action.FAIL]
-    told = [check for check in failed if check not in blocking] + [check for check in checks if check.not_judged]
-    warnings = tuple(f"{_told_as(check)}{table} version {version}: {finding(check)}" for check in told)
-    return Verdict(not blocking, _refusal(table, version, blocking, certified) if blocking else "", warnings)
+    warned = [check for check in failed if check not in blocking] + [check for check in checks if check.not_judged]
+    warnings = tuple(f"{_severity(check)}{table} version {version}: {_describe_failure(check)}" for check in warned)
+    if not blocking:
+        return Verdict(True, warnings=warnings)
+    others = f"; and {len(blocking) - 1} more failed" if len(blocking) > 1 else ""
+    readers = "readers have no certified version yet" if certified is None else f"readers stay on version {certified}"
+    refused = (
+        f"{table} version {version} refused: {_describe_failure(blocking[0])}{others}; {readers}\n"
+        "Fix the data or the rule, then clear this task."
+    )
+    return Verdict(False, refused, warnings)
 
 
-def finding(check: CheckResult) -> str:
-    """One line on a failed check: the rule as it is written, what was found instead, and why the rule exists."""
-    reason = f" ({check.reason})" if check.reason else ""
-    return f"{_as_written(check)} {what_was_found(check)}{reason}"
-
-
-def what_was_found(check: CheckResult) -> str:
-    """What was found instead of what the rule wants, and what it was held against."""
+def describe_result(check: CheckResult) -> str:
+    """Return the failure of a rule in words, and what the version was compared with."""
     against = f", against {check.against}" if check.against and not check.passed else ""
-    return f"{_found(check)}{against}"
+    return f"{_failure(check)}{against}"
 
 
 def _by_severity(check: CheckResult) -> int:
@@ -66,31 +68,24 @@ def _by_severity(check: CheckResult) -> int:
     return severities.index(check.severity) if check.severity in severities else 0
 
 
-def _told_as(check: CheckResult) -> str:
-    """What a warning that is none begins with."""
+def _severity(check: CheckResult) -> str:
+    """Return the start of the line of a failed rule whose severity is not `warning`."""
     return f"{check.severity}: " if check.severity and check.severity != Severity.WARNING and not check.passed else ""
 
 
-def _refusal(table: str, version: int, blocking: Sequence[CheckResult], certified: int | None) -> str:
-    others = f"; and {len(blocking) - 1} more failed" if len(blocking) > 1 else ""
-    readers = "readers have no certified version yet" if certified is None else f"readers stay on version {certified}"
-    return (
-        f"{table} version {version} refused: {finding(blocking[0])}{others}; {readers}\n"
-        "Fix the data or the rule, then clear this task."
-    )
-
-
-def _as_written(check: CheckResult) -> str:
+def _describe_failure(check: CheckResult) -> str:
+    """Return one line: the rule as it is written, its failure, and why the rule exists."""
     name, _, columns = check.rule.removesuffix(")").partition("(")
     expected = ", ".join(f"{key}={value}" for key, value in check.expected.items())
-    return f"{name}({', '.join(part for part in (columns, expected) if part)})"
+    rule = f"{name}({', '.join(part for part in (columns, expected) if part)})"
+    return f"{rule} {describe_result(check)}{f' ({check.reason})' if check.reason else ''}"
 
 
-def _found(check: CheckResult) -> str:
+def _failure(check: CheckResult) -> str:
     if check.error:
-        return f"could not be judged: {check.error}"
+        return f"could not be evaluated: {check.error}"
     if check.not_judged:
-        return f"was not judged: {check.not_judged}"
+        return f"was not evaluated: {check.not_judged}"
     if check.unexpected_rows is not None:
         samples = f", such as {', '.join(map(str, check.samples))}" if check.samples else ""
         return f"is failed by {check.unexpected_rows} rows{samples}"

@@ -47,7 +47,9 @@ def test_a_folder_with_other_content_is_left_alone_and_named(lakehouse: Lakehous
     lakehouse.deliver(1, "a.json", [order(1, 5)])
     report = lakehouse.run(ORDERS)
     assert report.outcome is Outcome.BAD_INPUT
-    assert report.message.startswith(f"The folder {folder} is to become a table, but holds something else: notes.txt")
+    assert report.message.startswith(
+        f"The folder {folder} is to become a table, but contains something else: notes.txt"
+    )
     assert (folder / "notes.txt").read_text() == "mine"
 
 

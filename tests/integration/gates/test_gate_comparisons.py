@@ -97,7 +97,7 @@ class TestRowCount:
         for report, known in ((first, 0), (second, 1)):
             assert the_check(report).passed
             assert the_check(report).not_judged == f"{known} of 2 certified versions are known before this one"
-            assert any("was not judged" in note for note in report.notes), "what is not judged is told"
+            assert any("was not evaluated" in note for note in report.notes), "what is not judged is told"
             assert report.certified_version == report.version
         assert (the_check(third).passed, the_check(third).not_judged, third.notes) == (True, "", ())
         assert the_check(third).observed == {"rows": 2, "median": 2.0, "percent": 100.0}
@@ -203,7 +203,7 @@ class TestReconciliation:
         _, report = lakehouse.run_all(1, BRONZE, SILVER)
         first, second = report.checks
         assert not first.passed
-        assert first.error == "sum(amount) and sum(amount) has no value; say what none is by coalesce(..., 0)"
+        assert first.error == "sum(amount) and sum(amount) has no value; use coalesce(..., 0) to replace NULL"
         assert "amuont" in second.error
 
 

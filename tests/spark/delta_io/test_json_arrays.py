@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from include.control.landing.inspection import inspect
 from include.control.landing.on_disk import LocalLanding
 from include.control.log.batch import JSON_ARRAY, FileFact
-from spark_jobs.delta_io.json_arrays import no_array_in
+from spark_jobs.delta_io.json_arrays import invalid_array_in
 from spark_jobs.delta_io.landing_reads import BLOCK_START, SOURCE_FILE, read_landing
 from spark_jobs.transforms.records import with_line_position
 from tests.support.documents.specs import bronze_spec
@@ -97,7 +97,7 @@ def test_an_array_that_breaks_after_it_was_looked_at_stops_the_read_and_is_named
     file = FileFact(path="array.json", size=15, mtime_ns=1, layout=JSON_ARRAY)
     with pytest.raises(Exception, match=r"not one sound JSON array: array\.json") as failed:
         read_landing(spark, SPEC, LocalLanding(str(tmp_path)), (file,)).collect()
-    assert no_array_in(failed.value) == "array.json"
+    assert invalid_array_in(failed.value) == "array.json"
 
 
 def test_an_empty_array_has_no_records(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The population stability index says what its definition says, and the share of NULLs what counting says."""
+"""The population stability index follows its definition, and the share of NULLs is as counted."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from include.contracts.spec.expectation import Expectation
-from spark_jobs.quality.fused.comparisons import compared
+from spark_jobs.quality.fused.comparisons import compare_version
 from spark_jobs.quality.fused.distributions import LEAST_SHARE
-from spark_jobs.quality.verdicts.judged_version import JudgedVersion
-from spark_jobs.quality.verdicts.judgement import Judgement
+from spark_jobs.quality.verdicts.comparable_version import ComparableVersion
+from spark_jobs.quality.verdicts.rule_result import RuleResult
 
 PSI = "expect_column_distribution_to_be_stable"
 NULLS = "expect_column_null_share_to_be_stable"
@@ -28,10 +28,10 @@ def frame(spark: SparkSession, values: list[Any], kind: str = "string") -> DataF
     return spark.createDataFrame([(value,) for value in values], f"v {kind}")
 
 
-def said(before: DataFrame | None, now: DataFrame, name: str, **limit: float) -> Judgement:
-    """What the rule says of the second of two versions."""
+def check_column(before: DataFrame | None, now: DataFrame, name: str, **limit: float) -> RuleResult:
+    """Check the second of two versions."""
     frames = {0: before, 1: now}
-    judged = JudgedVersion(
+    checked = ComparableVersion(
         table="silver.things",
         version=1,
         interval_end=AT,
@@ -45,7 +45,7 @@ def said(before: DataFrame | None, now: DataFrame, name: str, **limit: float) ->
         rows_of=lambda _, version: frames[version].count(),
         columns_of=lambda _, version: dict(frames[version].dtypes),
     )
-    return compared(now, Expectation(name=name, arguments={"column": "v", **limit}, action="fail"), judged)
+    return compare_version(now, Expectation(name=name, arguments={"column": "v", **limit}, action="fail"), checked)
 
 
 def index_of(before: list[Any], now: list[Any]) -> float:
@@ -68,11 +68,11 @@ def index_of(before: list[Any], now: list[Any]) -> float:
 )
 @given(before=VALUES, now=VALUES)
 def test_the_index_of_texts_is_as_defined(spark: SparkSession, before: list[Any], now: list[Any]) -> None:
-    judgement = said(frame(spark, before), frame(spark, now), PSI, max_psi=0.1)
-    found = judgement.details["observed_value"]
-    assert found["psi"] == pytest.approx(index_of(before, now), abs=1e-5)
-    assert found["parts"] == len({*before, *now})
-    assert judgement.passed is (index_of(before, now) <= 0.1)
+    result = check_column(frame(spark, before), frame(spark, now), PSI, max_psi=0.1)
+    observed = result.details["observed_value"]
+    assert observed["psi"] == pytest.approx(index_of(before, now), abs=1e-5)
+    assert observed["parts"] == len({*before, *now})
+    assert result.passed is (index_of(before, now) <= 0.1)
 
 
 @pytest.mark.parametrize(
@@ -83,23 +83,23 @@ def test_the_index_of_texts_is_as_defined(spark: SparkSession, before: list[Any]
         ("timestamp", [AT + timedelta(days=one % 28) for one in range(100)], [AT + timedelta(days=365)] * 100),
     ],
 )
-def test_ordered_values_are_held_against_the_tenths_of_before(
+def test_ordered_values_are_compared_with_the_tenths_of_before(
     spark: SparkSession, kind: str, values: list[Any], others: list[Any]
 ) -> None:
     before = frame(spark, values, kind)
-    same = said(before, frame(spark, values[::-1], kind), PSI, max_psi=0.1)
+    same = check_column(before, frame(spark, values[::-1], kind), PSI, max_psi=0.1)
     assert same.passed
     assert same.details["observed_value"]["psi"] == 0
     assert same.details["observed_value"]["parts"] == 10
-    moved = said(before, frame(spark, others, kind), PSI, max_psi=0.25)
+    moved = check_column(before, frame(spark, others, kind), PSI, max_psi=0.25)
     assert not moved.passed
     assert moved.details["observed_value"]["psi"] > 1
     assert moved.against == "silver.things version 0"
 
 
 def test_a_value_that_is_new_is_named(spark: SparkSession) -> None:
-    judgement = said(frame(spark, ["a"] * 5 + ["b"] * 5), frame(spark, ["a"] * 5 + ["z"] * 5), PSI, max_psi=0.25)
-    assert judgement.details["observed_value"]["changed_most"] in ("b", "z")
+    result = check_column(frame(spark, ["a"] * 5 + ["b"] * 5), frame(spark, ["a"] * 5 + ["z"] * 5), PSI, max_psi=0.25)
+    assert result.details["observed_value"]["changed_most"] in ("b", "z")
 
 
 @settings(
@@ -111,18 +111,18 @@ def test_a_value_that_is_new_is_named(spark: SparkSession) -> None:
 )
 @given(before=VALUES, now=VALUES)
 def test_the_share_of_nulls_is_as_counted(spark: SparkSession, before: list[Any], now: list[Any]) -> None:
-    judgement = said(frame(spark, before), frame(spark, now), NULLS, max_change=0.25)
+    result = check_column(frame(spark, before), frame(spark, now), NULLS, max_change=0.25)
     shares = [values.count(None) / len(values) for values in (before, now)]
-    assert judgement.passed is (abs(shares[1] - shares[0]) <= 0.25)
-    assert judgement.details["observed_value"] == pytest.approx({"before": shares[0], "now": shares[1]}, abs=1e-6)
+    assert result.passed is (abs(shares[1] - shares[0]) <= 0.25)
+    assert result.details["observed_value"] == pytest.approx({"before": shares[0], "now": shares[1]}, abs=1e-6)
 
 
 @pytest.mark.parametrize(("name", "limit"), [(PSI, {"max_psi": 1.0}), (NULLS, {"max_change": 1.0})])
-def test_no_rows_now_do_not_pass_and_none_before_are_nothing_to_be_held_against(
+def test_no_rows_now_do_not_pass_and_none_before_are_nothing_to_compare_with(
     spark: SparkSession, name: str, limit: dict[str, float]
 ) -> None:
     some, none = frame(spark, ["a"]), frame(spark, [])
-    assert not said(some, none, name, **limit).passed
-    assert said(none, some, name, **limit).not_judged == "silver.things version 0 has no rows"
-    assert said(None, some, name, **limit).not_judged == "there is no certified version before this one"
-    assert said(frame(spark, [1], "int").withColumnRenamed("v", "w"), some, name, **limit).not_judged
+    assert not check_column(some, none, name, **limit).passed
+    assert check_column(none, some, name, **limit).not_judged == "silver.things version 0 has no rows"
+    assert check_column(None, some, name, **limit).not_judged == "there is no certified version before this one"
+    assert check_column(frame(spark, [1], "int").withColumnRenamed("v", "w"), some, name, **limit).not_judged

@@ -1,4 +1,4 @@
-"""Rules judged together in one pass say what Great Expectations says of each, on odd values and on no rows at all."""
+"""Rules that one pass evaluates give the results of Great Expectations, on unusual values and without rows."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from include.contracts.spec.expectation import Expectation
 from spark_jobs.quality import suites
-from spark_jobs.quality.fused.rules import COMPILERS, fused
-from spark_jobs.quality.suites import judge
+from spark_jobs.quality.fused.rules import COMPILERS, compile_rule
+from spark_jobs.quality.suites import check_rules
 from spark_jobs.quality.verdicts.json_safe import json_safe
 from tests.support.quality.odd_frames import EDGES, PAIRS, edge_frame, frame, rows, rule
 from tests.support.quality.plain_gx import Batches, batches_of_frames
 from tests.support.quality.table_rules import table_rules
 
-Said = tuple[bool, int | None, Any]
+Result = tuple[bool, int | None, Any]
 """Verdict, failing rows, observed value."""
 
 
@@ -30,61 +30,61 @@ def batches() -> Batches:
 
 @pytest.fixture(autouse=True)
 def great_expectations_is_never_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that what is compared with it is not its own."""
+    """So that its results are not compared with themselves."""
 
-    def asked(_df: DataFrame, rules: dict[int, Expectation]) -> dict[int, Any]:
+    def no_rules(_df: DataFrame, rules: dict[int, Expectation]) -> dict[int, Any]:
         assert not rules, rules
         return {}
 
-    monkeypatch.setattr(suites, "_by_great_expectations", asked)
+    monkeypatch.setattr(suites, "_by_great_expectations", no_rules)
 
 
-def by_great_expectations(batches: Batches, df: DataFrame, rules: list[Expectation]) -> list[Said]:
-    said = []
+def by_great_expectations(batches: Batches, df: DataFrame, rules: list[Expectation]) -> list[Result]:
+    results = []
     for result in batches.results(df, rules):
         assert "raised_exception" in result.exception_info, result.exception_info
-        found = result.result
-        # Of rules on columns it tells an empty list of failing rows, of rules on values no number where none fail.
-        failing = (found["unexpected_count"] or 0) if "element_count" in found else None
-        said.append((result.success, failing, json_safe(found.get("observed_value"))))
-    return said
+        details = result.result
+        # For rules on columns it has an empty list of failing rows, for rules on values no number if none fail.
+        failing = (details["unexpected_count"] or 0) if "element_count" in details else None
+        results.append((result.success, failing, json_safe(details.get("observed_value"))))
+    return results
 
 
-def by_one_pass(df: DataFrame, rules: list[Expectation]) -> list[Said]:
-    checks = judge(df, rules)
+def by_one_pass(df: DataFrame, rules: list[Expectation]) -> list[Result]:
+    checks = check_rules(df, rules)
     assert [check.error for check in checks] == [""] * len(rules)
     return [(check.passed, check.unexpected_rows, check.observed) for check in checks]
 
 
-def agree(ours: Said, theirs: Said) -> bool:
+def agree(ours: Result, theirs: Result) -> bool:
     if ours[:2] != theirs[:2]:
         return False
-    if isinstance(ours[2], float) and isinstance(theirs[2], float):  # the order of adding is not told
+    if isinstance(ours[2], float) and isinstance(theirs[2], float):  # the order of adding is not defined
         return math.isclose(ours[2], theirs[2], rel_tol=1e-12)
     return bool(ours[2] == theirs[2])
 
 
-def require_agreement(batches: Batches, df: DataFrame, rules: list[Expectation]) -> list[Said]:
+def require_agreement(batches: Batches, df: DataFrame, rules: list[Expectation]) -> list[Result]:
     ours, theirs = by_one_pass(df, rules), by_great_expectations(batches, df, rules)
     different = [
-        (one.rule, one.arguments, said, other)
-        for one, said, other in zip(rules, ours, theirs, strict=True)
-        if not agree(said, other)
+        (rule.rule, rule.arguments, own, other)
+        for rule, own, other in zip(rules, ours, theirs, strict=True)
+        if not agree(own, other)
     ]
     assert not different
     return ours
 
 
 def test_the_property_covers_every_rule_that_is_fused() -> None:
-    seen: set[str] = set()
+    names: set[str] = set()
 
     @settings(max_examples=60, database=None, derandomize=True)
     @given(table_rules())
     def collect(drawn: list[Expectation]) -> None:
-        seen.update(one.name for one in drawn)
+        names.update(rule.name for rule in drawn)
 
     collect()
-    assert seen == set(COMPILERS)
+    assert names == set(COMPILERS)
 
 
 @settings(
@@ -115,13 +115,11 @@ def test_every_figure_of_every_column_agrees_on_all_odd_values(spark: SparkSessi
         rule("expect_column_unique_value_count_to_be_between", {"column": column, "min_value": 4}) for column in EDGES
     ]
     df = edge_frame(spark).unionAll(edge_frame(spark).limit(3))
-    said = require_agreement(batches, df, drawn)
-    assert {passed for passed, _, _ in said} == {True, False}
+    results = require_agreement(batches, df, drawn)
+    assert {passed for passed, _, _ in results} == {True, False}
 
 
-def test_an_empty_table_passes_what_judges_its_rows_and_nothing_that_needs_a_figure(
-    spark: SparkSession, batches: Batches
-) -> None:
+def test_an_empty_table_passes_rules_on_rows_and_fails_rules_on_figures(spark: SparkSession, batches: Batches) -> None:
     drawn = [
         rule("expect_column_values_to_not_be_null", {"column": "word"}),
         rule("expect_column_values_to_be_unique", {"column": "word"}),
@@ -129,9 +127,9 @@ def test_an_empty_table_passes_what_judges_its_rows_and_nothing_that_needs_a_fig
         rule("expect_column_sum_to_be_between", {"column": "money", "min_value": 0}),
         rule("expect_column_proportion_of_unique_values_to_be_between", {"column": "word", "min_value": 0.5}),
     ]
-    said = require_agreement(batches, frame(spark, []), drawn)
-    assert [passed for passed, _, _ in said] == [True, True, False, False, False, False]
-    assert [observed for _, _, observed in said[2:]] == [None, None, None, 0]
+    results = require_agreement(batches, frame(spark, []), drawn)
+    assert [passed for passed, _, _ in results] == [True, True, False, False, False, False]
+    assert [observed for _, _, observed in results[2:]] == [None, None, None, 0]
 
 
 @pytest.mark.parametrize(
@@ -146,23 +144,23 @@ def test_an_empty_table_passes_what_judges_its_rows_and_nothing_that_needs_a_fig
         rule("expect_table_row_count_to_be_between", {"min_value": 0.5}),
     ],
 )
-def test_a_rule_that_is_read_in_a_way_of_its_own_is_left_to_great_expectations(
-    spark: SparkSession, left: Expectation
-) -> None:
-    assert fused(left, frame(spark, []).schema) is None
+def test_a_rule_with_a_meaning_of_its_own_is_left_to_great_expectations(spark: SparkSession, left: Expectation) -> None:
+    assert compile_rule(left, frame(spark, []).schema) is None
 
 
 def test_moments_are_compared_in_utc_whatever_the_zone_of_the_bound(spark: SparkSession) -> None:
     df = edge_frame(spark)
     bounds = ["2013-01-01T06:00:00.000001", "2013-01-01T07:00:00.000001+01:00", "2013-01-01T06:00:00.000001Z"]
-    checks = judge(df, [rule("expect_column_max_to_be_between", {"column": "at", "max_value": at}) for at in bounds])
+    checks = check_rules(
+        df, [rule("expect_column_max_to_be_between", {"column": "at", "max_value": at}) for at in bounds]
+    )
     assert [check.passed for check in checks] == [True] * 3
     assert {check.observed for check in checks} == {"2013-01-01T06:00:00.000001"}
 
 
 def test_a_pair_and_a_combination_are_shown_as_they_are(spark: SparkSession) -> None:
     df = frame(spark, [row(whole=1, long=2, money=Decimal("1.500")), row(whole=1, long=2), row(whole=3, long=1)])
-    pair, both = judge(
+    pair, both = check_rules(
         df,
         [
             rule("expect_column_pair_values_a_to_be_greater_than_b", {"column_A": "whole", "column_B": "long"}),

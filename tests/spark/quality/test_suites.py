@@ -1,4 +1,4 @@
-"""Suites on one frame: what passes, what fails and with which details, and what cannot be judged at all."""
+"""Suites on one frame: what passes, what fails and with which details, and what cannot be evaluated at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import GX_TABLE_EXPECTATIONS, ROW_EXPECTATIONS, Expectation
 from include.contracts.spec.expectation_arguments import ARGUMENTS
-from spark_jobs.quality.suites import judge
+from spark_jobs.quality.suites import check_rules
 
 
 def rule(name: str, action: str = "fail", reason: str = "", **arguments: Any) -> Expectation:
@@ -48,7 +48,7 @@ PASSING = [
 
 def test_without_rules_there_is_nothing_to_check_and_great_expectations_is_not_imported() -> None:
     code = (
-        "import sys; from spark_jobs.quality.suites import judge; assert judge(None, ()) == (); "
+        "import sys; from spark_jobs.quality.suites import check_rules; assert check_rules(None, ()) == (); "
         "assert 'pyspark.sql' in sys.modules; assert 'great_expectations' not in sys.modules"
     )
     root = Path(__file__).parents[3]
@@ -57,13 +57,13 @@ def test_without_rules_there_is_nothing_to_check_and_great_expectations_is_not_i
 
 
 def test_rules_that_hold_pass_in_the_order_of_the_spec(planes: DataFrame) -> None:
-    checks = judge(planes, PASSING)
+    checks = check_rules(planes, PASSING)
     assert [check.rule for check in checks] == [rule.rule for rule in PASSING]
     assert [check.action for check in checks] == ["fail"] * 5 + ["warn"]
     assert all(check.passed for check in checks), checks
 
 
-def test_a_failed_rule_tells_what_was_found_and_the_others_still_pass(planes: DataFrame) -> None:
+def test_a_failed_rule_shows_its_failure_and_the_others_still_pass(planes: DataFrame) -> None:
     rules = [
         rule("expect_table_row_count_to_be_between", min_value=100, reason="a fleet has hundreds"),
         PASSING[1],
@@ -72,7 +72,7 @@ def test_a_failed_rule_tells_what_was_found_and_the_others_still_pass(planes: Da
         rule("expect_column_distinct_values_to_be_in_set", column="maker", value_set=["AIRBUS"]),
         PASSING[3],
     ]
-    rows, seats, model, price, maker, unique = judge(planes, rules)
+    rows, seats, model, price, maker, unique = check_rules(planes, rules)
     assert [check.passed for check in (rows, seats, model, price, maker, unique)] == [
         False,
         True,
@@ -90,7 +90,7 @@ def test_a_failed_rule_tells_what_was_found_and_the_others_still_pass(planes: Da
 
 def test_samples_are_different_values_and_at_most_five(planes: DataFrame) -> None:
     twice = planes.unionAll(planes)
-    (check,) = judge(twice, [rule("expect_column_values_to_be_unique", column="seats")])
+    (check,) = check_rules(twice, [rule("expect_column_values_to_be_unique", column="seats")])
     assert (check.passed, check.unexpected_rows) == (False, 40)
     assert len(set(check.samples)) == len(check.samples) == 5
 
@@ -106,7 +106,7 @@ def test_every_observed_value_and_sample_survives_json(planes: DataFrame) -> Non
         rule("expect_table_columns_to_match_set", column_set=["seats"]),
         rule("expect_compound_columns_to_be_unique", column_list=["maker", "maker"]),
     ]
-    checks = judge(planes, rules)
+    checks = check_rules(planes, rules)
     assert [check.passed for check in checks] == [False] * len(rules)
     assert [check.error for check in checks[:7]] == [""] * 7
     assert checks[0].observed == "2013-01-21"
@@ -118,7 +118,7 @@ def test_every_observed_value_and_sample_survives_json(planes: DataFrame) -> Non
         json.dumps(check.model_dump(), allow_nan=False)
 
 
-def test_a_rule_that_cannot_be_judged_fails_with_its_own_cause_and_blames_no_other(planes: DataFrame) -> None:
+def test_a_rule_that_cannot_be_evaluated_fails_with_its_own_cause_and_blames_no_other(planes: DataFrame) -> None:
     rules = [
         PASSING[1],
         rule("expect_column_values_to_match_regex", column="maker", regex="("),
@@ -131,7 +131,7 @@ def test_a_rule_that_cannot_be_judged_fails_with_its_own_cause_and_blames_no_oth
         rule("expect_column_values_to_be_between", column="seats", max_value=10),
         PASSING[0],
     ]
-    checks = judge(planes, rules)
+    checks = check_rules(planes, rules)
     assert [check.passed for check in checks] == [True, *[False] * 8, True]
     causes = [
         "",
@@ -152,7 +152,7 @@ def test_a_rule_that_cannot_be_judged_fails_with_its_own_cause_and_blames_no_oth
     assert checks[8].unexpected_rows == 10
 
 
-def test_a_table_without_rows_is_judged_and_nothing_passes_by_being_unknown(planes: DataFrame) -> None:
+def test_a_table_without_rows_is_checked_and_a_missing_figure_fails(planes: DataFrame) -> None:
     rules = [
         rule("expect_table_row_count_to_be_between", min_value=1),
         rule("expect_column_mean_to_be_between", column="seats", min_value=1),
@@ -160,7 +160,7 @@ def test_a_table_without_rows_is_judged_and_nothing_passes_by_being_unknown(plan
         rule("expect_column_values_to_not_be_null", column="seats"),
         rule("expect_column_values_to_be_unique", column="seats"),
     ]
-    checks = judge(planes.limit(0), rules)
+    checks = check_rules(planes.limit(0), rules)
     assert [check.passed for check in checks] == [False, False, False, True, True]
     assert checks[0].observed == 0
     assert checks[1].observed is None
@@ -170,14 +170,14 @@ def test_a_version_that_spark_cannot_read_blames_no_rule(spark: SparkSession, pl
     path = lake / "silver" / "planes"
     planes.coalesce(1).write.format("delta").save(str(path))
     df = spark.read.format("delta").option("versionAsOf", 0).load(str(path))
-    assert judge(df, PASSING[1:2])[0].passed
+    assert check_rules(df, PASSING[1:2])[0].passed
     for data_file in path.glob("*.parquet"):
         data_file.unlink()
     with pytest.raises(PySparkException, match="FAILED_READ_FILE"):
-        judge(df, PASSING[1:2])
+        check_rules(df, PASSING[1:2])
 
 
-def test_every_expectation_of_a_spec_can_be_judged_with_all_its_arguments(planes: DataFrame) -> None:
+def test_every_expectation_of_a_spec_can_be_evaluated_with_all_its_arguments(planes: DataFrame) -> None:
     values: dict[str, Any] = {
         **{"column": "seats", "column_A": "seats", "column_B": "speed"},
         **{"column_list": ["seats", "maker"], "column_set": ["seats"], "column_index": 0},
@@ -186,13 +186,13 @@ def test_every_expectation_of_a_spec_can_be_judged_with_all_its_arguments(planes
     }
     names = sorted(ROW_EXPECTATIONS | GX_TABLE_EXPECTATIONS)
     rules = [rule(name, "warn", **{key: values[key] for key in ARGUMENTS[name].all_names}) for name in names]
-    checks = judge(planes, rules)
+    checks = check_rules(planes, rules)
     assert [check.rule for check in checks if check.error] == []
     assert {check.passed for check in checks} == {True, False}
 
 
 def test_great_expectations_keeps_no_frame_in_memory(spark: SparkSession, planes: DataFrame) -> None:
-    judge(planes, PASSING[:2])
+    check_rules(planes, PASSING[:2])
     assert not planes.is_cached
 
 
@@ -206,8 +206,8 @@ def banded(limit: int, band: int) -> Expectation:
     )
 
 
-def test_a_rule_with_two_bands_is_one_check_of_the_widest_that_was_left(planes: DataFrame) -> None:
-    inside, between, outside = judge(planes, [banded(30, 20), banded(20, 10), banded(19, 10)])
+def test_a_rule_with_two_bands_is_one_check_of_the_widest_violated(planes: DataFrame) -> None:
+    inside, between, outside = check_rules(planes, [banded(30, 20), banded(20, 10), banded(19, 10)])
     assert (inside.passed, inside.action, inside.expected) == (True, "fail", {"max_value": 30})
     assert (between.passed, between.action, between.severity) == (False, "warn", "warning")
     assert (between.expected, between.observed) == ({"max_value": 10}, 20)
@@ -215,18 +215,18 @@ def test_a_rule_with_two_bands_is_one_check_of_the_widest_that_was_left(planes: 
     assert outside.expected == {"max_value": 19}
 
 
-def test_a_rule_that_compares_versions_cannot_judge_rows_that_are_none(planes: DataFrame) -> None:
+def test_a_rule_that_compares_versions_cannot_be_evaluated_on_rows_of_no_version(planes: DataFrame) -> None:
     fresh = rule("expect_table_to_be_fresh", column="seen_at", max_age="1 days")
     other = rule(
         "expect_column_values_to_exist_in_other_table", column="model", other_table="silver.a", other_column="b"
     )
-    for check in judge(planes, [fresh, other]):
+    for check in check_rules(planes, [fresh, other]):
         assert not check.passed
-        assert "nothing to hold the rows against" in check.error
+        assert "nothing to compare them with" in check.error
 
 
-def test_one_rule_that_breaks_the_pass_is_judged_alone_and_so_are_the_others(planes: DataFrame) -> None:
-    broken, failed, passed = judge(
+def test_one_rule_that_breaks_the_pass_is_evaluated_alone_and_so_are_the_others(planes: DataFrame) -> None:
+    broken, failed, passed = check_rules(
         planes,
         [
             rule("expect_column_values_to_match_regex", column="maker", regex="("),

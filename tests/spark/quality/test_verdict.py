@@ -20,17 +20,17 @@ def test_a_version_without_checks_or_with_passed_ones_alone_passes() -> None:
     assert verdict("silver.planes", 1, [check(ROW_COUNT, passed=True)], None).passed
 
 
-def test_a_failed_warning_does_not_block_and_is_told() -> None:
-    found = verdict("silver.planes", 4, [check(NOT_NULL, action="warn", unexpected_rows=3)], 3)
-    assert (found.passed, found.refused) == (True, "")
-    assert found.warnings == (f"silver.planes version 4: {NOT_NULL} is failed by 3 rows",)
+def test_a_failed_warning_does_not_block_and_is_reported() -> None:
+    result = verdict("silver.planes", 4, [check(NOT_NULL, action="warn", unexpected_rows=3)], 3)
+    assert (result.passed, result.refused) == (True, "")
+    assert result.warnings == (f"silver.planes version 4: {NOT_NULL} is failed by 3 rows",)
 
 
-def test_a_refusal_names_the_rule_what_was_found_where_readers_stay_and_what_to_do() -> None:
+def test_a_refusal_names_the_rule_the_failure_where_readers_stay_and_what_to_do() -> None:
     failed = check(ROW_COUNT, expected={"min_value": 1}, observed=0, reason="an empty day means the feed is broken")
-    found = verdict("silver.flights", 7, [check(NOT_NULL, passed=True), failed], 6)
-    assert not found.passed
-    assert found.refused == (
+    result = verdict("silver.flights", 7, [check(NOT_NULL, passed=True), failed], 6)
+    assert not result.passed
+    assert result.refused == (
         "silver.flights version 7 refused: expect_table_row_count_to_be_between(min_value=1) observed 0 "
         "(an empty day means the feed is broken); readers stay on version 6\n"
         "Fix the data or the rule, then clear this task."
@@ -42,7 +42,7 @@ def test_a_refusal_of_the_first_version_says_that_readers_have_none() -> None:
     assert f"{ROW_COUNT} failed; readers have no certified version yet\n" in line
 
 
-def test_rows_samples_arguments_and_further_failures_are_told_in_the_first_line() -> None:
+def test_rows_samples_arguments_and_further_failures_are_in_the_first_line() -> None:
     checks = [
         check(
             "expect_column_values_to_be_between(price)", expected={"max_value": 10}, unexpected_rows=2, samples=("1", 7)
@@ -57,9 +57,9 @@ def test_rows_samples_arguments_and_further_failures_are_told_in_the_first_line(
     assert line.count("\n") == 1, "what to do stands below"
 
 
-def test_a_rule_that_could_not_be_judged_says_why() -> None:
+def test_a_rule_that_could_not_be_evaluated_says_why() -> None:
     line = verdict("gold.fleet", 2, [check(NOT_NULL, error="there is no column model")], 1).refused
-    assert f"{NOT_NULL} could not be judged: there is no column model" in line
+    assert f"{NOT_NULL} could not be evaluated: there is no column model" in line
 
 
 def test_the_most_severe_failure_comes_first_however_the_spec_orders_them() -> None:
@@ -70,23 +70,23 @@ def test_the_most_severe_failure_comes_first_however_the_spec_orders_them() -> N
     assert verdict("gold.fleet", 2, checks, 1).refused.startswith(f"gold.fleet version 2 refused: {ROW_COUNT} observed")
 
 
-def test_a_remark_of_little_weight_says_so_and_a_warning_is_one_anyway() -> None:
+def test_a_warning_names_its_severity_unless_that_is_warning() -> None:
     checks = [check(NOT_NULL, action="warn", severity=severity) for severity in ("info", "warning", "critical")]
-    found = verdict("gold.fleet", 2, checks, 1)
-    assert found.passed
-    assert found.warnings == (
+    result = verdict("gold.fleet", 2, checks, 1)
+    assert result.passed
+    assert result.warnings == (
         f"critical: gold.fleet version 2: {NOT_NULL} failed",
         f"gold.fleet version 2: {NOT_NULL} failed",
         f"info: gold.fleet version 2: {NOT_NULL} failed",
     )
 
 
-def test_a_rule_that_had_nothing_to_be_judged_by_is_told_and_refuses_nothing() -> None:
-    found = verdict("gold.fleet", 2, [check(ROW_COUNT, passed=True, not_judged="1 of 7 versions are known")], 1)
-    assert found.passed
-    assert found.warnings == (f"gold.fleet version 2: {ROW_COUNT} was not judged: 1 of 7 versions are known",)
+def test_a_rule_that_was_not_evaluated_is_reported_and_refuses_nothing() -> None:
+    result = verdict("gold.fleet", 2, [check(ROW_COUNT, passed=True, not_judged="1 of 7 versions are known")], 1)
+    assert result.passed
+    assert result.warnings == (f"gold.fleet version 2: {ROW_COUNT} was not evaluated: 1 of 7 versions are known",)
 
 
-def test_what_a_version_was_held_against_is_told() -> None:
+def test_what_a_version_was_compared_with_is_reported() -> None:
     line = verdict("gold.fleet", 2, [check(NOT_NULL, unexpected_rows=1, against="silver.planes version 4")], 1).refused
     assert "is failed by 1 rows, against silver.planes version 4; readers" in line

@@ -17,14 +17,14 @@ def test_no_conflict_is_without_a_remedy(kind: WriteKind) -> None:
     assert set(POLICY[kind]) == set(Conflict)
 
 
-def test_a_batch_plans_again_when_its_plan_may_be_void() -> None:
-    void = {conflict for conflict in Conflict if remedy_of(WriteKind.BATCH, conflict) is Remedy.PLAN_AGAIN}
-    assert void == {Conflict.CONCURRENT_TRANSACTION, Conflict.METADATA_CHANGED, Conflict.PROTOCOL_CHANGED}
+def test_a_batch_plans_again_when_its_plan_may_not_apply() -> None:
+    conflicts = {conflict for conflict in Conflict if remedy_of(WriteKind.BATCH, conflict) is Remedy.PLAN_AGAIN}
+    assert conflicts == {Conflict.CONCURRENT_TRANSACTION, Conflict.METADATA_CHANGED, Conflict.PROTOCOL_CHANGED}
 
 
-def test_only_what_is_beside_a_batch_may_be_done_by_another() -> None:
+def test_only_a_secondary_write_may_be_done_by_another() -> None:
     done = {(kind, conflict) for kind in WriteKind for conflict in Conflict if remedy_of(kind, conflict) is Remedy.DONE}
-    assert done == {(WriteKind.BESIDE, Conflict.CONCURRENT_TRANSACTION)}
+    assert done == {(WriteKind.SECONDARY, Conflict.CONCURRENT_TRANSACTION)}
 
 
 def test_the_guide_has_a_line_for_each_conflict_with_each_remedy() -> None:

@@ -1,4 +1,4 @@
-"""A write that is no batch does after each conflict what the policy says, and says who was faster."""
+"""A write that is no batch follows the policy after each conflict, and records who was faster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from include.contracts.job.contention import LostRace
 from include.contracts.spec.conflict_spec import ConflictSpec
 from include.errors import ConflictError
 from spark_jobs.delta_io.conflict_policy import WriteKind
-from spark_jobs.delta_io.contest import Contest, commit_anyway
+from spark_jobs.delta_io.contest import Contest, retry_until_committed
 from tests.support.ledger.delta_tables import append, create_table
 
 TABLE = "silver.orders"
@@ -32,8 +32,8 @@ class Losing:
 
 
 def conflict(condition: str, version: int | None = None) -> Exception:
-    said = f"files were changed. committed at version {version}." if version is not None else "something changed"
-    return RuntimeError(f"[{condition}] Transaction conflict detected. {said}")
+    text = f"files were changed. committed at version {version}." if version is not None else "something changed"
+    return RuntimeError(f"[{condition}] Transaction conflict detected. {text}")
 
 
 @pytest.fixture
@@ -47,13 +47,13 @@ def table(tmp_path: Path) -> Path:
 def meets(table: Path) -> Callable[..., tuple[Contest, Losing]]:
     def run(kind: WriteKind, *errors: Exception, retries: int = 7) -> tuple[Contest, Losing]:
         contest, write = Contest(TABLE, ConflictSpec(max_commit_retries=retries)), Losing(*errors)
-        assert commit_anyway(contest, kind, table, write) == "done"
+        assert retry_until_committed(contest, kind, table, write) == "done"
         return contest, write
 
     return run
 
 
-def test_a_write_that_loses_is_tried_again_and_tells_who_won(meets: Callable[..., tuple[Contest, Losing]]) -> None:
+def test_a_write_that_loses_is_tried_again_and_records_who_won(meets: Callable[..., tuple[Contest, Losing]]) -> None:
     lost, again = conflict("DELTA_CONCURRENT_DELETE_READ.WITHOUT_HINT", version=1), conflict("DELTA_METADATA_CHANGED")
     contest, write = meets(WriteKind.MAINTENANCE, lost, again)
     assert write.tries == 3
@@ -63,9 +63,9 @@ def test_a_write_that_loses_is_tried_again_and_tells_who_won(meets: Callable[...
     ]
 
 
-def test_what_is_beside_a_batch_is_done_when_another_was_first(table: Path) -> None:
+def test_a_secondary_write_is_done_when_another_was_first(table: Path) -> None:
     contest, write = Contest("silver_quarantine.orders"), Losing(conflict("DELTA_CONCURRENT_TRANSACTION"))
-    assert commit_anyway(contest, WriteKind.BESIDE, table, write) is None
+    assert retry_until_committed(contest, WriteKind.SECONDARY, table, write) is None
     assert (write.tries, contest.lost) == (1, [])
 
 
@@ -75,8 +75,8 @@ def test_it_gives_up_when_it_has_lost_too_often(meets: Callable[..., tuple[Conte
         meets(WriteKind.MAINTENANCE, *errors, retries=2)
 
 
-def test_a_conflict_that_cannot_be_is_not_tried_again(meets: Callable[..., tuple[Contest, Losing]]) -> None:
-    with pytest.raises(ConflictError, match="which maintenance cannot have"):
+def test_a_conflict_to_give_up_on_is_not_tried_again(meets: Callable[..., tuple[Contest, Losing]]) -> None:
+    with pytest.raises(ConflictError, match="maintenance does not retry after that"):
         meets(WriteKind.MAINTENANCE, conflict("DELTA_CONCURRENT_TRANSACTION"))
 
 

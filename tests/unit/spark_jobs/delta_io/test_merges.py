@@ -1,4 +1,4 @@
-"""The MERGE of classified rows."""
+"""The MERGE of rows with actions."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from spark_jobs.transforms.silver.changes import ABSENT, CHANGES, DELETE, INSERT
 CLAUSE_OF = {DELETE: "DELETE", ABSENT: "DELETE", UPDATE: "UPDATE", INSERT: "INSERT"}
 
 
-def clauses(*fates: str) -> list[str]:
-    statement = merge_statement(Path("/lake/t"), ["k", "v"], {"k": "int"}, {"min_k": "1", "max_k": "9"}, fates)
+def clauses(*actions: str) -> list[str]:
+    statement = merge_statement(Path("/lake/t"), ["k", "v"], {"k": "int"}, {"min_k": "1", "max_k": "9"}, actions)
     assert statement.startswith("MERGE INTO delta.`/lake/t` AS t USING changes AS s ON t.`k` = s.`k` AND t.`k` BETWEEN")
     return re.findall(r"THEN (\w+)", statement)
 
 
-@pytest.mark.parametrize("fate", CHANGES)
-def test_a_merge_has_the_clause_of_its_only_fate_alone(fate: str) -> None:
-    assert clauses(fate) == [CLAUSE_OF[fate]]
+@pytest.mark.parametrize("action", CHANGES)
+def test_a_merge_has_the_clause_of_its_only_action_alone(action: str) -> None:
+    assert clauses(action) == [CLAUSE_OF[action]]
 
 
-def test_a_merge_of_all_fates_has_each_clause_once() -> None:
+def test_a_merge_of_all_actions_has_each_clause_once() -> None:
     assert clauses(*CHANGES) == ["DELETE", "UPDATE", "INSERT"]
 
 
-def test_the_order_of_the_fates_does_not_matter() -> None:
+def test_the_order_of_the_actions_does_not_matter() -> None:
     assert clauses(INSERT, UPDATE) == clauses(UPDATE, INSERT) == ["UPDATE", "INSERT"]

@@ -1,6 +1,6 @@
-"""A driver of its own that judges a Delta table, and counts the jobs that Spark ran for it by Spark's own event log.
+"""A driver of its own that checks a Delta table, and counts the jobs that Spark ran for it by Spark's own event log.
 
-Prints as JSON: suite -> jobs, the verdicts, and whether Great Expectations was imported.
+Prints as JSON: suite -> jobs, the results, and whether Great Expectations was imported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from include.settings import Settings
 from include.spark_conf import launch_conf
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.quality.fused.one_pass import GATE_CONF
-from spark_jobs.quality.suites import judge
+from spark_jobs.quality.suites import check_rules
 from spark_jobs.runtime.session import own_session
 
 COLUMNS = [f"c{number}" for number in range(20)]
@@ -62,7 +62,7 @@ def logged(events: Path) -> Iterator[dict[str, Any]]:
 
 
 def main(folder: Path) -> None:
-    """Write the table, judge it by each suite, and print what was counted."""
+    """Write the table, check it by each suite, and print what was counted."""
     events = folder / "events"
     events.mkdir()
     conf = launch_conf(Settings().jars, "local[2]")
@@ -81,14 +81,14 @@ def main(folder: Path) -> None:
     for name, suite in SUITES.items():
         with own_session(GATE_CONF) as session:
             session.sparkContext.setJobGroup(name, name)
-            passed[name] = [check.passed for check in judge(read_version(session, table, 0), suite)]
+            passed[name] = [check.passed for check in check_rules(read_version(session, table, 0), suite)]
     spark.stop()
     jobs = dict.fromkeys(SUITES, 0)
     for event in logged(events):
         group = event.get("Properties", {}).get("spark.jobGroup.id")
         if event["Event"] == "SparkListenerJobStart" and group in jobs:
             jobs[group] += 1
-    print(json.dumps({"jobs": jobs, "passed": passed, "asked": "great_expectations" in sys.modules}))  # noqa: T201
+    print(json.dumps({"jobs": jobs, "passed": passed, "imported": "great_expectations" in sys.modules}))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -1,0 +1,75 @@
+"""Table rules that count failing rows: rows that fail a condition, and rows whose values occur more than once."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from include.contracts.spec.expectation import Expectation
+from spark_jobs.quality.fused.one_pass import Facts, Figures, group_figure
+from spark_jobs.quality.fused.rule import ROWS, FusedRule, Samples
+from spark_jobs.quality.rules.figure_bounds import NotFusedError
+from spark_jobs.quality.rules.row_rules import fails
+from spark_jobs.quality.verdicts.rule_result import RuleResult, count_result
+
+
+def row_rule(rule: Expectation, _schema: StructType) -> FusedRule:
+    """Compile a rule on single rows: count the rows that fail it, and the rows that it considers."""
+    if rule.arguments.get("value_set", ["any"]) == []:
+        raise NotFusedError("the set is empty")
+    arguments = {key: value for key, value in rule.arguments.items() if key != "mostly"}
+    failing, mostly = fails(rule.model_copy(update={"arguments": arguments})), _mostly(rule)
+    figure = f"failing {rule.name} {arguments}"
+    considered, count = _considered(rule)
+    flat = {ROWS: F.count(F.lit(1)), figure: F.count_if(failing), considered: count}
+    samples = None if rule.name == "expect_column_values_to_not_be_null" else Samples(_value(rule), failing)
+    return FusedRule(Figures(flat), partial(_share_of_rows, mostly, figure, considered), samples)
+
+
+def _considered(rule: Expectation) -> tuple[str, Column]:
+    """Return the figure of which `mostly` is a share: for rules on values, the rows with a value."""
+    if rule.name.endswith("_be_null"):
+        return ROWS, F.count(F.lit(1))
+    columns = [rule.arguments[key] for key in ("column", "column_A", "column_B") if key in rule.arguments]
+    return f"with {' or '.join(columns)}", F.count(F.coalesce(*map(_presence, columns)))
+
+
+def _presence(column: str) -> Column:
+    return F.when(F.col(column).isNotNull(), F.lit(1))
+
+
+def _value(rule: Expectation) -> Column:
+    if "column" in rule.arguments:
+        return F.col(rule.arguments["column"])
+    return F.struct(rule.arguments["column_A"], rule.arguments["column_B"])
+
+
+def _share_of_rows(mostly: float, failing: str, considered: str, facts: Facts) -> RuleResult:
+    count, rows = facts[failing], facts[considered]
+    return count_result(rows == 0 or (rows - count) / rows >= mostly, facts[ROWS], count)
+
+
+def _mostly(rule: Expectation) -> float:
+    mostly = rule.arguments.get("mostly", 1)
+    if isinstance(mostly, bool) or not isinstance(mostly, int | float) or not 0 <= mostly <= 1:
+        raise NotFusedError(f"{mostly!r} is not a share")
+    return float(mostly)
+
+
+def unique(rule: Expectation, _schema: StructType) -> FusedRule:
+    """Compile a rule on the rows that share their value, or combination of values, with other rows."""
+    columns = tuple(rule.arguments.get("column_list") or (rule.arguments["column"],))
+    flat = {ROWS: F.count(F.lit(1))}
+    evaluate = partial(_share_of_rows, _mostly(rule), group_figure(columns, "repeated"), group_figure(columns, "rows"))
+    value = F.col(columns[0]) if "column" in rule.arguments else F.struct(*dict.fromkeys(columns))
+    return FusedRule(Figures(flat, frozenset({columns})), evaluate, Samples(value, group=columns))
+
+
+def distinct_in_set(rule: Expectation, schema: StructType) -> FusedRule:
+    """Compile a rule that every value of a column is in a set."""
+    of_rows = row_rule(rule.model_copy(update={"name": "expect_column_values_to_be_in_set"}), schema)
+    # Values fail this rule, not rows: the result has no row counts.
+    return FusedRule(of_rows.figures, lambda facts: RuleResult(of_rows.evaluate(facts).passed), of_rows.samples)
