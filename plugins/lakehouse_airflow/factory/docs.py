@@ -13,7 +13,8 @@ def domain_doc(domain: str, specs: Iterable[MaybeInvalidSpec]) -> str:
     """Return the page of a domain: its tables, their descriptions and what they read."""
     rows = [f"| `{spec.table}` | {_cell(_description(spec))} | {_cell(_reads(spec))} |" for spec in specs]
     head = ["| table | what it is | reads |", "|---|---|---|"]
-    return "\n".join([f"The tables of **{domain}**, in the order they are built.", "", *head, *rows])
+    words = "`docs/glossary.md` of the project explains words such as batch, gate, certified version and quarantine."
+    return "\n".join([f"The tables of **{domain}**, in the order they are built.", "", *head, *rows, "", words])
 
 
 def table_doc(spec: MaybeInvalidSpec) -> str:
