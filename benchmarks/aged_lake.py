@@ -28,7 +28,7 @@ from include.control.gates.gates import GATES, gate_event
 from include.control.gates.result import GateResult
 from include.control.ledger.events import BATCHES, FILES, BatchEvent, FileEvent, batch_event, file_event, loaded_event
 from include.control.ledger.ops_table import OpsTable
-from include.control.ledger.resolution import resolve
+from include.control.ledger.resolution import resolve, table_id
 from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner, new_token
 from include.control.log.delta_log import latest_version
 from include.control.planning.planner import Planner
@@ -41,6 +41,7 @@ _LOG_KEPT = 20
 _AT_ONCE = 2000
 _ROWS = RowCounts(read=1, applied=1, inserted=1)
 _CHECK = CheckResult(rule="expect_column_values_to_be_between(n)", action="fail", passed=True, observed=0)
+_RECORD = '{"n": 1, "at": "1990-01-01T00:00:00Z"}\n'
 _SCHEMA = Schema([Field("n", PrimitiveType("long"))])
 _DOCUMENTS = (
     {
@@ -77,17 +78,37 @@ def environment(folder: Path) -> dict[str, str]:
     return {f"LAKEHOUSE_{name.upper()}": str(folder / name) for name in ("root", "landing", "tables")}
 
 
-def make(folder: Path, number: int, chains: int = 1) -> None:
-    """Chains of three tables with so many batches each."""
+def describe(folder: Path, chains: int = 1) -> None:
+    """Write the specs of chains of three tables."""
     for chain in range(chains):
         for document in _DOCUMENTS:
             text = yaml.safe_dump(document, sort_keys=False).replace("{}", str(chain))
             name = f"{document['table']}.yaml".replace("{}", str(chain)).replace(".a", "/bench/a", 1)
             (folder / "tables" / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / "tables" / name).write_text(text)
+
+
+def make(folder: Path, number: int, chains: int = 1) -> None:
+    """Chains of three tables with so many batches each."""
+    describe(folder, chains)
     records = Records(LakehousePaths(folder / "root"))
     for spec in load_catalog(folder / "tables").specs.values():
         _age(folder, spec, number, records)
+
+
+def add_history(folder: Path, number: int) -> None:
+    """Give tables that Spark has made the history of a table that was built anew: all batches are in its first version.
+
+    So a rebuild leaves them; the verdicts are those on the table that it has replaced. Their days begin with the
+    thousandth.
+    """
+    paths, numbers = LakehousePaths(folder / "root"), range(1000, 1000 + number)
+    for spec in load_catalog(folder / "tables").specs.values():
+        loaded = [
+            Winner(_intent(folder, spec, table_id(paths.table(spec.table)), seq, "rebuild"), 1) for seq in numbers
+        ]
+        judged = [Winner(_intent(folder, spec, "an earlier table", seq), seq) for seq in numbers]
+        _write_history(spec, loaded, judged, paths)
 
 
 def _age(folder: Path, spec: AnySpec, number: int, records: Records) -> None:
@@ -100,14 +121,18 @@ def _age(folder: Path, spec: AnySpec, number: int, records: Records) -> None:
     DeltaTable(str(table)).create_checkpoint()
     for version in range(max(number - _LOG_KEPT, 0)):
         (table / "_delta_log" / f"{version:020d}.json").unlink()
+    _write_history(spec, winners[:-1], winners[:-1], paths)
+    _write_down(folder, spec, winners[-1], records)
+
+
+def _write_history(spec: AnySpec, loaded: Sequence[Winner], judged: Sequence[Winner], paths: LakehousePaths) -> None:
     batches, files = OpsTable(paths.ops("batches"), BATCHES), OpsTable(paths.ops("files"), FILES)
     gates = OpsTable(paths.ops("gates"), GATES)
-    for some in _pieces(winners[:-1]):
+    for some, verdicts in zip(_pieces(loaded), _pieces(judged), strict=True):
         batches.append([event for winner in some for event in _batch_events(winner)])
-        gates.append([gate_event(_verdict(spec, winner)) for winner in some])
+        gates.append([gate_event(_verdict(spec, winner)) for winner in verdicts])
         if spec.layer == "bronze":
             files.append([event for winner in some for event in _file_events(spec, winner)])
-    _write_down(folder, spec, winners[-1], records)
 
 
 def batch(folder: Path) -> None:
@@ -141,13 +166,13 @@ def _write_down(folder: Path, spec: AnySpec, winner: Winner, records: Records) -
         raise SystemExit(f"version {winner.version} of {spec.table} is not certified")
 
 
-def _intent(folder: Path, spec: AnySpec, table_id: str, seq: int) -> Intent:
+def _intent(folder: Path, spec: AnySpec, table_id: str, seq: int, stream: str = "main") -> Intent:
     sources = {source: (seq - 1 or None, seq) for source in spec.source_tables}
     paths = LakehousePaths(folder / "root")
     return Intent(
         table=spec.table,
         table_id=table_id,
-        stream="main",
+        stream=stream,
         batch_seq=seq,
         token=new_token(),
         interval_start=day(seq).start,
@@ -197,7 +222,7 @@ def land(folder: Path, spec: AnySpec, seq: int) -> None:
         file = folder / "landing" / _path(spec, seq)
         file.parent.mkdir(parents=True, exist_ok=True)
         if not file.exists():
-            file.write_text('{"n": 1}\n')
+            file.write_text(_RECORD)
             os.utime(file, ns=(seq, seq))
 
 
@@ -207,7 +232,7 @@ def _path(spec: AnySpec, seq: int) -> str:
 
 def _files(spec: AnySpec, winner: Winner) -> tuple[FileFact, ...]:
     seq = winner.batch_seq
-    return (FileFact(_path(spec, seq), 9, seq, f"{seq:064d}"),) if spec.layer == "bronze" else ()
+    return (FileFact(_path(spec, seq), len(_RECORD), seq, f"{seq:064d}"),) if spec.layer == "bronze" else ()
 
 
 def _file_events(spec: AnySpec, winner: Winner) -> Iterator[dict[str, object]]:

@@ -14,7 +14,7 @@ from benchmarks.bench import Bench
 from benchmarks.cost import Cost, measure
 from benchmarks.result import Result
 from benchmarks.rounds import interleaved
-from benchmarks.series import requests
+from benchmarks.series import control_plane, requests
 from include.control.log.delta_log import latest_version
 from include.paths import LakehousePaths
 
@@ -36,6 +36,15 @@ def run(bench: Bench) -> list[Result]:
     Raises:
         FailedRunError: a command fails, or a batch is not certified.
     """
+    return [*without_spark(bench), control_plane.run(bench), requests.run(bench)]
+
+
+def without_spark(bench: Bench) -> list[Result]:
+    """What needs no Spark.
+
+    Raises:
+        FailedRunError: a command fails, or a batch is not certified.
+    """
     lakes = {f"{number:,} batches": _lake(bench, str(number), number) for number in (OLD, YOUNG)}
     old, young = lakes
     results = []
@@ -50,7 +59,6 @@ def run(bench: Bench) -> list[Result]:
     return [
         *results,
         Result("tables, of 1,002", "1,002 tables", "1,002 tables", sides, facts=facts),
-        requests.run(bench),
     ]
 
 

@@ -10,6 +10,7 @@ import hashlib
 import shutil
 import sys
 from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -47,7 +48,8 @@ def build(args: DataDocsArgs) -> str:
 def _recorded_results(args: DataDocsArgs, gates: Gates) -> Iterable[RecordedResult]:
     for checked in args.versions:
         result = gates.result(checked.table, checked.version, checked.suite_hash)
-        yield from [recorded for recorded in gates.results(checked.table) if recorded.result == result][-1:]
+        newest = gates.newest_results(checked.table)
+        yield from islice((recorded for recorded in newest if recorded.result == result), 1)
 
 
 def _write(name: str, results: list[RecordedResult], args: DataDocsArgs, paths: LakehousePaths) -> None:

@@ -100,12 +100,14 @@ class Gates:
 
     def results(self, table: str, newest: int = 0) -> list[RecordedResult]:
         """Every verdict on the table and every override, oldest first; the newest so many, if a number is given."""
+        return list(islice(self.newest_results(table), newest or None))[::-1]
+
+    def newest_results(self, table: str) -> Iterator[RecordedResult]:
+        """Every verdict on the table and every override, the newest first: no more is read than taken."""
         this_table = self._id_of(table)
-        rows = (
-            self._events.downward(table, "recorded_at", ("result",), table_id=[this_table]) if this_table else iter(())
-        )
-        wanted = list(islice(rows, newest or None))[::-1]
-        return [RecordedResult(row["recorded_at"], GateResult.model_validate_json(row["result"])) for row in wanted]
+        rows = self._events.downward(table, "recorded_at", ("result",), table_id=[this_table]) if this_table else ()
+        for row in rows:
+            yield RecordedResult(row["recorded_at"], GateResult.model_validate_json(row["result"]))
 
     def override_in_force(self, table: str) -> GateResult | None:
         """The override by which readers may use the version that they use, if there is one."""
