@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from errno import ENOENT
@@ -96,7 +96,8 @@ def read_events(
         pq.ParquetFile(content, buffer_size=_BUFFER, pre_buffer=False) as data,
     ):
         columns = [name for name in wanted.names if name != "table"]
-        groups = [at for at in range(data.num_row_groups) if may_meet(conditions, _ends(data.metadata.row_group(at)))]
+        ends = (_ends(data.metadata.row_group(at), conditions) for at in range(data.num_row_groups))
+        groups = [at for at, of_group in enumerate(ends) if may_meet(conditions, of_group)]
         for piece in data.iter_batches(_AT_A_TIME, row_groups=groups, columns=columns, use_threads=False):
             yield pa.record_batch([_column(piece, field, table) for field in wanted], schema=wanted)
 
@@ -129,10 +130,10 @@ def _memory_given_back() -> Iterator[None]:
         before.release_unused()
 
 
-def _ends(group: pq.RowGroupMetaData) -> dict[str, tuple[Any, Any]]:
-    """column -> its least and its greatest value in a row group, of those columns of which that is stated."""
+def _ends(group: pq.RowGroupMetaData, names: Collection[str]) -> dict[str, tuple[Any, Any]]:
+    """Column -> its least and its greatest value in a row group, of those columns of which that is stated."""
     columns = [group.column(at) for at in range(group.num_columns)]
-    stated = {column.path_in_schema: column.statistics for column in columns}
+    stated = {column.path_in_schema: column.statistics for column in columns if column.path_in_schema in names}
     return {name: (known.min, known.max) for name, known in stated.items() if known and known.has_min_max}
 
 

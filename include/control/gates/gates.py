@@ -8,7 +8,7 @@ changes no data (OPTIMIZE) inherits the certificate of the version below it, one
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby, islice
@@ -138,7 +138,7 @@ class Gates:
 
     def refused(self, table: str, above: int) -> list[GateResult]:
         """The refusals of versions above `above`, oldest first."""
-        return [one for one in self._since(table, above + 1) if not one.passed]
+        return [one for one in self._found(table, version=Span(least=above + 1)) if not one.passed]
 
     def certified(self, table: str) -> int | None:
         """The version that readers may use: the last passed one, or a later one with the very same rows."""
@@ -189,17 +189,17 @@ class Gates:
             return walk(fold(found), path) if found else None
         if walked.walked <= kept.upto:
             return walked
-        later = [one for one in self._since(table, kept.upto + 1) if one.table_id == kept.table_id]
+        later = self._found(table, version=Span(least=kept.upto + 1), table_id=[kept.table_id])
         return walk(fold(later, walked), path) if later else walked
 
-    def _since(self, table: str, version: int) -> list[GateResult]:
-        """The results on versions from `version` on, oldest first, of whichever table has stood there."""
-        rows = self._events.find(table, ("result",), version=Span(least=version))
+    def _found(self, table: str, **wanted: Collection[Any] | Span) -> list[GateResult]:
+        """The results of which the columns hold what is wanted, oldest first."""
+        rows = self._events.find(table, ("result",), **wanted)
         return [GateResult.model_validate_json(row["result"]) for row in rows]
 
     def _on(self, table: str, version: int) -> list[GateResult]:
         this_table = table_id(self._paths.table(table))
-        return [one for one in self._since(table, version) if one.version == version and one.table_id == this_table]
+        return self._found(table, version=[version], table_id=[this_table])
 
     def _is_out_of_date(self, result: GateResult) -> bool:
         return not result.passed and any(self.certified(table) != seen for table, seen in result.compared.items())

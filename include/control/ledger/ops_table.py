@@ -45,7 +45,7 @@ _CONFIGURATION = {
     "delta.deletedFileRetentionDuration": "interval 1 days",
 }
 
-_ORDERED = ("recorded_at", "event", "batch_seq", "version", "path", "interval_start")
+_ORDERED = ("recorded_at", "event", "table_id", "batch_seq", "version", "path", "interval_start")
 """The columns whose least and greatest value are kept of each data file; of a long text they would fill the log."""
 
 _PARTS = 16
