@@ -1,1 +1,1 @@
-"""What Millrace costs, measured against a plain script that does the same. See README.md."""
+"""The cost of Millrace, compared with a plain script that does the same. See README.md."""

@@ -35,7 +35,7 @@ from benchmarks.series import load as load_files
 
 
 class Series(StrEnum):
-    """What can be measured."""
+    """The series that can be measured."""
 
     START = "start"
     NOTHING_NEW = "nothing-new"
@@ -76,29 +76,29 @@ AGAINST_N = [Series.START, Series.NOTHING_NEW, Series.MERGE]
 
 def main(
     series: Annotated[
-        list[Series] | None, typer.Argument(help="What to measure; those against N when left out.")
+        list[Series] | None, typer.Argument(help="What to measure; by default the series against N.")
     ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds that count, after one that does not.")] = 5,
-    folder: Annotated[Path, typer.Option(help="Folder to work in; the year's tables are kept there.")] = Path(
+    rounds: Annotated[int, typer.Option(min=1, help="Counted rounds, after an uncounted one.")] = 5,
+    folder: Annotated[Path, typer.Option(help="Folder to work in; it keeps the year's tables.")] = Path(
         "data/benchmarks"
     ),
 ) -> None:
     """Run Millrace and the naive peer in turn; show CPU-seconds, wall time and their ratios."""
-    # As an exception, so that the process being measured is ended too.
+    # As an exception, so that the measured process ends, too.
     signal.signal(signal.SIGTERM, lambda signum, _frame: sys.exit(128 + signum))
     bench = Bench(folder.resolve(), rounds)
     out = bench.console
     out.print(_machine(empty_job(bench.naive, bench.folder / "empty_job")), highlight=False)
     results: list[Result] = []
-    for one in series or AGAINST_N:
-        out.rule(one)
-        results += RUN[one](bench)
-        (bench.folder / f"{one}.json").write_text(json.dumps([result.to_json() for result in results], indent=1))
+    for name in series or AGAINST_N:
+        out.rule(name)
+        results += RUN[name](bench)
+        (bench.folder / f"{name}.json").write_text(json.dumps([result.to_json() for result in results], indent=1))
     _show(out, results)
 
 
 def _machine(floor: Cost) -> str:
-    busy = "" if load() <= QUIET else f" The machine is not quiet (load {load():.1f}): trust CPU ratios alone."
+    busy = "" if load() <= QUIET else f" The machine is not quiet (load {load():.1f}): only CPU ratios count."
     return f"{os.cpu_count()} cores; an empty job of N costs {floor.cpu_s:.1f} CPU-s, {floor.wall_s:.1f} s.{busy}"
 
 

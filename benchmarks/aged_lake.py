@@ -1,10 +1,10 @@
-"""``python -m benchmarks.aged_lake make FOLDER NUMBER [TABLES]``: chains of three tables that have had NUMBER batches,
-verdicts and landing files each, all of them loaded; made without Spark.
+"""``python -m benchmarks.aged_lake make FOLDER NUMBER [TABLES]``: make chains of three tables with NUMBER batches,
+gate results and loaded landing files each, without Spark.
 
-``python -m benchmarks.aged_lake batch FOLDER``: one more batch of each, as a run writes it down, but for Spark's work.
+``python -m benchmarks.aged_lake batch FOLDER``: write one more batch of each, as a run does, without Spark's work.
 
-History and log are what runs leave: a batch is planned, committed, closed and judged; each commit replaces the one data
-file, as in a table that is optimized; Delta has put a checkpoint at the end and cleaned up below the last twenty.
+Ledger and log are those of real runs: each batch is planned, committed, closed and checked; each commit replaces the
+one data file, as in an optimized table; Delta has written a checkpoint at the end and removed all but twenty log files.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ _DOCUMENTS = (
 
 
 def day(number: int) -> Interval:
-    """The day of a batch."""
+    """Return the day of a batch."""
     start = FIRST_DAY + timedelta(days=number)
     return Interval(start=start, end=start + timedelta(days=1))
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Where `lakehouse` finds them."""
+    """Return the settings of `lakehouse` for these tables."""
     return {f"LAKEHOUSE_{name.upper()}": str(folder / name) for name in ("root", "landing", "tables")}
 
 
@@ -122,21 +122,23 @@ def _age(folder: Path, spec: AnySpec, number: int, records: Records) -> None:
     for version in range(max(number - _LOG_KEPT, 0)):
         (table / "_delta_log" / f"{version:020d}.json").unlink()
     _write_history(spec, winners[:-1], winners[:-1], paths)
-    _write_down(folder, spec, winners[-1], records)
+    _record(folder, spec, winners[-1], records)
 
 
-def _write_history(spec: AnySpec, loaded: Sequence[Winner], judged: Sequence[Winner], paths: LakehousePaths) -> None:
+def _write_history(
+    spec: AnySpec, loaded: Sequence[Winner], with_gates: Sequence[Winner], paths: LakehousePaths
+) -> None:
     batches, files = OpsTable(paths.ops("batches"), BATCHES), OpsTable(paths.ops("files"), FILES)
     gates = OpsTable(paths.ops("gates"), GATES)
-    for some, verdicts in zip(_pieces(loaded), _pieces(judged), strict=True):
-        batches.append([event for winner in some for event in _batch_events(winner)])
-        gates.append([gate_event(_verdict(spec, winner)) for winner in verdicts])
+    for piece, checked in zip(_pieces(loaded), _pieces(with_gates), strict=True):
+        batches.append([event for winner in piece for event in _batch_events(winner)])
+        gates.append([gate_event(_gate_result(spec, winner)) for winner in checked])
         if spec.layer == "bronze":
-            files.append([event for winner in some for event in _file_events(spec, winner)])
+            files.append([event for winner in piece for event in _file_events(spec, winner)])
 
 
 def batch(folder: Path) -> None:
-    """One more batch of each table: planned, recorded, committed, closed and judged."""
+    """Write one more batch of each table: planned, recorded, committed, closed and checked."""
     settings = Settings(root=folder / "root", landing=str(folder / "landing"), tables=folder / "tables")
     catalog = load_catalog(settings.tables)
     planner = Planner(catalog, settings)
@@ -149,11 +151,11 @@ def batch(folder: Path) -> None:
             raise SystemExit(f"{spec.table} has nothing to do: {advice.message}")
         intent = _intent(folder, spec, position.table_id, position.next_seq)
         _commit(Path(table), intent)
-        _write_down(folder, spec, Winner(intent, latest_version(table)), planner.records)
+        _record(folder, spec, Winner(intent, latest_version(table)), planner.records)
 
 
-def _write_down(folder: Path, spec: AnySpec, winner: Winner, records: Records) -> None:
-    """All that a run writes down of a batch."""
+def _record(folder: Path, spec: AnySpec, winner: Winner, records: Records) -> None:
+    """Write all records of a batch."""
     intent, ledger, gates = winner.intent, records.ledger, records.gates
     files = _files(spec, winner)
     land(folder, spec, intent.batch_seq)
@@ -161,7 +163,7 @@ def _write_down(folder: Path, spec: AnySpec, winner: Winner, records: Records) -
     ledger.record_committed([winner])
     ledger.record_closed(winner, _ROWS, {file.path: FileRows(read=1, written=1) for file in files})
     if gates.result(spec.table, winner.version, spec.suite_hash) is None:
-        gates.record(_verdict(spec, winner))
+        gates.record(_gate_result(spec, winner))
     if gates.certified(spec.table) != winner.version:
         raise SystemExit(f"version {winner.version} of {spec.table} is not certified")
 
@@ -179,7 +181,7 @@ def _intent(folder: Path, spec: AnySpec, table_id: str, seq: int, stream: str = 
         interval_end=day(seq).end,
         run_id=f"run {seq}",
         spec_hash=spec.spec_hash,
-        sources=BatchSources(ranges=sources, source_ids={one: _id_of(paths, one) for one in sources}),
+        sources=BatchSources(ranges=sources, source_ids={source: _id_of(paths, source) for source in sources}),
     )
 
 
@@ -193,7 +195,7 @@ def _id_of(paths: LakehousePaths, table: str) -> str:
 
 
 def _commit(table: Path, intent: Intent) -> None:
-    """The commit file that Spark would write."""
+    """Write the commit file that Spark would write."""
     version = intent.batch_seq
     stats = json.dumps({"numRecords": version})
     at = 1_700_000_000_000 + version
@@ -217,7 +219,7 @@ def _commit(table: Path, intent: Intent) -> None:
 
 
 def land(folder: Path, spec: AnySpec, seq: int) -> None:
-    """Lay out the landing file of a batch, unless it is there."""
+    """Lay out the landing file of a batch, unless it exists."""
     if spec.layer == "bronze":
         file = folder / "landing" / _path(spec, seq)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -247,7 +249,7 @@ def _batch_events(winner: Winner) -> Iterator[dict[str, object]]:
     yield {**batch_event(BatchEvent.CLOSED, winner.intent, winner.version), "rows": _ROWS.model_dump_json()}
 
 
-def _verdict(spec: AnySpec, winner: Winner) -> GateResult:
+def _gate_result(spec: AnySpec, winner: Winner) -> GateResult:
     intent = winner.intent
     return GateResult(
         table=spec.table,

@@ -1,4 +1,4 @@
-"""What every series has at hand: where to work, how many rounds, whom to tell."""
+"""The context of every series: its folder, the number of rounds, the console."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Bench:
     """One run of the benchmarks.
 
     Attributes:
-        folder: everything is made below it.
-        rounds: how many rounds count, after one that does not.
-        console: told what runs.
+        folder: the folder of all files.
+        rounds: the number of counted rounds, after an uncounted one.
+        console: the console for the progress.
     """
 
     folder: Path
@@ -34,13 +34,13 @@ class Bench:
         return Naive(self.folder / "ivy")
 
     def fresh(self, *names: str) -> Path:
-        """A folder below the bench's own that does not exist yet; what an earlier run left there is removed."""
+        """Return a folder that does not exist, below the bench's own; an earlier run's folder is removed."""
         path = self.folder.joinpath(*names)
         shutil.rmtree(path, ignore_errors=True)
         return path
 
-    def ended(self, number: int, side: str, cost: Cost) -> None:
-        """Say what a run cost, and how busy the machine was."""
+    def print_cost(self, number: int, side: str, cost: Cost) -> None:
+        """Print the cost of a run, and the load of the machine."""
         counts = f"round {number} of {self.rounds}" if number else "not counted"
         spent = f"{cost.cpu_s:.1f} CPU-s, {cost.wall_s:.1f} s, {cost.peak_mb:.0f} MB, load {load():.1f}"
         self.console.print(f"  {counts}: {side}: {spent}", highlight=False)

@@ -1,4 +1,4 @@
-"""What one process costs: wall time, CPU-seconds of its whole tree, peak memory."""
+"""The cost of a process: wall time, CPU-seconds of its tree, peak memory."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _LAST_LINES = 15
 
 
 class FailedRunError(Exception):
-    """Raised when a measured process fails: its time counts for nothing. The message ends with its last lines."""
+    """Raised when a measured process fails, so that its time does not count. The message ends with its last lines."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What was used.
+    """The cost of a process or of a part of it.
 
     Attributes:
         wall_s: seconds on the clock.
         cpu_s: seconds of user and system time of the process and of every descendant.
-        peak_mb: largest resident memory of any single process of the tree, in megabytes; 0 where it is not known.
+        peak_mb: largest resident memory of any single process of the tree, in megabytes; 0 if unknown.
     """
 
     wall_s: float
@@ -39,7 +39,7 @@ class Cost:
     peak_mb: float = 0.0
 
     def __add__(self, other: Cost) -> Cost:
-        """The cost of one after the other."""
+        """Return the cost of one after the other."""
         return Cost(self.wall_s + other.wall_s, self.cpu_s + other.cpu_s, max(self.peak_mb, other.peak_mb))
 
 
@@ -49,7 +49,7 @@ class Measured:
 
     Attributes:
         whole: from its start to its end.
-        until: from its start to the moment at which the awaited file was there; None where none was awaited.
+        until: from its start until the awaited file exists; None without an awaited file.
     """
 
     whole: Cost
@@ -63,17 +63,17 @@ def measure(
     awaited: Path | None = None,
     patience_s: float = _PATIENCE_S,
 ) -> Measured:
-    """Run a command to its end and account for it.
+    """Run a command to its end, and return its cost.
 
     Args:
-        command: what to run; nothing of it is left running, whatever happens.
+        command: the command; all its processes are ended, whatever happens.
         environment: its whole environment.
-        log: gets its output; its folder is also where the command runs, so that what Spark drops lies there.
-        awaited: a file whose first appearance is timed as well.
-        patience_s: how long it may take; half an hour when left out.
+        log: the file of its output; the command runs in the log's folder, for the files that Spark leaves.
+        awaited: a file whose first appearance is timed, too.
+        patience_s: the longest time that the command may take.
 
     Raises:
-        FailedRunError: it ended with another exit code than 0, took too long, or never made the awaited file.
+        FailedRunError: the exit code was not 0, the time was over, or the awaited file did not appear.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
@@ -89,12 +89,12 @@ def measure(
     if process.returncode != 0:
         raise FailedRunError(f"exit code {process.returncode} of {' '.join(command)}\n{_last_words(log)}")
     if awaited and until is None:
-        raise FailedRunError(f"{awaited} never came of {' '.join(command)}\n{_last_words(log)}")
+        raise FailedRunError(f"{awaited} did not appear: {' '.join(command)}\n{_last_words(log)}")
     return Measured(_cost_of(usage, time.monotonic() - started), until)
 
 
 def cpu_of_tree(pid: int) -> float:
-    """CPU-seconds of a running process and its descendants so far, those that have ended included.
+    """Return the CPU-seconds of a running process and its descendants so far, ended ones included.
 
     Raises:
         psutil.NoSuchProcess: the process has ended.
@@ -105,7 +105,7 @@ def cpu_of_tree(pid: int) -> float:
 
 @contextmanager
 def noted(costs: Path, name: str) -> Iterator[None]:
-    """Append to `costs` what this Spark driver, JVM and Python, spends within; `name` says on what."""
+    """Append to `costs` the cost of this Spark driver, JVM and Python, within the block, under `name`."""
     java = os.getppid()
     started, cpu_s = time.monotonic(), cpu_of_tree(java)
     yield
@@ -115,9 +115,9 @@ def noted(costs: Path, name: str) -> Iterator[None]:
 
 
 def read_noted(costs: Path) -> dict[str, Cost]:
-    """What `noted` has written: name -> cost."""
-    found = map(json.loads, costs.read_text().splitlines())
-    return {one.pop("name"): Cost(**one) for one in found}
+    """Read the costs that `noted` has written: name -> cost."""
+    lines = map(json.loads, costs.read_text().splitlines())
+    return {line.pop("name"): Cost(**line) for line in lines}
 
 
 def _wait(
@@ -158,7 +158,7 @@ def _cpu_of(process: psutil.Process) -> float:
 def _cpu_of_descendant(process: psutil.Process) -> float:
     try:
         return _cpu_of(process)
-    except psutil.NoSuchProcess:  # it ended between the listing and the look; its parent has its time by then
+    except psutil.NoSuchProcess:  # it ended after the listing; its parent has its time by now
         return 0.0
 
 

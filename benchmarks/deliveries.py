@@ -1,4 +1,4 @@
-"""What the benchmarks load: one day of flights, or the whole year but for its last events, and those."""
+"""The data of the benchmarks: one day of flights; or the year without its last events, and those events."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from demo.source_system import FIRST_DAY, LAST_DAY, lay_out
 
 DAY = "2013-01-01"
-"""The day of the series that need but one."""
+"""The day of the series that need only one day."""
 
 YEAR = "2012-12-31"
-"""The delivery that holds all but the last events of the year."""
+"""The delivery with all events of the year except the last ones."""
 
 RECENT = "2013-12-31"
-"""The delivery that holds the last events."""
+"""The delivery with the last events."""
 
 RECENT_ROWS = 10_000
 _LINES_A_FILE = 50_000
@@ -24,17 +24,17 @@ _FEED = "flight_events"
 
 
 def one_day(folder: Path) -> Path:
-    """A landing folder that holds `DAY`, as the source system delivers it."""
+    """Lay out `DAY` as the source system delivers it."""
     lay_out(folder, date.fromisoformat(DAY), date.fromisoformat(DAY) + timedelta(days=1))
     return folder
 
 
 def whole_year(folder: Path, source: Path) -> Path:
-    """A landing folder with two deliveries: `YEAR` and `RECENT`; a folder that is complete is left as it is.
+    """Lay out two deliveries, `YEAR` and `RECENT`; a complete folder does not change.
 
     Args:
         folder: the landing folder.
-        source: keeps the year's daily deliveries, from which the two are put together in the order of delivery.
+        source: the folder of the year's daily deliveries, from which the two are made, in the order of delivery.
     """
     complete = folder / "complete"
     if not complete.exists():
@@ -47,7 +47,7 @@ def whole_year(folder: Path, source: Path) -> Path:
 
 
 def delivered_lines(source: Path) -> list[bytes]:
-    """Every event of a landing folder, in the order of delivery: by day, then by file."""
+    """Return all events of a landing folder, in the order of delivery: by day, then by file."""
     files = sorted((source / _FEED).glob("date=*/*.json.gz"))
     return [line for file in files for line in gzip.decompress(file.read_bytes()).splitlines(keepends=True)]
 

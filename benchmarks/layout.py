@@ -1,4 +1,4 @@
-"""How a table lies in its files: the same statement for both sides."""
+"""Lay out a table's rows in files, by the same statement for both sides."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ session.sql(f"OPTIMIZE delta.`{table}` ZORDER BY ({columns})")
 def z_order(
     bench: Bench, table: Path, columns: Sequence[str], bytes_a_file: int, millrace: Millrace | None = None
 ) -> None:
-    """Z-order the table's rows into files of about so many bytes, by plain Spark or in a session of Millrace."""
+    """Z-order the table's rows into files of about `bytes_a_file`, by plain Spark or in a session of Millrace."""
     script = bench.folder / "z_order.py"
     script.write_text(_SCRIPT)
     size = f"spark.databricks.delta.optimize.maxFileSize={bytes_a_file}"

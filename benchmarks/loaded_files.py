@@ -1,7 +1,7 @@
-"""``python -m benchmarks.loaded_files FOLDER NUMBER``: a bronze table that has loaded many small files, made without
-Spark: what a plan has to go through.
+"""``python -m benchmarks.loaded_files FOLDER NUMBER``: make a bronze table that has loaded many small files, without
+Spark, for the planner to read.
 
-Its ledger is what runs leave behind: each file is planned, then loaded, with a checksum of its own and its rows.
+Its ledger is that of real runs: each file is planned, then loaded, with its own checksum and row counts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ROWS = pa.table({"id": pa.array([], pa.string())})
 
 
 def make(folder: Path, number: int) -> None:
-    """Lay out `number` files below `folder`, and a table whose ledger says that batches of 1,000 loaded them all."""
+    """Lay out `number` files below `folder`, and a table whose ledger has batches of 1,000 that loaded them."""
     lay_out(folder, number)
     _load(folder, spec_of(folder))
 
@@ -49,21 +49,21 @@ def lay_out(folder: Path, number: int) -> None:
     spec_file.parent.mkdir(parents=True)
     document = {"table": TABLE, "source": _SOURCE, "columns": {"id": {"type": "string"}}}
     spec_file.write_text(yaml.safe_dump(document, sort_keys=False))
-    for one in range(number):
-        path = folder / "landing" / "files" / f"{one % _FOLDERS:03d}" / f"{one:06d}.json"
+    for index in range(number):
+        path = folder / "landing" / "files" / f"{index % _FOLDERS:03d}" / f"{index:06d}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text('{"id": "1"}\n')
 
 
 def spec_of(folder: Path) -> BronzeSpec:
-    """The table that loads the files below `folder`."""
+    """Return the spec of the table that loads the files below `folder`."""
     spec = load_catalog(folder / "tables").spec(TABLE)
     assert isinstance(spec, BronzeSpec)
     return spec
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Where `lakehouse plan` finds them."""
+    """Return the settings of `lakehouse` for these files."""
     return {
         "LAKEHOUSE_ROOT": str(folder / "lake"),
         "LAKEHOUSE_LANDING": str(folder / "landing"),
@@ -72,8 +72,8 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def _load(folder: Path, spec: BronzeSpec) -> None:
-    found = each_file(spec, LocalLanding(str(folder / "landing")), DAY)
-    files = sorted(found, key=lambda file: file.path)
+    landed = each_file(spec, LocalLanding(str(folder / "landing")), DAY)
+    files = sorted(landed, key=lambda file: file.path)
     ledger = Ledger(LakehousePaths(folder / "lake"))
     create(folder)
     for seq, first in enumerate(range(0, len(files), _A_BATCH), start=1):
@@ -87,7 +87,7 @@ def create(folder: Path) -> None:
 
 
 def commit(folder: Path, ledger: Ledger, spec: BronzeSpec, seq: int, files: Sequence[FileFact]) -> None:
-    """Write batch `seq` of the files down as a run does; its rows, which no plan looks at, are left out."""
+    """Record batch `seq` of the files as a run does, without rows, which no plan reads."""
     table = table_of(folder)
     intent = Intent(
         table=TABLE,
@@ -102,11 +102,11 @@ def commit(folder: Path, ledger: Ledger, spec: BronzeSpec, seq: int, files: Sequ
         sources=BatchSources(files=len(files), files_digest=files_digest(tuple(files))),
     )
     ledger.record_intent(intent, files)
-    told = CommitProperties(
+    properties = CommitProperties(
         custom_metadata={"userMetadata": intent.user_metadata()},
         app_transactions=[Transaction(intent.app_id, seq)],
     )
-    write_deltalake(str(table), _ROWS, mode="append", commit_properties=told)
+    write_deltalake(str(table), _ROWS, mode="append", commit_properties=properties)
     winner = Winner(intent, latest_version(table))
     ledger.record_committed([winner])
     rows, each = RowCounts(read=len(files), applied=len(files), inserted=len(files)), FileRows(read=1, written=1)
@@ -114,12 +114,12 @@ def commit(folder: Path, ledger: Ledger, spec: BronzeSpec, seq: int, files: Sequ
 
 
 def table_of(folder: Path) -> Path:
-    """Where the table lies."""
+    """Return the folder of the table."""
     return LakehousePaths(folder / "lake").table(TABLE)
 
 
 def _checksum(file: FileFact) -> str:
-    """Another one for each file, as a source's files have."""
+    """Return a checksum that is different for each file."""
     return hashlib.sha256(file.path.encode()).hexdigest()
 
 

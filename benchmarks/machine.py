@@ -1,4 +1,4 @@
-"""What machine this is, how busy it is, and what an empty Spark job costs on it."""
+"""The load of this machine, the cost of an empty Spark job on it, and a trap for starts of Java."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ QUIET = 0.5
 
 
 def load() -> float:
-    """The load average of the last minute."""
+    """Return the load average of the last minute."""
     return os.getloadavg()[0]
 
 
 def empty_job(peer: Naive, folder: Path) -> Cost:
-    """What a spark-submit costs that only makes a session: the floor under every time of N.
+    """Return the cost of a spark-submit that only makes a session: the minimum of every time of N.
 
-    Run it first: it also resolves the jars, so that no round has to.
+    Call this first: it also resolves the jars, so that no round has to.
     """
     script = folder / "empty_job.py"
     script.parent.mkdir(parents=True, exist_ok=True)
@@ -33,17 +33,17 @@ def empty_job(peer: Naive, folder: Path) -> Cost:
 
 
 class JavaTrap:
-    """An environment in which every start of java is noticed, and fails.
+    """An environment in which every start of java fails and is recorded.
 
     Args:
-        folder: gets a `bin/java` that leaves a mark.
+        folder: the folder for a `bin/java` that records its start.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
-        """`base`, with the trap as the only Java that Spark can find."""
+        """Return `base` with the trap as the only Java that Spark can find."""
         java = self._folder / "bin" / "java"
         shutil.rmtree(self._folder, ignore_errors=True)
         java.parent.mkdir(parents=True)

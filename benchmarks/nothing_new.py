@@ -1,9 +1,8 @@
-"""What a worker of Airflow does for tables with nothing new: ask the planner, start nothing.
+"""The work of an Airflow worker for tables with nothing new: it calls the planner and starts nothing.
 
-    python -m benchmarks.nothing_new DAY TABLE...     where things lie is said by LAKEHOUSE_ROOT and LAKEHOUSE_LANDING
+    python -m benchmarks.nothing_new DAY TABLE...     with LAKEHOUSE_ROOT and LAKEHOUSE_LANDING in the environment
 
-The same two calls as in `lakehouse_airflow.operators.table_write`, without Airflow's own cost, which every task has
-whatever it runs.
+These are the two calls of `lakehouse_airflow.operators.table_write`, without Airflow's own cost, which every task has.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from include.settings import Settings
 
 
 def decide(day: str, tables: list[str]) -> None:
-    """Ask about each table in turn.
+    """Plan each table in turn.
 
     Raises:
-        SystemExit: there is something to do for one of them.
+        SystemExit: a table has something to do.
     """
     settings = Settings()
     catalog = load_catalog(settings.tables)

@@ -1,4 +1,4 @@
-"""The two sides: by which command each writes a table for a day."""
+"""The two sides, and the command by which each writes a table for a day."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SPARK_SUBMIT = str(spark_home() / "bin" / "spark-submit")
 
 @dataclass(frozen=True)
 class Place:
-    """Where a side works.
+    """The folders of a side.
 
     Attributes:
         lake: the folder of its tables.
@@ -36,11 +36,11 @@ class Place:
     landing: Path
 
     def table(self, table: str) -> Path:
-        """The folder of one of its tables."""
+        """Return the folder of a table."""
         return LakehousePaths(self.lake).table(table)
 
     def commit(self, table: str, version: int) -> Path:
-        """The file by which a version of one of its tables is committed."""
+        """Return the commit file of a version of a table."""
         return self.table(table) / "_delta_log" / f"{version:020d}.json"
 
 
@@ -48,8 +48,8 @@ class Peer(Protocol):
     """One side.
 
     Attributes:
-        name: how results call it.
-        first_data_version: the version of a table that its first rows make.
+        name: its name in results.
+        first_data_version: the first version of a table with rows.
     """
 
     @property
@@ -59,11 +59,11 @@ class Peer(Protocol):
     def first_data_version(self) -> int: ...
 
     def writer(self, table: str, place: Place, day: str) -> list[str]:
-        """The command that writes a table for a day (`2013-01-01`)."""
+        """Return the command that writes a table for a day (`2013-01-01`)."""
         ...
 
     def environment(self) -> dict[str, str]:
-        """The environment of its commands."""
+        """Return the environment of its commands."""
         ...
 
 
@@ -72,32 +72,32 @@ class Millrace:
     """Millrace's own jobs by spark-submit, with the settings of every session of Millrace.
 
     Attributes:
-        without: a text to leave out of the JVM's options, to see what it does.
-        tables: the folder of its specs; the project's own when left out.
-        text_bytes: how much it is about to read, as its planner would have said.
+        without: a text to remove from the JVM's options, to measure its effect.
+        tables: the folder of its specs; None for the project's own.
+        text_bytes: the bytes that it will read, as its planner would estimate them.
     """
 
     name: str = "Millrace"
     without: str = ""
     tables: Path | None = None
     text_bytes: int = 0
-    # Version 0 is the empty table: it is created before it is written.
+    # Version 0 is the empty table, which is created before it is written.
     first_data_version: int = 1
 
     def writer(self, table: str, place: Place, day: str) -> list[str]:
-        """The writer of the table's layer."""
+        """Return the writer of the table's layer."""
         return self.job(WRITER_OF_LAYER[table.split(".")[0]], table, place, day)
 
     def job(self, job: Job, table: str, place: Place, day: str) -> list[str]:
-        """Any job on a table."""
+        """Return the command of a job on a table."""
         return self.application(PROJECT / job.application, *self.arguments(job, table, place, day).to_argv())
 
     def application(self, file: Path, *arguments: str) -> list[str]:
-        """Any application, in a session of Millrace."""
+        """Return the command of an application in a session of Millrace."""
         return [_SPARK_SUBMIT, "--master", MASTER, *self._conf(), str(file), *arguments]
 
     def arguments(self, job: Job, table: str, place: Place, day: str) -> JobArgs:
-        """What a job is told."""
+        """Return the arguments of a job."""
         start = datetime.fromisoformat(day).replace(tzinfo=UTC)
         return JobArgs(
             table=table,
@@ -111,13 +111,13 @@ class Millrace:
         )
 
     def environment(self) -> dict[str, str]:
-        """As `lakehouse run` starts its driver."""
+        """Return the environment that `lakehouse run` gives to its driver."""
         return driver_environment(os.environ, MASTER, own_spark())
 
     def _conf(self) -> list[str]:
         conf = launch_conf(Settings().jars, MASTER, self.text_bytes)
-        stated = {key: value.replace(self.without, "") if self.without else value for key, value in conf.items()}
-        return [part for key, value in stated.items() for part in ("--conf", f"{key}={value}")]
+        conf = {key: value.replace(self.without, "") if self.without else value for key, value in conf.items()}
+        return [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Naive:
     """The scripts of `benchmarks/naive` by spark-submit, with default settings and jars by `--packages`.
 
     Attributes:
-        ivy: where spark-submit keeps the jars that it resolves; it finds them there in every round but the first.
+        ivy: the folder of the jars that spark-submit resolves in the first round and reuses later.
     """
 
     ivy: Path
@@ -133,20 +133,20 @@ class Naive:
     first_data_version: int = 0
 
     def writer(self, table: str, place: Place, day: str) -> list[str]:
-        """The script of the table's layer."""
+        """Return the command of the script of the table's layer."""
         return self.script(table.split(".")[0], place, day)
 
     def script(self, name: str, place: Place, day: str) -> list[str]:
-        """One of the scripts."""
+        """Return the command of a script."""
         script = PROJECT / "benchmarks" / "naive" / f"{name}.py"
         return self.application(script, str(place.lake), str(place.landing), day)
 
     def application(self, file: Path, *arguments: str) -> list[str]:
-        """Any application, in a session with default settings."""
+        """Return the command of an application in a session with default settings."""
         return [*self.submit(), str(file), *arguments]
 
     def submit(self) -> list[str]:
-        """spark-submit as Delta's quick start has it, up to the application."""
+        """Return spark-submit as in Delta's quick start, up to the application."""
         return [
             _SPARK_SUBMIT,
             *("--master", MASTER),
@@ -157,6 +157,6 @@ class Naive:
         ]
 
     def environment(self) -> dict[str, str]:
-        """This Python and its Spark, and nothing of Millrace."""
+        """Return an environment with this Python and its Spark, and nothing of Millrace."""
         inherited = {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}
         return {**inherited, **own_spark(), "TZ": "UTC"}

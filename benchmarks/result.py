@@ -12,16 +12,16 @@ from benchmarks.rounds import Ratio, Side, cpu_ratio, wall_ratio
 
 @dataclass(frozen=True)
 class Result:
-    """What was measured.
+    """The result of a measurement.
 
     Attributes:
-        measured: in one line.
-        of: the side whose cost is judged.
-        against: the side that it is compared with.
-        sides: name -> rounds; holds both.
-        target: the largest ratio of CPU-seconds that is good; None where there is no target.
-        facts: what belongs to the figures: rows, files, bytes.
-        wall_target: the largest ratio of wall times that is good, where time is what is judged.
+        measured: what was measured, in one line.
+        of: the side whose cost is evaluated.
+        against: the side to compare with.
+        sides: name -> rounds, for both sides.
+        target: the largest good ratio of CPU-seconds; None for no target.
+        facts: further figures: rows, files, bytes.
+        wall_target: the largest good ratio of wall times; None for no target.
     """
 
     measured: str
@@ -34,20 +34,20 @@ class Result:
 
     @property
     def is_met(self) -> bool:
-        """Whether the targets are met; without one they are."""
+        """Whether all targets are met."""
         cpu, wall = cpu_ratio(*self._pair), wall_ratio(*self._pair)
         return _is_met(cpu, self.target) and _is_met(wall, self.wall_target)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything that was measured, every round of it."""
+        """Return all figures, with those of every round."""
         cpu, wall = cpu_ratio(*self._pair), wall_ratio(*self._pair)
         return {**asdict(self), "cpu_ratio": asdict(cpu), "wall_ratio": asdict(wall), "is_met": self.is_met}
 
     def cells(self) -> list[str]:
-        """The row of `result_table`."""
+        """Return the row of `result_table`."""
         cpu, wall = cpu_ratio(*self._pair), wall_ratio(*self._pair)
         return [self.measured, _cell(self.sides[self.against]), _cell(self.sides[self.of]),
-                _judged(cpu, self.target), _judged(wall, self.wall_target)]  # fmt: skip
+                _ratio_cell(cpu, self.target), _ratio_cell(wall, self.wall_target)]  # fmt: skip
 
     @property
     def _pair(self) -> tuple[Side, Side]:
@@ -55,7 +55,7 @@ class Result:
 
 
 def result_table(results: list[Result]) -> Table:
-    """The results for a terminal; each target beside its ratio, which is red where it is above."""
+    """Return the results for a terminal; a ratio above its target is red."""
     table = Table("measured", "against: CPU / wall", "of: CPU / wall", "CPU ratio (range)", "wall ratio (range)")
     for result in results:
         table.add_row(*result.cells())
@@ -70,9 +70,9 @@ def _is_met(ratio: Ratio, target: float | None) -> bool:
     return target is None or ratio.median <= target
 
 
-def _judged(ratio: Ratio, target: float | None) -> str:
-    said = f"{ratio.median:.3f} ({ratio.least:.3f}-{ratio.greatest:.3f})"
+def _ratio_cell(ratio: Ratio, target: float | None) -> str:
+    text = f"{ratio.median:.3f} ({ratio.least:.3f}-{ratio.greatest:.3f})"
     if target is None:
-        return said
+        return text
     style = "green" if _is_met(ratio, target) else "red"
-    return f"[{style}]{said}[/{style}], at most {target}"
+    return f"[{style}]{text}[/{style}], at most {target}"

@@ -1,4 +1,4 @@
-"""Rounds in which the peers run in turn, and what is said of them: medians and ratios."""
+"""Rounds in which the peers run in turn, with medians and ratios."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import median
 from benchmarks.cost import Cost
 
 Run = Callable[[int], Cost]
-"""Does a side's work for the round of that number, and says what it cost."""
+"""Do a side's work for a round, given its number; return the cost."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Ratio:
-    """One side against the other, round by round."""
+    """The ratio of one side to the other, round by round."""
 
     median: float
     least: float
@@ -46,13 +46,13 @@ class Ratio:
 def interleaved(
     sides: Mapping[str, Run], rounds: int, ended: Callable[[int, str, Cost], None], uncounted: int = 1
 ) -> dict[str, Side]:
-    """Run the sides in turn, A-B-A-B, a round more than asked for, and throw the first away.
+    """Run the sides in turn, A-B-A-B; the first rounds do not count.
 
     Args:
-        sides: name -> what to run.
-        rounds: how many rounds count.
-        ended: told of each run: the round, 0 for one that does not count, the side, and its cost.
-        uncounted: how many rounds do not count; none where each run is long and warms up by itself.
+        sides: name -> work.
+        rounds: the number of counted rounds.
+        ended: called after each run with the round (0 if uncounted), the side and its cost.
+        uncounted: the number of uncounted rounds; 0 if each run is long and warms up itself.
     """
     costs: dict[str, list[Cost]] = {name: [] for name in sides}
     for number in range(1 - uncounted, rounds + 1):
@@ -60,11 +60,11 @@ def interleaved(
             cost = run(number)
             costs[name].append(cost)
             ended(number, name, cost)
-    return {name: Side(tuple(found[uncounted:])) for name, found in costs.items()}
+    return {name: Side(tuple(of_side[uncounted:])) for name, of_side in costs.items()}
 
 
 def cpu_ratio(side: Side, other: Side) -> Ratio:
-    """CPU-seconds of `side` over those of `other`, each round against its own.
+    """Return CPU-seconds of `side` divided by those of `other`, round by round.
 
     >>> cpu_ratio(Side((Cost(1, 2), Cost(1, 3))), Side((Cost(1, 4), Cost(1, 4))))
     Ratio(median=0.625, least=0.5, greatest=0.75)
@@ -73,10 +73,10 @@ def cpu_ratio(side: Side, other: Side) -> Ratio:
 
 
 def wall_ratio(side: Side, other: Side) -> Ratio:
-    """Wall time of `side` over that of `other`, each round against its own."""
+    """Return wall times of `side` divided by those of `other`, round by round."""
     return _ratio([cost.wall_s for cost in side.costs], [cost.wall_s for cost in other.costs])
 
 
 def _ratio(of: Sequence[float], to: Sequence[float]) -> Ratio:
-    found = [one / other for one, other in zip(of, to, strict=True)]
-    return Ratio(median(found), min(found), max(found))
+    ratios = [cost / other for cost, other in zip(of, to, strict=True)]
+    return Ratio(median(ratios), min(ratios), max(ratios))

@@ -52,12 +52,12 @@ _DOCUMENTS = (
 
 @dataclass(frozen=True)
 class BatchRequests:
-    """What one batch asked of the store.
+    """The requests of one batch to the store.
 
     Attributes:
         number: of its day.
         table: its table.
-        by_place: (who asked, what for) -> how many requests.
+        by_place: (engine, place) -> number of requests.
     """
 
     number: int
@@ -66,7 +66,7 @@ class BatchRequests:
 
 
 def run(folder: Path, batches: int) -> None:
-    """Deliver and load one day after the other."""
+    """Deliver and load one day after another."""
     for document in _DOCUMENTS:
         layer, _, name = str(document["table"]).partition(".")
         spec = folder / "tables" / layer / "bench" / f"{name}.yaml"
@@ -83,35 +83,39 @@ def run(folder: Path, batches: int) -> None:
             for document in _DOCUMENTS:
                 before = len(requests_in(log))
                 _run(folder, str(document["table"]), number)
-                asked = Counter((one["engine"], _place(one["key"])) for one in requests_in(log)[before:])
-                line = {"number": number, "table": document["table"], "by_place": [*asked.items()], "first": before}
-                with (folder / "batches.jsonl").open("a") as batches:
-                    batches.write(json.dumps(line) + "\n")
+                requests = Counter((entry["engine"], _place(entry["key"])) for entry in requests_in(log)[before:])
+                line = {"number": number, "table": document["table"], "by_place": [*requests.items()], "first": before}
+                with (folder / "batches.jsonl").open("a") as file:
+                    file.write(json.dumps(line) + "\n")
         spark.stop()
 
 
 def batches_in(folder: Path) -> list[BatchRequests]:
-    """What each batch asked, in their order."""
+    """Return the requests of each batch, in order."""
     with (folder / "batches.jsonl").open() as lines:
-        found = list(map(json.loads, lines))
+        batches = list(map(json.loads, lines))
     return [
-        BatchRequests(one["number"], one["table"], Counter({(who, at): count for (who, at), count in one["by_place"]}))
-        for one in found
+        BatchRequests(
+            batch["number"],
+            batch["table"],
+            Counter({(engine, place): count for (engine, place), count in batch["by_place"]}),
+        )
+        for batch in batches
     ]
 
 
 def _place(key: str) -> str:
-    """What a key of the lakehouse belongs to, such as `ops/batches`, and whether it is of its log."""
+    """Return the table of a key, such as `ops/batches`, with a mark for its log."""
     parts = key.removeprefix("tables/").split("/")
     return "/".join(parts[:2]) + ("/_delta_log" if "_delta_log" in parts else "")
 
 
 def _deliver(folder: Path, number: int) -> None:
-    """Twenty orders, half of them known ones."""
+    """Deliver twenty orders, half of them existing ones."""
     file = folder / "landing" / "orders" / f"date={day(number).start:%Y-%m-%d}" / "orders.json"
     file.parent.mkdir(parents=True)
     at = f"{day(number).start:%Y-%m-%d}T00:00:00Z"
-    rows = ({"id": 10 * number + one, "amount": one, "at": at} for one in range(20))
+    rows = ({"id": 10 * number + index, "amount": index, "at": at} for index in range(20))
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 

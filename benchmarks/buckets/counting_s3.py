@@ -1,4 +1,4 @@
-"""``python -m benchmarks.buckets.counting_s3 LOG PORT``: moto's S3 server, each request written down as JSON.
+"""``python -m benchmarks.buckets.counting_s3 LOG PORT``: moto's S3 server, which logs each request as JSON.
 
 Who asked is told by the client's name of itself: boto3, delta-rs and Arrow are Millrace's own, Java is Spark and Delta.
 """
@@ -22,12 +22,12 @@ _ENGINES = {"aws-sdk-java": SPARK, "Boto3": "boto3", "object_store": "delta-rs",
 
 
 class Writing(WSGIRequestHandler):
-    """Answers a request, then writes it down."""
+    """Answer a request, then log it."""
 
     log: Path
 
     def log_request(self, code: Any = "-", size: Any = "-") -> None:
-        """One line."""
+        """Log a request as one line."""
         agent = self.headers.get("User-Agent", "")
         engine = next((name for sign, name in _ENGINES.items() if sign in agent), agent)
         line = {"method": self.command, "path": self.path, "engine": engine, "status": int(code)}
@@ -36,7 +36,7 @@ class Writing(WSGIRequestHandler):
 
 
 def counting(log: Path) -> StartServer:
-    """Starts servers that write down in `log` what they are asked."""
+    """Return a function that starts servers which log their requests in `log`."""
 
     def start(port: int) -> subprocess.Popen[bytes]:
         return start_server([sys.executable, "-m", "benchmarks.buckets.counting_s3", str(log), str(port)])
@@ -45,7 +45,7 @@ def counting(log: Path) -> StartServer:
 
 
 def requests_in(log: Path) -> list[dict[str, Any]]:
-    """All requests so far, each with the key or prefix that it is about."""
+    """Return all requests so far, each with its key or prefix."""
     with log.open() as lines:
         return [{**line, "key": _key(line["path"])} for line in map(json.loads, lines)]
 

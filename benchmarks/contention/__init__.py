@@ -1,1 +1,1 @@
-"""Writers of one table side by side: how often each commits, and what a commit costs."""
+"""Concurrent writers of one table: the number of their commits, and the cost of a commit."""

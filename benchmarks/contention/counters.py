@@ -1,4 +1,4 @@
-"""The table that the writers of a heat merge into: counters in partitions, so that each merge can be counted after."""
+"""The table of a heat's writers: counters in partitions, which count each merge."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from spark_jobs.runtime.session import own_session
 
 PARTITIONS = 8
 COUNTERS, HIT = 20_000, 200
-"""Rows of a partition, and how many of them a merge adds one to."""
+"""Rows of a partition, and the number of rows that a merge increments."""
 
 SHAPE = TableShape(columns={"part": "int", "k": "bigint", "hits": "bigint"}, partitioned_by=("part",))
 
 
 def create(path: Path) -> None:
-    """The table with all counters at zero."""
+    """Create the table, with all counters at zero."""
     ensure_table(own_session, path, SHAPE)
     with own_session({}) as session:
         numbers = session.range(PARTITIONS * COUNTERS).selectExpr(
@@ -27,7 +27,7 @@ def create(path: Path) -> None:
 
 
 def hit(session: SparkSession, path: Path, part: int) -> None:
-    """Add one to some counters of a partition, in one commit."""
+    """Increment some counters of a partition, in one commit."""
     session.sql(
         f"MERGE INTO delta.`{path}` AS t USING (SELECT id AS k FROM range({HIT})) AS s "
         f"ON t.part = {part} AND t.k = s.k WHEN MATCHED THEN UPDATE SET hits = t.hits + 1"
@@ -35,7 +35,7 @@ def hit(session: SparkSession, path: Path, part: int) -> None:
 
 
 def hits(path: Path) -> int:
-    """How many merges the counters have seen."""
+    """Return the number of merges by the counters."""
     with own_session({}) as session:
         [row] = session.read.format("delta").load(str(path)).selectExpr("sum(hits) AS hits").collect()
     return int(row.hits) // HIT

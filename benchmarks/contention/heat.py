@@ -1,4 +1,4 @@
-"""One heat: so many writers for so long, by one strategy; and what came of it."""
+"""One heat: a number of writers for a time, with one strategy; and its score."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.cost import Cost
 
 
 class Strategy(StrEnum):
-    """How writers of one table get on with each other."""
+    """How writers of one table avoid or handle conflicts."""
 
     MILLRACE = "Millrace"
     BACK_OFF = "plain MERGE, back-off"
@@ -19,7 +19,7 @@ class Strategy(StrEnum):
 
 
 class Keys(StrEnum):
-    """Which rows the writers merge into."""
+    """The rows that the writers merge into."""
 
     DISJOINT = "a partition each, a stream each"
     TURNS = "a partition each, one stream"
@@ -28,7 +28,7 @@ class Keys(StrEnum):
 
 @dataclass(frozen=True)
 class Heat:
-    """What is run.
+    """The parameters of a heat.
 
     Attributes:
         strategy: how they get on.
@@ -48,14 +48,14 @@ class Heat:
 
     @property
     def scenario(self) -> str:
-        """What is the same for all strategies."""
+        """The parameters that are equal for all strategies."""
         beside = ", OPTIMIZE beside them" if self.optimize else ""
         return f"{self.keys}{beside}: {self.writers} writer{'s' if self.writers > 1 else ''}"
 
 
 @dataclass(frozen=True)
 class Score:
-    """What came of it.
+    """The result of a heat.
 
     Attributes:
         commits: how many merges each writer has committed.
@@ -75,12 +75,12 @@ class Score:
 
     @property
     def all(self) -> int:
-        """Merges of all writers."""
+        """The number of merges of all writers."""
         return sum(self.commits)
 
     @property
     def a_commit(self) -> Cost:
-        """What one merge cost, its share of the time as of the CPU; the inverse of the goodput.
+        """The cost of one merge, its share of time and CPU; the inverse of the goodput.
 
         >>> Score([3, 5], 0, 0, 0, wall_s=4.0, cpu_s=6.0).a_commit
         Cost(wall_s=0.5, cpu_s=0.75, peak_mb=0.0)
@@ -98,25 +98,25 @@ class Score:
 
 
 def write_heats(path: Path, heats: list[Heat]) -> Path:
-    """Put them into a file, a line each."""
+    """Write heats to a file, one per line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{json.dumps(asdict(heat))}\n" for heat in heats))
     return path
 
 
 def read_heats(path: Path) -> list[Heat]:
-    """What `write_heats` wrote."""
+    """Read the heats that `write_heats` wrote."""
     return [_heat(**json.loads(line)) for line in path.read_text().splitlines()]
 
 
 def note_score(path: Path, score: Score) -> None:
-    """Add a line to the scores."""
+    """Append a score to a file."""
     with path.open("a") as out:
         out.write(f"{json.dumps(asdict(score))}\n")
 
 
 def read_scores(path: Path) -> list[Score]:
-    """What `note_score` wrote, a score a heat."""
+    """Read the scores that `note_score` wrote."""
     return [Score(**json.loads(line)) for line in path.read_text().splitlines()]
 
 

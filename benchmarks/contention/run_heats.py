@@ -1,4 +1,4 @@
-"""Runs heats one after the other in one warm session.
+"""Run heats one after another in one warm session.
 
 spark-submit run_heats.py HEATS SCORES FOLDER     HEATS: see `heat.write_heats`
 """
@@ -21,11 +21,11 @@ from include.paths import LakehousePaths
 from spark_jobs.runtime.entrypoint import start_process
 
 PAUSE_S = 1.0
-"""Between two OPTIMIZEs."""
+"""Seconds between two OPTIMIZEs."""
 
 
 def main(heats: Path, scores: Path, folder: Path) -> None:
-    """Run them, and note a score each."""
+    """Run the heats, and note their scores."""
     start_process()
     for heat in read_heats(heats):
         shutil.rmtree(folder, ignore_errors=True)
@@ -33,7 +33,7 @@ def main(heats: Path, scores: Path, folder: Path) -> None:
 
 
 def run(heat: Heat, paths: LakehousePaths) -> Score:
-    """Run one on a table of its own."""
+    """Run a heat on its own table."""
     table = paths.table(TABLE)
     assert isinstance(table, Path)
     create(table)
@@ -43,7 +43,7 @@ def run(heat: Heat, paths: LakehousePaths) -> Score:
         beside = pool.submit(_optimize_until, over, heat, paths) if heat.optimize else None
         deadline = started + heat.seconds
         racing = [pool.submit(_write_until, deadline, writer(heat, paths, n, lock)) for n in range(heat.writers)]
-        ended = [one.result() for one in racing]
+        ended = [writer.result() for writer in racing]
         wall_s, spent = time.monotonic() - started, cpu_of_tree(java) - cpu_s
         over.set()
         optimized = beside.result() if beside else 0

@@ -1,4 +1,4 @@
-"""Heats go to one warm session of Millrace's, and come back as scores."""
+"""Run heats in one warm session of Millrace, and read their scores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE_S = 4 * 3600.0
 
 
 def scores_of(bench: Bench, name: str, heats: list[Heat]) -> list[tuple[Heat, Score]]:
-    """Run the heats one after the other, and say what came of each that counts.
+    """Run the heats one after another, and return the scores of those that count.
 
     Args:
         bench: where to work.

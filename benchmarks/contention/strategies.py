@@ -1,4 +1,4 @@
-"""The writers of each strategy, and who optimizes beside them."""
+"""The writers of each strategy, and their OPTIMIZE."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _START = datetime(2013, 1, 1, tzinfo=UTC)
 DAY = Interval(start=_START, end=_START + timedelta(days=1))
 
 Write = Callable[[], int]
-"""Commits one merge, and says how many conflicts it met on the way."""
+"""Commit one merge; return the number of its conflicts."""
 
 
 def writer(heat: Heat, paths: LakehousePaths, number: int, lock: Lock) -> Write:
-    """What a writer of the heat does again and again."""
+    """Return the repeated work of a writer of the heat."""
     part = 0 if heat.keys is Keys.OVERLAP else number
     if heat.strategy is Strategy.MILLRACE:
         stream = f"part-{part}" if heat.keys is Keys.DISJOINT else "main"
@@ -50,7 +50,7 @@ def writer(heat: Heat, paths: LakehousePaths, number: int, lock: Lock) -> Write:
 
 
 def optimizer(heat: Heat, paths: LakehousePaths) -> Callable[[], None]:
-    """Puts the small files together, as somebody does who uses that strategy."""
+    """Return the OPTIMIZE of the strategy."""
     path = paths.table(TABLE)
     if heat.strategy is Strategy.MILLRACE:
         return lambda: in_turns(
@@ -61,7 +61,7 @@ def optimizer(heat: Heat, paths: LakehousePaths) -> Callable[[], None]:
 
 @dataclass
 class PlainMerge:
-    """A MERGE that is done again, later each time, after it lost to another commit.
+    """A MERGE that is retried after a conflict, with growing delays.
 
     Attributes:
         path: of the table.
@@ -94,21 +94,21 @@ class PlainMerge:
 
 @dataclass
 class Merging:
-    """The same merge as a batch of the commit protocol."""
+    """The same merge, as a batch of the commit protocol."""
 
     path: Path
     part: int
 
     def plan(self, position: StreamPosition) -> BatchPlan:
-        """There is always something new."""
+        """Plan a batch: there is always something new."""
         return BatchPlan(BatchSources(files=1))
 
     def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
-        """Commit it."""
+        """Commit the merge."""
         hit(session, self.path, self.part)
 
     def close(self, winner: Winner) -> Closing:
-        """Count its rows."""
+        """Return the counts of its rows."""
         return Closing(RowCounts(read=HIT, applied=HIT, updated=HIT))
 
 

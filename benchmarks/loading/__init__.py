@@ -1,1 +1,1 @@
-"""Loading large files: what is loaded, and the plain ways to load it."""
+"""Loads of large files: the data, and the plain ways to load them."""

@@ -18,7 +18,7 @@ _TYPES = {"bigint": pa.int64(), "int": pa.int32(), "string": pa.string(), "times
 
 
 def load(folder: str, kind: str, out: str) -> None:
-    """Append what the files of `folder` hold, typed, to the table `out`."""
+    """Append the typed rows of the files of `folder` to the table `out`."""
     schema = pa.schema([(name, _TYPES[type_]) for name, type_ in COLUMNS.items()])
     # As the other readers do, an empty value of CSV is no text.
     csv = ds.CsvFileFormat(convert_options=ConvertOptions(strings_can_be_null=True))

@@ -13,13 +13,13 @@ from benchmarks.loading.flights import COLUMNS
 
 
 def load(folder: str, kind: str, out: str) -> None:
-    """Write what the files of `folder` hold, typed, to the file `out`."""
+    """Write the typed rows of the files of `folder` to the file `out`."""
     kinds = {"string": "VARCHAR", "timestamp": "TIMESTAMPTZ"}
     columns = {name: kinds.get(type_, type_) for name, type_ in COLUMNS.items()}
-    stated = "" if kind == "parquet" else f", columns = {columns}"
+    schema = "" if kind == "parquet" else f", columns = {columns}"
     reader = {"csv": "read_csv", "json": "read_json", "parquet": "read_parquet"}[kind]
     more = ", format = 'newline_delimited'" if kind == "json" else ", header = true" if kind == "csv" else ""
-    rows = f"SELECT * FROM {reader}('{folder}/*.{kind}'{stated}{more}, filename = true, hive_partitioning = false)"
+    rows = f"SELECT * FROM {reader}('{folder}/*.{kind}'{schema}{more}, filename = true, hive_partitioning = false)"
     duckdb.execute(f"COPY ({rows}) TO '{out}' (FORMAT parquet, COMPRESSION zstd)")
 
 

@@ -13,7 +13,7 @@ from benchmarks.loading.flights import COLUMNS
 
 
 def load(spark: SparkSession, folder: str, kind: str, out: str, form: str) -> None:
-    """Append what the files of `folder` hold, typed, to `out`."""
+    """Append the typed rows of the files of `folder` to `out`."""
     reader = spark.read.option("header", "true").option("recursiveFileLookup", "true")
     rows = reader.schema(", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())).format(kind).load(folder)
     rows.write.format(form).mode("append").save(out)

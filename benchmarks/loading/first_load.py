@@ -1,5 +1,5 @@
 """``python -m benchmarks.loading.first_load FOLDER``: load the files below FOLDER batch after batch in one process,
-as a driver does, but for Spark's work; each line is the cost of planning one batch."""
+as a driver does, without Spark's work; each output line is the cost of planning a batch."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from pathlib import Path
 
 from benchmarks.cost import Cost
 from benchmarks.loaded_files import DAY, TABLE, commit, create, spec_of, table_of
-from include.control.landing.ingest import FilePlan, Look, plan_files
+from include.control.landing.ingest import FilePlan, plan_files
 from include.control.landing.inspection import inspect
 from include.control.landing.landing import Landing, landing_of
+from include.control.landing.matching import Look
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.paths import LakehousePaths
 
 
 def main(folder: Path) -> None:
-    """Plan, record, plan: until nothing is left."""
+    """Plan and record batches until nothing is left."""
     create(folder)
     spec, ledger = spec_of(folder), Ledger(LakehousePaths(folder / "lake"))
     landing = landing_of(spec.landing_source.landing, str(folder / "landing"))

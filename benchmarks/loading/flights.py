@@ -1,4 +1,4 @@
-"""The flights of 2013, repeated under new numbers until there are enough, as files of one format."""
+"""The flights of 2013, repeated with new numbers, as files of one format."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OF_DUCKDB = {"string": "VARCHAR", "timestamp": "TIMESTAMPTZ"}
 
 
 def delivered(folder: Path, kind: str, rows: int) -> Path:
-    """A landing root with `FILES` files of `kind`, and beside it, in `tables`, the spec that reads them.
+    """Make a landing root with `FILES` files of `kind`, and next to it, in `tables`, the spec that reads them.
 
     What an earlier run has laid out is left as it is.
     """

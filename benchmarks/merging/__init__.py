@@ -1,1 +1,1 @@
-"""Orders and what happens to them, for the series that measure MERGE."""
+"""Orders and their events, for the series that measure MERGE."""

@@ -16,7 +16,7 @@ from demo.reading import delta_reader
 
 
 def merge(lake: str, day: str) -> None:
-    """Merge the day's events into silver; an event that comes late changes nothing."""
+    """Merge the day's events into silver; a late event changes nothing."""
     latest = _latest_events(f"{lake}/bronze/orders", day)
     low, high = (pc.min_max(latest["id"])[bound].as_py() for bound in ("min", "max"))
     silver = DeltaTable(f"{lake}/silver/orders").merge(

@@ -1,4 +1,4 @@
-"""How a cost grows with the size of the table."""
+"""The growth of a cost with the size of the table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from statistics import linear_regression
 
 
 def exponent(costs: Mapping[int, float], fixed: float = 0.0) -> float | None:
-    """The slope of a line through the logarithms: 0 for a cost that does not grow, 1 for one that grows as the table.
+    """Return the slope of a line through the logarithms: 0 for a constant cost, 1 for a proportional one.
 
     Args:
         costs: rows of the table -> cost.
@@ -30,5 +30,5 @@ def exponent(costs: Mapping[int, float], fixed: float = 0.0) -> float | None:
 
 
 def geometric_mean(ratios: list[float]) -> float:
-    """The mean by which ratios are averaged."""
+    """Return the geometric mean, which averages ratios."""
     return math.exp(sum(map(math.log, ratios)) / len(ratios))

@@ -1,4 +1,4 @@
-"""Millrace's own writers, one after the other in one session, as `lakehouse run` and the warm server have them.
+"""Millrace's own writers, one after another in one session, as in `lakehouse run` and the warm server.
 
 spark-submit in_one_session.py WORK COSTS     WORK: JSON lines of `name`, `job` and the job's `argv`
 """
@@ -17,7 +17,7 @@ from spark_jobs.runtime.entrypoint import run_and_report, start_process
 
 
 def main(work: Path, costs: Path) -> None:
-    """Run them, and note what each cost.
+    """Run the jobs, and note their costs.
 
     Raises:
         SystemExit: one of them did not end well.

@@ -1,4 +1,4 @@
-"""Lakes with a table of orders, made once and kept: as each side loads it, laid out anew, with a batch to be merged."""
+"""Lakes with a table of orders, made once: as each side loads it, in other layouts, and with a batch to merge."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from include.spark_conf import LARGE_LOAD
 
 MILLRACE, N = "Millrace", "N"
 Sides = Mapping[str, Place]
-"""Side -> where it works. N's lake holds the same bronze table, file by file."""
+"""Side -> its place. N's lake has the same bronze table, file by file."""
 
 _MANY_ROWS = 1_000_000
 _PATIENCE_OF_SESSION_S = 2 * 3600.0
 
 
 class OrderLakes:
-    """The lakes whose tables have so many rows.
+    """The lakes whose tables have a given number of rows.
 
     Args:
         bench: where to work.
@@ -47,19 +47,19 @@ class OrderLakes:
         self.folder = bench.folder / "orders" / str(rows)
 
     def loaded(self) -> Sides:
-        """As each side loads the orders in one batch, and leaves them; Millrace after its own maintenance."""
+        """Return the lakes as each side loads the orders in one batch; Millrace's after its own maintenance."""
         return self._kept("loaded", self._load)
 
     def z_ordered(self, bytes_a_file: int) -> Sides:
-        """The loaded tables, Z-ordered by key into files of about so many bytes by the same statement."""
+        """Return the loaded tables, Z-ordered by key into files of about equal bytes by the same statement."""
         return self._kept(f"z-ordered {bytes_a_file}", lambda folder: self._z_order(folder, bytes_a_file))
 
     def of_equal_files(self, files: int) -> Sides:
-        """Millrace's table Z-ordered by key into about so many files, and a plain table with the same rows in each."""
+        """Return Millrace's table Z-ordered by key into a number of files, and a plain table with the same files."""
         return self._kept(f"{files} files", lambda folder: self._equal_files(folder, files))
 
     def with_batches(self, name: str, sides: Sides, batches: Mapping[str, str]) -> dict[str, Sides]:
-        """Copies with one batch each in the bronze table: name of the batch -> the copies.
+        """Return copies with one batch each in the bronze table: name of the batch -> copies.
 
         Args:
             name: what the lakes that are copied are called.
@@ -74,12 +74,12 @@ class OrderLakes:
         return made
 
     def in_one_session(self, name: str, work: list[dict[str, object]], millrace: Millrace) -> dict[str, Cost]:
-        """What each of Millrace's jobs costs in a session that runs them all."""
+        """Return the cost of each of Millrace's jobs in one session."""
         application = PROJECT / "benchmarks" / "merging" / "in_one_session.py"
         return self._costs(name, work, lambda *paths: millrace.application(application, *paths), millrace.environment())
 
     def in_a_plain_session(self, name: str, work: list[dict[str, object]]) -> dict[str, Cost]:
-        """What each plain merge costs in a session that runs them all."""
+        """Return the cost of each plain merge in one session."""
         application, naive = PROJECT / "benchmarks" / "merging" / "plain_merges.py", self._bench.naive
         return self._costs(name, work, lambda *paths: naive.application(application, *paths), self._plain_environment())
 
@@ -90,23 +90,23 @@ class OrderLakes:
         command: Callable[[str, str], list[str]],
         environment: Mapping[str, str],
     ) -> dict[str, Cost]:
-        """Hand `work` to a command, and read what it notes of the cost of each part."""
-        stated, costs = self.folder / f"{name}.work.jsonl", self.folder / f"{name}.costs.jsonl"
-        stated.write_text("".join(f"{json.dumps(one)}\n" for one in work))
+        """Run a command with `work`, and read the cost of each part."""
+        work_file, costs = self.folder / f"{name}.work.jsonl", self.folder / f"{name}.costs.jsonl"
+        work_file.write_text("".join(f"{json.dumps(part)}\n" for part in work))
         costs.unlink(missing_ok=True)
-        measure(command(str(stated), str(costs)), environment, self._log(name), patience_s=_PATIENCE_OF_SESSION_S)
+        measure(command(str(work_file), str(costs)), environment, self._log(name), patience_s=_PATIENCE_OF_SESSION_S)
         return read_noted(costs)
 
     def millrace(self, *, is_large: bool = False) -> Millrace:
-        """Millrace with the specs of the orders, about to read much or little."""
+        """Return Millrace with the specs of the orders, for a large or a small read."""
         return Millrace(tables=write_specs(self.folder / "tables"), text_bytes=LARGE_LOAD if is_large else 0)
 
     def _plain_environment(self) -> dict[str, str]:
-        """Of scripts for plain Spark that import the benchmarks."""
+        """Return the environment of plain Spark scripts that import the benchmarks."""
         return {**self._bench.naive.environment(), "PYTHONPATH": str(PROJECT)}
 
     def work(self, job: Job, table: str, name: str, place: Place, day: str) -> dict[str, object]:
-        """A job of Millrace as `in_one_session` takes it."""
+        """Return a job of Millrace for `in_one_session`."""
         return {"name": name, "job": job, "argv": self.millrace().arguments(job, table, place, day).to_argv()}
 
     def _load(self, folder: Path) -> None:
@@ -173,5 +173,5 @@ class OrderLakes:
 
 
 def relations(places: Sides) -> dict[str, str]:
-    """Both sides' silver tables as relations of DuckDB's SQL."""
+    """Return both sides' silver tables as relations of DuckDB's SQL."""
     return {side: f"delta_scan('{place.table(SILVER)}')" for side, place in places.items()}

@@ -1,4 +1,4 @@
-"""Orders by a seeded generator in DuckDB's SQL: a table of any number of them, and what happens to some.
+"""Orders by a seeded generator in DuckDB's SQL: a table of any size, and events of some orders.
 
 Orders have even numbers, in the order of their arrival: 2, 4, ... The numbers between them are free for new ones. Every
 value follows from the number of the order and of the event alone, so an order can be delivered once more as it was.
@@ -14,7 +14,7 @@ import yaml
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
 LOADED, CHANGED = "2025-01-01", "2025-01-02"
-"""The day on which all orders arrive, and the day of the batch that is merged."""
+"""The day on which all orders arrive, and the day of the merged batch."""
 
 COLUMNS = {
     "id": "bigint",
@@ -36,7 +36,7 @@ _BEGIN, _MS_BETWEEN = "TIMESTAMPTZ '2024-01-01 00:00:00+00'", 100
 
 
 class Kind(StrEnum):
-    """Which orders a batch of `BATCH` events is about."""
+    """The orders of a batch of `BATCH` events."""
 
     RECENT = "recent"
     UNIFORM = "uniform"
@@ -44,7 +44,7 @@ class Kind(StrEnum):
 
 
 def events(ids: str, table_rows: int, op: str = "upsert") -> str:
-    """SQL of events.
+    """Return SQL of events.
 
     Args:
         ids: SQL of `id` and `event`: 0 is the order's arrival, which is always the same; later ones change it.
@@ -63,24 +63,25 @@ def events(ids: str, table_rows: int, op: str = "upsert") -> str:
 
 
 def arrivals(table_rows: int) -> str:
-    """SQL of so many orders as they arrive."""
+    """Return SQL of the orders as they arrive."""
     return events(f"SELECT 2 * i AS id, 0 AS event FROM range(1, {table_rows} + 1) t(i)", table_rows)
 
 
 def batch(kind: Kind, table_rows: int) -> str:
-    """SQL of `BATCH` events on a table of so many orders: four fifths of them on known ones, but for `UNCHANGED`."""
+    """Return SQL of `BATCH` events: four fifths are of existing orders, except for `UNCHANGED`."""
     if kind is Kind.UNCHANGED:
         return events(_spread(BATCH, table_rows, "2 * i", event=0), table_rows)
     if kind is Kind.UNIFORM:
-        known, new = _spread(UPDATES, table_rows, "2 * i", event=1), _spread(INSERTS, table_rows, "2 * i - 1", event=0)
+        existing = _spread(UPDATES, table_rows, "2 * i", event=1)
+        new = _spread(INSERTS, table_rows, "2 * i - 1", event=0)
     else:
-        known = f"SELECT 2 * ({table_rows} - 2 * i) AS id, 1 AS event FROM range({UPDATES}) t(i)"
+        existing = f"SELECT 2 * ({table_rows} - 2 * i) AS id, 1 AS event FROM range({UPDATES}) t(i)"
         new = f"SELECT 2 * ({table_rows} + 1 + i) AS id, 0 AS event FROM range({INSERTS}) t(i)"
-    return events(f"{known} UNION ALL {new}", table_rows)
+    return events(f"{existing} UNION ALL {new}", table_rows)
 
 
 def deliver(landing: Path, day: str, sql: str, files: int = 1) -> None:
-    """Write rows as a day's delivery, in files of consecutive ones; a delivery that is there is left as it is."""
+    """Write rows as a day's delivery, in files of consecutive rows; an existing delivery does not change."""
     folder = landing / "orders" / f"date={day}"
     if folder.exists():
         return
@@ -102,7 +103,7 @@ def deliver_arrivals(landing: Path, table_rows: int) -> None:
 
 
 def write_specs(folder: Path) -> Path:
-    """The specs of both layers, as their owner would write them; nothing is refused."""
+    """Write the specs of both layers, which refuse nothing."""
     columns = {name: {"type": kind} for name, kind in COLUMNS.items()}
     source = {"landing": "orders", "files": "*.parquet", "format": "parquet"}
     bronze = {"table": BRONZE, "source": source, "columns": {**columns, "op": {"type": "string"}}}
@@ -119,7 +120,7 @@ def write_specs(folder: Path) -> Path:
 
 
 def _spread(count: int, table_rows: int, number: str, event: int) -> str:
-    """So many orders, one of each of as many equal parts of the table; `number` makes the id of `i`."""
+    """Return SQL of orders, one from each equal part of the table; `number` is the expression of the id of `i`."""
     part = f"k * {table_rows} // {count} + hash(k, {count}, {_SEED}) % {table_rows // count}"
     return f"SELECT {number} AS id, {event} AS event FROM (SELECT (1 + {part})::BIGINT AS i FROM range({count}) t(k))"
 

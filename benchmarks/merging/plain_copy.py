@@ -1,4 +1,4 @@
-"""The orders of a silver table as a plain Delta table: the same rows in the same number of files with the same keys.
+"""Copy the orders of a silver table to a plain Delta table: the same rows in as many files with the same keys.
 
 spark-submit plain_copy.py TABLE COPY RANGES     RANGES: JSON list of the least and the greatest key of each file
 """
@@ -15,7 +15,7 @@ from benchmarks.merging.orders import COLUMNS
 
 
 def main(spark: SparkSession, table: str, copy: str, ranges: str) -> None:
-    """Append one file after the other, by default settings."""
+    """Append one file after another, with default settings."""
     orders = spark.read.format("delta").load(table).select(*COLUMNS)
     for low, high in json.loads(ranges):
         of_file = orders.where(F.col("id").between(low, high)).coalesce(1)

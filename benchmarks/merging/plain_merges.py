@@ -1,4 +1,4 @@
-"""Plain MERGE statements, one after the other in one session of plain Spark.
+"""Plain MERGE statements, one after another in one session of plain Spark.
 
 spark-submit plain_merges.py WORK COSTS     WORK: JSON lines of `name`, `lake` and the `clauses` of the MERGE
 
@@ -25,11 +25,11 @@ _OWN = {
     "_batch_seq": "2L AS _batch_seq",
     "_batch_token": "'plain' AS _batch_token",
 }
-"""Column of Millrace's silver table -> a plain expression that costs as much."""
+"""Column of Millrace's silver table -> a plain expression with the same cost."""
 
 
 def main(spark: SparkSession, work: Path, costs: Path) -> None:
-    """Run them, and note what each cost."""
+    """Run the merges, and note their costs."""
     for line in work.read_text().splitlines():
         one = json.loads(line)
         with noted(costs, one["name"]):

@@ -29,7 +29,7 @@ _SEED = 1835
 
 @dataclass(frozen=True)
 class Shape:
-    """One merge.
+    """The shape of a merge.
 
     Attributes:
         does: which clauses the plain MERGE has.
@@ -45,16 +45,16 @@ class Shape:
 
     @property
     def name(self) -> str:
-        """What it is, also a name of a folder."""
+        """Its name, also of a folder."""
         return f"{self.does}, files {self.files:g}, matched {self.matched:g}, new {self.unmatched:g}"
 
     @property
     def clauses(self) -> str:
-        """The clauses of the plain MERGE of `s` into `t`, as upstream has them."""
+        """The clauses of the plain MERGE of `s` into `t`, as in Delta's benchmark."""
         return _CLAUSES[self.does]
 
     def change_set(self, files: Sequence[KeyRange], table_rows: int) -> str:
-        """SQL of the events, on a table with such files."""
+        """Return SQL of the events, for a table with these files."""
         chosen = sample(files, self.files)
         known = _sampled(chosen, "2 * i", self.matched, event=1)
         new = _sampled(chosen, "2 * i - 1", self.unmatched, event=0)
@@ -79,7 +79,7 @@ SHAPES = (
 
 
 def sample(files: Sequence[KeyRange], share: float) -> list[KeyRange]:
-    """The share of the files, at least one, always the same and scattered over the table as upstream's hash does."""
+    """Return a share of the files, at least one: always the same, scattered over the table as by Delta's hash."""
     places = sorted(range(len(files)), key=lambda place: sha256(f"{_SEED}/{place}".encode()).digest())
     return sorted(files[place] for place in places[: max(1, round(share * len(files)))])
 

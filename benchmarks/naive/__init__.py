@@ -1,1 +1,1 @@
-"""The naive peer N: three PySpark scripts as one writes them on a first day. They import nothing of Millrace."""
+"""The naive peer N: three simple PySpark scripts that import nothing of Millrace."""

@@ -1,4 +1,4 @@
-"""N's gold: every route and day, computed anew and overwritten whole.
+"""N's gold: every route and day, recomputed and overwritten as a whole.
 
 spark-submit gold.py LAKE LANDING DAY
 """

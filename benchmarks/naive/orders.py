@@ -1,4 +1,4 @@
-"""N's silver of the orders: the latest event of each order of the day, merged by key alone.
+"""N's silver of the orders: the latest event of each order of the day, merged by key only.
 
 spark-submit orders.py LAKE LANDING DAY
 """
@@ -15,7 +15,7 @@ COLUMNS = ("id", "customer", "amount", "status", "country", "ts", "md5")
 
 
 def load(spark: SparkSession, lake: str, _landing: str, day: str) -> None:
-    """Merge the day's events into silver; an event that comes late changes nothing."""
+    """Merge the day's events into silver; a late event changes nothing."""
     events = spark.read.format("delta").load(f"{lake}/bronze/orders")
     events = events.where(F.col("_interval_start") == F.lit(day).cast("timestamp"))
     newest_first = Window.partitionBy("id").orderBy(F.desc("ts"))

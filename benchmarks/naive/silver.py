@@ -1,4 +1,4 @@
-"""N's silver: the latest event of each flight of the day, merged by key alone.
+"""N's silver: the latest event of each flight of the day, merged by key only.
 
 spark-submit silver.py LAKE LANDING DAY
 """
@@ -15,7 +15,7 @@ NEWER = "s.event_at > t.event_at OR (s.event_at = t.event_at AND s.event_seq > t
 
 
 def load(spark: SparkSession, lake: str, _landing: str, day: str) -> None:
-    """Merge the day's events into silver; an event that comes late changes nothing."""
+    """Merge the day's events into silver; a late event changes nothing."""
     events = spark.read.format("delta").load(f"{lake}/bronze/flight_events").where(F.col("day") == day)
     newest_first = Window.partitionBy("flight_id").orderBy(F.desc("event_at"), F.desc("event_seq"))
     latest = events.withColumn("place", F.row_number().over(newest_first)).where("place = 1")

@@ -1,1 +1,1 @@
-"""The series: what is measured, one module each."""
+"""The series of measurements, one module each."""

@@ -1,4 +1,4 @@
-"""Series 12: a lakehouse whose tables have had 10,000 batches, verdicts and files each, against one with 100; and the
+"""Series 12: a lakehouse whose tables have 10,000 batches, gate results and files each, against one with 100; and the
 listing of 1,000 tables."""
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ LISTED_S = 2.0
 """The CPU-seconds of a listing of a thousand tables, start-up of Python included."""
 
 MOST_FILES = 1000
-"""Of the seven tables of the ledger together: data files, commits of a day and checkpoints."""
+"""Files of the ledger's seven tables together: data files, commits of a day and checkpoints."""
 
 CHAINS = 334
-"""Of three tables each."""
+"""The number of chains of three tables."""
 
 
 def run(bench: Bench) -> list[Result]:
-    """Plan, list, write a batch down; then list a thousand tables.
+    """Plan, list and record a batch; then list a thousand tables.
 
     Raises:
         FailedRunError: a command fails, or a batch is not certified.
@@ -48,12 +48,12 @@ def without_spark(bench: Bench) -> list[Result]:
     lakes = {f"{number:,} batches": _lake(bench, str(number), number) for number in (OLD, YOUNG)}
     old, young = lakes
     results = []
-    for said, command in _COMMANDS.items():
+    for title, command in _COMMANDS.items():
         runs = {name: partial(_measured, bench, command, lake) for name, lake in lakes.items()}
-        sides = interleaved(runs, bench.rounds, bench.ended)
-        results.append(Result(said, old, young, sides, TARGET, {"files of ops": _files(lakes)}))
+        sides = interleaved(runs, bench.rounds, bench.print_cost)
+        results.append(Result(title, old, young, sides, TARGET, {"files of ops": _files(lakes)}))
     many = _lake(bench, "many", 2, CHAINS)
-    sides = interleaved({"1,002 tables": partial(_measured, bench, _tables, many)}, bench.rounds, bench.ended)
+    sides = interleaved({"1,002 tables": partial(_measured, bench, _tables, many)}, bench.rounds, bench.print_cost)
     listed = sides["1,002 tables"].cpu_s
     facts = {"CPU-seconds": f"{listed:.2f}; {LISTED_S} is {'met' if listed <= LISTED_S else 'missed'}"}
     return [
@@ -87,8 +87,8 @@ def _lakehouse() -> str:
 
 
 def _measured(bench: Bench, command: Callable[[Path], list[str]], lake: Path, _round: int) -> Cost:
-    known = {**os.environ, **environment(lake), "PYTHONPATH": str(Path(__file__).parents[2])}
-    return measure(command(lake), known, bench.folder / "logs" / "ages.log").whole
+    environ = {**os.environ, **environment(lake), "PYTHONPATH": str(Path(__file__).parents[2])}
+    return measure(command(lake), environ, bench.folder / "logs" / "ages.log").whole
 
 
 def _gate(_lake: Path) -> list[str]:
@@ -104,8 +104,8 @@ _COMMANDS = {
 
 
 def _files(lakes: dict[str, Path]) -> str:
-    """How many files the ledger has: few, however old it is."""
-    files = {name: sum(one.is_file() for one in (lake / "root" / "ops").rglob("*")) for name, lake in lakes.items()}
+    """Return the number of the ledger's files, which must be small at any age."""
+    files = {name: sum(path.is_file() for path in (lake / "root" / "ops").rglob("*")) for name, lake in lakes.items()}
     most = max(files.values())
     verdict = "met" if most <= MOST_FILES else "missed"
     return ", ".join(f"{count} at {name}" for name, count in files.items()) + f"; at most {MOST_FILES} is {verdict}"

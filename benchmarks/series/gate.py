@@ -1,4 +1,4 @@
-"""Series: the whole year into bronze, judged by forty table rules and by none."""
+"""Series: the whole year into bronze, with forty table rules and with none."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from include.settings import Settings
 TABLE, SPEC = "bronze.flight_events", Path("bronze/flights/flight_events.yaml")
 RULES = 40
 TARGET = 1.25
-"""Forty rules without a pattern may cost a quarter of the write."""
+"""The largest good ratio: forty rules without a pattern may cost a quarter of the write."""
 
 
 def run(bench: Bench) -> list[Result]:
-    """Millrace against itself."""
+    """Compare Millrace with itself."""
     landing = whole_year(bench.folder / "year", bench.folder / "year_source")
     folder = bench.fresh("gate")
     peers = [
@@ -36,7 +36,7 @@ def run(bench: Bench) -> list[Result]:
     ]
     places = {peer.name: Place(folder / peer.name / "lake", landing) for peer in peers}
     sides = interleaved(
-        {peer.name: _writes(bench, peer, places[peer.name]) for peer in peers}, bench.rounds, bench.ended
+        {peer.name: _writes(bench, peer, places[peer.name]) for peer in peers}, bench.rounds, bench.print_cost
     )
     rows = require_same_rows(TABLE, *(place.table(TABLE) for place in places.values()))
     judged = _report(places["40 rules"])
@@ -56,7 +56,7 @@ def _writes(bench: Bench, peer: Millrace, place: Place) -> Callable[[int], Cost]
 
 
 def _specs(folder: Path, rules: int) -> Path:
-    """The project's specs, the table's with so many rules on versions."""
+    """Copy the project's specs to `folder`, with `rules` rules on the table's versions, and return it."""
     shutil.copytree(Settings().tables, folder)
     document = yaml.safe_load((folder / SPEC).read_text())
     rows_only = [rule for rule in document.get("expectations", []) if rule["action"] in ("quarantine", "drop")]
@@ -66,11 +66,11 @@ def _specs(folder: Path, rules: int) -> Path:
 
 
 def _rules(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Two rules on the rows of each column, which they pass."""
+    """Return two rules for each column, which its rows pass."""
     return [
-        {name: {"column": column, **given}, "action": "fail"}
-        for column, stated in columns.items()
-        for name, given in (_PRESENT, _OF_TYPE.get(stated.get("type", "string"), _OF_NUMBERS))
+        {name: {"column": column, **arguments}, "action": "fail"}
+        for column, definition in columns.items()
+        for name, arguments in (_PRESENT, _OF_TYPE.get(definition.get("type", "string"), _OF_NUMBERS))
     ]
 
 

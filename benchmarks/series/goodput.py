@@ -1,4 +1,4 @@
-"""Series: what more writers of one table get done than fewer do; a plain MERGE says what the session has to give."""
+"""Series: the goodput of more writers of one table against fewer; plain MERGEs show the session's capacity."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from benchmarks.rounds import Side
 
 SECONDS = 30.0
 WARM_UP = 16
-"""Heats of eight writers before the first that counts: the JVM compiles for some ten minutes, on the core that one
-writer leaves free and two do not."""
+"""Uncounted heats of eight writers at first: the JVM compiles for some ten minutes, on the core that one writer leaves
+free and two do not."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two numbers of writers, and the goodput of the second over that of the first that is good enough, if any is."""
+    """Two numbers of writers, and the smallest good ratio of their goodputs, if there is a target."""
 
     strategy: Strategy
     keys: Keys
@@ -39,7 +39,7 @@ Which = tuple[Strategy, Keys, int]
 
 
 def run(bench: Bench) -> list[Result]:
-    """Every number of writers in turn, in one session that is warm when the first round begins."""
+    """Run every number of writers in turn, in one session that is warm at the first round."""
     heats = [_heat(Strategy.MILLRACE, Keys.DISJOINT, 8, 0) for _ in range(WARM_UP)]
     heats += [_heat(*which, number) for number in range(1, bench.rounds + 1) for which in _which()]
     found: dict[Which, list[Score]] = {which: [] for which in _which()}
@@ -49,7 +49,7 @@ def run(bench: Bench) -> list[Result]:
 
 
 def _which() -> list[Which]:
-    """The heats of a round, each once."""
+    """Return the heats of a round, each once."""
     return list(dict.fromkeys(which for pair in PAIRS for which in _both(pair)))
 
 

@@ -17,13 +17,13 @@ TABLES = ("bronze.flight_events", "silver.flights")
 
 
 def run(bench: Bench) -> list[Result]:
-    """Millrace against itself, for each layer."""
+    """Compare Millrace with itself, for each layer."""
     landing = whole_year(bench.folder / "year", bench.folder / "year_source")
     peers = (Millrace("with the options"), Millrace("without them", without=f"{SMALL_MACHINE} {ONE_COMPILER}"))
     places = {peer.name: Place(bench.folder / "jvm" / peer.name.replace(" ", "_"), landing) for peer in peers}
     layers: dict[str, dict[str, list[Cost]]] = {table: {peer.name: [] for peer in peers} for table in TABLES}
     interleaved(
-        {peer.name: _builds(bench, peer, places[peer.name], layers) for peer in peers}, bench.rounds, bench.ended
+        {peer.name: _builds(bench, peer, places[peer.name], layers) for peer in peers}, bench.rounds, bench.print_cost
     )
     rows = {table: require_same_rows(table, *(place.table(table) for place in places.values())) for table in TABLES}
     return [

@@ -23,23 +23,23 @@ KINDS = ("parquet", "csv", "json")
 MILLION = 1_000_000
 PEERS = ("DuckDB", "plain Spark to Parquet", "plain Spark to Delta", "delta-rs")
 TARGETS = {"DuckDB": 2.0, "plain Spark to Parquet": 1.1}
-"""Peer -> the largest ratio of CPU-seconds that is good, where starting up counts least."""
+"""Peer -> the largest good ratio of CPU-seconds, for the load in which start-up counts least."""
 
 
 def run_small(bench: Bench) -> list[Result]:
-    """A million rows of each format."""
+    """Measure a million rows of each format."""
     return [result for kind in KINDS for result in _load(bench, kind, MILLION, {})]
 
 
 def run_large(bench: Bench) -> list[Result]:
-    """Ten million rows of Parquet, where starting up counts least."""
+    """Measure ten million rows of Parquet, for which start-up counts least."""
     return _load(bench, "parquet", 10 * MILLION, TARGETS)
 
 
 def _load(bench: Bench, kind: str, rows: int, targets: Mapping[str, float]) -> list[Result]:
     folder = bench.folder / "load" / f"{kind}.{rows}"
     landing = delivered(folder, kind, rows)
-    sides = interleaved(_sides(bench, folder, landing, kind), bench.rounds, bench.ended)
+    sides = interleaved(_sides(bench, folder, landing, kind), bench.rounds, bench.print_cost)
     _require_all(folder, rows)
     speeds = {f"rows per CPU-s, {name}": f"{rows / side.cpu_s:,.0f}" for name, side in sides.items()}
     measured = f"{rows:,} rows of {kind} into bronze, against"
@@ -87,7 +87,7 @@ def _millrace(bench: Bench, folder: Path, landing: Path, number: int) -> Cost:
 
 
 def _require_all(folder: Path, rows: int) -> None:
-    """Whether the sides wrote the same: as many rows, and the same sum of each row's values."""
+    """Check that the sides wrote the same number of rows, and the same sum of each row's values."""
     out, lake = folder / "out", Place(folder / "lake", folder).table(TABLE)
     relations = {
         "Millrace": f"delta_scan('{lake}')",

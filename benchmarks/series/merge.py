@@ -21,12 +21,11 @@ AS_LOADED = "as loaded"
 BRONZE, SILVER = "bronze.flight_events", "silver.flights"
 TARGET = 0.5
 BYTES_A_FILE = {AS_LOADED: 0, "files of 1 MB, Z-ordered by key": 1_000_000}
-"""How the full table lies: as the load leaves it, or in files so small that it has as many as a table 100 times as
-large would have in files of 100 MB."""
+"""The layout of the full table: as loaded, or in as many files as a table 100 times as large has in files of 100 MB."""
 
 
 def run(bench: Bench) -> list[Result]:
-    """Both sides load the year, then merge the last events into copies of that table, in either layout."""
+    """Let both sides load the year, then merge the last events into copies of that table, in each layout."""
     landing = whole_year(bench.folder / "year", bench.folder / "year_source")
     peers: tuple[Peer, ...] = (Millrace(), bench.naive)
     for peer in peers:
@@ -35,7 +34,7 @@ def run(bench: Bench) -> list[Result]:
 
 
 def _load_year(bench: Bench, peer: Peer, place: Place) -> None:
-    """Load the year into bronze and silver, and the recent events into bronze alone; a loaded lake is left alone."""
+    """Load the year into bronze and silver, and the recent events only into bronze; a loaded lake does not change."""
     done = place.lake / "loaded"
     if done.exists():
         return
@@ -52,7 +51,7 @@ def _merge(bench: Bench, peers: tuple[Peer, ...], landing: Path, layout: str) ->
     before = {name: files_and_bytes(place.table(SILVER)) for name, place in full.items()}
     round_of = {peer.name: Place(bench.folder / "merge" / peer.name / "round", landing) for peer in peers}
     runs = {peer.name: _merges(bench, peer, full[peer.name], round_of[peer.name]) for peer in peers}
-    sides: dict[str, Side] = interleaved(runs, bench.rounds, bench.ended)
+    sides: dict[str, Side] = interleaved(runs, bench.rounds, bench.print_cost)
     facts: dict[str, Any] = {
         "rows of the full table": require_same_rows(SILVER, *(place.table(SILVER) for place in round_of.values())),
         "files before": before,
@@ -72,7 +71,7 @@ def _merges(bench: Bench, peer: Peer, full: Place, place: Place) -> Callable[[in
 
 
 def _laid_out(bench: Bench, peer: Peer, landing: Path, layout: str) -> Place:
-    """The lake with its full table in the layout; both sides' tables are laid out by the same statement."""
+    """Return the lake with its full table in the layout, made by the same statement for both sides."""
     loaded = Place(bench.folder / "merge" / peer.name / "loaded", landing)
     if not BYTES_A_FILE[layout]:
         return loaded

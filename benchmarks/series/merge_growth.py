@@ -31,14 +31,14 @@ TARGETS = {
     (10 * MILLION, KEPT, Kind.RECENT, N): 0.1,
     (10 * MILLION, ALIKE, Kind.RECENT, DELTA_RS): 4.0,
 }
-"""(rows, layout, kind, against) -> the largest ratio of CPU-seconds that is good for Millrace's warm session."""
+"""(rows, layout, kind, against) -> the largest good ratio of CPU-seconds for Millrace's warm session."""
 
 TARGET_EXPONENT = {Kind.RECENT: 0.05, Kind.UNIFORM: 0.9}
 
 
 @dataclass(frozen=True)
 class Case:
-    """One point: how many orders there are, how they lie, and which of them the batch is about."""
+    """One point: the number of orders, their layout, and the orders of the batch."""
 
     rows: int
     layout: str
@@ -46,38 +46,38 @@ class Case:
 
     @property
     def title(self) -> str:
-        """It in one line."""
+        """The case in one line."""
         return f"merge of 10,000 events, {self.kind}, into {self.rows:,} orders, {self.layout}"
 
     @property
     def peers(self) -> tuple[str, ...]:
-        """The sides that Millrace is held against; delta-rs where it, too, can leave most files alone."""
+        """The sides to compare with; delta-rs only where it can skip most files, too."""
         return (N, DELTA_RS) if self.layout == ALIKE else (N,)
 
 
 def run(bench: Bench) -> list[Result]:
-    """One and ten million orders."""
+    """Measure one and ten million orders."""
     return _grow(bench, (MILLION, 10 * MILLION))
 
 
 def run_large(bench: Bench) -> list[Result]:
-    """A hundred million as well."""
+    """Measure a hundred million orders, too."""
     return _grow(bench, (MILLION, 10 * MILLION, 100 * MILLION))
 
 
 def _grow(bench: Bench, sizes: tuple[int, ...]) -> list[Result]:
-    """Every kind into tables as the sides keep them, and recent ones into tables that lie alike."""
+    """Measure every kind with the sides' own layouts, and recent orders with equal layouts."""
     cases = [Case(TINY, KEPT, Kind.RECENT)]
     cases += [Case(rows, KEPT, kind) for rows in sizes for kind in Kind]
     cases += [Case(rows, ALIKE, Kind.RECENT) for rows in sizes]
-    found = {case: _merged(bench, case) for case in cases}
-    results = [result for case, sides in found.items() for result in _results(case, *sides)]
-    results[-1].facts.update(_exponents({case: sides for case, (sides, _) in found.items()}, sizes))
+    by_case = {case: _merged(bench, case) for case in cases}
+    results = [result for case, sides in by_case.items() for result in _results(case, *sides)]
+    results[-1].facts.update(_exponents({case: sides for case, (sides, _) in by_case.items()}, sizes))
     return results
 
 
 def _merged(bench: Bench, case: Case) -> tuple[dict[str, Side], dict[str, Any]]:
-    """The rounds of each side, and what belongs to them."""
+    """Return the rounds of each side, and the facts about them."""
     bench.console.print(f"  {case.title}")
     lakes = OrderLakes(bench, case.rows)
     table = lakes.loaded() if case.layout == KEPT else lakes.z_ordered(LEAST_FILE)
@@ -87,7 +87,7 @@ def _merged(bench: Bench, case: Case) -> tuple[dict[str, Side], dict[str, Any]]:
     sides = interleaved(
         {side: partial(merges.run, side) for side in (MILLRACE, WARM, *case.peers)},
         bench.rounds,
-        bench.ended,
+        bench.print_cost,
         uncounted=0,
     )
     places = {side: merges.place(side) for side in sides}
@@ -120,11 +120,11 @@ class _Merges:
     kind: Kind
 
     def place(self, side: str) -> Place:
-        """Where a side merges: in a copy of N's table, unless it is Millrace."""
+        """Return the place of a side: a copy of N's table, unless it is Millrace."""
         return Place(self.lakes.folder / "round" / side, self._original(side).landing)
 
     def run(self, side: str, number: int) -> Cost:
-        """What one merge costs: the whole process, or the second merge of a session."""
+        """Return the cost of a merge: the whole process, or the second merge of a session."""
         place = self._copied(side)
         if side == WARM:
             return self._in_a_warm_session(place)
@@ -132,7 +132,7 @@ class _Merges:
         return measure(*self._process(side, place), log).whole
 
     def _process(self, side: str, place: Place) -> tuple[list[str], Mapping[str, str]]:
-        """Its command and environment."""
+        """Return command and environment of a side."""
         naive, millrace = self.bench.naive, self._millrace()
         if side == N:
             return naive.script("orders", place, CHANGED), naive.environment()
@@ -148,7 +148,7 @@ class _Merges:
         return self.lakes.in_one_session("warm", work, self._millrace())["counts"]
 
     def _millrace(self) -> Millrace:
-        """Told what its planner tells: that the merge copies as much as the one before it, which was of its kind."""
+        """Return Millrace with its planner's estimate: as many bytes as the merge of this kind before it copied."""
         copied = bytes_in(self.ready[MILLRACE].table(SILVER)) if self.kind is Kind.UNIFORM else 0
         return self.lakes.millrace(is_large=copied >= LARGE_LOAD)
 
@@ -160,20 +160,20 @@ class _Merges:
         return self.ready[MILLRACE if side in (MILLRACE, WARM) else N]
 
 
-def _exponents(found: Mapping[Case, Mapping[str, Side]], sizes: tuple[int, ...]) -> dict[str, str]:
-    """How each side's cost grows, as it was measured, and without what a merge into a tiny table costs."""
-    [tiny] = [sides for case, sides in found.items() if case.rows == TINY]
-    said: dict[str, str] = {}
-    for layout, kind in sorted({(case.layout, case.kind) for case in found if case.rows != TINY}):
+def _exponents(by_case: Mapping[Case, Mapping[str, Side]], sizes: tuple[int, ...]) -> dict[str, str]:
+    """Return the growth of each side's cost, as measured and without the cost of a merge into a tiny table."""
+    [tiny] = [sides for case, sides in by_case.items() if case.rows == TINY]
+    exponents: dict[str, str] = {}
+    for layout, kind in sorted({(case.layout, case.kind) for case in by_case if case.rows != TINY}):
         for side in (MILLRACE, WARM, N):
-            costs = {rows: found[Case(rows, layout, kind)][side].cpu_s for rows in sizes}
-            whole, above = _said(exponent(costs)), _said(exponent(costs, tiny[side].cpu_s))
+            costs = {rows: by_case[Case(rows, layout, kind)][side].cpu_s for rows in sizes}
+            whole, above = _format_slope(exponent(costs)), _format_slope(exponent(costs, tiny[side].cpu_s))
             name = f"exponent of CPU-seconds, {side}, {kind}, {layout}"
-            said[name] = f"{whole}; without the {tiny[side].cpu_s:.1f} s of a tiny table {above}"
+            exponents[name] = f"{whole}; without the {tiny[side].cpu_s:.1f} s of a tiny table {above}"
             if side == WARM and kind in TARGET_EXPONENT:
-                said[name] += f"; target {TARGET_EXPONENT[kind]}"
-    return said
+                exponents[name] += f"; target {TARGET_EXPONENT[kind]}"
+    return exponents
 
 
-def _said(slope: float | None) -> str:
+def _format_slope(slope: float | None) -> str:
     return "none, nothing is left" if slope is None else f"{slope:.2f}"

@@ -20,24 +20,24 @@ from include.contracts.job.args import Job
 MILLION = 1_000_000
 FILES = 40
 TARGET, TARGET_MEAN = 1.1, 0.8
-"""The largest ratio of CPU-seconds that is good for one shape, and for the geometric mean of all."""
+"""The largest good ratios of CPU-seconds: for one shape, and for the geometric mean of all."""
 
 N_ALIKE = "N into the same table"
-"""The plain MERGE into a table that is Millrace's: its thirteen columns, its change feed, its statistics."""
+"""The plain MERGE into Millrace's table, with its thirteen columns, change feed and statistics."""
 
 _LAKE_OF = {MILLRACE: MILLRACE, N: N, N_ALIKE: MILLRACE}
-"""Side -> whose table it merges into."""
+"""Side -> the owner of the table that it merges into."""
 
 _WARM_UP = "warm-up"
 
 
 def run(bench: Bench) -> list[Result]:
-    """Ten million orders, half a gigabyte."""
+    """Measure ten million orders, half a gigabyte."""
     return _shapes(bench, 10 * MILLION)
 
 
 def run_large(bench: Bench) -> list[Result]:
-    """Twenty-five million orders, more than a gigabyte."""
+    """Measure twenty-five million orders, more than a gigabyte."""
     return _shapes(bench, 25 * MILLION)
 
 
@@ -53,7 +53,7 @@ def _shapes(bench: Bench, rows: int) -> list[Result]:
     }
     costs: dict[str, dict[str, list[Cost]]] = {shape: {side: [] for side in _LAKE_OF} for shape in ready}
     sessions = {side: _session(lakes, side, ready, places, costs) for side in _LAKE_OF}
-    whole = interleaved(sessions, bench.rounds, bench.ended, uncounted=0)
+    whole = interleaved(sessions, bench.rounds, bench.print_cost, uncounted=0)
     before = {side: files_and_bytes(place.table(SILVER)) for side, place in equal.items()}
     results = [_result(shape, costs[shape], places[shape]) for shape in ready]
     return [*results, _all_shapes(rows, whole, results, before)]
@@ -66,7 +66,7 @@ def _session(
     places: Mapping[str, Sides],
     costs: dict[str, dict[str, list[Cost]]],
 ) -> Callable[[int], Cost]:
-    """All shapes in one session, each on a fresh copy; the first one runs once more before, and does not count."""
+    """Run all shapes in one session, each on a fresh copy; the first one also runs before, uncounted."""
     first = next(iter(ready))
     warm_up = Place(lakes.folder / "round" / _WARM_UP / side, places[first][side].landing)
     runs = {_WARM_UP: warm_up, **{shape: places[shape][side] for shape in ready}}

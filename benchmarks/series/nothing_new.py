@@ -17,7 +17,7 @@ TARGET = 0.05
 
 
 def run(bench: Bench) -> list[Result]:
-    """Both sides load a day and are compared table by table; then both are told to load it again.
+    """Let both sides load a day, compare table by table, then let both load it again.
 
     Raises:
         FailedRunError: Millrace found something to do, or started Java.
@@ -36,7 +36,7 @@ def run(bench: Bench) -> list[Result]:
             "N": lambda number: bench.write_chain(bench.naive, naive, DAY),
         },
         bench.rounds,
-        bench.ended,
+        bench.print_cost,
     )
     return [
         Result("a run with nothing new, three tables in one process", "one process", "N", sides, TARGET, rows),

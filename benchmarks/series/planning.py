@@ -16,14 +16,14 @@ from benchmarks.rounds import Side, interleaved
 
 MANY, FEW = 100_000, 10_000
 TARGET = MANY / FEW
-"""As many times the cost as there are files, at most."""
+"""The largest good ratio: the cost grows at most as the number of files."""
 BATCHES = 10
 TARGET_OF_LAST = 1.2
-"""The last batches of a first load cost what the first ones do, but for what the ledger holds by then."""
+"""The last batches of a first load cost as much as the first ones, apart from the larger ledger."""
 
 
 def run(bench: Bench) -> list[Result]:
-    """Plan both tables, in which nothing is new; then load one from the beginning.
+    """Plan both tables, which have nothing new; then load one from the beginning.
 
     Raises:
         FailedRunError: the plan finds something new, or the load fails.
@@ -42,7 +42,7 @@ def _all_loaded(bench: Bench) -> Result:
     sides = interleaved(
         {name: lambda _, number=number: _plan(bench, number) for number, name in names.items()},
         bench.rounds,
-        bench.ended,
+        bench.print_cost,
     )
     facts = {f"peak memory, {name}": f"{sides[name].peak_mb:.0f} MB" for name in names.values()}
     return Result("planning when all files are loaded", names[MANY], names[FEW], sides, TARGET, facts)
@@ -57,20 +57,20 @@ def _first_load(bench: Bench) -> Result:
     first, last = f"first {BATCHES} batches", f"last {BATCHES} batches"
     sides = {first: Side(costs[:BATCHES]), last: Side(costs[-BATCHES:])}
     facts = {f"peak memory until the {name}": f"{side.peak_mb:.0f} MB" for name, side in sides.items()}
-    said = f"planning a batch of a first load, {len(costs)} batches"
-    return Result(said, last, first, sides, TARGET_OF_LAST, facts)
+    title = f"planning a batch of a first load, {len(costs)} batches"
+    return Result(title, last, first, sides, TARGET_OF_LAST, facts)
 
 
 def _environment() -> dict[str, str]:
-    """Where Python finds the benchmarks."""
+    """Return the environment in which Python finds the benchmarks."""
     return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 
 
 def _plan(bench: Bench, number: int) -> Cost:
     log = bench.folder / "logs" / f"planning.{number}.log"
     command = [str(Path(sys.executable).parent / "lakehouse"), "plan", "--interval", "2013-01-01"]
-    known = {**os.environ, **environment(bench.folder / "planning" / str(number)), "COLUMNS": "200"}
-    cost = measure(command, known, log).whole
+    environ = {**os.environ, **environment(bench.folder / "planning" / str(number)), "COLUMNS": "200"}
+    cost = measure(command, environ, log).whole
     if f"0 new of {number} files" not in log.read_text():
         raise FailedRunError(f"the plan does not say that nothing is new: {log}")
     return cost

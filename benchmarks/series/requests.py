@@ -1,4 +1,4 @@
-"""Series 12, in a bucket: what a batch asks of the store, by who asks and of what."""
+"""Series 12, in a bucket: the requests of a batch to the store, by engine and by kind of object."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.rounds import Side
 from include.settings import PROJECT
 
 BATCHES, COUNTED = 34, 20
-"""Of each table, and how many of them count, the last ones: from one checkpoint of Delta's to the next."""
+"""Batches of each table, and the number of last ones that count: from one Delta checkpoint to the next."""
 
 TARGET = 60
 
@@ -38,15 +38,15 @@ def run(bench: Bench) -> Result:
 
 def _facts(folder: Path) -> dict[str, str]:
     facts = {}
-    found = [batch for batch in batches_in(folder) if batch.number > BATCHES - COUNTED]
-    for table in dict.fromkeys(batch.table for batch in found):
-        of_table = [batch for batch in found if batch.table == table]
-        facts[f"requests a batch of {table}"] = _said(of_table)
+    batches = [batch for batch in batches_in(folder) if batch.number > BATCHES - COUNTED]
+    for table in dict.fromkeys(batch.table for batch in batches):
+        of_table = [batch for batch in batches if batch.table == table]
+        facts[f"requests a batch of {table}"] = _summary(of_table)
         facts[f"requests a batch of {table}, by place"] = _by_place(of_table)
     return facts
 
 
-def _said(batches: Sequence[BatchRequests]) -> str:
+def _summary(batches: Sequence[BatchRequests]) -> str:
     all_of_them = sum(batch.by_place.total() for batch in batches) / len(batches)
     of_spark = sum(count for batch in batches for (who, _), count in batch.by_place.items() if who == SPARK)
     spark = of_spark / len(batches)

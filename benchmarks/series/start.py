@@ -17,14 +17,14 @@ TARGET = 0.6
 
 
 def run(bench: Bench) -> list[Result]:
-    """Both sides load one day into a lake that does not exist yet; rows are compared before a time counts."""
+    """Let both sides load one day into a new lake; rows are compared before a time counts."""
     landing = one_day(bench.folder / "day")
     places = {peer.name: Place(bench.folder / "start" / peer.name, landing) for peer in (Millrace(), bench.naive)}
     whole: dict[str, list[Cost]] = {name: [] for name in places}
     sides = interleaved(
         {peer.name: _loads(bench, peer, places[peer.name], whole[peer.name]) for peer in (Millrace(), bench.naive)},
         bench.rounds,
-        bench.ended,
+        bench.print_cost,
     )
     rows = require_same_rows(TABLE, *(place.table(TABLE) for place in places.values()))
     ends = {name: Side(tuple(costs[1:])) for name, costs in whole.items()}

@@ -1,4 +1,4 @@
-"""Series: one, two, four and eight writers of one table, against plain MERGEs with back-off, and one at a time."""
+"""Series: one, two, four and eight writers of one table, compared with plain MERGEs with back-off and in turns."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ WRITERS = (1, 2, 4, 8)
 SCENARIOS = ((Keys.DISJOINT, False), (Keys.TURNS, False), (Keys.OVERLAP, False), (Keys.OVERLAP, True))
 SECONDS = 20.0
 TARGET = 1.1
-"""A commit may cost so much of a plain MERGE's that waits its turn."""
+"""The largest good ratio of a commit's cost to that of a plain MERGE in turns."""
 
 
 def run(bench: Bench) -> list[Result]:
-    """All heats in one session, the strategies of a scenario one after the other."""
+    """Run all heats in one session, the strategies of a scenario one after another."""
     heats = [heat for number in range(bench.rounds + 1) for heat in _heats(number)]
     found: dict[str, dict[Strategy, list[Score]]] = defaultdict(lambda: defaultdict(list))
     for heat, score in scores_of(bench, "writers", heats):
@@ -29,7 +29,7 @@ def run(bench: Bench) -> list[Result]:
 
 
 def _heats(number: int) -> list[Heat]:
-    """A round; of the one that does not count only the heats with most writers, which warm up the session."""
+    """Return the heats of a round; in the uncounted one only those with most writers, to warm up the session."""
     return [
         Heat(strategy, keys, writers, optimize, SECONDS, number)
         for (keys, optimize), writers in product(SCENARIOS, WRITERS if number else WRITERS[-1:])

@@ -11,6 +11,7 @@ from include.contracts.job.quarantine_request import RowFilter
 from include.contracts.lake_path import LakePath
 from include.contracts.row_status import PENDING
 from include.control.gates.conservation import require_conserved
+from include.control.ledger.resolution import table_id
 from include.control.log.batch import Stream, Winner, winner_of
 from include.control.log.delta_log import commits_after, latest_version
 from include.control.log.stored_tables import is_table, open_table
@@ -43,8 +44,10 @@ def batches(paths: LakehousePaths, table: str) -> list[Winner]:
 
 def folders(paths: LakehousePaths) -> list[LakePath]:
     """Return the Delta tables that Spark writes."""
-    secondary = [paths.quarantine(SILVER), paths.tombstones(SILVER)]
-    return [path for path in (*map(paths.table, TABLES), *secondary) if is_table(path)]
+    tables = [*map(paths.table, TABLES), paths.quarantine(SILVER)]
+    if is_table(silver := paths.table(SILVER)):
+        tables.append(paths.tombstones(SILVER, table_id(silver)))
+    return [path for path in tables if is_table(path)]
 
 
 def _of_logs(paths: LakehousePaths) -> Iterator[str]:

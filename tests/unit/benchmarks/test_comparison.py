@@ -95,7 +95,7 @@ def test_relations_of_the_same_rows_in_another_order_have_one_digest() -> None:
 @pytest.mark.parametrize("rows", ["(1, 'a'), (2, 'b')", "(1, 'a')", "(1, 'a'), (2, NULL), (2, NULL)"])
 def test_relations_that_differ_in_any_row_are_refused(rows: str) -> None:
     relations = {"one": "(VALUES (1, 'a'), (2, NULL)) t(id, said)", "other": f"(VALUES {rows}) t(id, said)"}
-    with pytest.raises(DifferentRowsError, match="do not hold the same rows"):
+    with pytest.raises(DifferentRowsError, match="do not have the same rows"):
         require_same_digest(("id", "said"), relations)
 
 

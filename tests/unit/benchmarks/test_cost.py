@@ -44,7 +44,7 @@ def test_the_awaited_file_is_timed_when_it_appears(tmp_path: Path) -> None:
 
 
 def test_a_file_that_never_comes_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FailedRunError, match="never came"):
+    with pytest.raises(FailedRunError, match="did not appear"):
         measure(["true"], os.environ, tmp_path / "log", tmp_path / "commit")
 
 
