@@ -1,4 +1,4 @@
-"""What surrounds a job: its session, its arguments, its report.
+"""The frame of a job: its session, its arguments, its report.
 
-It knows no table and no layer.
+It contains nothing about tables or layers.
 """

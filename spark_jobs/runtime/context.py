@@ -1,4 +1,4 @@
-"""What a running job has at hand. Spark is started only when something is to be written."""
+"""The context of a running job. Spark starts only when the job first opens a session."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from spark_jobs.runtime.session import own_session
 
 @dataclass(frozen=True)
 class JobContext:
-    """The arguments of a job and what follows from them.
+    """The arguments of a job, and the objects that follow from them.
 
     Attributes:
         args: the arguments.
-        is_to_stop: whether the job is asked to end after the current commit, though there is more to do.
+        is_to_stop: returns true if the job should end after the current commit, even with work left.
         opened: the lakehouse's records, where the driver has opened them for an earlier job.
-        notes: remarks for the report that come up on the way.
+        notes: remarks for the report, collected during the job.
     """
 
     args: JobArgs
@@ -42,7 +42,7 @@ class JobContext:
 
     @cached_property
     def kafka(self) -> dict[str, dict[str, str]]:
-        """Kafka cluster -> its client's settings, from the environment: they may hold secrets."""
+        """Kafka cluster -> its client's settings, read from the environment because they may contain secrets."""
         return Settings().kafka
 
     @cached_property
@@ -57,7 +57,7 @@ class JobContext:
 
     @cached_property
     def paths(self) -> LakehousePaths:
-        """Where things lie."""
+        """The paths of the lakehouse."""
         return LakehousePaths(self.args.root)
 
     @cached_property
@@ -67,16 +67,16 @@ class JobContext:
 
     @cached_property
     def leases(self) -> Leases:
-        """Leases in the name of this run, for as long as the spec of its table says."""
+        """The leases of this run; it waits for one as long as the spec of its table says."""
         return lakehouse_leases(self.paths, self.args.run_id, self.spec.conflicts.wait_for_lease)
 
-    def lets_deletes_go(self, interval_start: datetime | None) -> bool:
-        """Whether who has asked for the job lets the deletes by absence of an interval go, however many they are."""
+    def allows_deletes(self, interval_start: datetime | None) -> bool:
+        """Whether the job's request allows any number of deletes by absence in this interval."""
         return bool(self.args.allow_deletes) and interval_start in (None, self.args.interval_start)
 
     @contextmanager
     def only_writer(self) -> Iterator[None]:
-        """Keep everybody else from the job's table, for a commit that is no batch; nobody where the store decides."""
+        """Exclude other writers from the job's table during a commit that is no batch, unless the store does."""
         if stores_decide():
             yield
             return
@@ -84,10 +84,10 @@ class JobContext:
             yield
 
     def open_session(self, conf: dict[str, str]) -> AbstractContextManager[SparkSession]:
-        """A Spark session of its own under `conf`, for one write; the first one starts Spark.
+        """Open a separate Spark session with `conf`, for one write; the first session starts Spark.
 
         Raises:
-            StorageError: the tables lie in a store on whose conditional puts nobody can rely, or that refuses.
+            StorageError: the store of the tables has no reliable conditional puts, or refuses access.
         """
         if not isinstance(self.paths.leases, S3Path):
             return own_session(conf)
@@ -96,5 +96,5 @@ class JobContext:
         return own_session({**spark_options(), **conf})
 
     def now(self) -> datetime:
-        """The time, in UTC."""
+        """Return the current time in UTC."""
         return datetime.now(UTC)

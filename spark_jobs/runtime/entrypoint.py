@@ -1,4 +1,4 @@
-"""What every job has around it: arguments in, a report out, an exit code that says how it ended."""
+"""Run a job as a process: read its arguments, write its report, exit with a code for its outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from include.disk_space import disk_full_error
 from include.errors import MillraceError, Outcome
 from include.paths import LakehousePaths
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.runtime.lacking_columns import lacking_column_error
+from spark_jobs.runtime.missing_columns import missing_column_error
 from spark_jobs.runtime.parent import end_with_parent
 
 RunJob = Callable[[JobContext], JobReport]
@@ -27,7 +27,7 @@ log = logging.getLogger("millrace")
 
 
 def main(job: Job, run: RunJob, argv: list[str] | None = None) -> None:
-    """Run a job as a process: parse, run, leave the report, exit with its code."""
+    """Parse the arguments, run the job, save its report, and exit with its code."""
     start_process()
     report = run_and_report(job, run, JobArgs.from_argv(sys.argv[1:] if argv is None else argv))
     log.info("%s", report.message)
@@ -35,10 +35,10 @@ def main(job: Job, run: RunJob, argv: list[str] | None = None) -> None:
 
 
 def start_process() -> None:
-    """What every driver begins with: UTC, since Great Expectations compares times in the process's own zone, and logs.
+    """Prepare a driver: set UTC, because Great Expectations compares times in the process's own zone, and logging.
 
-    It ends with the process that started it. Millrace's own lines go to stderr from INFO on, everybody else's from
-    WARNING on.
+    The driver ends with the process that started it. Millrace logs to stderr from INFO on, other libraries from WARNING
+    on.
     """
     end_with_parent(os.environ)
     os.environ["TZ"] = "UTC"
@@ -49,7 +49,7 @@ def start_process() -> None:
 
 
 def run_and_report(job: Job, run: RunJob, args: JobArgs, context: JobContext | None = None) -> JobReport:
-    """Run a job, and save its report whatever happens; an error becomes a report that names it."""
+    """Run a job and save its report; an error becomes a report that names it."""
     started, context = time.monotonic(), context or JobContext(args)
     try:
         report = run(context)
@@ -57,14 +57,14 @@ def run_and_report(job: Job, run: RunJob, args: JobArgs, context: JobContext | N
         report = failure_report(job, args, error, error.outcome)
     except Exception as error:
         log.exception("%s failed", job.value)
-        cause = disk_full_error(error, args.table, _written_to(args)) or lacking_column_error(error, context)
+        cause = disk_full_error(error, args.table, _folders_of(args)) or missing_column_error(error, context)
         report = failure_report(job, args, cause or error, cause.outcome if cause else Outcome.FAILED)
     timed = {**report.timings_s, "total": round(time.monotonic() - started, 3)}
     return _saved(job, args, report.model_copy(update={"timings_s": timed}))
 
 
 def _saved(job: Job, args: JobArgs, report: JobReport) -> JobReport:
-    """Save the report; where the disk is full, the exit code and the log must do."""
+    """Save the report; if the disk is full, return a report of that for the exit code and the log."""
     try:
         report.save(args.report)
     except OSError as error:
@@ -75,17 +75,17 @@ def _saved(job: Job, args: JobArgs, report: JobReport) -> JobReport:
     return report
 
 
-def _written_to(args: JobArgs) -> list[LakePath]:
-    """The folders that a job writes to, the lakehouse's own first."""
+def _folders_of(args: JobArgs) -> list[LakePath]:
+    """Return the folders that a job writes to, the lakehouse's own first."""
     paths, table = LakehousePaths(args.root), args.table
-    beside = [paths.table(table), paths.quarantine(table), paths.tombstones(table, "")]
-    return [args.root, *beside, *map(paths.ops, OPS), paths.leases, args.report.parent]
+    folders = [paths.table(table), paths.quarantine(table), paths.tombstones(table, "")]
+    return [args.root, *folders, *map(paths.ops, OPS), paths.leases, args.report.parent]
 
 
 def failure_report(job: Job, args: JobArgs, error: BaseException, outcome: Outcome) -> JobReport:
-    """The report of a job that ended with `error`."""
-    said = str(error).strip() or type(error).__name__
-    message = said if isinstance(error, MillraceError) else f"{args.table}: {type(error).__name__}: {said}"
+    """Return the report of a job that ended with `error`."""
+    text = str(error).strip() or type(error).__name__
+    message = text if isinstance(error, MillraceError) else f"{args.table}: {type(error).__name__}: {text}"
     return JobReport(
         job=job.value,
         table=args.table,

@@ -1,4 +1,4 @@
-"""A driver does not outlive the process that started it: a task that was killed is tried again, and is alone then."""
+"""End a driver with the process that started it, so that the retry of a killed task runs alone."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import psutil
 
 from include.spark_conf import STARTED_BY
 
-LOOKS_EVERY_S = 1.0
+CHECK_INTERVAL_S = 1.0
 GRACE_S = 30.0
-"""Between TERM, by which a driver asks a Spark server to stop what it runs, and KILL."""
+"""Seconds between TERM, after which a driver asks the Spark server to stop its work, and KILL."""
 
 log = logging.getLogger(__name__)
 
 
 def end_with_parent(environment: Mapping[str, str]) -> None:
-    """End this process soon after the one that started it, if the environment says which that is."""
+    """End this process soon after the process that started it, if the environment names that."""
     if pid := environment.get(STARTED_BY):
         threading.Thread(target=_watch, args=(int(pid),), daemon=True).start()
 
@@ -30,7 +30,7 @@ def _watch(pid: int) -> None:
     try:
         parent = psutil.Process(pid)
         while parent.is_running() and parent.status() != psutil.STATUS_ZOMBIE:
-            time.sleep(LOOKS_EVERY_S)
+            time.sleep(CHECK_INTERVAL_S)
     except psutil.NoSuchProcess:
         pass
     log.error("Process %d, which started this driver, is gone: the driver ends. A retry is safe.", pid)

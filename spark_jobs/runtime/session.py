@@ -1,4 +1,4 @@
-"""The one place that builds Spark sessions.
+"""The only place that builds Spark sessions.
 
 The same job file runs under spark-submit (its launch settings come from `include.spark_conf.launch_conf`) and, with
 `SPARK_REMOTE` set, against a warm Spark Connect server that was started with the same settings.
@@ -34,36 +34,36 @@ else:
 
 
 PATIENT_RETRIES = 5
-"""How often a request to the Spark Connect server is tried again: about 17 s. A restarted server knows none of our
-sessions, so the client's own default of ten minutes would only hang."""
+"""Retries of a request to the Spark Connect server: about 17 s. A restarted server has none of our sessions, so the
+client's default of ten minutes would be lost time."""
 
-RELEASE_ENDS_S = 5
-"""How long the client waits to hear that the server forgets results which were read. Now and then such a request has no
-answer at the end of a session; without a deadline the driver would never end (Spark 4.1.3, like SPARK-55362)."""
+RELEASE_TIMEOUT_S = 5
+"""How long the client waits for the server to release results that were read. Sometimes such a request has no answer at
+the end of a session; without a deadline the driver would never end (Spark 4.1.3, like SPARK-55362)."""
 
-_OF_ANOTHER_SERVER = (
+_RESTARTED_SERVER = (
     "INVALID_HANDLE.SESSION_CHANGED",
     "INVALID_HANDLE.SESSION_CLOSED",
     "INVALID_HANDLE.SESSION_NOT_FOUND",
     "NO_ACTIVE_SESSION",
     "RESPONSE_ALREADY_RECEIVED",
 )
-"""What the client says when another server answers in the place of the one that it began with."""
+"""The client's error conditions when another server answers than the one it began with."""
 
 _open_sessions: list[SparkSession] = []
-"""What this driver has open on a Spark Connect server; a killed driver asks the server to stop what they run."""
+"""This driver's open sessions on a Spark Connect server; a killed driver asks the server to stop their work."""
 
 
 @contextmanager
 def own_session(conf: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A session apart from every other, so that a setting for one write can never reach another one.
+    """Open a separate session, so that a setting for one write never affects another write.
 
-    The first one starts Spark, or finds the server. All frames and views of a batch must be built from it: a frame of
-    another session commits with no txn, no token and no error.
+    The first session starts Spark, or connects to the server. All frames and views of a batch must come from it: a
+    frame of another session commits without a txn, a token or an error.
 
     Raises:
         SparkUnavailableError: the Spark Connect server does not answer, or died while it worked for the session.
-        MillraceError: the session lacks the log stores, without which acknowledged commits can vanish.
+        MillraceError: the session lacks the log stores, without which acknowledged commits can be lost.
     """
     session = _connect({**SESSION, **conf}) if _remote() else _new_session({**SESSION, **conf})
     try:
@@ -72,7 +72,7 @@ def own_session(conf: Mapping[str, str]) -> Iterator[SparkSession]:
     except PySparkException as error:
         if not (_remote() and _server_is_gone(error)):
             raise
-        # There is nobody to release the session: to try would take as long again.
+        # No server is left to release the session: a try would take as long again.
         session.release_session_on_close = False  # type: ignore[attr-defined]
         raise SparkUnavailableError(_gone_message(error)) from error
     finally:
@@ -80,23 +80,23 @@ def own_session(conf: Mapping[str, str]) -> Iterator[SparkSession]:
             _end(session)
 
 
-def frozen(df: DataFrame) -> DataFrame:
-    """The frame's rows as they are now, computed once and kept by the executors until nobody refers to them.
+def freeze(df: DataFrame) -> DataFrame:
+    """Compute the frame's rows once; the executors keep them as long as something refers to them.
 
     Raises:
-        MillraceError: another session is the active one: on Spark Connect the copy would belong to that one.
+        MillraceError: another session is active: on Spark Connect the copy would belong to that session.
     """
     checkpointed = df.localCheckpoint()
     if _remote() and checkpointed.sparkSession is not df.sparkSession:
-        raise MillraceError("Rows can be frozen in the outermost session only; close the other one first.")
+        raise MillraceError("Rows can be frozen in the outermost session only; close the inner session first.")
     return checkpointed
 
 
 def interrupt(session: SparkSession) -> None:
-    """Stop what the session runs; on a driver of its own, whatever that runs.
+    """Stop the work of the session; in a driver's own Spark, all work.
 
-    A driver's own Spark would know what a session runs by a tag of the thread, which the threads do not have in which
-    Delta puts files together (Delta 4.4).
+    A driver's own Spark finds the work of a session by a tag of the thread, but the threads in which Delta compacts
+    files do not have that tag (Delta 4.4).
     """
     if _remote():
         session.interruptAll()
@@ -135,7 +135,7 @@ def _connect(conf: Mapping[str, str]) -> SparkSession:
     require_server(remote)
     signal.signal(signal.SIGTERM, _interrupt_and_exit)
     try:
-        # As the builder does for an address: functions of pyspark look at it.
+        # The builder does the same for an address: functions of pyspark read it.
         os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
         session = cast(
             SparkSession, ConnectSession.builder.channelBuilder(_channel(remote)).config(map={**conf}).create()
@@ -149,16 +149,16 @@ def _connect(conf: Mapping[str, str]) -> SparkSession:
 
 
 def _channel(remote: str) -> DefaultChannelBuilder:
-    """To the server, with a deadline for releases: gRPC's own setting, since pyspark has none for it."""
+    """Return a channel to the server with a deadline for releases, set in gRPC because pyspark has no such setting."""
     release = {"service": "spark.connect.SparkConnectService", "method": "ReleaseExecute"}
-    deadlines = {"methodConfig": [{"name": [release], "timeout": f"{RELEASE_ENDS_S}s"}]}
+    deadlines = {"methodConfig": [{"name": [release], "timeout": f"{RELEASE_TIMEOUT_S}s"}]}
     return DefaultChannelBuilder(remote, [("grpc.service_config", json.dumps(deadlines))])
 
 
 def _end(session: SparkSession) -> None:
-    """End the session, once and for all.
+    """End the session, and prevent a second close of its client.
 
-    When the garbage collector finds it, in whatever thread, pyspark closes its client again, and waits for the
+    When the garbage collector deletes the session, in any thread, pyspark closes its client again and waits for the
     requests of all other sessions: a deadlock (SPARK-55362).
     """
     _open_sessions.remove(session)
@@ -167,8 +167,8 @@ def _end(session: SparkSession) -> None:
 
 
 def _server_is_gone(error: PySparkException) -> bool:
-    """Whether the server died, or was started anew and knows nothing of the session."""
-    if (error.getCondition() or "") in _OF_ANOTHER_SERVER:
+    """Whether the server died, or was restarted and does not have the session."""
+    if (error.getCondition() or "") in _RESTARTED_SERVER:
         return True
     return isinstance(error, SparkConnectGrpcException) and error.getGrpcStatusCode().name == "UNAVAILABLE"
 
@@ -176,8 +176,8 @@ def _server_is_gone(error: PySparkException) -> bool:
 def _gone_message(error: PySparkException) -> str:
     where = _without_token(os.environ["SPARK_REMOTE"])
     return (
-        f"Spark Connect at {where} died, or was started anew, while it worked for this job "
-        f"({error.getCondition() or 'it does not answer'})\nNothing is lost: see that it runs (`make up`), then retry."
+        f"Spark Connect at {where} died, or was restarted, while it worked for this job "
+        f"({error.getCondition() or 'it does not answer'})\nNothing is lost: start it (`make up`), then retry."
     )
 
 
@@ -186,7 +186,7 @@ def _without_token(remote: str) -> str:
 
 
 def _interrupt_and_exit(signum: int, _frame: FrameType | None) -> None:
-    """A killed client does not stop what the server runs for it, so the job asks the server to stop first."""
+    """Ask the server to stop the job's work before exit, because the end of a client does not stop it."""
     for session in _open_sessions:
         interrupt(session)
     raise SystemExit(128 + signum)

@@ -42,7 +42,7 @@ class StagedContext(JobContext):
         """Where things lie."""
         return self.staged or super().paths
 
-    def lets_deletes_go(self, interval_start: datetime | None) -> bool:
+    def allows_deletes(self, interval_start: datetime | None) -> bool:
         """Whether who has asked for the rebuild lets deletes by absence go: of all intervals, since all are read."""
         return bool(self.args.allow_deletes)
 

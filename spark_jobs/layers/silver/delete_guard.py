@@ -24,7 +24,7 @@ def require_allowed(context: JobContext, spec: SilverSpec, intent: Intent, absen
     all_deletes = [deletes_of(spec, intent.table_id, intent.sources, keys, start, upto) for keys in absent]
     allowed = records.allowed(spec.table, intent.table_id, intent.sources.source_ids[spec.source])
     for deletes, keys in zip(all_deletes, absent, strict=True):
-        allowed_now = context.lets_deletes_go(keys.interval_start if spec.snapshot else None)
+        allowed_now = context.allows_deletes(keys.interval_start if spec.snapshot else None)
         if allowed_now and not _is_allowed(deletes, allowed, context, spec):
             approval = {"said_by": context.args.allow_deletes, "reason": "--allow-deletes", "run_id": intent.run_id}
             records.record_allowed(deletes, **approval)

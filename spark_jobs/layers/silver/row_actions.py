@@ -20,7 +20,7 @@ from spark_jobs.layers.silver.snapshot_keys import SnapshotKeys, snapshot_keys
 from spark_jobs.layers.silver.source import SilverSource
 from spark_jobs.layers.silver.tables import tombstones_of, version_before
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.runtime.session import frozen
+from spark_jobs.runtime.session import freeze
 from spark_jobs.transforms.refusals import is_accepted, row_counts
 from spark_jobs.transforms.silver import changes as C
 from spark_jobs.transforms.silver.history import CONTENT, periods, with_period_action
@@ -80,16 +80,16 @@ class RowActions:
         them (15 s for one day of flights), and Delta's MERGE refuses a source that is cached in any other way.
         """
         if self._spec.snapshot and self._spec.keeps_history:
-            return BatchRows(frozen(self._source.rows_of_snapshots(session, intent)), None)
+            return BatchRows(freeze(self._source.rows_of_snapshots(session, intent)), None)
         retracted = self._source.retracted_keys(session, intent, version)
-        rows = BatchRows(frozen(self._source.rows_of_batch(session, intent, retracted)), retracted)
+        rows = BatchRows(freeze(self._source.rows_of_batch(session, intent, retracted)), retracted)
         if not self._spec.builds_on_earlier:
             return rows
-        late = frozen(self._late_keys(session, intent, version, rows.checked))
+        late = freeze(self._late_keys(session, intent, version, rows.checked))
         if late.isEmpty():
             return rows
-        recomputed = late if retracted is None else frozen(late.union(retracted).distinct())
-        return BatchRows(frozen(self._source.rows_of_batch(session, intent, recomputed)), recomputed)
+        recomputed = late if retracted is None else freeze(late.union(retracted).distinct())
+        return BatchRows(freeze(self._source.rows_of_batch(session, intent, recomputed)), recomputed)
 
     def find(self, session: SparkSession, intent: Intent, version: int) -> BatchActions:
         """Find the action of every row of the batch on one version of the table."""
@@ -105,9 +105,9 @@ class RowActions:
         if self._spec.snapshot:
             return self._of_snapshots(session, rows, intent, version, target, totals)
         if self._spec.keeps_history:
-            actions = frozen(self._of_periods(rows, target))
+            actions = freeze(self._of_periods(rows, target))
         else:
-            actions = frozen(self._of_last_states(rows, target, self._tombstones(session, intent)))
+            actions = freeze(self._of_last_states(rows, target, self._tombstones(session, intent)))
         counts = MergeCounts.of(totals, rows.checked, actions, self._spec.keys)
         absent: tuple[AbsentKeys, ...] = ()
         if counts.by_action[C.ABSENT]:
@@ -206,9 +206,9 @@ class RowActions:
             before = target.where(F.col(END_AT).isNull()) if sources.snapshots else None
             due = keys_due(keys.delivered, keys.starts, spec.keys, before, cannot_tell)
             follows = bool(sources.snapshots)
-            actions = frozen(self._periods_of_snapshots(rows.checked, due, keys, target, follows=follows))
+            actions = freeze(self._periods_of_snapshots(rows.checked, due, keys, target, follows=follows))
         else:
-            actions = frozen(self._of_newest_snapshot(rows.checked, keys, target, intent))
+            actions = freeze(self._of_newest_snapshot(rows.checked, keys, target, intent))
         counts = MergeCounts.of(totals, rows.checked, actions, spec.keys)
         absent: tuple[AbsentKeys, ...] = ()
         if due is not None:

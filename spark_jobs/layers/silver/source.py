@@ -24,7 +24,7 @@ from spark_jobs.delta_io.reads import read_appended, read_removed, read_version
 from spark_jobs.layers.received_rows import received_frame
 from spark_jobs.layers.silver.replays import SilverReplays
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.runtime.session import frozen
+from spark_jobs.runtime.session import freeze
 from spark_jobs.transforms.received import RECEIVED, as_received, is_received
 from spark_jobs.transforms.refusals import is_quarantined
 from spark_jobs.transforms.silver.retraction import with_recomputed_keys
@@ -74,7 +74,7 @@ class SilverSource:
             if (replayed := self.replays.read_earlier(session, intent)) is not None:
                 keys = keys.union(replayed.where(of_files).select(*self._spec.keys))
         # A truncate has no key: it is not retracted, neither as a row of a file nor as a tombstone.
-        return frozen(keys.where(reduce(and_, (F.col(key).isNotNull() for key in keys.columns))).distinct())
+        return freeze(keys.where(reduce(and_, (F.col(key).isNotNull() for key in keys.columns))).distinct())
 
     def _all_keys(self, session: SparkSession, intent: Intent, target_version: int) -> DataFrame:
         """Return the keys of the target, of the tombstones, and of earlier replays, whose tombstones may be deleted.

@@ -84,4 +84,4 @@ def assert_server_missed(ended: Ended, server: SparkServer) -> None:
     assert ended.code == ExitCode.SPARK_UNAVAILABLE, ended.said
     assert ended.took_s < SERVER_GONE_S
     assert ended.report is not None
-    assert f"sc://localhost:{server.port} died, or was started anew" in ended.report.message
+    assert f"sc://localhost:{server.port} died, or was restarted" in ended.report.message

@@ -22,7 +22,7 @@ SPEC = silver_spec(snapshot="full", sequence_by=[], max_deleted_percent=20)
 
 def nobody_allows(root: Path) -> Any:
     """The context of a job without `--allow-deletes`."""
-    return SimpleNamespace(records=Records(LakehousePaths(root)), lets_deletes_go=lambda _: False)
+    return SimpleNamespace(records=Records(LakehousePaths(root)), allows_deletes=lambda _: False)
 
 
 def test_an_approval_is_for_so_many_keys_of_one_interval_and_source_version(tmp_path: Path) -> None:

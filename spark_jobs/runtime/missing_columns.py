@@ -1,4 +1,4 @@
-"""A column that a source does not have yet, though its spec declares it: the source's next run adds it."""
+"""Report a column that a source's spec declares, but its table does not have yet: the source's next run adds it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from spark_jobs.runtime.context import JobContext
 _UNRESOLVED = re.compile(r"with name ((?:`[^`]+`\.)*`(?P<column>[^`]+)`) cannot be resolved")
 
 
-def lacking_column_error(error: BaseException, context: JobContext) -> NotReadyError | None:
-    """What to report in the place of `error`, where Spark misses a column that is still to come; else None."""
-    if not isinstance(error, PySparkException) or not (found := _UNRESOLVED.search(str(error))):
+def missing_column_error(error: BaseException, context: JobContext) -> NotReadyError | None:
+    """Return the error to report instead of `error` if Spark lacks such a column; else None."""
+    if not isinstance(error, PySparkException) or not (match := _UNRESOLVED.search(str(error))):
         return None
-    table, column = context.spec.table, found["column"]
+    table, column = context.spec.table, match["column"]
     for source in context.spec.source_tables:
         if column in _declared(context.catalog.spec(source)):
             way_out = f"Run {source} first: its next run adds the column, and its gate must pass it."
