@@ -35,7 +35,7 @@ def outcome(paths: LakehousePaths, table: str) -> dict[str, Any]:
         "files": _files(paths, table, tokens),
         "states": [replace(state, seen_at=None, tries=0) for state in states(paths, table)],
         "certified": Gates(paths).certified(table),
-        "verdicts": sorted((row["version"], row["passed"]) for row in Gates(paths)._of_this_table(table)),
+        "verdicts": sorted((one.result.version, one.result.passed) for one in Gates(paths).results(table)),
     }
 
 
