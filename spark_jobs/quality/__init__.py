@@ -1,4 +1,4 @@
-"""Rules that refuse rows, and suites that judge one exact version of a table.
+"""Rules that refuse rows, and suites that check one exact version of a table.
 
-What follows from a verdict is decided by the gate, in `spark_jobs.layers.gate`.
+The gate, in `spark_jobs.layers.gate`, decides what follows from a verdict.
 """

@@ -72,7 +72,7 @@ def fails(rule: Expectation) -> Column:
     """Return true for a row that fails `rule`, else false; never NULL.
 
     Raises:
-        SpecError: the rule cannot judge a single row as it is written.
+        SpecError: the rule cannot be evaluated on a single row as it is written.
     """
     _require_arguments(rule)
     try:

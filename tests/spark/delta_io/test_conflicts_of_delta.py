@@ -26,10 +26,10 @@ from spark_jobs.delta_io.row_writes import append, replace_where
 from spark_jobs.protocol.batches import BatchPlan, BatchRequest, BatchResult, BatchWriter, Closing
 from spark_jobs.runtime.session import own_session
 from tests.support.ledger.delta_tables import day, intent_of
-from tests.support.silver.rivals import (
+from tests.support.silver.conflicting_commits import (
     MADE,
-    RIVAL_RUN,
-    Rival,
+    OTHER_RUN,
+    ConflictingCommit,
     appends_another,
     appends_the_same,
     deletes,
@@ -73,10 +73,10 @@ def overwritten(session: SparkSession, table: Path) -> None:
 class Overtaken:
     """A batch of one such write."""
 
-    def __init__(self, table: Path, write: Write, rival: Rival) -> None:
+    def __init__(self, table: Path, write: Write, other_commit: ConflictingCommit) -> None:
         self.table = table
         self._write = write
-        self._rival = rival
+        self._other_commit = other_commit
         self.tries = 0
 
     def plan(self, position: StreamPosition) -> BatchPlan:
@@ -84,7 +84,7 @@ class Overtaken:
 
     def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
         self.tries += 1
-        session.udf.register("read_slowly", once(self._rival, str(self.table)), "int")
+        session.udf.register("read_slowly", once(self._other_commit, str(self.table)), "int")
         self._write(session, self.table)
 
     def close(self, winner: Winner) -> Closing:
@@ -103,9 +103,9 @@ class Orders:
         for n, amount in START:
             spark.sql(f"INSERT INTO delta.`{self.path}` VALUES ({n}, {amount})")
 
-    def run(self, write: Write, rival: Rival) -> tuple[BatchResult, int]:
+    def run(self, write: Write, other_commit: ConflictingCommit) -> tuple[BatchResult, int]:
         """How the batch ended, and how often it was written."""
-        work = Overtaken(self.path, write, rival)
+        work = Overtaken(self.path, write, other_commit)
         request = BatchRequest(self.path, STREAM, day(), "scheduled__2013-01-01", "5bec")
         return BatchWriter(request, work, Ledger(self.paths), own_session).run_unleased(), work.tries
 
@@ -156,20 +156,20 @@ THE_OTHERS = [
 
 
 @pytest.mark.parametrize(
-    ("write", "rival", "conflict", "rows"),
+    ("write", "other_commit", "conflict", "rows"),
     [*SHOWN_IN_EVERY_RUN, *(pytest.param(*case, marks=pytest.mark.faults) for case in THE_OTHERS)],
 )
 def test_a_batch_that_is_overtaken_ends_in_the_right_rows(
-    orders: Orders, write: Write, rival: Rival, conflict: Conflict | None, rows: Rows
+    orders: Orders, write: Write, other_commit: ConflictingCommit, conflict: Conflict | None, rows: Rows
 ) -> None:
-    result, tries = orders.run(write, rival)
+    result, tries = orders.run(write, other_commit)
 
     commits = orders.spark.sql(f"DESCRIBE HISTORY delta.`{orders.path}`").collect()
-    [winner] = [commit for commit in commits if RIVAL_RUN in (commit.userMetadata or "")]
+    [winner] = [commit for commit in commits if OTHER_RUN in (commit.userMetadata or "")]
     assert winner.version == MADE + 1, "the other one was first"
     assert [race.conflict for race in result.lost] == ([conflict.value] if conflict else [])
     assert (result.committed, tries) == (True, 2 if conflict else 1)
-    assert {(race.run_id, race.version) for race in result.lost} <= {(RIVAL_RUN, MADE + 1)}
+    assert {(race.run_id, race.version) for race in result.lost} <= {(OTHER_RUN, MADE + 1)}
     assert orders.rows() == rows
     assert bool(orders.thrown_away()) == (tries > 1), "who does not have to write again keeps its files"
 
@@ -178,8 +178,8 @@ def test_a_batch_that_is_overtaken_ends_in_the_right_rows(
     "write", [merged, *(pytest.param(write, marks=pytest.mark.faults) for write in (appended, replaced, overwritten))]
 )
 def test_whose_number_was_taken_plans_again(orders: Orders, write: Write) -> None:
-    rival = intent_of(table_id(orders.path), stream=STREAM)
-    result, tries = orders.run(write, takes_the_number(rival.app_id, rival.user_metadata()))
+    other_commit = intent_of(table_id(orders.path), stream=STREAM)
+    result, tries = orders.run(write, takes_the_number(other_commit.app_id, other_commit.user_metadata()))
 
     lost = LostRace(conflict="ConcurrentTransactionException", operation="WRITE", run_id="run-1", version=MADE + 1)
     assert result.lost == [lost]

@@ -1,4 +1,4 @@
-"""What others commit to a table of orders while a write reads it: delta-rs does it, within the write's own scan.
+"""Commits of other writers to a table of orders while a write reads it: delta-rs makes them within the write's scan.
 
 The functions run in a Python worker of the Spark server, which gets them by value and has none of these modules.
 """
@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from pyspark import cloudpickle
 
-Rival = Callable[[str], None]
+ConflictingCommit = Callable[[str], None]
 
-RIVAL_RUN = "backfill__2013-01-01"
+OTHER_RUN = "backfill__2013-01-01"
 MADE = 2
 """The version of the table that a write under test begins at: it was made, and two files were written."""
 
@@ -31,28 +31,30 @@ def deletes(table: str) -> None:
     """The row that the write touches."""
     from deltalake import DeltaTable
 
-    DeltaTable(table).delete("n = 1", commit_properties=_said())
+    DeltaTable(table).delete("n = 1", commit_properties=_other_metadata())
 
 
 def deletes_another(table: str) -> None:
     """A row of a file that the write does not need."""
     from deltalake import DeltaTable
 
-    DeltaTable(table).delete("n = 2", commit_properties=_said())
+    DeltaTable(table).delete("n = 2", commit_properties=_other_metadata())
 
 
 def puts_files_together(table: str) -> None:
     """All files in one, as OPTIMIZE does."""
     from deltalake import DeltaTable
 
-    DeltaTable(table).optimize.compact(commit_properties=_said())
+    DeltaTable(table).optimize.compact(commit_properties=_other_metadata())
 
 
 def sets_a_property(table: str) -> None:
     """A property of the table, as a changed spec does."""
     from deltalake import DeltaTable
 
-    DeltaTable(table).alter.set_table_properties({"owner": "ann"}, raise_if_not_exists=False, commit_properties=_said())
+    DeltaTable(table).alter.set_table_properties(
+        {"owner": "ann"}, raise_if_not_exists=False, commit_properties=_other_metadata()
+    )
 
 
 def raises_the_protocol(table: str) -> None:
@@ -60,11 +62,11 @@ def raises_the_protocol(table: str) -> None:
     from deltalake import DeltaTable, TableFeatures
 
     DeltaTable(table).alter.add_feature(
-        TableFeatures.AppendOnly, allow_protocol_versions_increase=True, commit_properties=_said()
+        TableFeatures.AppendOnly, allow_protocol_versions_increase=True, commit_properties=_other_metadata()
     )
 
 
-def takes_the_number(app_id: str, user_metadata: str) -> Rival:
+def takes_the_number(app_id: str, user_metadata: str) -> ConflictingCommit:
     """A batch of the same stream and number, of another row."""
 
     def takes(table: str) -> None:
@@ -76,14 +78,14 @@ def takes_the_number(app_id: str, user_metadata: str) -> Rival:
     return takes
 
 
-def once(rival: Rival, table: str) -> Callable[[int], int]:
-    """A function of SQL that gives back what it is given, and lets the rival commit before the first time."""
+def once(other_commit: ConflictingCommit, table: str) -> Callable[[int], int]:
+    """A function of SQL that gives back what it is given, and lets the other_commit commit before the first time."""
 
     def read_slowly(n: int) -> int:
         from deltalake import DeltaTable
 
         if DeltaTable(table).version() == MADE:
-            rival(table)
+            other_commit(table)
         return n
 
     return read_slowly
@@ -94,18 +96,18 @@ def _append(table: str, n: int, amount: int, said: object = None) -> None:
     from deltalake import write_deltalake
 
     row = pa.table({"n": pa.array([n], pa.int32()), "amount": pa.array([amount], pa.int32())})
-    write_deltalake(table, row, mode="append", commit_properties=said or _said())
+    write_deltalake(table, row, mode="append", commit_properties=said or _other_metadata())
 
 
-def _said() -> object:
+def _other_metadata() -> object:
     from deltalake import CommitProperties
 
-    told = json.dumps({"millrace": {"run_id": RIVAL_RUN}})
+    told = json.dumps({"millrace": {"run_id": OTHER_RUN}})
     return CommitProperties(custom_metadata={"userMetadata": told})
 
 
 def ship_by_value() -> None:
     """Have this module pickled with its functions, wherever they go."""
-    import tests.support.silver.rivals
+    import tests.support.silver.conflicting_commits
 
-    cloudpickle.register_pickle_by_value(tests.support.silver.rivals)
+    cloudpickle.register_pickle_by_value(tests.support.silver.conflicting_commits)

@@ -1,4 +1,4 @@
-"""What is written beside batches, and what changes a table's schema, meets others for real and ends right."""
+"""Secondary writes and schema changes meet real conflicting commits and end with the right rows."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from spark_jobs.delta_io.tables import OpenSession, TableShape, ensure_table
 from spark_jobs.protocol.secondary import SecondaryTable, write_once
 from spark_jobs.runtime.session import own_session
 from tests.support.ledger.delta_tables import intent_of
-from tests.support.silver.rivals import (
+from tests.support.silver.conflicting_commits import (
     MADE,
-    Rival,
+    ConflictingCommit,
     deletes_another,
     once,
     raises_the_protocol,
@@ -44,8 +44,8 @@ ship_by_value()
 
 
 @pytest.fixture
-def beside(spark: SparkSession, tmp_path: Path) -> SecondaryTable:
-    """A table beside a medallion table, with two rows in two files."""
+def secondary(spark: SparkSession, tmp_path: Path) -> SecondaryTable:
+    """A secondary table with two rows in two files."""
     table = SecondaryTable(NAME, tmp_path / "quarantine", SHAPE)
     ensure_table(own_session, table.path, SHAPE)
     for n, amount in START:
@@ -57,11 +57,11 @@ def winner_of(table: SecondaryTable) -> Winner:
     return Winner(intent=intent_of(table_id(table.path), stream=STREAM), version=1)
 
 
-def slowly(rival: Rival, table: Path) -> Callable[[SparkSession], None]:
-    """A write of one row, during which the rival commits."""
+def slowly(other_commit: ConflictingCommit, table: Path) -> Callable[[SparkSession], None]:
+    """A write of one row, during which another writer commits."""
 
     def write(session: SparkSession) -> None:
-        session.udf.register("read_slowly", once(rival, str(table)), "int")
+        session.udf.register("read_slowly", once(other_commit, str(table)), "int")
         append(session.sql("SELECT read_slowly(4) AS n, 4 AS amount"), table)
 
     return write
@@ -78,32 +78,34 @@ def lost(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("rival", "conflict", "left"),
+    ("other_commit", "conflict", "left"),
     [
         (sets_a_property, METADATA, [*START, (4, 4)]),
         pytest.param(raises_the_protocol, PROTOCOL, [*START, (4, 4)], marks=pytest.mark.faults),
         pytest.param(deletes_another, None, [(1, 1), (4, 4)], marks=pytest.mark.faults),
     ],
 )
-def test_what_a_batch_leaves_beside_it_is_written_once_whoever_comes_between(
-    beside: SecondaryTable,
+def test_a_secondary_write_commits_once_whatever_commits_between(
+    secondary: SecondaryTable,
     caplog: pytest.LogCaptureFixture,
-    rival: Rival,
+    other_commit: ConflictingCommit,
     conflict: Conflict | None,
     left: list[tuple[int, int]],
 ) -> None:
-    write_once(own_session, beside, winner_of(beside), slowly(rival, beside.path))
-    assert open_table(beside.path).version() == MADE + 2, "both have committed"
+    write_once(own_session, secondary, winner_of(secondary), slowly(other_commit, secondary.path))
+    assert open_table(secondary.path).version() == MADE + 2, "both have committed"
     assert lost(caplog) == ([conflict.value] if conflict else [])
-    assert rows(beside.path) == left
+    assert rows(secondary.path) == left
 
 
-def test_who_finds_it_written_meanwhile_is_done(beside: SecondaryTable, caplog: pytest.LogCaptureFixture) -> None:
-    winner = winner_of(beside)
-    same = takes_the_number(winner.intent.app_id_beside(beside.name), winner.intent.user_metadata())
-    write_once(own_session, beside, winner, slowly(same, beside.path))
-    assert open_table(beside.path).version() == MADE + 1, "only the other one has committed"
-    assert rows(beside.path) == [*START, (3, 3)]
+def test_a_secondary_write_that_another_writer_did_is_done(
+    secondary: SecondaryTable, caplog: pytest.LogCaptureFixture
+) -> None:
+    winner = winner_of(secondary)
+    same = takes_the_number(winner.intent.app_id_beside(secondary.name), winner.intent.user_metadata())
+    write_once(own_session, secondary, winner, slowly(same, secondary.path))
+    assert open_table(secondary.path).version() == MADE + 1, "only the other one has committed"
+    assert rows(secondary.path) == [*START, (3, 3)]
     assert lost(caplog) == [], "nothing was lost: it is there"
 
 
@@ -115,7 +117,7 @@ def drivers(spark: SparkSession) -> Iterator[list[OpenSession]]:
         yield [lambda _conf, session=session: nullcontext(session) for session in sessions]
 
 
-def test_drivers_that_alter_a_table_at_once_have_all_altered_it(
+def test_all_drivers_that_alter_a_table_at_once_succeed(
     drivers: list[OpenSession], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     table, asked = tmp_path / "orders", dict[str, str]()
@@ -132,7 +134,7 @@ def test_drivers_that_alter_a_table_at_once_have_all_altered_it(
 
 
 @pytest.mark.faults
-def test_drivers_that_add_columns_at_once_have_added_each_once(
+def test_drivers_that_add_columns_at_once_add_each_once(
     drivers: list[OpenSession], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     table, columns = tmp_path / "orders", dict(SHAPE.columns)
