@@ -36,7 +36,7 @@ _PASSES_BY_ITSELF = (ExitCode.OK, ExitCode.NOT_READY, ExitCode.CONFLICT, ExitCod
 
 
 class DomainFollower:
-    """Runs the tables of a domain round by round.
+    """Run the tables of a domain round by round.
 
     Args:
         args: which tables, and where the stop file is.

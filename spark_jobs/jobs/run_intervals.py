@@ -33,10 +33,8 @@ def run_intervals(args: IntervalsArgs) -> Iterator[JobReport]:
     A table whose source failed or was refused does not run, and its report says why. An invalid spec fails its own
     table in each interval, but no other table.
     """
-    catalog, records = (
-        load_catalog(args.tables),
-        Records(LakehousePaths(args.root), keep_commits=Settings().keep_commits),
-    )
+    catalog = load_catalog(args.tables)
+    records = Records(LakehousePaths(args.root), keep_commits=Settings().keep_commits)
     specs = [spec for spec in catalog.all_of_domain(args.domain) if not args.table or spec.table in args.table]
     for interval in args.intervals:
         reports: dict[str, JobReport] = {}
