@@ -21,11 +21,11 @@ from spark_jobs.layers.maintenance.maintenance import (
     table_work,
 )
 from spark_jobs.layers.maintenance.tombstone_retention import (
+    count_unneeded_tombstones,
     delete_expired_tombstones,
-    delete_tombstones_of_risen_keys,
+    delete_unneeded_tombstones,
     expired_tombstones,
     retention_note,
-    risen_keys,
 )
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
@@ -42,30 +42,32 @@ def run(context: JobContext) -> JobReport:
     path, work = require_table(context), None
     _require_no_reader_in_danger(context)
     with context.open_session(maintenance_conf(context)) as session:
-        files, risen = files_to_vacuum(session, path), risen_keys(context, session)
+        files, unneeded = files_to_vacuum(session, path), count_unneeded_tombstones(context, session)
         expired = expired_tombstones(context)
-        if not context.args.dry_run and (files or expired.may_go or risen):
+        if not context.args.dry_run and (files or expired.may_go or unneeded):
             with table_work(context, "VACUUM") as work, work.leased():
                 if files:
                     work.commit(lambda: vacuum(session, path))
-                risen = delete_tombstones_of_risen_keys(context, session, work.contest)
+                unneeded = delete_unneeded_tombstones(context, session, work.contest)
                 expired = delete_expired_tombstones(context, session, work.contest)
-    return _report(context, files, expired, risen, work)
+    return _report(context, files, unneeded, expired, work)
 
 
-def _report(context: JobContext, files: int, expired: OldTombstones, risen: int, work: TableWork | None) -> JobReport:
+def _report(
+    context: JobContext, files: int, expired: OldTombstones, unneeded: int, work: TableWork | None
+) -> JobReport:
     keys, is_dry_run = expired.keys if expired.may_go else 0, context.args.dry_run
     deleted, forgot = ("would delete", "would forget") if is_dry_run else ("deleted", "forgot")
     parts = [f"{deleted} {files} files" if files else "no file is older than the retention"]
     details: dict[str, Any] = {"files": files, "retain": context.spec.maintenance.vacuum.retain}
-    if risen:
-        parts.append(f"{forgot} {risen} deleted keys that exist again")
-        details["risen_keys"] = risen
+    if unneeded:
+        parts.append(f"{forgot} {unneeded} deleted keys that exist again")
+        details["risen_keys"] = unneeded
     if keys:
         parts.append(f"{forgot} {keys} deleted keys, of batches up to {expired.upto}")
     if expired.retain:
         details["tombstones"] = {"keys": keys, "upto_batch": expired.upto, "retain": expired.retain}
-    outcome = Outcome.COMMITTED if (files or keys or risen) and not is_dry_run else Outcome.NO_OP
+    outcome = Outcome.COMMITTED if (files or keys or unneeded) and not is_dry_run else Outcome.NO_OP
     notes = retention_note(context.spec.table, expired)
     return maintenance_report(context, Job.TABLE_VACUUM, outcome, "; ".join(parts), details, notes, work)
 

@@ -10,8 +10,8 @@ from include.control.gates.verdicts import Verdicts
 from include.control.ledger.resolution import table_id
 from include.control.log.delta_log import commits_still_known
 from spark_jobs.delta_io.reads import read_version
-from spark_jobs.layers.gate.judged_version import facts_of, judged_version, other_tables
 from spark_jobs.layers.gate.restoring import restore_certified_rows
+from spark_jobs.layers.gate.version_facts import comparable_version, other_tables, version_facts
 from spark_jobs.quality.fused.one_pass import GATE_CONF
 from spark_jobs.quality.suites import check_rules
 from spark_jobs.quality.verdicts.verdict import verdict
@@ -64,7 +64,7 @@ def run_gate(context: JobContext, version: int) -> GateOutcome:
 
 def _check(context: JobContext, version: int, certified: int | None) -> GateResult:
     spec, path = context.spec, context.paths.table(context.spec.table)
-    facts, others = facts_of(context, version, certified), other_tables(context)
+    facts, others = version_facts(context, version, certified), other_tables(context)
     checks = _checks(context, version, facts, others) if spec.table_rules else ()
     outcome = verdict(spec.table, version, checks, certified)
     commits = commits_still_known(path, certified)
@@ -88,7 +88,9 @@ def _checks(
 ) -> tuple[CheckResult, ...]:
     with context.open_session(GATE_CONF) as session:
         frame = read_version(session, context.paths.table(context.spec.table), version)
-        return check_rules(frame, context.spec.table_rules, judged_version(context, session, version, facts, others))
+        return check_rules(
+            frame, context.spec.table_rules, comparable_version(context, session, version, facts, others)
+        )
 
 
 def _earlier_refusal(context: JobContext, version: int, certified: int | None) -> str:

@@ -38,7 +38,7 @@ def delete_expired_tombstones(context: JobContext, session: SparkSession, contes
     return replace(expired, keys=deleted or 0)
 
 
-def risen_keys(context: JobContext, session: SparkSession) -> int:
+def count_unneeded_tombstones(context: JobContext, session: SparkSession) -> int:
     """Return how many tombstones of the job's table can be deleted because their keys exist again.
 
     The rows of these keys recognise late events too. The number is 0 while the last batch is not closed and certified:
@@ -55,14 +55,14 @@ def risen_keys(context: JobContext, session: SparkSession) -> int:
     return count_returned_keys(session, path, context.paths.table(spec.table), spec.keys) if is_table(path) else 0
 
 
-def delete_tombstones_of_risen_keys(context: JobContext, session: SparkSession, contest: Contest) -> int:
+def delete_unneeded_tombstones(context: JobContext, session: SparkSession, contest: Contest) -> int:
     """Delete the tombstones of keys that exist again, and return how many; the caller holds the table's lease.
 
     Raises:
         ConflictError: writers without a lease committed first too often.
     """
     spec, table = context.spec, context.paths.table(context.spec.table)
-    if not isinstance(spec, SilverSpec) or not risen_keys(context, session):
+    if not isinstance(spec, SilverSpec) or not count_unneeded_tombstones(context, session):
         return 0
     path = context.paths.tombstones(spec.table, table_id(table))
     deleted = retry_until_committed(

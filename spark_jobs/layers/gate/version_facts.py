@@ -18,7 +18,7 @@ from spark_jobs.quality.verdicts.comparable_version import APPLIED, IN_TABLE, Co
 from spark_jobs.runtime.context import JobContext
 
 
-def facts_of(context: JobContext, version: int, certified: int | None) -> dict[str, int]:
+def version_facts(context: JobContext, version: int, certified: int | None) -> dict[str, int]:
     """Return the facts of a version with which later versions are compared.
 
     They are recorded with every result, so that a rule that is added later can be compared with earlier versions.
@@ -40,7 +40,7 @@ def other_tables(context: JobContext) -> dict[str, int | None]:
     return {table: context.records.gates.certified(table) for table in sorted(named)}
 
 
-def judged_version(
+def comparable_version(
     context: JobContext,
     session: SparkSession,
     version: int,
