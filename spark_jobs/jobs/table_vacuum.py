@@ -54,7 +54,7 @@ def run(context: JobContext) -> JobReport:
 
 
 def _report(
-    context: JobContext, files: int, expired: OldTombstones, unneeded: int, work: TableWork | None
+    context: JobContext, files: int, unneeded: int, expired: OldTombstones, work: TableWork | None
 ) -> JobReport:
     keys, is_dry_run = expired.keys if expired.may_go else 0, context.args.dry_run
     deleted, forgot = ("would delete", "would forget") if is_dry_run else ("deleted", "forgot")
