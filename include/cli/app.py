@@ -23,8 +23,8 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     help="Check table specs, plan and run intervals, and look at the tables.",
-    epilog="Where things lie is set by LAKEHOUSE_ROOT, LAKEHOUSE_RUNS, LAKEHOUSE_LANDING, LAKEHOUSE_TABLES and "
-    "LAKEHOUSE_JARS, Kafka clusters by LAKEHOUSE_KAFKA. "
+    epilog="LAKEHOUSE_ROOT, LAKEHOUSE_RUNS, LAKEHOUSE_LANDING, LAKEHOUSE_TABLES and LAKEHOUSE_JARS set the folders, "
+    "LAKEHOUSE_KAFKA the Kafka clusters. "
     "Exit codes: 0 fine, 1 failed, 2 wrong usage, 10 bad spec, 11 bad input, 12 not ready, 13 conflict, "
     "14 gate failed, 15 no Spark, 16 disk full, 17 inconsistent, 18 deletes refused.",
 )
@@ -43,7 +43,7 @@ Reprocess = Annotated[
 ]
 
 SkipMissing = Annotated[
-    bool, typer.Option("--skip-missing", help="Go on past a missing landing folder, which is told, not waited for.")
+    bool, typer.Option("--skip-missing", help="Skip and report a table whose landing folder is missing; do not wait.")
 ]
 
 
@@ -77,16 +77,16 @@ def plan(
 ) -> None:
     """Show what a run would do now, and its exit code. Nothing is written, no Spark is started."""
     from include.cli.output import show
-    from include.cli.runs.answers import answers_for, reached
     from include.cli.runs.plan_views import plan_views
+    from include.cli.runs.table_plans import plan_tables, reached_intervals
     from include.cli.selection import select
     from include.settings import Settings
 
     settings = Settings()
     selection = select(settings.tables, domain, table, interval, to)
-    answers = answers_for(selection, settings, reprocess=reprocess, skip_missing=skip_missing)
-    show(*plan_views(selection.domain, answers))
-    raise typer.Exit(reached(answers)[1])
+    plans = plan_tables(selection, settings, reprocess=reprocess, skip_missing=skip_missing)
+    show(*plan_views(selection.domain, plans))
+    raise typer.Exit(reached_intervals(plans)[1])
 
 
 app.command()(diff)
@@ -107,7 +107,7 @@ def run(
         bool, typer.Option("--follow", help="Instead of an interval: go on with whatever is new, until stopped.")
     ] = False,
 ) -> None:
-    """Run all layers, interval by interval in one Spark driver, by the jobs of Airflow; or follow their sources."""
+    """Run all layers, interval by interval in one Spark driver, with the jobs of Airflow; or follow their sources."""
     import getpass
 
     from include.cli.runs.intervals import follow_selection, run_selection
@@ -116,15 +116,15 @@ def run(
 
     if follow == bool(interval) or (follow and (to or reprocess or skip_missing or allow_deletes)):
         raise typer.BadParameter(
-            "say either --interval (with --to, --reprocess, --skip-missing, --allow-deletes), or --follow alone"
+            "state either --interval (with --to, --reprocess, --skip-missing, --allow-deletes), or --follow alone"
         )
     settings = Settings()
     selection = select(settings.tables, domain, table, interval or today(), to)
     if follow:
         raise typer.Exit(follow_selection(selection, settings))
-    wanted = {"reprocess": reprocess, "skip_missing": skip_missing}
-    allowing = getpass.getuser() if allow_deletes else ""
-    raise typer.Exit(run_selection(selection, settings, **wanted, allow_deletes=allowing))
+    options = {"reprocess": reprocess, "skip_missing": skip_missing}
+    person = getpass.getuser() if allow_deletes else ""
+    raise typer.Exit(run_selection(selection, settings, **options, allow_deletes=person))
 
 
 @app.command()
@@ -133,7 +133,7 @@ def maintain(
     table: Tables = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
 ) -> None:
-    """Join small files (OPTIMIZE), then remove what no version of a table needs (VACUUM)."""
+    """Compact small files (OPTIMIZE), then remove files that no kept version needs (VACUUM)."""
     from include.cli.runs.intervals import maintain_selection
     from include.cli.selection import select, today
     from include.settings import Settings
@@ -150,7 +150,7 @@ app.command()(rebuild)
 def tables() -> None:
     """List the tables with their rows, size, newest and certified version."""
     from include.cli.catalog import command_catalog
-    from include.cli.facts import facts_of
+    from include.cli.facts import read_facts
     from include.cli.output import missing_root, show
     from include.cli.views import facts_table
     from include.errors import ExitCode
@@ -158,7 +158,7 @@ def tables() -> None:
 
     settings = Settings()
     catalog = command_catalog(settings.tables)
-    facts = facts_of(catalog.tables, settings.root)
+    facts = read_facts(catalog.tables, settings.root)
     show(facts_table(facts, catalog.invalid), *missing_root(settings.root))
     raise typer.Exit(ExitCode.FAILED if any(one.damage for one in facts) else ExitCode.OK)
 
@@ -168,9 +168,9 @@ def files(
     table: Annotated[str, typer.Argument(help="A bronze table.")],
     interval: Annotated[str | None, typer.Option(help="Only files of this UTC day, or of start/end.")] = None,
     to: LastDay = None,
-    status: Annotated[FileStatus | None, typer.Option(help="Only files that stand so.")] = None,
+    status: Annotated[FileStatus | None, typer.Option(help="Only files with this status.")] = None,
 ) -> None:
-    """List the landing files of a bronze table: which batch loaded each, and what became of its rows."""
+    """List the landing files of a bronze table: which batch loaded each, and what happened to its rows."""
     from include.cli.files import file_summary, file_table, select_files
     from include.cli.output import missing_root, show
     from include.cli.selection import parse_intervals
@@ -185,7 +185,7 @@ def files(
 def replay(
     files: Annotated[list[str], typer.Argument(help="Landing files, as `lakehouse files` names them.")],
 ) -> None:
-    """Run failed landing files that were delivered again: their tables, and those that read them, for their intervals.
+    """Load failed landing files that were delivered again: run their tables and all downstream, for their intervals.
 
     No file is ever loaded twice.
     """
@@ -197,30 +197,30 @@ def replay(
     from include.settings import Settings
 
     settings = Settings()
-    wanted = replays(files, settings)
-    show(*replay_views(wanted))
-    record_replays(wanted, settings)
-    codes = [run_selection(one, settings, reprocess=False) for one in wanted.selections]
+    planned = replays(files, settings)
+    show(*replay_views(planned))
+    record_replays(planned, settings)
+    codes = [run_selection(selection, settings, reprocess=False) for selection in planned.selections]
     if codes:
-        show("The files you named stand so now:", file_table(replays(files, settings).files))
+        show("The files now:", file_table(replays(files, settings).files))
     raise typer.Exit(worst(codes))
 
 
 @app.command(name="give-up")
 def give_up(
     files: Annotated[list[str], typer.Argument(help="Landing files, as `lakehouse files` names them.")],
-    reason: Annotated[str, typer.Option(help="Why runs go on without them; it stays with the files.")],
+    reason: Annotated[str, typer.Option(help="Why runs should go on without them; it is kept with the files.")],
 ) -> None:
-    """Go on without failed landing files: bronze tries them no more, and full snapshots do not wait for them.
+    """Go on without failed landing files: bronze does not try them again, and full snapshots do not wait for them.
 
-    Their keys count as absent. A file that is delivered with other content is loaded all the same.
+    Their keys count as absent. A file that is delivered again with other content is loaded.
     """
     from include.cli.files import file_table
-    from include.cli.give_up import give_up as decide
+    from include.cli.give_up import give_up_files
     from include.cli.output import show
     from include.settings import Settings
 
-    show(file_table(decide(files, reason, Settings())))
+    show(file_table(give_up_files(files, reason, Settings())))
 
 
 @app.command()
@@ -231,10 +231,10 @@ def columns(
         list[str] | None, typer.Option(help="Keep it in _rescued, and withdraw an open question; may be repeated.")
     ] = None,
     ask: Annotated[
-        list[str] | None, typer.Option(help="Let the DAG column_approvals ask about it anew; may be repeated.")
+        list[str] | None, typer.Option(help="Let the DAG column_approvals ask about it again; may be repeated.")
     ] = None,
 ) -> None:
-    """List the fields that records brought and no column is declared for; approve or refuse them, or ask anew."""
+    """List the fields of records for which no column is declared; approve or refuse them, or ask about them again."""
     from include.cli.columns import column_table, decide_columns
     from include.cli.output import show
     from include.settings import Settings
@@ -251,7 +251,7 @@ def infer(
     domain: Domain = None,
     write: Annotated[bool, typer.Option("--write", help="Write it below LAKEHOUSE_TABLES, into --domain.")] = False,
 ) -> None:
-    """Print a first spec for the files that a source has delivered: their columns, with the types that they fit."""
+    """Print a first spec for the files that a source has delivered: their columns, with types that fit the values."""
     from include.cli.infer import inferred_spec, write_spec
     from include.settings import Settings
 
@@ -266,7 +266,7 @@ def infer(
 def conflicts(
     table: Tables = None,
 ) -> None:
-    """Show which runs were in each other's way: races lost, leases waited for, and what to change."""
+    """Show which runs slowed each other down: lost races, waits for leases, and what to change."""
     from include.cli.conflicts import advice, contention_table, contentions
     from include.cli.output import missing_root, show
     from include.errors import ExitCode
@@ -274,7 +274,7 @@ def conflicts(
 
     settings = Settings()
     found, damage = contentions(table or (), settings)
-    nothing = ("No run was in another one's way.", *missing_root(settings.root))
+    nothing = ("No run had to wait or retry because of another run.", *missing_root(settings.root))
     show(*([contention_table(found)] if found else nothing), *advice(found), *damage)
     raise typer.Exit(ExitCode.FAILED if damage else ExitCode.OK)
 
@@ -283,7 +283,7 @@ def conflicts(
 def schema(
     write: Annotated[bool, typer.Option("--write", help="Write it to the file that editors read.")] = False,
 ) -> None:
-    """Print the JSON Schema by which editors complete table specs."""
+    """Print the JSON Schema with which editors complete table specs."""
     from include.specs.schema import SCHEMA_FILE, schema_text
 
     if write:

@@ -1,4 +1,4 @@
-"""The table specs as a command sees them: read once, and what is wrong with them said once, at its end."""
+"""The table specs of a command: they are read once, and their problems are reported once, at its end."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _FEW = 3
 
 @dataclass
 class _Command:
-    """What the running command has read, and the files of which it says by itself what is wrong."""
+    """The catalogs that the running command has read, and the files whose problems it reports itself."""
 
-    read: dict[Path, Catalog] = field(default_factory=dict)
-    told: set[Path] = field(default_factory=set)
+    catalogs: dict[Path, Catalog] = field(default_factory=dict)
+    reported: set[Path] = field(default_factory=set)
 
 
 _COMMAND: ContextVar[_Command | None] = ContextVar("command", default=None)
@@ -31,19 +31,19 @@ _COMMAND: ContextVar[_Command | None] = ContextVar("command", default=None)
 
 @contextmanager
 def warnings_of_specs(err: Console) -> Iterator[None]:
-    """Around a command: at its end `err` names the wrong specs that it met, and said nothing of."""
+    """Print to `err`, at the end of a command, the wrong specs that it read but did not report."""
     command = _Command()
     token = _COMMAND.set(command)
     try:
         yield
     finally:
         _COMMAND.reset(token)
-        for catalog in command.read.values():
-            _warn(catalog, command.told, err)
+        for catalog in command.catalogs.values():
+            _warn(catalog, command.reported, err)
 
 
 def command_catalog(folder: Path) -> Catalog:
-    """All table specs of `folder`; where some are wrong, the command ends with a warning on stderr.
+    """Return all table specs of `folder`; if some are wrong, the command ends with a warning on stderr.
 
     Raises:
         SpecError: there is no such folder.
@@ -51,19 +51,19 @@ def command_catalog(folder: Path) -> Catalog:
     from include.catalog import load_catalog
 
     command = _COMMAND.get() or _Command()
-    if folder not in command.read:
-        command.read[folder] = load_catalog(folder)
-    return command.read[folder]
+    if folder not in command.catalogs:
+        command.catalogs[folder] = load_catalog(folder)
+    return command.catalogs[folder]
 
 
 def leave_out_of_warning(problems: Iterable[SpecProblem]) -> None:
-    """Do not warn of the files of these problems: the command itself says what is wrong with them."""
+    """Do not warn of the files of these problems, because the command itself reports them."""
     if command := _COMMAND.get():
-        command.told.update(problem.file for problem in problems)
+        command.reported.update(problem.file for problem in problems)
 
 
-def _warn(catalog: Catalog, told: set[Path], err: Console) -> None:
-    wrong = [spec for spec in catalog.invalid.values() if spec.problems[0].file not in told]
+def _warn(catalog: Catalog, reported: set[Path], err: Console) -> None:
+    wrong = [spec for spec in catalog.invalid.values() if spec.problems[0].file not in reported]
     for spec in wrong[:_FEW]:
         err.print(spec.warning, markup=False, soft_wrap=True)
     if len(wrong) > _FEW:

@@ -1,4 +1,4 @@
-"""What `lakehouse columns` shows and decides: the fields that records brought and no column is declared for."""
+"""`lakehouse columns`: list the fields of records for which no column is declared, and decide about them."""
 
 from __future__ import annotations
 
@@ -32,45 +32,45 @@ _MEANS = {
 def decide_columns(
     table: str, approved: Sequence[str], refused: Sequence[str], again: Sequence[str], settings: Settings
 ) -> list[NewColumn]:
-    """Write down what a person decided, and give all new columns of the table as they stand then.
+    """Record what a person decided, and return all new columns of the table.
 
     Raises:
         SpecError: a spec is wrong, or there is no such bronze table, or it does not evolve.
-        typer.BadParameter: no record ever brought such a field, or it is a column by now.
+        typer.BadParameter: no record ever had such a field, or it is a column now.
     """
     _require_evolving(table, settings)
     columns = NewColumns(LakehousePaths(settings.root))
-    known = {column.name: column.state for column in columns.of(table)}
-    _require_no_column(table, [*approved, *refused, *again], [*refused, *again], known)
-    decided = {ColumnState.APPROVED: approved, ColumnState.REFUSED: refused, ColumnState.PROPOSED: again}
-    for state, names in decided.items():
+    states = {column.name: column.state for column in columns.of(table)}
+    _require_no_column(table, [*approved, *refused, *again], [*refused, *again], states)
+    decisions = {ColumnState.APPROVED: approved, ColumnState.REFUSED: refused, ColumnState.PROPOSED: again}
+    for state, names in decisions.items():
         columns.record(state, table, names, run_id=_BY_HAND, said_by=getpass.getuser())
     return columns.of(table)
 
 
 def column_table(table: str, columns: Iterable[NewColumn], settings: Settings) -> Table:
-    """A row a column: where it stands, since when, who said so, and what `_rescued` holds of it."""
+    """Return one row per column: its state, since when, who decided, and its values in `_rescued`."""
     every = list(columns)
-    kept = rescued_fields(LakehousePaths(settings.root).table(table), [column.name for column in every])
+    rescued = rescued_fields(LakehousePaths(settings.root).table(table), [column.name for column in every])
     shown = new_table("column", "state", "since", "said by", "what it means", "in _rescued")
     for column in every:
         colour, meaning = _MEANS[column.state]
         since, said_by = f"{column.since:{SECOND}}", column.said_by or column.run_id
         state = Text(column.state, style=colour)
-        shown.add_row(column.name, state, since, said_by, meaning, Text(str(kept[column.name])))
+        shown.add_row(column.name, state, since, said_by, meaning, Text(str(rescued[column.name])))
     return shown
 
 
 def _require_no_column(
-    table: str, named: Sequence[str], not_approved: Sequence[str], known: Mapping[str, ColumnState]
+    table: str, names: Sequence[str], not_approved: Sequence[str], states: Mapping[str, ColumnState]
 ) -> None:
-    for name in named:
-        if name not in known:
-            msg = f"no record of {table} brought a new field {name!r}: {did_you_mean(name, list(known))}"
+    for name in names:
+        if name not in states:
+            msg = f"no record of {table} has a new field {name!r}: {did_you_mean(name, list(states))}"
             raise typer.BadParameter(msg)
     for name in not_approved:
-        if known[name] is ColumnState.APPROVED:
-            msg = f"{name!r} was approved: it is a column of {table}, or becomes one, and no run ever takes one away"
+        if states[name] is ColumnState.APPROVED:
+            msg = f"{name!r} was approved: it is a column of {table}, or becomes one, and no run ever removes a column"
             raise typer.BadParameter(msg)
 
 
@@ -78,5 +78,5 @@ def _require_evolving(table: str, settings: Settings) -> None:
     spec = command_catalog(settings.tables).spec(table)
     if not isinstance(spec, BronzeSpec) or spec.on_drift != "evolve":
         raise UnknownNameError(
-            f"{table} takes on no new columns", "That is for bronze tables with on_drift: evolve in their spec."
+            f"{table} gets no new columns", "That is for bronze tables with on_drift: evolve in their spec."
         )

@@ -1,4 +1,4 @@
-"""What `lakehouse conflicts` shows: which runs were in each other's way, and what can be done about it."""
+"""`lakehouse conflicts`: show which runs slowed each other down, and what can be done about it."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from include.settings import Settings
 
 UNKNOWN = "a commit that Delta did not name"
 WORTH_A_CHANGE_S = 60.0
-"""So many seconds of waiting in all are worth another schedule."""
+"""The seconds of waiting, in total, above which another schedule is advised."""
 
 
 @dataclass
 class Contention:
-    """How often one kind of run met another one at one table.
+    """How often one kind of run lost against, or waited for, another kind of run at one table.
 
     Attributes:
         table: the table.
-        run: which kind of run lost or waited: Airflow's `scheduled`, `manual`, `backfill`, or the CLI's; and what it
-            did, where that was maintenance.
-        rival: the operation and the kind of run that won, or that held the lease.
-        lost: Delta's class of the conflict -> how often.
-        waits: how often the lease was waited for.
-        waited_s: seconds, all of them together.
-        last: when it happened last.
+        run: the kind of run that lost or waited: Airflow's `scheduled`, `manual`, `backfill`, or the CLI's; for
+            maintenance with its operation.
+        winner: the operation and the kind of run that won, or that held the lease.
+        lost: Delta's class of the conflict -> number of lost commits.
+        waits: the number of waits for the lease.
+        waited_s: the seconds of all waits.
+        last: the time of the last one.
     """
 
     table: str
     run: str
-    rival: str
+    winner: str
     lost: Counter[str] = field(default_factory=Counter)
     waits: int = 0
     waited_s: float = 0.0
@@ -48,9 +48,9 @@ class Contention:
 
 
 def contentions(tables: Sequence[str], settings: Settings) -> tuple[list[Contention], list[str]]:
-    """Who was in whose way, of these tables (all for none); those that waited longest first.
+    """Return the contentions of these tables (all for none), the longest waits first.
 
-    A line for each table of which that cannot be read comes with it.
+    The second part is a line for each table that cannot be read.
 
     Raises:
         SpecError: there is no such table.
@@ -58,57 +58,57 @@ def contentions(tables: Sequence[str], settings: Settings) -> tuple[list[Content
     catalog, history = command_catalog(settings.tables), CommitHistory(LakehousePaths(settings.root))
     for table in tables:
         catalog.require_known(table)
-    met, damage = list[Contention](), list[str]()
+    every, damage = list[Contention](), list[str]()
     for table in tables or catalog.tables:
         try:
-            met += counted(contended(history.of(table)))
+            every += count_contentions(contended(history.of(table)))
         except MillraceError as error:
             damage.append(f"{table}: {error}")
-    return sorted(met, key=lambda one: (one.waited_s, sum(one.lost.values())), reverse=True), damage
+    return sorted(every, key=lambda one: (one.waited_s, sum(one.lost.values())), reverse=True), damage
 
 
-def counted(history: Iterable[Written]) -> list[Contention]:
-    """The same, of the contended runs of one table or several."""
-    met: dict[tuple[str, str, str], Contention] = {}
+def count_contentions(history: Iterable[Written]) -> list[Contention]:
+    """Count the contentions in the history of one or several tables."""
+    contentions: dict[tuple[str, str, str], Contention] = {}
 
-    def of(written: Written, rival: str) -> Contention:
-        key = (written.table, _who(written), rival)
-        found = met.setdefault(key, Contention(*key))
-        found.last = written.at
-        return found
+    def of(written: Written, winner: str) -> Contention:
+        key = (written.table, _who(written), winner)
+        contention = contentions.setdefault(key, Contention(*key))
+        contention.last = written.at
+        return contention
 
     for written in history:
         for race in written.lost:
             of(written, _winner(race)).lost[race.conflict] += 1
         if written.waited.holders:
-            held = of(written, f"the lease of {kind_of(written.waited.holders)}")
-            held.waits += 1
-            held.waited_s += written.waited.seconds
-    return list(met.values())
+            lease = of(written, f"the lease of {kind_of(written.waited.holders)}")
+            lease.waits += 1
+            lease.waited_s += written.waited.seconds
+    return list(contentions.values())
 
 
-def contention_table(found: Iterable[Contention]) -> Table:
-    """A row a table and a pair of writers."""
+def contention_table(contentions: Iterable[Contention]) -> Table:
+    """Return one row per table and pair of writers."""
     table = new_table("table", "run", "met", "conflicts", "waits", "waited", "last", numbers=("waits", "waited"))
-    for one in found:
+    for one in contentions:
         lost = ", ".join(f"{count} {conflict}" for conflict, count in sorted(one.lost.items()))
         last = f"{one.last:{SECOND}}" if one.last else ""
-        table.add_row(one.table, one.run, one.rival, lost or "-", str(one.waits), f"{one.waited_s:.0f} s", last)
+        table.add_row(one.table, one.run, one.winner, lost or "-", str(one.waits), f"{one.waited_s:.0f} s", last)
     return table
 
 
-def advice(found: Iterable[Contention]) -> list[str]:
-    """What to change, a line a table."""
+def advice(contentions: Iterable[Contention]) -> list[str]:
+    """Return what to change, one line per table."""
     lines: dict[str, list[str]] = defaultdict(list)
-    for one in found:
-        if one.lost and one.rival.endswith(kind_of("")):
+    for one in contentions:
+        if one.lost and one.winner.endswith(kind_of("")):
             lines[one.table].append("another system writes it too: only one should (ADR 3)")
-        if one.waited_s >= WORTH_A_CHANGE_S and one.rival == f"the lease of {one.run}":
+        if one.waited_s >= WORTH_A_CHANGE_S and one.winner == f"the lease of {one.run}":
             lines[one.table].append(f"{one.run} runs wait for each other: let fewer of them run at once")
         elif one.waited_s >= WORTH_A_CHANGE_S:
-            other = one.rival.removeprefix("the lease of ")
+            other = one.winner.removeprefix("the lease of ")
             lines[one.table].append(f"{one.run} runs wait for {other} ones: schedule them at different hours")
-    return [f"{table}: {'; '.join(dict.fromkeys(said))}" for table, said in lines.items()]
+    return [f"{table}: {'; '.join(dict.fromkeys(advices))}" for table, advices in lines.items()]
 
 
 def _who(written: Written) -> str:
@@ -121,7 +121,7 @@ def _winner(race: LostRace) -> str:
 
 
 def kind_of(run_id: str) -> str:
-    """Which kind of run an id is of: the part before its two underscores, as Airflow and the CLI make them.
+    """Return the kind of a run: the part of its id before two underscores, as Airflow and the CLI make ids.
 
     >>> kind_of("scheduled__2013-01-02T00:00:00+00:00"), kind_of("backfill__2013-01-01 (process 7 on a)"), kind_of("")
     ('scheduled', 'backfill', 'another system')

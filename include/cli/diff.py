@@ -1,4 +1,4 @@
-"""What `lakehouse diff` shows: how tables differ from their specs, and what follows."""
+"""`lakehouse diff`: show how tables differ from their specs, and what follows."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from include.settings import Settings
 
 
 def show_diffs(tables: Sequence[str], settings: Settings) -> ExitCode:
-    """Show how the tables named differ from their specs, all of them for none, and which of them are being built anew.
+    """Show how the named tables, or all tables, differ from their specs, and which of them are being rebuilt.
 
-    A table that cannot be read stops no other; its error decides the exit code.
+    A table that cannot be read does not stop the others; its error decides the exit code.
 
     Raises:
         SpecError: the spec of a table that was named is wrong, or there is no such table.
     """
     catalog, records = command_catalog(settings.tables), Records(LakehousePaths(settings.root))
     specs = [catalog.spec(table) for table in tables] or list(catalog.specs.values())
-    alike, code = [], ExitCode.OK
+    unchanged, code = [], ExitCode.OK
     for spec in specs:
         try:
             lines = _diff(spec, records).lines()
@@ -34,9 +34,9 @@ def show_diffs(tables: Sequence[str], settings: Settings) -> ExitCode:
             code = error.exit_code
             continue
         show(*lines)
-        alike += [] if lines else [spec.table]
-    if alike:
-        show(f"{alike[0] if len(alike) == 1 else f'{len(alike)} tables'}: as the spec says")
+        unchanged += [] if lines else [spec.table]
+    if unchanged:
+        show(f"{unchanged[0] if len(unchanged) == 1 else f'{len(unchanged)} tables'}: as the spec says")
     for rebuild in records.rebuilds.open_at(catalog.specs):
         show(
             f"{', '.join(rebuild.tables)}: a rebuild is under way; `lakehouse rebuild {rebuild.table}` goes on with it"

@@ -1,4 +1,4 @@
-"""What is known of a table from its Delta log alone: version, rows, size. No Spark."""
+"""The facts of a table that its Delta log and the ledger state: version, rows, size. No Spark."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from include.paths import LakehousePaths
 
 @dataclass(frozen=True)
 class TableFacts:
-    """One table as it lies on disk; all None where it was never built.
+    """The facts of one table; all None if it was never built.
 
     Attributes:
         table: the table.
         version: its newest version.
         certified_version: the version that readers may use.
-        rows: rows of the newest version; None too where a file states no count.
-        deleted: how many rows went with its last batch; None where that is not known.
+        rows: rows of the newest version; None if a file states no count.
+        deleted: rows that its last batch deleted; None if unknown.
         bytes: size of the files of the newest version.
         quarantined: rows that wait in its quarantine, neither replayed nor discarded.
-        rescued: rows of the newest version with a value in `_rescued`, where its files state that.
-        override: by whose word the certified version may be read though the rules refused it; None where they did not.
-        damage: why the table cannot be read; empty for a sound one.
+        rescued: rows of the newest version with a value in `_rescued`; None if its files do not state that.
+        override: the override that lets readers use the certified version although the rules refused it, if any.
+        damage: why the table cannot be read; empty for a sound table.
     """
 
     table: str
@@ -48,12 +48,12 @@ class TableFacts:
 
 
 def table_facts(table: str, root: LakePath) -> TableFacts:
-    """Look at one table of the lakehouse under `root`; one that cannot be read says why."""
-    return facts_of([table], root)[0]
+    """Return the facts of one table of the lakehouse under `root`."""
+    return read_facts([table], root)[0]
 
 
-def facts_of(tables: Iterable[str], root: LakePath) -> list[TableFacts]:
-    """Look at several; one that cannot be read stops no other."""
+def read_facts(tables: Iterable[str], root: LakePath) -> list[TableFacts]:
+    """Return the facts of several tables; a table that cannot be read has only `damage`."""
     records = Records(LakehousePaths(root))
     return [_facts_or_damage(table, records) for table in tables]
 
@@ -67,8 +67,8 @@ def _facts_or_damage(table: str, records: Records) -> TableFacts:
 
 def _facts(table: str, records: Records) -> TableFacts:
     path = records.paths.table(table)
-    kept = records.states.read(table, Measures)
-    measures = kept if kept and kept.is_newest(path) else measured(path)
+    recorded = records.states.read(table, Measures)
+    measures = recorded if recorded and recorded.is_newest(path) else measured(path)
     if measures is None:
         return TableFacts(table)
     standing = records.gates.standing(table)
@@ -91,5 +91,5 @@ def _facts(table: str, records: Records) -> TableFacts:
 def _waiting(table: str, paths: LakehousePaths) -> int:
     if latest_version(paths.quarantine(table)) < 0:
         return 0
-    counted = count_by_status(table, paths)
-    return sum(counted[status] for status in PENDING)
+    counts = count_by_status(table, paths)
+    return sum(counts[status] for status in PENDING)

@@ -38,7 +38,7 @@ def select_files(
     """
     spec = _required_bronze(table, settings.tables)
     landing = landing_of(spec.landing_source.landing, settings.landing)
-    found = files_of(table, LakehousePaths(settings.root), _Reach(landing).includes)
+    found = list_files(table, LakehousePaths(settings.root), _Reach(landing).includes)
     starts = {interval.start for interval in intervals}
     return [file for file in found if status in (None, file.status) and (not starts or file.interval.start in starts)]
 
@@ -71,7 +71,7 @@ class _Reach:
         return True
 
 
-def files_of(
+def list_files(
     table: str, paths: LakehousePaths, is_reachable: Callable[[str], bool] = lambda _: False
 ) -> list[FileState]:
     """All files of a bronze table, as `file_states` knows them; none where it was never built."""

@@ -1,4 +1,4 @@
-"""What `lakehouse give-up` decides: that runs, and full snapshots, go on without failed landing files."""
+"""`lakehouse give-up`: let runs and full snapshots go on without failed landing files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import replace
 import typer
 
 from include.cli.catalog import command_catalog
-from include.cli.replay import known_files, named_files
-from include.cli.selection import below_landing
+from include.cli.replay import find_files, list_all_files
+from include.cli.selection import relative_to_landing
 from include.control.landing.file_states import FileState
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
@@ -18,18 +18,18 @@ from include.paths import LakehousePaths
 from include.settings import Settings
 
 
-def give_up(names: Sequence[str], reason: str, settings: Settings) -> list[FileState]:
-    """Write down that each of the files is given up, why and by whom; give them as they stand then.
+def give_up_files(names: Sequence[str], reason: str, settings: Settings) -> list[FileState]:
+    """Record that the files are given up, why and by whom; return their new states.
 
     Raises:
         SpecError: a spec is wrong.
         typer.BadParameter: the ledger has no such file, or it can be loaded, or no reason is given.
     """
     if not reason.strip():
-        raise typer.BadParameter("why do runs go on without it? Say so with --reason, for those who ask later")
+        raise typer.BadParameter("why should runs go on without the file? State it with --reason")
     catalog, paths = command_catalog(settings.tables), LakehousePaths(settings.root)
-    ledger, wanted = Ledger(paths), [below_landing(name, settings.landing) for name in names]
-    found = [one for name in wanted for one in named_files(name, *known_files(catalog, paths))]
+    ledger, wanted = Ledger(paths), [relative_to_landing(name, settings.landing) for name in names]
+    found = [one for name in wanted for one in find_files(name, *list_all_files(catalog, paths))]
     for spec, file in found:
         identity = table_id(paths.table(spec.table))
         failure = ledger.unloaded(spec.table, identity).get(file.path)
@@ -38,4 +38,4 @@ def give_up(names: Sequence[str], reason: str, settings: Settings) -> list[FileS
             raise typer.BadParameter(msg)
         fact = replace(failure.file, defect=f"by {getpass.getuser()}: {reason} ({failure.file.defect})")
         ledger.record_given_up(spec.table, identity, file.interval, fact)
-    return [file for name in wanted for _, file in named_files(name, *known_files(catalog, paths))]
+    return [file for name in wanted for _, file in find_files(name, *list_all_files(catalog, paths))]

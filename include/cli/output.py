@@ -1,4 +1,4 @@
-"""How the CLI speaks: results on stdout, errors on stderr, every typed error with its exit code."""
+"""The output of the CLI: results on stdout, errors on stderr, every typed error with its exit code."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from include.contracts.lake_path import LakePath
 
 WIDTH_WITHOUT_TERMINAL = 200
-"""Columns of output that goes to a file or a pipe, so that tables are not cut for a terminal that is not there."""
+"""The width of output to a file or a pipe, so that tables are not cut."""
 
 
 class ErrorsToExitCodes(TyperGroup):
     """The command group that ends a command with the exit code of the error it raised."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; a typed error, and a full disk, are shown on stderr without a traceback."""
+        """Run the command; show a typed error, or a full disk, on stderr without a traceback."""
         with warnings_of_specs(console(stderr=True)):
             return self._invoke(ctx)
 
@@ -52,13 +52,13 @@ class ErrorsToExitCodes(TyperGroup):
 
 
 def _settings_error(error: ValidationError) -> MillraceError:
-    """What is wrong with the environment, a line a variable."""
-    wrong = [(str(one["loc"][0]).upper(), one["msg"].removeprefix("Value error, ")) for one in error.errors()]
-    return MillraceError("\n".join(f"LAKEHOUSE_{name}: {what}" for name, what in wrong))
+    """Return an error with one line per wrong environment variable."""
+    problems = [(str(one["loc"][0]).upper(), one["msg"].removeprefix("Value error, ")) for one in error.errors()]
+    return MillraceError("\n".join(f"LAKEHOUSE_{name}: {problem}" for name, problem in problems))
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console on stdout or stderr."""
+    """Return a console on stdout or stderr."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -66,21 +66,21 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def show(*parts: RenderableType) -> None:
-    """Print the result of a command, a part a line."""
+    """Print the result of a command, one line per part."""
     out = console()
     for part in parts:
         out.print(part, markup=False)
 
 
 def missing_root(root: LakePath) -> tuple[str, ...]:
-    """Says that the lakehouse's folder is not there, which may be mistyped; a bucket is not asked."""
+    """Return a note if the lakehouse's folder is missing, since it may be mistyped; nothing for a bucket."""
     if not isinstance(root, Path) or root.exists():
         return ()
-    return (f"There is no folder {root}: nothing was built there yet, or LAKEHOUSE_ROOT names another one.",)
+    return (f"There is no folder {root}: nothing was built there yet, or LAKEHOUSE_ROOT names another folder.",)
 
 
 def show_error(error: MillraceError) -> None:
-    """Print an error; the problems of specs as a table where a person looks at a terminal, else a line each."""
+    """Print an error; problems of specs as a table on a terminal, else one line each."""
     from include.cli.views import problem_table
     from include.specs.problem import SpecsRefusedError
 

@@ -1,4 +1,4 @@
-"""What `lakehouse rebuild` does: a request to a job of its own driver, and how that ended."""
+"""`lakehouse rebuild`: send a request to a job in its own driver, and show how it ended."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from include.cli.catalog import command_catalog
 from include.cli.output import show
-from include.cli.runs.job import requested, run_shown
+from include.cli.runs.job import request_arguments, run_and_show
 from include.cli.runs.reports import note_lines
 from include.cli.runs.run_id import new_run_id
 from include.cli.selection import parse_intervals, today
@@ -26,8 +26,8 @@ def rebuild_table(table: str, request: RebuildRequest, settings: Settings, *, dr
     """
     command_catalog(settings.tables).spec(table)
     (interval,), run_id = parse_intervals(today()), new_run_id(datetime.now(UTC))
-    arguments = requested(table, settings, interval, run_id, request, dry_run=dry_run)
-    return run_shown(settings, arguments, Job.TABLE_REBUILD, _show, "building it anew")
+    arguments = request_arguments(table, settings, interval, run_id, request, dry_run=dry_run)
+    return run_and_show(settings, arguments, Job.TABLE_REBUILD, _show, "building it anew")
 
 
 def _show(report: JobReport) -> None:

@@ -1,4 +1,4 @@
-"""What `lakehouse replay` runs again: the intervals of the landing files that it names."""
+"""`lakehouse replay`: run the intervals of named landing files again."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rich.console import RenderableType
 
 from include.catalog import Catalog
 from include.cli.catalog import command_catalog
-from include.cli.files import file_table, files_of
-from include.cli.selection import Selection, below_landing, selection_below
+from include.cli.files import file_table, list_files
+from include.cli.selection import Selection, relative_to_landing, with_downstream
 from include.contracts.file_status import FileStatus
 from include.contracts.interval import Interval
 from include.contracts.spec.table_spec import BronzeSpec
@@ -30,14 +30,14 @@ _FEW = 10_000
 
 @dataclass(frozen=True)
 class Replays:
-    """What is to be run again.
+    """The intervals and tables to run again.
 
     Attributes:
-        files: the files as they stand now.
-        failed: (table, file) of those that are not loaded.
-        selections: one for each interval of a file that is not loaded: its table, and every table of the domain that
-            what it brings can reach.
-        damage: a line for each bronze table whose files cannot be told.
+        files: the named files, with their states.
+        failed: (table, file) of the files that are not loaded.
+        selections: one for each interval of a file that is not loaded: its table, and every table downstream of it in
+            the domain.
+        damage: a line for each bronze table whose files cannot be listed.
     """
 
     files: tuple[FileState, ...]
@@ -47,15 +47,15 @@ class Replays:
 
 
 def replays(names: Sequence[str], settings: Settings) -> Replays:
-    """Find the files in the ledger; those that are loaded are left as they are.
+    """Find the files in the ledger; loaded files need no run.
 
     Raises:
         typer.BadParameter: the ledger has no such file.
-        MillraceError: it has none of a table that can be read, and others cannot.
+        MillraceError: no table that can be read has such a file, and other tables cannot be read.
     """
     catalog = command_catalog(settings.tables)
-    known, damage = known_files(catalog, LakehousePaths(settings.root))
-    found = [one for name in names for one in named_files(below_landing(name, settings.landing), known, damage)]
+    known, damage = list_all_files(catalog, LakehousePaths(settings.root))
+    found = [one for name in names for one in find_files(relative_to_landing(name, settings.landing), known, damage)]
     failed = [(spec, file) for spec, file in found if file.status is not FileStatus.LOADED]
     waiting: dict[tuple[str, Interval], set[str]] = defaultdict(set)
     for spec, file in failed:
@@ -70,7 +70,7 @@ def replays(names: Sequence[str], settings: Settings) -> Replays:
 
 
 def record_replays(wanted: Replays, settings: Settings) -> None:
-    """Let the next runs try the files again, however often they have failed."""
+    """Let the next runs try the files again, regardless of how often they have failed."""
     paths = LakehousePaths(settings.root)
     for table, file in wanted.failed:
         fact = FileFact(path=file.path, size=file.size, mtime_ns=0, checksum=file.checksum)
@@ -78,41 +78,43 @@ def record_replays(wanted: Replays, settings: Settings) -> None:
 
 
 def replay_views(wanted: Replays) -> list[RenderableType]:
-    """The files as they stand before anything is run, and what will be."""
-    runs = [f"{one.domain} {one.intervals[0]}" for one in wanted.selections]
-    told = f"To be run again: {', '.join(runs)}" if runs else "All of them are loaded: there is nothing to run."
-    return [file_table(wanted.files), *wanted.damage, told]
+    """Return the states of the files before the run, and the intervals to run."""
+    runs = [f"{selection.domain} {selection.intervals[0]}" for selection in wanted.selections]
+    summary = f"To be run again: {', '.join(runs)}" if runs else "All of them are loaded: there is nothing to run."
+    return [file_table(wanted.files), *wanted.damage, summary]
 
 
-def known_files(catalog: Catalog, paths: LakehousePaths) -> tuple[list[tuple[BronzeSpec, FileState]], tuple[str, ...]]:
-    """Every file of every bronze table that can be read, and a line for each that cannot."""
-    known, damage = list[tuple[BronzeSpec, FileState]](), list[str]()
-    for spec in (one for one in catalog.specs.values() if isinstance(one, BronzeSpec)):
+def list_all_files(
+    catalog: Catalog, paths: LakehousePaths
+) -> tuple[list[tuple[BronzeSpec, FileState]], tuple[str, ...]]:
+    """Return every file of every bronze table that can be read, and a line for each table that cannot."""
+    files, damage = list[tuple[BronzeSpec, FileState]](), list[str]()
+    for spec in (spec for spec in catalog.specs.values() if isinstance(spec, BronzeSpec)):
         try:
-            known += [(spec, file) for file in files_of(spec.table, paths)]
+            files += [(spec, file) for file in list_files(spec.table, paths)]
         except MillraceError as error:
             damage.append(f"{spec.table}: {error}")
-    return known, tuple(damage)
+    return files, tuple(damage)
 
 
-def named_files(
+def find_files(
     name: str, known: Sequence[tuple[BronzeSpec, FileState]], damage: Sequence[str]
 ) -> list[tuple[BronzeSpec, FileState]]:
-    """The files of that name.
+    """Return the files of that name.
 
     Raises:
         typer.BadParameter: there is none.
-        MillraceError: there is none in the tables that can be read, and others cannot.
+        MillraceError: no table that can be read has one, and other tables cannot be read.
     """
     found = [(spec, file) for spec, file in known if file.path == name]
     if not found and damage:
         raise MillraceError("\n".join((f"no table that can be read has a landing file {name!r}", *damage)))
     if not found:
         likely = did_you_mean(name, [file.path for _, file in known]) if len(known) < _FEW else ""
-        msg = f"the ledger knows no landing file {name!r}; `lakehouse files TABLE` lists them. {likely}".rstrip()
+        msg = f"the ledger has no landing file {name!r}; `lakehouse files TABLE` lists them. {likely}".rstrip()
         raise typer.BadParameter(msg)
     return found
 
 
 def _selection(catalog: Catalog, domain: str, interval: Interval, tables: set[str]) -> Selection:
-    return Selection(catalog, domain, selection_below(catalog, domain, tables), (interval,), names_tables=True)
+    return Selection(catalog, domain, with_downstream(catalog, domain, tables), (interval,), names_tables=True)

@@ -1,4 +1,4 @@
-"""What a command is about: tables of one domain, and one or more intervals."""
+"""The selection of a command: tables of one domain, and one or more intervals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Selection:
     Attributes:
         catalog: all specs.
         domain: the business area.
-        specs: the chosen tables of it, in build order; those whose spec is wrong too.
+        specs: the selected tables of the domain, in build order, also those whose spec is wrong.
         intervals: the intervals, in order of time.
         names_tables: whether single tables were asked for, rather than the whole domain.
     """
@@ -39,7 +39,7 @@ class Selection:
 
 
 def select(folder: Path, domain: str | None, tables: Sequence[str] | None, interval: str, to: str | None) -> Selection:
-    """Read what the options of a command ask for.
+    """Return the selection that the options of a command state.
 
     Raises:
         SpecError: a spec is wrong.
@@ -54,13 +54,13 @@ def select(folder: Path, domain: str | None, tables: Sequence[str] | None, inter
     for table in tables or ():
         if table not in known:
             raise UnknownNameError(f"the domain {name!r} has no table {table!r}", did_you_mean(table, known))
-    chosen = tuple(spec for spec in specs if not tables or spec.table in tables)
-    leave_out_of_warning(problem for spec in chosen if isinstance(spec, InvalidSpec) for problem in spec.problems)
-    return Selection(catalog, name, chosen, intervals, bool(tables))
+    selected = tuple(spec for spec in specs if not tables or spec.table in tables)
+    leave_out_of_warning(problem for spec in selected if isinstance(spec, InvalidSpec) for problem in spec.problems)
+    return Selection(catalog, name, selected, intervals, bool(tables))
 
 
-def selection_below(catalog: Catalog, domain: str, tables: Set[str]) -> tuple[MaybeInvalidSpec, ...]:
-    """The tables, and every table of the domain that what they bring can reach, in build order."""
+def with_downstream(catalog: Catalog, domain: str, tables: Set[str]) -> tuple[MaybeInvalidSpec, ...]:
+    """Return the tables and every table downstream of them in the domain, in build order."""
     reached = set(tables)
     for spec in catalog.all_of_domain(domain):
         if reached & set(spec.source_tables):
@@ -68,20 +68,20 @@ def selection_below(catalog: Catalog, domain: str, tables: Set[str]) -> tuple[Ma
     return tuple(spec for spec in catalog.all_of_domain(domain) if spec.table in reached)
 
 
-def below_landing(path: str, landing: str) -> str:
-    """A path below the landing root as specs and ledger have it, though it was typed from where a person stands."""
+def relative_to_landing(path: str, landing: str) -> str:
+    """Return a path relative to the landing root, even if it was typed relative to the current folder."""
     absolute = os.path.abspath(path)
     is_below = absolute.startswith(f"{landing}/") and os.path.exists(absolute)
     return absolute.removeprefix(f"{landing}/") if is_below else path
 
 
 def today() -> str:
-    """The UTC day that it is, as `--interval` takes it."""
+    """Return the current UTC day, as `--interval` takes it."""
     return f"{datetime.now(UTC):%Y-%m-%d}"
 
 
 def parse_intervals(text: str, to: str | None = None) -> tuple[Interval, ...]:
-    """The intervals that `--interval` and `--to` state.
+    """Return the intervals that `--interval` and `--to` state.
 
     >>> [str(one) for one in parse_intervals("2013-01-01", to="2013-01-02")]
     ['[2013-01-01T00:00:00Z, 2013-01-02T00:00:00Z)', '[2013-01-02T00:00:00Z, 2013-01-03T00:00:00Z)']
@@ -113,7 +113,7 @@ def _days(first: date, last: date) -> tuple[Interval, ...]:
 
 
 def _instant(text: str) -> datetime:
-    """An ISO instant; a bare date is its UTC midnight."""
+    """Parse an ISO instant; a bare date means its UTC midnight."""
     is_a_date = len(text.strip()) == len("2013-01-01")
     return datetime.combine(date.fromisoformat(text), time(), UTC) if is_a_date else datetime.fromisoformat(text)
 

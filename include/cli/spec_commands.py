@@ -1,4 +1,4 @@
-"""The commands for a spec that changed: how its table differs from it, and building the table anew.
+"""The commands for a changed spec: show how its table differs, and rebuild the table.
 
 Commands import what they need when they run, so that `lakehouse --help` answers at once.
 """
@@ -29,19 +29,19 @@ def rebuild(
         bool, typer.Option("--downstream", help="With the tables that read it, directly or not.")
     ] = False,
     allow_deletes: Annotated[
-        bool, typer.Option("--allow-deletes", help="Let more keys go by absence than max_deleted_percent on the way.")
+        bool, typer.Option("--allow-deletes", help="Let intervals delete more absent keys than max_deleted_percent.")
     ] = False,
     allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Go on although landing files of it are not there any more.")
+        bool, typer.Option("--allow-missing", help="Go on although some of its landing files are missing now.")
     ] = False,
     why: Annotated[str, typer.Option(help="For those who look at it later.")] = "",
-    cancel: Annotated[bool, typer.Option("--cancel", help="Give up the rebuild that is under way.")] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="Put the rows back that the last rebuild has replaced.")] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Give up the rebuild in progress.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Restore the rows that the last rebuild replaced.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
 ) -> None:
-    """Build a table anew from its sources, beside the one in use; then one commit puts it in its place.
+    """Rebuild a table from its sources, next to the table in use; then one commit replaces the rows.
 
-    Readers keep the certified version until the new one has passed its gate. One that was stopped goes on where it was.
+    Readers keep the certified version until the new version has passed its gate. A stopped rebuild resumes.
     """
     import getpass
 
@@ -50,7 +50,7 @@ def rebuild(
     from include.settings import Settings
 
     if cancel and undo:
-        raise typer.BadParameter("--cancel gives up a rebuild that is under way, --undo takes back one that is done")
+        raise typer.BadParameter("--cancel gives up a rebuild in progress, --undo reverts a finished one")
     request = RebuildRequest(
         downstream=downstream,
         allow_deletes=allow_deletes,

@@ -1,4 +1,4 @@
-"""The tables that the CLI shows: pure functions from what is known to what is printed."""
+"""The tables that the CLI prints, as pure functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MISSING = "-"
 
 
 def new_table(*columns: str, numbers: Sequence[str] = ()) -> Table:
-    """An empty table; the columns in `numbers` are aligned right."""
+    """Return an empty table; the columns in `numbers` are aligned right."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
@@ -28,7 +28,7 @@ def new_table(*columns: str, numbers: Sequence[str] = ()) -> Table:
 
 
 def spec_table(catalog: Catalog) -> Table:
-    """All tables by layer: what each reads, what identifies a row, how many rules it has."""
+    """Return all tables by layer: what each reads, what identifies a row, how many rules it has."""
     table = new_table("table", "domain", "reads", "a row is", "columns", "rules", numbers=("columns", "rules"))
     layer = ""
     for spec in catalog.specs.values():
@@ -41,7 +41,7 @@ def spec_table(catalog: Catalog) -> Table:
 
 
 def problem_table(problems: Iterable[SpecProblem]) -> Table:
-    """All problems of all spec files, a file a section."""
+    """Return all problems of all spec files, one section per file."""
     table = new_table("line", "key", "problem", "fix", numbers=("line",))
     file = None
     for problem in problems:
@@ -55,7 +55,7 @@ def problem_table(problems: Iterable[SpecProblem]) -> Table:
 
 
 def facts_table(facts: Iterable[TableFacts], refused: Container[str] = ()) -> Table:
-    """All tables as they lie on disk; those whose spec is wrong are marked so."""
+    """Return the facts of all tables; tables whose spec is wrong are marked."""
     numbers = ("rows", "size", "version", "certified", "quarantined", "rescued", "deleted")
     table = new_table("table", *numbers, "", numbers=numbers)
     for one in facts:
@@ -68,7 +68,7 @@ def facts_table(facts: Iterable[TableFacts], refused: Container[str] = ()) -> Ta
 
 
 def count(number: int | None) -> str:
-    """A count with thousands separated.
+    """Return a count with thousands separators.
 
     >>> count(336776)
     '336,776'
@@ -77,7 +77,7 @@ def count(number: int | None) -> str:
 
 
 def size(byte_count: int | None) -> str:
-    """A number of bytes in the unit that fits it.
+    """Return a number of bytes in a fitting unit.
 
     >>> size(3_400_000)
     '3.4 MB'

@@ -28,7 +28,7 @@ COMMANDS = {
     "files bronze.orders": "a.json",
     "columns bronze.orders": "colour",
     "gate show silver.orders": "passed",
-    "conflicts": "No run was in another one's way.",
+    "conflicts": "No run had to wait or retry because of another run.",
     "check": "3 tables",
     "infer sound": "order_id",
 }

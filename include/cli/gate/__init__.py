@@ -1,4 +1,4 @@
-"""`lakehouse gate`: how versions were judged, and how a refused one is let pass.
+"""`lakehouse gate`: show the results of gates, and override a refusal.
 
-The rules of certification live in `include.control.gates.gates`.
+The rules of certification are in `include.control.gates.gates`.
 """

@@ -1,4 +1,4 @@
-"""What `lakehouse gate` shows and decides: how a table's versions were judged, and by whose word one is read."""
+"""The results of a table's gate, and overrides of refusals."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from include.paths import LakehousePaths
 from include.settings import Settings
 
 
-def verdicts(table: str, settings: Settings, newest: int) -> list[RecordedResult]:
-    """What was said last of the table's versions, oldest first: so many results at most.
+def read_results(table: str, settings: Settings, newest: int) -> list[RecordedResult]:
+    """Return the `newest` latest results of the table's gate, oldest first.
 
     Raises:
         SpecError: a spec is wrong, or there is no such table.
@@ -31,19 +31,19 @@ def verdicts(table: str, settings: Settings, newest: int) -> list[RecordedResult
 
 
 def result_table(results: Iterable[RecordedResult]) -> Table:
-    """A row a result: the version, what was said of it, by whom and why, and which rules failed."""
+    """Return one row per result: the version, the decision, by whom and why, and the failed rules."""
     table = new_table("version", "at", "said", "by", "why", "failed rules", numbers=("version",))
     for recorded in results:
-        result, said = recorded.result, recorded.result.override
-        by, why = (said.by, said.reason) if said else ("the rules", MISSING)
+        result, given = recorded.result, recorded.result.override
+        by, why = (given.by, given.reason) if given else ("the rules", MISSING)
         failed = "; ".join(check.rule for check in result.checks if not check.passed)
         at = f"{recorded.at:{SECOND}}"
         table.add_row(str(result.version), at, _verdict(result), by, why, failed or MISSING)
     return table
 
 
-def standing_lines(table: str, settings: Settings) -> list[str]:
-    """What readers use now, and what can be done about a version that stands refused."""
+def status_lines(table: str, settings: Settings) -> list[str]:
+    """Return the version that readers use, and what can be done about an open refusal."""
     gates = Gates(LakehousePaths(settings.root))
     standing = gates.standing(table)
     certified = standing.certified if standing else None
@@ -57,21 +57,21 @@ def standing_lines(table: str, settings: Settings) -> list[str]:
     return lines
 
 
-def let_pass(table: str, version: int, reason: str, settings: Settings) -> list[str]:
-    """Override the refusal of one version, and say what follows.
+def override_refusal(table: str, version: int, reason: str, settings: Settings) -> list[str]:
+    """Override the refusal of one version, and return what follows.
 
     Raises:
         SpecError: a spec is wrong, or there is no such table.
         OverrideError: there is no such refusal.
     """
     spec, now = command_catalog(settings.tables).spec(table), datetime.now(UTC)
-    said = Override(by=getpass.getuser(), reason=reason, run_id=new_run_id(now), at=now)
-    result = override(spec, version, said, LakehousePaths(settings.root))
+    decision = Override(by=getpass.getuser(), reason=reason, run_id=new_run_id(now), at=now)
+    result = override(spec, version, decision, LakehousePaths(settings.root))
     failed = [check.rule for check in result.checks if check.overridden]
     return [
         f"{table}: readers use version {version} from now on, though it failed {', '.join(failed)}.",
-        "Later versions are judged by the rules again. Run the tables below it: in Airflow clear the gate's task with "
-        "what follows it, else `lakehouse run`.",
+        "The rules check later versions again. Run the downstream tables: in Airflow clear the gate's task and its "
+        "downstream tasks, else `lakehouse run`.",
     ]
 
 

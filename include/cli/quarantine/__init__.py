@@ -1,4 +1,4 @@
 """`lakehouse quarantine`: the commands that list, fix, replay and discard refused rows.
 
-Where a row stands is worked out in `include.control.quarantine`.
+`include.control.quarantine` determines the status of a row.
 """

@@ -1,4 +1,4 @@
-"""`lakehouse quarantine`: look at the rows that tables refused, and work on them.
+"""`lakehouse quarantine`: show the rows that tables refused, and work on them.
 
 As in `include.cli.app`, commands import what they need when they run.
 """
@@ -12,26 +12,26 @@ import typer
 
 from include.contracts.row_status import PENDING, RowStatus
 
-quarantine = typer.Typer(no_args_is_help=True, help="Look at the rows that tables refused, mend them, replay them.")
+quarantine = typer.Typer(no_args_is_help=True, help="Show the rows that tables refused, fix them, replay them.")
 
 Table = Annotated[str, typer.Argument(help="The table that refused the rows.")]
 Ids = Annotated[list[str] | None, typer.Argument(help="Rows, by the beginning of their ids.")]
 Day = Annotated[str | None, typer.Option("--interval", help="Only rows of this UTC day, or of start/end.")]
-LastDay = Annotated[str | None, typer.Option("--to", help="The last day, where several are meant.")]
-Reason = Annotated[str, typer.Option(help="Only rows with a reason that has this text in it.")]
-Everything = Annotated[bool, typer.Option("--all", help="Every row that waits, where nothing else says which.")]
+LastDay = Annotated[str | None, typer.Option("--to", help="The last day, for several days.")]
+Reason = Annotated[str, typer.Option(help="Only rows with a reason that contains this text.")]
+Everything = Annotated[bool, typer.Option("--all", help="Every waiting row, if no other option selects rows.")]
 Why = Annotated[str, typer.Option(help="The reason, for those who look at the row later.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would become of the rows, and write nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen to the rows, and write nothing.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", help='Mend a column: "amount = abs(amount)", Spark SQL over the row as it was received.'),
+    typer.Option("--set", help='Fix a column: "amount = abs(amount)", Spark SQL over the row as it was received.'),
 ]
 Edited = Annotated[
     Path | None,
     typer.Option("--rows", exists=True, dir_okay=False, help="Edited rows, as `show --json` prints them."),
 ]
 Statuses = Annotated[
-    list[RowStatus] | None, typer.Option("--status", help="Only rows that stand so; open and fixed ones by default.")
+    list[RowStatus] | None, typer.Option("--status", help="Only rows with this status; by default open and fixed.")
 ]
 
 
@@ -40,7 +40,7 @@ def quarantine_list(
     domain: Annotated[str | None, typer.Option(help="Only tables of this business area.")] = None,
     status: Statuses = None,
 ) -> None:
-    """List why rows are in quarantine: each reason with its rows, since when, and where they stand."""
+    """List why rows are in quarantine: each reason with the number, the age and the status of its rows."""
     from include.cli.output import missing_root, show
     from include.cli.quarantine.listing import overview, refusal_table
     from include.errors import ExitCode
@@ -48,7 +48,7 @@ def quarantine_list(
 
     settings = Settings()
     found = overview(settings, domain, status or PENDING)
-    nothing = "No row is in quarantine." if status is None else "No row in quarantine stands so."
+    nothing = "No row is in quarantine." if status is None else "No row in quarantine has this status."
     shown = refusal_table(found.refusals) if found.refusals else nothing
     show(shown, *found.settled_line(), *found.warnings, *missing_root(settings.root))
     raise typer.Exit(ExitCode.OK if found.is_whole else ExitCode.FAILED)
@@ -62,18 +62,19 @@ def quarantine_show(
     to: LastDay = None,
     reason: Reason = "",
     status: Statuses = None,
-    limit: Annotated[int, typer.Option(min=1, help="So many rows at most, the newest batch first.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="The most rows to show, the newest batch first.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="As JSON lines, to edit for `fix --rows`.")] = False,
 ) -> None:
-    """Show quarantined rows: where each came from, why it was refused, where it stands; by id with its history."""
+    """Show quarantined rows: their origin, why they were refused, and their status; by id with their history."""
     from include.cli.output import show
-    from include.cli.quarantine.listing import chosen, edit_lines, histories, row_table
+    from include.cli.quarantine.listing import edit_lines, histories, row_filter, row_table
     from include.control.quarantine.rows import newest_rows, quarantined_rows
     from include.paths import LakehousePaths
     from include.settings import Settings
 
     settings, statuses = Settings(), status or (RowStatus if ids else PENDING)
-    wanted, paths = chosen(table, settings, ids or (), (interval, to), reason, statuses), LakehousePaths(settings.root)
+    wanted = row_filter(table, settings, ids or (), (interval, to), reason, statuses)
+    paths = LakehousePaths(settings.root)
     if json:
         typer.echo("\n".join(edit_lines(quarantined_rows(table, paths, wanted))))
     elif ids:
@@ -96,8 +97,8 @@ def quarantine_fix(
     why: Why = "",
     dry_run: DryRun = False,
 ) -> None:
-    """Mend quarantined rows, by SQL or as edited rows, and see what the rules make of them. `replay` brings them in."""
-    from include.cli.quarantine.jobs import ask, request_for
+    """Fix quarantined rows, by SQL or as edited rows, and show what the rules say about them. `replay` loads them."""
+    from include.cli.quarantine.jobs import request_for, run_request
     from include.contracts.job.args import Job
     from include.settings import Settings
 
@@ -106,8 +107,8 @@ def quarantine_fix(
         table, settings, ids or (), (interval, to), reason, everything=everything, assign=assign, edited=edited, why=why
     )
     if not request.has_fixes:
-        raise typer.BadParameter('say what to mend: --set "amount = abs(amount)", or --rows FILE')
-    raise typer.Exit(ask(table, request, settings, Job.QUARANTINE_FIX, dry_run=dry_run))
+        raise typer.BadParameter('state a fix: --set "amount = abs(amount)", or --rows FILE')
+    raise typer.Exit(run_request(table, request, settings, Job.QUARANTINE_FIX, dry_run=dry_run))
 
 
 @quarantine.command("replay")
@@ -124,8 +125,8 @@ def quarantine_replay(
     dry_run: DryRun = False,
     below: Annotated[bool, typer.Option(help="Run the tables that read this one afterwards.")] = True,
 ) -> None:
-    """Try rows once more, as they are or mended: by the same rules, merge and sequence, each at most once."""
-    from include.cli.quarantine.jobs import ask, request_for, run_below
+    """Try rows again, as they are or fixed: with the same rules, merge and sequence. No row is loaded twice."""
+    from include.cli.quarantine.jobs import request_for, run_downstream, run_request
     from include.cli.runs.reports import worst
     from include.contracts.job.args import Job
     from include.errors import ExitCode
@@ -135,23 +136,23 @@ def quarantine_replay(
     request = request_for(
         table, settings, ids or (), (interval, to), reason, everything=everything, assign=assign, edited=edited, why=why
     )
-    code = ask(table, request, settings, Job.QUARANTINE_REPLAY, dry_run=dry_run)
+    code = run_request(table, request, settings, Job.QUARANTINE_REPLAY, dry_run=dry_run)
     if code is ExitCode.OK and below and not dry_run:
-        code = worst([code, run_below(table, settings)])
+        code = worst([code, run_downstream(table, settings)])
     raise typer.Exit(code)
 
 
 @quarantine.command("discard")
 def quarantine_discard(
     table: Table,
-    why: Annotated[str, typer.Option(help="The reason; it stays with the rows.")],
+    why: Annotated[str, typer.Option(help="The reason; it is kept with the rows.")],
     ids: Ids = None,
     interval: Day = None,
     to: LastDay = None,
     reason: Reason = "",
     everything: Everything = False,
 ) -> None:
-    """Give rows up: they stay in quarantine to be shown, and nobody is reminded of them. `reopen` takes it back."""
+    """Give rows up: they stay in quarantine, but nobody is reminded of them. `reopen` reverts this."""
     from include.cli.output import show
     from include.cli.quarantine.listing import decide
     from include.settings import Settings
@@ -169,7 +170,7 @@ def quarantine_reopen(
     everything: Everything = False,
     why: Why = "",
 ) -> None:
-    """Take a discard back: the rows wait again, as they were mended if they were."""
+    """Revert a discard: the rows wait again, with their fixes."""
     from include.cli.output import show
     from include.cli.quarantine.listing import decide
     from include.settings import Settings

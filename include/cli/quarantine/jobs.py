@@ -1,4 +1,4 @@
-"""What `lakehouse quarantine fix` and `replay` do: a request to a job of its own driver, then the tables below."""
+"""`lakehouse quarantine fix` and `replay`: send a request to a job in its own driver, then run downstream tables."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rich.text import Text
 
 from include.cli.catalog import command_catalog
 from include.cli.output import show
-from include.cli.quarantine.listing import Days, chosen, require_selection, require_standing
+from include.cli.quarantine.listing import Days, require_selection, require_status, row_filter
 from include.cli.runs.intervals import run_selection
-from include.cli.runs.job import requested, run_shown
+from include.cli.runs.job import request_arguments, run_and_show
 from include.cli.runs.reports import note_lines, report_table
 from include.cli.runs.run_id import new_run_id
-from include.cli.selection import Selection, parse_intervals, selection_below, today
+from include.cli.selection import Selection, parse_intervals, today, with_downstream
 from include.cli.views import new_table
 from include.contracts.job.args import Job
 from include.contracts.job.quarantine_request import QuarantineRequest
@@ -45,26 +45,26 @@ def request_for(
     edited: Path | None,
     why: str,
 ) -> QuarantineRequest:
-    """What the options of a command ask for.
+    """Return the request that the options of a command state.
 
     Raises:
         SpecError: a spec is wrong, or there is no such table.
-        BadInputError: the file of edited rows is none, or an expression may not be worked out.
-        typer.BadParameter: nothing says which rows, or an option is not one.
+        BadInputError: the file of edited rows is not valid, or an expression is not allowed.
+        typer.BadParameter: no option selects rows, or an option is not valid.
     """
-    require_refusing(table, settings)
+    require_quarantine(table, settings)
     if edited and (assign or ids or days[0] or reason or everything):
-        raise typer.BadParameter("--rows says by itself which rows are meant, and what is changed in them")
+        raise typer.BadParameter("--rows alone selects the rows and states their changes")
     text = edited.read_text(encoding="utf-8") if edited else ""
-    named = [row.id for row in edited_rows(text)] if edited else list(ids)
-    require_selection(named, days, reason, everything=everything)
+    row_ids = [row.id for row in edited_rows(text)] if edited else list(ids)
+    require_selection(row_ids, days, reason, everything=everything)
     paths = LakehousePaths(settings.root)
-    wanted = chosen(table, settings, named, days, reason, PENDING)
-    if wanted.ids:
-        any_of_them = wanted.model_copy(update={"statuses": tuple(RowStatus)})
-        require_standing(quarantined_rows(table, paths, any_of_them, SUMMARY), PENDING, "tried")
+    selected = row_filter(table, settings, row_ids, days, reason, PENDING)
+    if selected.ids:
+        in_any_status = selected.model_copy(update={"statuses": tuple(RowStatus)})
+        require_status(quarantined_rows(table, paths, in_any_status, SUMMARY), PENDING, "tried")
     return QuarantineRequest(
-        rows=wanted,
+        rows=selected,
         assign=_closed_expressions(map(assignment, assign or ())),
         edited=text,
         said_by=getpass.getuser(),
@@ -72,33 +72,33 @@ def request_for(
     )
 
 
-def _closed_expressions(stated: Iterable[tuple[str, str]]) -> dict[str, str]:
-    assigned = dict(stated)
-    if assigned:
+def _closed_expressions(assignments: Iterable[tuple[str, str]]) -> dict[str, str]:
+    sql_of_column = dict(assignments)
+    if sql_of_column:
         from include.sql.closed_expression import require_closed
 
-        for column, sql in assigned.items():
+        for column, sql in sql_of_column.items():
             require_closed(column, sql)
-    return assigned
+    return sql_of_column
 
 
 def assignment(text: str) -> tuple[str, str]:
-    """The column and the SQL of `--set`.
+    """Return the column and the SQL of `--set`.
 
     >>> assignment("amount = abs(amount)")
     ('amount', 'abs(amount)')
 
     Raises:
-        typer.BadParameter: it is no assignment.
+        typer.BadParameter: it is not an assignment.
     """
     column, equals, sql = (part.strip() for part in text.partition("="))
     if not (column.isidentifier() and equals and sql):
-        raise typer.BadParameter(f'{text!r} is no assignment; write --set "amount = abs(amount)"')
+        raise typer.BadParameter(f'{text!r} is not an assignment; write --set "amount = abs(amount)"')
     return column, sql
 
 
-def ask(table: str, request: QuarantineRequest, settings: Settings, job: Job, *, dry_run: bool) -> ExitCode:
-    """Run the job in a driver of its own, and show how it ended.
+def run_request(table: str, request: QuarantineRequest, settings: Settings, job: Job, *, dry_run: bool) -> ExitCode:
+    """Run the job in its own driver, and show how it ended.
 
     Raises:
         SparkUnavailableError: there is no Spark to start.
@@ -107,19 +107,21 @@ def ask(table: str, request: QuarantineRequest, settings: Settings, job: Job, *,
     paths, spec = LakehousePaths(settings.root), command_catalog(settings.tables).spec(table)
     interval = replay_interval(spec, quarantined_rows(table, paths, request.rows, SUMMARY), paths)
     if interval is None:
-        show(f"No row of {table} that waits in quarantine is meant: no Spark was started.")
+        show(f"No waiting row of {table} is selected: no Spark was started.")
         return ExitCode.OK
-    return run_shown(settings, requested(table, settings, interval, run_id, request, dry_run=dry_run), job, _show)
+    return run_and_show(
+        settings, request_arguments(table, settings, interval, run_id, request, dry_run=dry_run), job, _show
+    )
 
 
-def run_below(table: str, settings: Settings) -> ExitCode:
-    """Run the tables that read the table, directly or not; none is started where nothing is new.
+def run_downstream(table: str, settings: Settings) -> ExitCode:
+    """Run the tables that read the table, directly or not, if they have anything new.
 
     Raises:
         SparkUnavailableError: there is no Spark to start.
     """
     catalog = command_catalog(settings.tables)
-    specs = selection_below(catalog, catalog.spec(table).domain, {table})[1:]
+    specs = with_downstream(catalog, catalog.spec(table).domain, {table})[1:]
     if not specs:
         return ExitCode.OK
     intervals = parse_intervals(today())
@@ -127,15 +129,15 @@ def run_below(table: str, settings: Settings) -> ExitCode:
     return run_selection(selection, settings, reprocess=False)
 
 
-def require_refusing(table: str, settings: Settings) -> None:
-    """Whether the table refuses rows at all.
+def require_quarantine(table: str, settings: Settings) -> None:
+    """Check that the table can refuse rows.
 
     Raises:
         SpecError: a spec is wrong, or there is no such table.
-        BadInputError: it is one of gold.
+        BadInputError: it is a gold table.
     """
     if isinstance(command_catalog(settings.tables).spec(table), GoldSpec):
-        raise BadInputError(f"{table} refuses no row: gold is worked out of silver, mend the rows there")
+        raise BadInputError(f"{table} refuses no row: gold is computed from silver, fix the rows there")
 
 
 def _show(report: JobReport) -> None:
@@ -147,7 +149,7 @@ def _show(report: JobReport) -> None:
 
 
 def _verdict_table(rows: Sequence[dict[str, object]]) -> Table:
-    """What the rules make of each row."""
+    """Return the verdict of the rules on each row."""
     table = new_table("id", "would be", "reasons", "row")
     for row in rows:
         reasons = row["reasons"]

@@ -1,4 +1,4 @@
-"""What `lakehouse quarantine` shows and decides: which rows the tables refused, why, and where each of them stands."""
+"""`lakehouse quarantine`: list the rows that tables refused, why, and their status; discard and reopen them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from include.catalog import Catalog
 from include.cli.catalog import command_catalog
 from include.cli.selection import parse_intervals
 from include.cli.views import MISSING, count, new_table
 from include.contracts.job.quarantine_request import RowFilter
 from include.contracts.row_status import PENDING, RowStatus
-from include.contracts.spec.table_spec import AnySpec
 from include.contracts.time_format import MINUTE
 from include.control.ledger.resolution import table_id
 from include.control.quarantine.ageing import ageing_note
@@ -43,10 +41,10 @@ from include.specs.problem import did_you_mean
 
 BY_HAND = "lakehouse quarantine"
 Days = tuple[str | None, str | None]
-"""What `--interval` and `--to` say."""
+"""The values of `--interval` and `--to`."""
 
-_SAID = ("_rescued", "_corrupt_record")
-"""What a source said and no column is declared for: a value that fits none, a record that could not be parsed."""
+_EDITABLE = ("_rescued", "_corrupt_record")
+"""Columns of received content that no spec declares: values that fit no column, records that could not be parsed."""
 
 _COLOURS = {
     RowStatus.OPEN: "yellow", RowStatus.FIXED: "cyan", RowStatus.REPLAYED: "green", RowStatus.DISCARDED: "dim"
@@ -55,17 +53,17 @@ _EVENT = {
     RowStatus.DISCARDED: (RowEvent.DISCARDED, PENDING),
     RowStatus.OPEN: (RowEvent.REOPENED, (RowStatus.DISCARDED,)),
 }
-"""What a person may decide: status -> (the event that says so, how the rows must stand before)."""
+"""Status that a person can set -> (its event, the statuses that the rows must have before)."""
 
 
 @dataclass
 class Overview:
-    """What waits in the quarantine of several tables.
+    """The quarantine of several tables.
 
     Attributes:
         refusals: table -> why rows of it are in quarantine.
-        settled: how many rows wait for nobody any more, by how they stand.
-        warnings: a line for each table whose rows have waited too long, and for each that cannot be read.
+        settled: status -> number of rows that need no more work.
+        warnings: a line for each table whose rows have waited too long, and for each table that cannot be read.
         is_whole: whether every table could be read.
     """
 
@@ -75,39 +73,43 @@ class Overview:
     is_whole: bool = True
 
     def settled_line(self) -> list[str]:
-        """The settled rows in one line; none where there are none."""
-        known = [one for one in RowStatus if one not in PENDING and self.settled[one]]
-        counted = [f"{count(self.settled[status])} {status}" for status in known]
-        return [f"Beside these, {' and '.join(counted)}: --status shows them."] if counted else []
+        """Return a line on the settled rows, if there are any."""
+        counts = [
+            f"{count(self.settled[status])} {status}"
+            for status in RowStatus
+            if status not in PENDING and self.settled[status]
+        ]
+        return [f"Besides these, {' and '.join(counts)}: --status shows them."] if counts else []
 
 
 def overview(settings: Settings, domain: str | None, statuses: Iterable[RowStatus]) -> Overview:
-    """Look at the quarantine of each table of a domain, or of all; one that cannot be read stops no other.
+    """Read the quarantine of each table of a domain, or of all; a table that cannot be read does not stop the others.
 
     Raises:
         SpecError: a spec is wrong, or there is no such domain.
     """
-    paths, wanted, found = LakehousePaths(settings.root), tuple(statuses), Overview()
-    for spec in _specs(command_catalog(settings.tables), domain):
+    paths, selected, result = LakehousePaths(settings.root), tuple(statuses), Overview()
+    catalog = command_catalog(settings.tables)
+    for spec in catalog.of_domain(domain) if domain else catalog.specs.values():
         try:
-            if refused := refusals(spec.table, paths, wanted):
-                found.refusals[spec.table] = refused
-            found.settled += count_by_status(spec.table, paths)
-            found.warnings += [f"warning: {note}" for note in ageing_note(spec, paths, datetime.now(UTC))]
+            if refused := refusals(spec.table, paths, selected):
+                result.refusals[spec.table] = refused
+            result.settled += count_by_status(spec.table, paths)
+            result.warnings += [f"warning: {note}" for note in ageing_note(spec, paths, datetime.now(UTC))]
         except MillraceError as error:
-            found.warnings.append(f"{spec.table}: {error}")
-            found.is_whole = False
-    return found
+            result.warnings.append(f"{spec.table}: {error}")
+            result.is_whole = False
+    return result
 
 
-def chosen(
+def row_filter(
     table: str, settings: Settings, ids: Sequence[str], days: Days, reason: str, statuses: Iterable[RowStatus]
 ) -> RowFilter:
-    """Which of the table's quarantined rows are meant.
+    """Return the filter that the options of a command state.
 
     Raises:
         SpecError: a spec is wrong, or there is no such table.
-        typer.BadParameter: the interval is none, or an id does not name one row.
+        typer.BadParameter: the interval is not valid, or an id does not name exactly one row.
     """
     command_catalog(settings.tables).require_known(table)
     starts = tuple(interval.start for interval in parse_intervals(days[0], days[1])) if days[0] else ()
@@ -126,18 +128,18 @@ def decide(
     *,
     everything: bool,
 ) -> str:
-    """Write down that a person gave rows up, or took that back; says of how many.
+    """Record that a person discarded or reopened rows; return a line with their number.
 
     Raises:
         SpecError: a spec is wrong, or there is no such table.
-        typer.BadParameter: nothing says which rows, or one that was named does not stand as it must.
+        typer.BadParameter: no option selects rows, or a named row has the wrong status.
     """
     require_selection(ids, days, reason, everything=everything)
     event, before = _EVENT[status]
     paths = LakehousePaths(settings.root)
-    wanted = chosen(table, settings, ids, days, reason, RowStatus if ids else before)
+    wanted = row_filter(table, settings, ids, days, reason, RowStatus if ids else before)
     rows = quarantined_rows(table, paths, wanted, SUMMARY)
-    require_standing(rows, before, event.value)
+    require_status(rows, before, event.value)
     if rows:
         said = Said(getpass.getuser(), why, BY_HAND)
         target = table_id(paths.table(table))
@@ -146,20 +148,20 @@ def decide(
 
 
 def require_selection(ids: Sequence[str], days: Days, reason: str, *, everything: bool) -> None:
-    """Refuse to change rows that nobody has named.
+    """Check that an option selects the rows to change.
 
     Raises:
-        typer.BadParameter: nothing says which.
+        typer.BadParameter: no option selects rows.
     """
     if not (ids or days[0] or reason or everything):
-        raise typer.BadParameter("say which rows: ids, --reason, --interval, or --all for every one that waits")
+        raise typer.BadParameter("state which rows: ids, --reason, --interval, or --all for every waiting row")
 
 
-def require_standing(rows: Iterable[QuarantinedRow], before: Sequence[RowStatus], what: str) -> None:
-    """Refuse to do something to rows that do not stand as they must for it.
+def require_status(rows: Iterable[QuarantinedRow], before: Sequence[RowStatus], what: str) -> None:
+    """Check that all rows have one of the statuses `before`, as the action `what` requires.
 
     Raises:
-        typer.BadParameter: with the first such row, and the way out.
+        typer.BadParameter: a row has another status; the message names the first one and the way out.
     """
     for row in rows:
         if row.status not in before:
@@ -168,7 +170,7 @@ def require_standing(rows: Iterable[QuarantinedRow], before: Sequence[RowStatus]
 
 
 def refusal_table(found: Mapping[str, Iterable[Refusal]]) -> Table:
-    """A row for each reason and status, the tables one after the other."""
+    """Return one row for each table, reason and status."""
     numbers = ("rows", "batch")
     heads = ("table", "reason", "status", "rows", "first seen", "first interval", "last interval", "batch")
     table = new_table(*heads, numbers=numbers)
@@ -182,7 +184,7 @@ def refusal_table(found: Mapping[str, Iterable[Refusal]]) -> Table:
 
 
 def row_table(rows: Iterable[QuarantinedRow]) -> Table:
-    """A row a record, whole: what a person needs to mend it."""
+    """Return one row per record, with all that a person needs to fix it."""
     heads = ("id", "status", "tries", "batch", "from", "position", "first seen", "reasons", "record")
     table = new_table(*heads, numbers=("tries", "batch", "position"))
     for row in rows:
@@ -193,23 +195,23 @@ def row_table(rows: Iterable[QuarantinedRow]) -> Table:
 
 
 def histories(table: str, rows: Iterable[QuarantinedRow], settings: Settings) -> Iterator[RenderableType]:
-    """Each row whole, with all that was done about it."""
+    """Yield each row in full, with its history."""
     paths = LakehousePaths(settings.root)
     events = QuarantineEvents(paths).of(table, table_id(paths.table(table)))
     for row in rows:
         yield row_table([row])
-        state = "as it was mended" if row.fix else "as it was received"
+        state = "as it was fixed" if row.fix else "as it was received"
         yield Text(f"{state}: {row.received or 'not kept by the version that refused it'}")
         yield _history(row, [event for event in events if event["row_id"] == row.id])
 
 
 def edit_lines(rows: Iterable[QuarantinedRow]) -> Iterator[str]:
-    """The rows as JSON lines that can be edited; of each the columns that may be changed."""
+    """Yield the rows as JSON lines for editing, with the columns that may be changed."""
     for row in rows:
         received = json.loads(row.received or "{}", parse_float=_exact)
-        record = {name: value for name, value in received.items() if not name.startswith("_") or name in _SAID}
-        said = {"id": row.id, "status": row.status.value, "reasons": row.reasons, "record": record}
-        yield json.dumps(said, ensure_ascii=False)
+        record = {name: value for name, value in received.items() if not name.startswith("_") or name in _EDITABLE}
+        line = {"id": row.id, "status": row.status.value, "reasons": row.reasons, "record": record}
+        yield json.dumps(line, ensure_ascii=False)
 
 
 def _history(row: QuarantinedRow, events: Sequence[Mapping[str, Any]]) -> Table:
@@ -226,23 +228,19 @@ def _history(row: QuarantinedRow, events: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _whole_id(table: str, beginning: str, paths: LakehousePaths) -> str:
-    """The id of the row that this beginning names.
+    """Return the id of the row that this beginning of an id names.
 
     Raises:
         typer.BadParameter: it names no row, or several.
     """
-    found = ids_beginning(table, paths, beginning)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise typer.BadParameter(f"{beginning!r} is the beginning of {len(found)} ids: write more of it")
+    ids = ids_beginning(table, paths, beginning)
+    if len(ids) == 1:
+        return ids[0]
+    if ids:
+        raise typer.BadParameter(f"{beginning!r} is the beginning of {len(ids)} ids: write more of it")
     msg = f"{table} has no row {beginning!r} in quarantine; `lakehouse quarantine show` lists them."
-    known = ids_beginning(table, paths, "")
-    raise typer.BadParameter(f"{msg} {did_you_mean(beginning, known)}" if known else msg)
-
-
-def _specs(catalog: Catalog, domain: str | None) -> Sequence[AnySpec]:
-    return catalog.of_domain(domain) if domain else list(catalog.specs.values())
+    every = ids_beginning(table, paths, "")
+    raise typer.BadParameter(f"{msg} {did_you_mean(beginning, every)}" if every else msg)
 
 
 def _status(status: RowStatus) -> Text:
@@ -254,5 +252,5 @@ def _moment(at: datetime | None) -> str:
 
 
 def _exact(text: str) -> float | str:
-    """A fraction as a number, where that keeps every digit of it, else as text, which is read as well."""
+    """Return a fraction as a number if that keeps every digit, else as text, which `fix --rows` accepts as well."""
     return float(text) if Decimal(repr(float(text))) == Decimal(text) else text

@@ -1,4 +1,4 @@
-"""`lakehouse plan` and `lakehouse run`: what a run would do, its driver, and the reports it leaves.
+"""`lakehouse plan` and `lakehouse run`: the plan of a run, its driver, and the reports that it writes.
 
-The plan of a single table is made in `include.control.planning`.
+`include.control.planning` plans a single table.
 """

@@ -1,4 +1,4 @@
-"""A Spark driver as a child process, for the CLI: started, watched through its reports, ended with its whole tree."""
+"""Run a Spark driver as a child process of the CLI: start it, read its reports, end its whole process tree."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ class DriverEnd:
     """How the driver process ended.
 
     Attributes:
-        exit_code: of the process.
+        exit_code: the exit code of the process.
         log: the file with all its output.
-        last_words: the last lines of it, stack frames left out.
+        last_lines: the last lines of the log, without stack frames.
     """
 
     exit_code: int
     log: Path
-    last_words: str
+    last_lines: str
 
 
 class Driver:
-    """One run of a driver that carries the tables of a domain."""
+    """One run of a driver for the tables of a domain."""
 
     def __init__(self, settings: Settings, arguments: DomainArgs, text_bytes: int = 0) -> None:
         self._settings = settings
@@ -60,52 +60,52 @@ class Driver:
         self._text_bytes = text_bytes
         self._exit_code = 0
 
-    def followed(self) -> Iterator[JobReport | str]:
-        """Start the driver that follows its sources, and give each report as it appears, until the driver has ended.
+    def follow(self) -> Iterator[JobReport | str]:
+        """Start the driver that follows its sources, and yield each report as it appears, until the driver has ended.
 
-        In between come texts: what the tables wait for, whenever that changes.
+        Whenever the list of what the tables wait for changes, yield it as text.
 
-        SIGTERM and Ctrl-C tell it to end after the current commit; a second one ends it at once.
+        SIGTERM and Ctrl-C tell the driver to end after the current commit; a second signal ends it at once.
 
         Raises:
             SparkUnavailableError: there is no Spark to start.
         """
-        next_one, waiting = 1, ""
+        number, waits = 1, ""
         self._arguments.reports.mkdir(parents=True, exist_ok=True)
         with _signals(self._ask_to_stop, signal.SIGTERM, signal.SIGINT), self._process(FOLLOW_DOMAIN) as process:
             has_ended = False
             while not has_ended:
                 has_ended = process.poll() is not None
-                while report := JobReport.load(self._arguments.report_number(next_one)):
-                    next_one += 1
+                while report := JobReport.load(self._arguments.report_number(number)):
+                    number += 1
                     yield report
                 _rotate(self._arguments.log_file)
-                said = _text(self._arguments.waiting_file)
-                if said != waiting:
-                    waiting = said
-                    yield said
+                file, before = self._arguments.waiting_file, waits
+                waits = file.read_text(encoding="utf-8").rstrip() if file.exists() else ""
+                if waits != before:
+                    yield waits
                 time.sleep(0 if has_ended else _POLL_S)
             self._exit_code = process.wait()
 
     def _ask_to_stop(self, signum: int, frame: FrameType | None) -> None:
         if self._arguments.stop_file.exists():
-            _leave(signum, frame)
+            _exit_on_signal(signum, frame)
         self._arguments.stop_file.touch()
 
-    def reports(self, application: str, expected: Iterable[Path]) -> Iterator[JobReport]:
-        """Start the driver and give each report as it appears, until the driver has ended.
+    def run(self, application: str, expected: Iterable[Path]) -> Iterator[JobReport]:
+        """Start the driver and yield each report as it appears, until the driver has ended.
 
-        The driver and its children end with this iteration, however it ends.
+        The driver and its children end when this iteration ends, for any reason.
 
         Args:
             application: the file of the driver, relative to the project.
-            expected: the reports that it leaves, in the order in which it does.
+            expected: the reports that it writes, in their order.
 
         Raises:
             SparkUnavailableError: there is no Spark to start.
         """
         awaited = deque(expected)
-        with _signals(_leave, signal.SIGTERM), self._process(application) as process:
+        with _signals(_exit_on_signal, signal.SIGTERM), self._process(application) as process:
             while awaited:
                 has_ended = process.poll() is not None
                 while awaited and (report := JobReport.load(awaited[0])):
@@ -117,7 +117,7 @@ class Driver:
             self._exit_code = process.wait()
 
     def end(self) -> DriverEnd:
-        """How the driver ended, once the reports are through."""
+        """Return how the driver ended, after all its reports."""
         return _end(self._exit_code, self._arguments.log_file)
 
     def _process(self, application: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
@@ -126,30 +126,30 @@ class Driver:
 
 
 def run_job(settings: Settings, arguments: JobArgs, job: Job) -> tuple[JobReport | None, DriverEnd]:
-    """Run one job to its end: its report, if it left one, and how the driver ended.
+    """Run one job to its end; return its report, if it wrote one, and how the driver ended.
 
     Raises:
         SparkUnavailableError: there is no Spark to start.
     """
     log = arguments.report.with_suffix(".log")
     command = driver_command(settings, job.application, arguments, os.environ)
-    with _signals(_leave, signal.SIGTERM), _running(command, log) as process:
+    with _signals(_exit_on_signal, signal.SIGTERM), _running(command, log) as process:
         code = process.wait()
     return JobReport.load(arguments.report), _end(code, log)
 
 
 @contextmanager
 def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The driver's process, whose tree ends with this block."""
+    """Start the driver's process; its process tree ends with this block."""
     log.parent.mkdir(parents=True, exist_ok=True)
     own = {**own_spark(), STARTED_BY: str(os.getpid())}
     environment = driver_environment(os.environ, os.environ.get("SPARK_REMOTE") or MASTER, own)
     log.unlink(missing_ok=True)
-    # Appended: what is written after a rotation goes to the log's new end.
-    with log.open("ab") as said, with_scratch_folder(environment) as environment:
+    # The log is opened to append, so that output after a rotation goes to its new end.
+    with log.open("ab") as output, with_scratch_folder(environment) as environment:
         process = subprocess.Popen(
             command,
-            stdout=said,
+            stdout=output,
             stderr=subprocess.STDOUT,
             env=environment,
             start_new_session=True,
@@ -162,26 +162,22 @@ def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]
 
 
 def _rotate(log: Path) -> None:
-    """Move what a long log says to a file beside it, which replaces the one of before."""
+    """Move the content of a long log to a second file, which replaces the earlier one."""
     if log.stat().st_size > _LOG_BYTES:
         shutil.copyfile(log, log.with_suffix(".1.log"))
         os.truncate(log, 0)
 
 
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8").rstrip() if path.exists() else ""
-
-
 def _end(exit_code: int, log: Path) -> DriverEnd:
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
-    said = [line for line in lines if line.strip() and not line.startswith("\tat ")]
-    return DriverEnd(exit_code, log, "\n".join(said[-_LAST_LINES:]))
+    messages = [line for line in lines if line.strip() and not line.startswith("\tat ")]
+    return DriverEnd(exit_code, log, "\n".join(messages[-_LAST_LINES:]))
 
 
 def driver_command(
     settings: Settings, application: str, arguments: CommandLine, environment: Mapping[str, str], text_bytes: int = 0
 ) -> list[str]:
-    """The driver's command: plain Python against the Spark Connect server of SPARK_REMOTE, else a local spark-submit.
+    """Return the driver's command: Python with the Spark Connect server of SPARK_REMOTE, else a local spark-submit.
 
     Raises:
         SparkUnavailableError: the server does not answer, or there are no jars to start Spark with.
@@ -194,21 +190,21 @@ def driver_command(
         conf = launch_conf(settings.jars, MASTER, text_bytes)
     except FileNotFoundError as error:
         raise SparkUnavailableError(str(error)) from error
-    stated = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
-    return [str(spark_home() / "bin" / "spark-submit"), "--master", MASTER, *stated, file, *arguments.to_argv()]
+    options = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    return [str(spark_home() / "bin" / "spark-submit"), "--master", MASTER, *options, file, *arguments.to_argv()]
 
 
-def _leave(signum: int, _frame: FrameType | None) -> NoReturn:
-    """Turn a signal into an exception, so that the driver is ended too."""
+def _exit_on_signal(signum: int, _frame: FrameType | None) -> NoReturn:
+    """Turn a signal into an exception, so that the driver ends, too."""
     raise SystemExit(128 + signum)
 
 
 @contextmanager
 def _signals(handler: Callable[[int, FrameType | None], None], *signals: signal.Signals) -> Iterator[None]:
-    """Let `handler` have these signals for a while."""
-    before = {one: signal.signal(one, handler) for one in signals}
+    """Handle these signals by `handler` during this block."""
+    earlier_handlers = {number: signal.signal(number, handler) for number in signals}
     try:
         yield
     finally:
-        for one, earlier in before.items():
-            signal.signal(one, earlier)
+        for number, earlier in earlier_handlers.items():
+            signal.signal(number, earlier)

@@ -1,4 +1,4 @@
-"""Running intervals without Airflow: one Spark driver for all of them, watched through the reports that it leaves."""
+"""Run intervals without Airflow: one Spark driver runs all of them, and writes a report for each table."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from include.cli.output import console, show
-from include.cli.runs.answers import Answer, answers_for
 from include.cli.runs.driver import Driver, DriverEnd
 from include.cli.runs.reports import ending, failure_lines, note_lines, report_line, report_table, window_table, worst
 from include.cli.runs.run_id import new_run_id
+from include.cli.runs.table_plans import TablePlan, plan_tables
 from include.cli.selection import Selection
 from include.contracts.interval import Interval
 from include.contracts.job.args import WRITER_OF_LAYER
@@ -37,7 +37,7 @@ _IDLE = {
     ExitCode.BAD_SPEC: Outcome.BAD_SPEC,
     ExitCode.NOT_READY: Outcome.NOT_READY,
 }
-"""How a table ends for which no Spark is started."""
+"""Exit code -> outcome of a table for which no Spark is started."""
 
 
 def run_selection(
@@ -50,16 +50,16 @@ def run_selection(
 ) -> ExitCode:
     """Run the intervals in one driver, up to the first that fails, and show how each table ended.
 
-    A wrong spec fails its own table in each of them, and does not keep the others from their intervals.
+    A wrong spec fails only its own table, in each interval.
 
     Raises:
         SparkUnavailableError: there is no Spark to start.
     """
     forget_old_runs(settings)
     run_id = new_run_id(datetime.now(UTC))
-    answers = answers_for(selection, settings, reprocess=reprocess, skip_missing=skip_missing)
-    to_do = _with_news(selection.intervals, answers)
-    idle = [_idle_report(answer, run_id) for answer in answers if answer.interval not in to_do]
+    plans = plan_tables(selection, settings, reprocess=reprocess, skip_missing=skip_missing)
+    to_do = _with_news(selection.intervals, plans)
+    idle = [_idle_report(plan, run_id) for plan in plans if plan.interval not in to_do]
     if not to_do:
         _show_reports(selection, idle)
         show(f"{_named(selection.intervals)}: nothing is new, so no Spark was started.")
@@ -67,32 +67,32 @@ def run_selection(
             console(stderr=True).print("\n".join(failures), markup=False, soft_wrap=True)
         return worst(map(ending, idle))
     common = _arguments(selection, settings, run_id, f"{to_do[0].start:{FILE_NAME}}")
-    wanted = {"reprocess": reprocess, "skip_missing": skip_missing}
-    arguments = common.for_intervals(to_do, **wanted, allow_deletes=allow_deletes)
-    return _run(selection, arguments, Driver(settings, arguments, _text_bytes(answers)), idle)
+    options = {"reprocess": reprocess, "skip_missing": skip_missing}
+    arguments = common.for_intervals(to_do, **options, allow_deletes=allow_deletes)
+    return _run(selection, arguments, Driver(settings, arguments, _text_bytes(plans)), idle)
 
 
 def follow_selection(selection: Selection, settings: Settings) -> ExitCode:
-    """Run the tables whenever their sources have something new, in one driver, until told to stop; show each run.
+    """Run the tables in one driver whenever their sources have something new, until it is stopped; show each run.
 
     Raises:
-        SpecsRefusedError: the specs of all of them are wrong.
+        SpecsRefusedError: the specs of all tables are wrong.
         SparkUnavailableError: there is no Spark to start.
     """
-    refused = [spec for spec in selection.specs if isinstance(spec, InvalidSpec)]
-    if len(refused) == len(selection.specs):
-        selection.catalog.spec(refused[0].table)
+    invalid = [spec for spec in selection.specs if isinstance(spec, InvalidSpec)]
+    if len(invalid) == len(selection.specs):
+        selection.catalog.spec(invalid[0].table)
     forget_old_runs(settings)
     driver = Driver(settings, _arguments(selection, settings, new_run_id(datetime.now(UTC)), "follow"))
     out, reports = console(), list[JobReport]()
-    for spec in refused:
+    for spec in invalid:
         console(stderr=True).print(spec.warning, markup=False, soft_wrap=True)
     out.print(f"Following {selection.domain}: Ctrl-C or SIGTERM ends it after the current commit.")
-    for report in driver.followed():
+    for report in driver.follow():
         if isinstance(report, str):
             out.print(report, markup=False, style="dim")
             continue
-        reports = [one for one in reports if one.table != report.table] + [report]
+        reports = [earlier for earlier in reports if earlier.table != report.table] + [report]
         out.print(f"{report.interval.start:%Y-%m-%d}  ", report_line(report), sep="")
     return _conclude(driver.end(), reports, is_whole=True)
 
@@ -100,16 +100,16 @@ def follow_selection(selection: Selection, settings: Settings) -> ExitCode:
 def maintain_selection(selection: Selection, settings: Settings, *, dry_run: bool) -> ExitCode:
     """Maintain the tables that exist, in one driver, and show what was done to each.
 
-    A wrong spec fails its own table, and keeps no other one from being maintained.
+    A wrong spec fails only its own table.
 
     Raises:
         SparkUnavailableError: there is no Spark to start.
     """
     paths, out = LakehousePaths(settings.root), console()
-    refused = [spec for spec in selection.specs if isinstance(spec, InvalidSpec)]
-    for spec in refused:
+    invalid = [spec for spec in selection.specs if isinstance(spec, InvalidSpec)]
+    for spec in invalid:
         console(stderr=True).print(f"{spec.table}: its spec is wrong\n{spec.cause}", markup=False, soft_wrap=True)
-    of_specs = ExitCode.BAD_SPEC if refused else ExitCode.OK
+    of_specs = ExitCode.BAD_SPEC if invalid else ExitCode.OK
     sound = [spec.table for spec in selection.specs if not isinstance(spec, InvalidSpec)]
     tables = [table for table in sound if is_table(paths.table(table))]
     for table in sound:
@@ -119,12 +119,12 @@ def maintain_selection(selection: Selection, settings: Settings, *, dry_run: boo
         return of_specs
     common = _arguments(selection, settings, new_run_id(datetime.now(UTC)), "maintenance")
     day = selection.intervals[0]
-    given = {**common.model_dump(), "table": tuple(tables), "start": day.start, "end": day.end, "dry_run": dry_run}
-    arguments, reports = MaintenanceArgs(**given), list[JobReport]()
+    further = {"table": tuple(tables), "start": day.start, "end": day.end, "dry_run": dry_run}
+    arguments, reports = MaintenanceArgs(**{**common.model_dump(), **further}), list[JobReport]()
     driver = Driver(settings, arguments)
     expected = [arguments.report_of(job, table) for table in tables for job in MAINTENANCE_JOBS]
     with out.status("starting Spark"):
-        for report in driver.reports(MAINTAIN_TABLES, expected):
+        for report in driver.run(MAINTAIN_TABLES, expected):
             reports.append(report)
             if ending(report) is ExitCode.OK:
                 out.print(report.message, *note_lines([report]), sep="\n", markup=False, soft_wrap=True)
@@ -144,56 +144,56 @@ def _arguments(selection: Selection, settings: Settings, run_id: str, folder: st
     )
 
 
-def _with_news(intervals: Sequence[Interval], answers: Sequence[Answer]) -> list[Interval]:
-    """The intervals for which anything is to be done; nothing to do needs no Spark."""
-    busy = {answer.interval for answer in answers if not (answer.is_idle and _is_certified(answer))}
+def _with_news(intervals: Sequence[Interval], plans: Sequence[TablePlan]) -> list[Interval]:
+    """Return the intervals with work to do, since the others need no Spark."""
+    busy = {plan.interval for plan in plans if not (plan.is_idle and _is_certified(plan))}
     return [interval for interval in intervals if interval in busy]
 
 
-def _is_certified(answer: Answer) -> bool:
-    """Whether readers may use the last batch; the driver says anew why a gate refused it."""
-    advice = answer.advice
-    if answer.skipped or advice is None or advice.version is None:
+def _is_certified(plan: TablePlan) -> bool:
+    """Whether readers may use the last batch; if not, the driver reports again why the gate refused it."""
+    advice = plan.advice
+    if plan.skipped or advice is None or advice.version is None:
         return True
     return advice.certified_version is not None and advice.certified_version >= advice.version
 
 
-def _text_bytes(answers: Iterable[Answer]) -> int:
-    """About how much one interval's tables read, of the interval that reads most."""
+def _text_bytes(plans: Iterable[TablePlan]) -> int:
+    """Return about how many bytes the tables read in the interval that reads most."""
     of_interval = Counter[Interval]()
-    for answer in answers:
-        of_interval[answer.interval] += answer.advice.text_bytes if answer.advice else 0
+    for plan in plans:
+        of_interval[plan.interval] += plan.advice.text_bytes if plan.advice else 0
     return max(of_interval.values(), default=0)
 
 
-def _idle_report(answer: Answer, run_id: str) -> JobReport:
-    advice = answer.advice
+def _idle_report(plan: TablePlan, run_id: str) -> JobReport:
+    advice = plan.advice
     return JobReport(
-        job=WRITER_OF_LAYER[answer.table.split(".")[0]].value,
-        table=answer.table,
-        outcome=_IDLE[answer.exit_code],
-        message=answer.obstacle or answer.skipped or f"{answer.table}: {answer.message}",
-        interval=answer.interval,
+        job=WRITER_OF_LAYER[plan.table.split(".")[0]].value,
+        table=plan.table,
+        outcome=_IDLE[plan.exit_code],
+        message=plan.obstacle or plan.skipped or f"{plan.table}: {plan.message}",
+        interval=plan.interval,
         run_id=run_id,
         batch_seq=advice.batch_seq if advice else None,
         version=advice.version if advice else None,
         certified_version=advice.certified_version if advice else None,
         notes=advice.notes if advice else (),
-        waits_for=answer.waits_for,
-        skipped=bool(answer.skipped),
+        waits_for=plan.waits_for,
+        skipped=bool(plan.skipped),
     )
 
 
 def _run(selection: Selection, arguments: IntervalsArgs, driver: Driver, idle: Sequence[JobReport]) -> ExitCode:
     tables, out, reports = [spec.table for spec in selection.specs], console(), list[JobReport]()
-    awaited = [(interval, table) for interval in arguments.intervals for table in tables]
+    expected = [(interval, table) for interval in arguments.intervals for table in tables]
     with out.status(f"{arguments.intervals[0]}: starting Spark") as status:
-        for report in driver.reports(RUN_INTERVALS, (arguments.report_of(*one) for one in awaited)):
+        for report in driver.run(RUN_INTERVALS, (arguments.report_of(*run) for run in expected)):
             reports.append(report)
-            of_day = f"{report.interval.start:%Y-%m-%d}  " if len(arguments.intervals) > 1 else ""
-            out.print(of_day, report_line(report), sep="")
-            left = awaited[len(reports) :]
-            status.update(f"{left[0][0]}: {left[0][1]}" if left else "ending")
+            day = f"{report.interval.start:%Y-%m-%d}  " if len(arguments.intervals) > 1 else ""
+            out.print(day, report_line(report), sep="")
+            remaining = expected[len(reports) :]
+            status.update(f"{remaining[0][0]}: {remaining[0][1]}" if remaining else "ending")
     _show_reports(selection, [*idle, *reports])
     code = _conclude(driver.end(), [*idle, *reports], is_whole=len(reports) % len(tables) == 0 and bool(reports))
     last = reports[-1].interval if reports else arguments.intervals[0]
@@ -203,7 +203,7 @@ def _run(selection: Selection, arguments: IntervalsArgs, driver: Driver, idle: S
 
 
 def _show_reports(selection: Selection, reports: Sequence[JobReport]) -> None:
-    """How the tables ended: each by itself for one interval, in sum for several."""
+    """Show how the tables ended: each run for one interval, totals for several."""
     tables, intervals = [spec.table for spec in selection.specs], {report.interval for report in reports}
     shown = report_table(reports, tables) if len(intervals) < 2 else window_table(reports, tables)
     show(shown, *note_lines(reports))
@@ -219,20 +219,16 @@ def _named(intervals: Sequence[Interval]) -> str:
 
 
 def _conclude(end: DriverEnd, reports: Sequence[JobReport], *, is_whole: bool) -> ExitCode:
-    """Say on stderr what went wrong, if anything did, and where the driver's log is."""
+    """Print failures and the place of the driver's log to stderr, and return the exit code."""
     code = worst(ending(report) for report in reports)
     err = console(stderr=True)
     if not is_whole or (code is ExitCode.OK and end.exit_code != 0):
-        code = worst([code, _of_process(end.exit_code)])
+        is_stated = end.exit_code in set(ExitCode) - {ExitCode.OK}
+        code = worst([code, ExitCode(end.exit_code) if is_stated else ExitCode.FAILED])
         if code is ExitCode.DISK_FULL:
             err.print(str(disk_full("The Spark driver", end.log.parent)), markup=False, soft_wrap=True)
-        err.print(f"The Spark driver ended with exit code {end.exit_code}:\n{end.last_words}", markup=False)
+        err.print(f"The Spark driver ended with exit code {end.exit_code}:\n{end.last_lines}", markup=False)
     if code is not ExitCode.OK:
         lines = (*dict.fromkeys(failure_lines(reports)), f"driver log: {end.log}")
         err.print("\n".join(lines), markup=False, soft_wrap=True)
     return code
-
-
-def _of_process(exit_code: int) -> ExitCode:
-    """The ending that the process states by itself; one that it cannot have meant is a failure."""
-    return ExitCode(exit_code) if exit_code in set(ExitCode) - {ExitCode.OK} else ExitCode.FAILED

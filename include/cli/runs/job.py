@@ -15,10 +15,10 @@ from include.errors import ExitCode
 from include.settings import Settings
 
 
-def requested(
+def request_arguments(
     table: str, settings: Settings, interval: Interval, run_id: str, request: RequestFile, *, dry_run: bool
 ) -> JobArgs:
-    """The arguments of a job that reads from a file what is asked of it; the file lies beside its report."""
+    """Return the arguments of a job that reads its request from a file next to its report; write that file."""
     folder = settings.run_paths.reports / run_id
     return JobArgs(
         table=table,
@@ -34,28 +34,32 @@ def requested(
     )
 
 
-def run_shown(
-    settings: Settings, arguments: JobArgs, job: Job, shown: Callable[[JobReport], None], doing: str = "starting Spark"
+def run_and_show(
+    settings: Settings,
+    arguments: JobArgs,
+    job: Job,
+    show_report: Callable[[JobReport], None],
+    status: str = "starting Spark",
 ) -> ExitCode:
-    """Run the job, and show how it ended: what went wrong on stderr, with the driver's log.
+    """Run the job, and show how it ended; failures and the driver's log go to stderr.
 
     Args:
-        settings: where everything lies.
-        arguments: of the job.
+        settings: the places of the lakehouse.
+        arguments: the arguments of the job.
         job: the job.
-        shown: shows a report.
-        doing: what a person reads meanwhile.
+        show_report: prints a report.
+        status: the text that is shown during the run.
 
     Raises:
         SparkUnavailableError: there is no Spark to start.
     """
-    with console().status(f"{arguments.table}: {doing}"):
+    with console().status(f"{arguments.table}: {status}"):
         report, end = run_job(settings, arguments, job)
     if report is None:
-        said = f"The Spark driver ended with exit code {end.exit_code}:\n{end.last_words}\ndriver log: {end.log}"
-        console(stderr=True).print(said, markup=False)
+        message = f"The Spark driver ended with exit code {end.exit_code}:\n{end.last_lines}\ndriver log: {end.log}"
+        console(stderr=True).print(message, markup=False)
         return ExitCode.FAILED
-    shown(report)
+    show_report(report)
     code = ending(report)
     if code is not ExitCode.OK:
         lines = "\n".join((*failure_lines([report]), f"driver log: {end.log}"))

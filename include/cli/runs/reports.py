@@ -1,4 +1,4 @@
-"""What the CLI says of the reports of a run: how each table ended, and what was refused."""
+"""The output for the reports of a run: how each table ended, and what was refused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BY_SEVERITY = (
     ExitCode.FAILED,
     ExitCode.INCONSISTENT,
 )
-"""From the ending that mends itself to the one that a person must look at."""
+"""From the ending that resolves itself to the one that needs a person most."""
 
 _THE_TABLE = "\0"
 
@@ -36,7 +36,7 @@ _ROW_COUNTS = ("read", "applied", "unchanged", "superseded", "quarantined", "dro
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:
-    """The most severe of several endings.
+    """Return the most severe of several exit codes.
 
     >>> worst([ExitCode.OK, ExitCode.NOT_READY, ExitCode.GATE_FAILED]).name
     'GATE_FAILED'
@@ -45,25 +45,25 @@ def worst(codes: Iterable[ExitCode]) -> ExitCode:
 
 
 def ending(report: JobReport) -> ExitCode:
-    """How a table's run ended: a committed version that its gate refused counts as a failed gate."""
+    """Return the exit code of a table's run; a committed version that its gate refused counts as a failed gate."""
     refused = report.exit_code is ExitCode.OK and any(refusals(report))
     return ExitCode.GATE_FAILED if refused else report.exit_code
 
 
 def refusals(report: JobReport) -> list[CheckResult]:
-    """The rules for which the gate refused the version."""
+    """Return the results that made the gate refuse the version."""
     return [check for check in report.checks if check.refuses]
 
 
 def report_line(report: JobReport) -> Text:
-    """One line as a table's run ends."""
+    """Return one line on the end of a table's run."""
     rows = f"  {count(report.rows.read)} rows read, {count(report.rows.applied)} applied" if _has_rows(report) else ""
     rows += f", {count(report.rows.deleted)} deleted" if rows and report.rows.deleted else ""
     return Text.assemble(f"{report.table:<32} ", _outcome(report), f"{rows}  {_seconds(report):.1f} s")
 
 
 def report_table(reports: Iterable[JobReport], tables: Iterable[str]) -> Table:
-    """How each of `tables` ended; one that the driver did not reach has no figures."""
+    """Return how each of `tables` ended; a table that the driver did not reach has no figures."""
     numbers = (*_ROW_COUNTS, "version", "certified", "seconds")
     shown = new_table("table", "outcome", *numbers, numbers=numbers)
     by_table = {report.table: report for report in reports}
@@ -79,25 +79,25 @@ def report_table(reports: Iterable[JobReport], tables: Iterable[str]) -> Table:
 
 
 def window_table(reports: Sequence[JobReport], tables: Iterable[str]) -> Table:
-    """How each of `tables` ended over several intervals: how often it did how, and its rows and seconds in sum."""
+    """Return how each of `tables` ended over several intervals: the number of each outcome, total rows and seconds."""
     numbers = ("intervals", *_ROW_COUNTS, "version", "certified", "seconds")
     shown = new_table("table", "outcomes", *numbers, numbers=numbers)
     for table in tables:
         of_table = [report for report in reports if report.table == table]
         outcomes = Counter(_outcome(report).plain for report in of_table)
-        said = ", ".join(f"{number} {words}" for words, number in outcomes.most_common())
+        summary = ", ".join(f"{number} {words}" for words, number in outcomes.most_common())
         rows = total(report.rows for report in of_table if _has_rows(report))
         # A run that waited, or was refused, made no version.
-        knowing = [report for report in of_table if report.version is not None]
-        versions = _versions(knowing[-1]) if knowing else (MISSING, MISSING)
+        with_version = [report for report in of_table if report.version is not None]
+        versions = _versions(with_version[-1]) if with_version else (MISSING, MISSING)
         row_counts = [count(getattr(rows, name)) for name in _ROW_COUNTS]
         seconds = sum(map(_seconds, of_table))
-        shown.add_row(table, said or "not run", str(len(of_table)), *row_counts, *versions, f"{seconds:.1f}")
+        shown.add_row(table, summary or "not run", str(len(of_table)), *row_counts, *versions, f"{seconds:.1f}")
     return shown
 
 
 def note_lines(reports: Iterable[JobReport]) -> list[str]:
-    """The remarks of all tables: what several intervals found in sum, what is alike of several tables once."""
+    """Return the remarks of all tables; findings of several intervals are merged, and equal notes of several tables."""
     every = list(reports)
     skipped = dict.fromkeys(report.message.split("\n")[0] for report in every if report.skipped)
     findings = [
@@ -111,13 +111,16 @@ def note_lines(reports: Iterable[JobReport]) -> list[str]:
         for note in report.notes
         if note not in report.findings.lines(report.table)
     ]
-    return [*(f"skipped: {message}" for message in skipped), *(f"note: {note}" for note in (*findings, *alike(others)))]
+    return [
+        *(f"skipped: {message}" for message in skipped),
+        *(f"note: {note}" for note in (*findings, *merge_notes(others))),
+    ]
 
 
-def alike(notes: Iterable[tuple[str, str]]) -> list[str]:
-    """Notes of tables, those that differ by nothing but the table as one that names them all.
+def merge_notes(notes: Iterable[tuple[str, str]]) -> list[str]:
+    """Merge notes that differ only in the table into one note that names all tables.
 
-    >>> alike([("a.x", "the spec of a.x changed"), ("a.y", "the spec of a.y changed"), ("a.x", "b was given up")])
+    >>> merge_notes([("a.x", "the spec of a.x changed"), ("a.y", "the spec of a.y changed"), ("a.x", "b was given up")])
     ['the spec of a.x, a.y changed', 'b was given up']
     """
     tables: dict[str, list[str]] = {}
@@ -128,10 +131,12 @@ def alike(notes: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def failure_lines(reports: Iterable[JobReport]) -> Iterator[str]:
-    """What a person must know of each table that did not end well; those that only waited for one are left out."""
+    """Yield the cause and the ways out for each table that failed, but not for tables that only waited for another."""
     for report in reports:
         if ending(report) is not ExitCode.OK and not report.waits_for:
-            cause, *ways_out = _first_words(report.message.removeprefix(f"{report.table}: ")).split("\n")
+            # A stack trace, if there is one, is in the driver's log.
+            message = re.split(r"\n\s*at ", report.message.removeprefix(f"{report.table}: "), maxsplit=1)[0]
+            cause, *ways_out = message.split("\n")
             yield from _refusal_lines(report) if refusals(report) else (f"{report.table}: {cause}",)
             yield from ways_out
 
@@ -146,21 +151,16 @@ def _refusal_lines(report: JobReport) -> Iterator[str]:
 
 
 def _versions(report: JobReport) -> tuple[str, str]:
-    """The newest version with the rows of the last batch, and the certified one: a later one has the very same rows."""
+    """Return the newest version with the rows of the last batch, and the certified version, whose rows are the same."""
     made, certified = report.version, report.certified_version
     newest = max(made, certified) if made is not None and certified is not None else made
     return count(newest), count(certified)
 
 
-def _first_words(message: str) -> str:
-    """The message without a stack trace, which is in the driver's log."""
-    return re.split(r"\n\s*at ", message, maxsplit=1)[0]
-
-
 def _has_rows(report: JobReport) -> bool:
-    """Whether the rows of the report are this run's; those of a no-op are the last batch's.
+    """Whether the rows of the report are this run's; the rows of a no-op are the last batch's.
 
-    A run that ends as bad input, or not ready, has loaded the files that were sound and whole.
+    A run that ends as bad input, or not ready, has loaded the sound and complete files.
     """
     return report.outcome is Outcome.COMMITTED or (report.outcome is not Outcome.NO_OP and report.rows.read > 0)
 

@@ -1,4 +1,4 @@
-"""The name of a run that was started at the command line."""
+"""The id of a run that was started at the command line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from include.control.log.batch import new_token
 
 
 def new_run_id(now: datetime) -> str:
-    """A run id by the time, and by chance: two runs of one second must not read each other's reports.
+    """Return a run id with the time and a random part, so that two runs in one second do not share their reports.
 
     >>> new_run_id(datetime(2013, 1, 2, 3, 4, 5)).rpartition("__")[0]
     'cli__2013-01-02T03:04:05Z'

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, Phase, event, example, given, settings
 from hypothesis import strategies as st
 
 from include.catalog import load_catalog
-from include.cli.runs.answers import Answer, answers_for, reached
 from include.cli.runs.reports import ending, worst
+from include.cli.runs.table_plans import TablePlan, plan_tables, reached_intervals
 from include.cli.selection import Selection
 from include.contracts.job.interval_args import DomainArgs
 from include.contracts.job.report import JobReport
@@ -207,7 +207,7 @@ def require_agreement(lakehouse: Lakehouse, question: Question) -> None:
     reports = dict[tuple[object, str], JobReport]()
     for report in run_intervals(arguments):
         reports[report.interval, report.table] = report
-    passed, code = reached(answers)
+    passed, code = reached_intervals(answers)
     for answer in answers:
         report = reports.get((answer.interval, answer.table))
         assert (report is not None) == (answer.interval in passed), answer.message
@@ -223,12 +223,12 @@ def require_agreement(lakehouse: Lakehouse, question: Question) -> None:
     assert worst(ending(report) for report in reports.values()) is code
 
 
-def asked(lakehouse: Lakehouse, question: Question) -> list[Answer]:
+def asked(lakehouse: Lakehouse, question: Question) -> list[TablePlan]:
     known = catalog(lakehouse)
     specs = tuple(known.spec(table) for table in question.tables)
     days = tuple(day(number) for number in question.days)
     selection = Selection(known, "shop", specs, days, names_tables=True)
-    return answers_for(
+    return plan_tables(
         selection, settings_of(lakehouse), reprocess=question.reprocess, skip_missing=question.skip_missing
     )
 

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks import aged_lake
 from include.catalog import Catalog, load_catalog
-from include.cli.facts import facts_of
+from include.cli.facts import read_facts
 from include.contracts.lake_path import LakePath
 from include.control.gates.gates import Gates
 from include.control.ledger import ops_table
@@ -117,7 +117,7 @@ def an_old_file(settings: Settings, _: Catalog, __: int) -> None:
 
 
 def listing(settings: Settings, catalog: Catalog, number: int) -> None:
-    assert [one.certified_version for one in facts_of(catalog.specs, settings.root)] == [number] * 3
+    assert [one.certified_version for one in read_facts(catalog.specs, settings.root)] == [number] * 3
 
 
 def where_it_stands(settings: Settings, catalog: Catalog, number: int) -> None:

@@ -70,7 +70,7 @@ def test_a_full_disk_is_said_in_one_line(
 def test_a_field_that_nobody_brought_is_a_mistake_in_writing(lakehouse: Lakehouse, columns: NewColumns) -> None:
     answer = lakehouse("columns", ORDERS, "--approve", "color")
     assert answer.exit_code == WRONG_USAGE
-    assert "no record of bronze.orders brought a new field 'color': did you mean 'colour'?" in unwrapped(answer.stderr)
+    assert "no record of bronze.orders has a new field 'color': did you mean 'colour'?" in unwrapped(answer.stderr)
     assert states(columns)["colour"] is ColumnState.PROPOSED
 
 
@@ -78,7 +78,7 @@ def test_an_approved_column_cannot_be_refused_any_more(lakehouse: Lakehouse, col
     columns.record(ColumnState.APPROVED, ORDERS, ["colour"], run_id="", said_by="ann")
     answer = lakehouse("columns", ORDERS, "--refuse", "colour")
     assert answer.exit_code == WRONG_USAGE
-    assert "no run ever takes one away" in unwrapped(answer.stderr)
+    assert "no run ever removes a column" in unwrapped(answer.stderr)
 
 
 @pytest.mark.usefixtures("place")
@@ -86,7 +86,7 @@ def test_a_table_that_does_not_evolve_is_refused(lakehouse: Lakehouse) -> None:
     for table in (ORDERS, "silver.orders"):
         answer = lakehouse("columns", table)
         assert answer.exit_code == ExitCode.WRONG_USAGE
-        assert f"{table} takes on no new columns" in answer.stderr
+        assert f"{table} gets no new columns" in answer.stderr
 
 
 def unwrapped(text: str) -> str:

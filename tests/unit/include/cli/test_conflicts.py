@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from include.cli.conflicts import advice, counted
+from include.cli.conflicts import advice, count_contentions
 from include.contracts.job.contention import LeaseWait, LostRace
 from include.control.ledger.commit_history import CommitHistory, Written
 from include.errors import ExitCode
@@ -35,7 +35,7 @@ def history(place: Mapping[str, str]) -> CommitHistory:
 
 @pytest.mark.usefixtures("history")
 def test_a_lakehouse_without_contention_says_so(lakehouse: Lakehouse) -> None:
-    assert lakehouse("conflicts").stdout.startswith("No run was in another one's way.\n")
+    assert lakehouse("conflicts").stdout.startswith("No run had to wait or retry because of another run.\n")
 
 
 def test_it_counts_by_table_and_pair_of_writers(history: CommitHistory, lakehouse: Lakehouse) -> None:
@@ -80,8 +80,8 @@ def test_an_unknown_table_is_a_wrong_usage(history: CommitHistory, lakehouse: La
     ],
 )
 def test_advice_is_given_where_there_is_something_to_change(met: Written, said: str) -> None:
-    assert said in "".join(advice(counted([met])))
-    assert bool(said) == bool(advice(counted([met])))
+    assert said in "".join(advice(count_contentions([met])))
+    assert bool(said) == bool(advice(count_contentions([met])))
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(file.read_bytes()[:-9])])

@@ -10,7 +10,7 @@ import pytest
 import typer
 from deltalake import DeltaTable, write_deltalake
 
-from include.cli.give_up import give_up
+from include.cli.give_up import give_up_files
 from include.contracts.file_status import FileStatus
 from include.control.landing.matching import given_up, given_up_notes
 from include.control.ledger.ledger import Ledger
@@ -41,7 +41,7 @@ def identity(settings: Settings) -> str:
 
 
 def test_a_file_is_given_up_with_a_reason_until_it_is_replayed(settings: Settings, ledger: Ledger) -> None:
-    (file,) = give_up(["orders/b.gz"], "the shop was closed", settings)
+    (file,) = give_up_files(["orders/b.gz"], "the shop was closed", settings)
     assert (file.status, file.interval) == (FileStatus.GIVEN_UP, day(2))
     failures = ledger.failures("bronze.orders", identity(settings))
     (note,) = given_up_notes(given_up(failures, bronze_spec().landing_source).values())
@@ -54,14 +54,14 @@ def test_a_file_is_given_up_with_a_reason_until_it_is_replayed(settings: Setting
 
 @pytest.mark.usefixtures("ledger")
 def test_other_content_under_its_name_is_tried_again(settings: Settings, ledger: Ledger) -> None:
-    give_up(["orders/b.gz"], "closed", settings)
+    give_up_files(["orders/b.gz"], "closed", settings)
     ledger.record_failed("bronze.orders", identity(settings), day(2), [FileFact("orders/b.gz", 8, 2, "bb", "torn")])
     assert not ledger.unloaded("bronze.orders", identity(settings))["orders/b.gz"].given_up
 
 
 @pytest.mark.usefixtures("ledger")
 def test_it_needs_a_reason_and_a_file_that_failed(settings: Settings) -> None:
-    with pytest.raises(typer.BadParameter, match="why do runs go on without it"):
-        give_up(["orders/b.gz"], " ", settings)
-    with pytest.raises(typer.BadParameter, match="knows no landing file"):
-        give_up(["orders/c.gz"], "closed", settings)
+    with pytest.raises(typer.BadParameter, match="why should runs go on"):
+        give_up_files(["orders/b.gz"], " ", settings)
+    with pytest.raises(typer.BadParameter, match="has no landing file"):
+        give_up_files(["orders/c.gz"], "closed", settings)

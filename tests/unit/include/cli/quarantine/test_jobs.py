@@ -58,7 +58,7 @@ def test_a_file_of_edited_rows_names_them_itself(settings: Settings, tmp_path: P
     file.write_text('{"id": "r20", "record": {"amount": 7}}\n')
     request = asked(settings, edited=file)
     assert (request.rows.ids, request.edited, request.how) == (("r20",), file.read_text(), "edited")
-    with pytest.raises(typer.BadParameter, match="says by itself"):
+    with pytest.raises(typer.BadParameter, match="--rows alone selects"):
         asked(settings, "r1", edited=file)
     file.write_text('{"id": "r99", "record": {"amount": 7}}\n')
     with pytest.raises(typer.BadParameter, match="has no row 'r99'"):
@@ -68,9 +68,9 @@ def test_a_file_of_edited_rows_names_them_itself(settings: Settings, tmp_path: P
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
-        ({}, typer.BadParameter, "say which rows"),
-        ({"everything": True, "assign": ["abs(amount)"]}, typer.BadParameter, "is no assignment"),
-        ({"everything": True, "table": "gold.revenue_daily"}, BadInputError, "mend the rows there"),
+        ({}, typer.BadParameter, "state which rows"),
+        ({"everything": True, "assign": ["abs(amount)"]}, typer.BadParameter, "is not an assignment"),
+        ({"everything": True, "table": "gold.revenue_daily"}, BadInputError, "fix the rows there"),
         ({"everything": True, "table": "silver.ordres"}, SpecError, "silver.orders"),
     ],
 )
@@ -84,7 +84,7 @@ def test_what_cannot_be_meant_is_refused_before_any_spark(
 def test_a_fix_without_anything_to_mend_is_wrong_usage(lakehouse: Lakehouse, settings: Settings) -> None:
     assert settings.root.exists()
     answer = lakehouse("quarantine", "fix", ORDERS, "--all")
-    assert (answer.exit_code, "say what to mend" in answer.stderr) == (2, True)
+    assert (answer.exit_code, "state a fix" in answer.stderr) == (2, True)
 
 
 def test_without_spark_it_says_so(lakehouse: Lakehouse, settings: Settings) -> None:

@@ -120,7 +120,7 @@ def test_nothing_is_discarded_that_nobody_named_or_that_does_not_wait(
     lakehouse: Lakehouse, paths: LakehousePaths
 ) -> None:
     for words, said in {
-        ("discard", "--why", "so"): "say which rows",
+        ("discard", "--why", "so"): "state which rows",
         ("discard", "r9", "--why", "so"): "has no row 'r9'",
         ("discard", "r", "--why", "so"): "the beginning of 3 ids",
         ("reopen", "r1"): "row r1 is open: it cannot be",

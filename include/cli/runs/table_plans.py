@@ -1,4 +1,4 @@
-"""What a run of several tables and intervals would do; a source that has not come is an answer, not an error."""
+"""Plan a run of several tables and intervals; a missing source is part of the plan, not an error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 
 
 class Kind(StrEnum):
-    """What becomes of one table in one interval."""
+    """What happens to one table in one interval."""
 
     WRITES = "writes"
     NOTHING = "nothing to do"
@@ -31,18 +31,18 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Answer:
+class TablePlan:
     """What the run of an interval would do to one table.
 
     Attributes:
         table: the table.
         interval: the interval.
-        advice: the planner's advice as things stand now; None where a table's log cannot be read.
-        after: its sources that the same run would change first, so that it reads more than the advice says.
-        obstacle: why a run would not end well: cause first, the way out on lines of its own.
-        waits_for: its sources in the same run that would not end well, so that it is not run at all.
-        skipped: why the run leaves the table out, as it was asked to.
-        exit_code: the exit code that the table's run would end with.
+        advice: the planner's advice for the current state; None if the table's log cannot be read.
+        after: its sources that the same run would change first, so that it reads more than the advice states.
+        obstacle: why the run would fail: the cause first, the ways out on further lines.
+        waits_for: its sources that would fail in the same run, so that it is not run.
+        skipped: why the run skips the table, as requested.
+        exit_code: the exit code of the table's run.
     """
 
     table: str
@@ -56,12 +56,12 @@ class Answer:
 
     @property
     def brings(self) -> bool:
-        """Whether readers would find something new afterwards, as far as can be known before the run."""
+        """Whether the run would bring readers something new, as far as can be known before it."""
         return bool(self.after) or (self.advice is not None and self.advice.brings)
 
     @property
     def is_idle(self) -> bool:
-        """Whether the run would find nothing at all to do, and end well, or cannot even begin, for want of a spec."""
+        """Whether the run would have nothing to do and succeed, or cannot begin, because of a source or the spec."""
         if self.waits_for or self.exit_code is ExitCode.BAD_SPEC:
             return True
         done = bool(self.skipped) or (self.advice is not None and self.advice.nothing_new)
@@ -69,7 +69,7 @@ class Answer:
 
     @property
     def kind(self) -> Kind:
-        """The answer in a word; one that writes and then fails has failed."""
+        """The plan in a word; a run that writes and then fails counts as failed."""
         if self.skipped:
             return Kind.SKIPPED
         if self.exit_code is ExitCode.OK:
@@ -79,52 +79,52 @@ class Answer:
 
     @property
     def message(self) -> str:
-        """The answer in one line."""
-        said = (self.skipped or self.obstacle).split("\n", 1)[0].removeprefix(self.table).removeprefix(":").strip()
+        """The plan in one line."""
+        reason = (self.skipped or self.obstacle).split("\n", 1)[0].removeprefix(self.table).removeprefix(":").strip()
         if self.skipped:
-            return f"skipped: {said}"
-        if said and not self.brings:
-            return said
+            return f"skipped: {reason}"
+        if reason and not self.brings:
+            return reason
         parts = [f"reads what {' and '.join(self.after)} will bring"] if self.after else []
         if self.advice and not (self.after and self.advice.nothing_new):
             parts.append(f"nothing to do: {self.advice.message}" if self.advice.nothing_new else self.advice.message)
-        return "; ".join(filter(None, [*parts, said]))
+        return "; ".join(filter(None, [*parts, reason]))
 
 
-def answers_for(
+def plan_tables(
     selection: Selection, settings: Settings, *, reprocess: bool, skip_missing: bool = False
-) -> list[Answer]:
-    """What a run would do, interval by interval in build order, were it to go on after an interval that fails.
+) -> list[TablePlan]:
+    """Plan all intervals in build order, as if the run went on after an interval that fails.
 
     Args:
         selection: the tables and intervals.
-        settings: where everything lies.
+        settings: the places of the lakehouse.
         reprocess: whether the intervals' rows are read again.
-        skip_missing: whether a table is left out where its landing folder is missing.
+        skip_missing: whether a table is skipped if its landing folder is missing.
     """
-    asked = _Asked(Planner(selection.catalog, settings), reprocess, skip_missing)
-    return [answer for interval in selection.intervals for answer in asked.interval(selection.specs, interval)]
+    planner = _RunPlanner(Planner(selection.catalog, settings), reprocess, skip_missing)
+    return [plan for interval in selection.intervals for plan in planner.interval(selection.specs, interval)]
 
 
-def reached(answers: Iterable[Answer]) -> tuple[list[Interval], ExitCode]:
-    """The intervals that a run gets to, up to the first that does not end well, and the run's exit code.
+def reached_intervals(plans: Iterable[TablePlan]) -> tuple[list[Interval], ExitCode]:
+    """Return the intervals that a run reaches, up to the first that fails, and the run's exit code.
 
-    A wrong spec does not keep the other tables from their intervals.
+    A wrong spec does not stop the other tables.
     """
-    of_interval: dict[Interval, list[Answer]] = {}
-    for answer in answers:
-        of_interval.setdefault(answer.interval, []).append(answer)
-    passed, code = list[Interval](), ExitCode.OK
-    for interval, found in of_interval.items():
-        passed.append(interval)
-        code = worst([code, *(answer.exit_code for answer in found)])
-        if not all(answer.exit_code in CONTINUE_AFTER or answer.waits_for for answer in found):
+    of_interval: dict[Interval, list[TablePlan]] = {}
+    for plan in plans:
+        of_interval.setdefault(plan.interval, []).append(plan)
+    intervals, code = list[Interval](), ExitCode.OK
+    for interval, of_tables in of_interval.items():
+        intervals.append(interval)
+        code = worst([code, *(plan.exit_code for plan in of_tables)])
+        if not all(plan.exit_code in CONTINUE_AFTER or plan.waits_for for plan in of_tables):
             break
-    return passed, code
+    return intervals, code
 
 
-class _Asked:
-    """The answers of one run; what its earlier intervals would do counts as done for the later ones."""
+class _RunPlanner:
+    """Plan one run; the plans of later intervals take the work of earlier intervals as done."""
 
     def __init__(self, planner: Planner, reprocess: bool, skip_missing: bool) -> None:
         self._planner = planner
@@ -133,32 +133,32 @@ class _Asked:
         self._done: set[str] = set()
         self._files: set[str] = set()
 
-    def interval(self, specs: Iterable[MaybeInvalidSpec], interval: Interval) -> list[Answer]:
-        """The answers of one interval, in build order."""
-        known: dict[str, Answer] = {}
+    def interval(self, specs: Iterable[MaybeInvalidSpec], interval: Interval) -> list[TablePlan]:
+        """Return the plans of one interval, in build order."""
+        by_table: dict[str, TablePlan] = {}
         for spec in specs:
-            sources = [known[table] for table in spec.source_tables if table in known]
-            known[spec.table] = self._answer(spec, interval, sources)
-        answers = list(known.values())
-        self._done |= {answer.table for answer in answers if answer.brings}
-        self._files |= {path for answer in answers if answer.advice for path in answer.advice.files}
-        return answers
+            sources = [by_table[table] for table in spec.source_tables if table in by_table]
+            by_table[spec.table] = self._plan(spec, interval, sources)
+        plans = list(by_table.values())
+        self._done |= {plan.table for plan in plans if plan.brings}
+        self._files |= {path for plan in plans if plan.advice for path in plan.advice.files}
+        return plans
 
-    def _answer(self, spec: MaybeInvalidSpec, interval: Interval, sources: list[Answer]) -> Answer:
-        nothing = Answer(spec.table, interval, self._standing(spec))
+    def _plan(self, spec: MaybeInvalidSpec, interval: Interval, sources: list[TablePlan]) -> TablePlan:
+        nothing = TablePlan(spec.table, interval, self._standing(spec))
         awaited = () if isinstance(spec, InvalidSpec) else sources
-        if failed := {one.table: one.obstacle for one in awaited if one.exit_code is not ExitCode.OK}:
+        if failed := {source.table: source.obstacle for source in awaited if source.exit_code is not ExitCode.OK}:
             why = blocked_message(spec.table, failed)
             return replace(nothing, obstacle=why, waits_for=tuple(failed), exit_code=ExitCode.NOT_READY)
-        after = tuple(one.table for one in sources if one.brings)
+        after = tuple(source.table for source in sources if source.brings)
         try:
             advice = self._advice(spec, interval)
         except NotReadyError as error:
-            # What an earlier interval of the run builds is there by then, and is read again.
+            # By then an earlier interval of the run has built the source, which is read again.
             if after or (self._reprocess and (after := tuple(self._done.intersection(spec.source_tables)))):
                 return replace(nothing, after=after)
-            was_skipped = any(one.skipped for one in sources) or isinstance(error, NotDeliveredError)
-            if was_skipped and self._skip_missing:
+            is_missing = any(source.skipped for source in sources) or isinstance(error, NotDeliveredError)
+            if is_missing and self._skip_missing:
                 return replace(nothing, skipped=str(error))
             return replace(nothing, obstacle=str(error), exit_code=error.exit_code)
         except MillraceError as error:
@@ -166,10 +166,10 @@ class _Asked:
         if advice.misfit:
             return replace(nothing, obstacle=advice.misfit, exit_code=ExitCode.BAD_INPUT)
         obstacle, code = _ending(advice, after)
-        return Answer(spec.table, interval, advice, after, obstacle, exit_code=code)
+        return TablePlan(spec.table, interval, advice, after, obstacle, exit_code=code)
 
     def _advice(self, spec: MaybeInvalidSpec, interval: Interval) -> Advice:
-        """The planner's advice, less what an earlier interval of the run does.
+        """Return the planner's advice, without the work of earlier intervals of the run.
 
         Raises:
             MillraceError: as `Planner.advise`.
@@ -187,21 +187,21 @@ class _Asked:
         return replace(advice, files=new, nothing_new=not waits, brings=brings, refused="")
 
     def _standing(self, spec: MaybeInvalidSpec) -> Advice | None:
-        """How the table stands, where its run would do nothing."""
+        """Return the state of the table, as the advice of a run that does nothing."""
         try:
             return replace(self._planner.standing(spec), brings=False)
         except MillraceError:
-            return None  # said by the advice that is asked for
+            return None  # the advice for the interval reports the same error
 
 
 def _ending(advice: Advice, after: tuple[str, ...]) -> tuple[str, ExitCode]:
-    """Why the run of a table would not end well, and its exit code."""
+    """Return why the run of a table would fail (empty if it would not), and its exit code."""
     if advice.failing:
         return f"{advice.table}: files cannot be loaded: {'; '.join(advice.failing)}", ExitCode.BAD_INPUT
     if advice.young:
         return f"{advice.table}: files are younger than min_age and wait", ExitCode.NOT_READY
     if advice.asks and not after:
         return advice.asks, ExitCode.DELETES_REFUSED
-    # What comes is judged anew, and with it all that stands refused.
-    stands = advice.refused and not (advice.brings or after)
-    return (advice.refused, ExitCode.GATE_FAILED) if stands else ("", ExitCode.OK)
+    # The gate checks new rows together with those of the refused version.
+    is_refused = advice.refused and not (advice.brings or after)
+    return (advice.refused, ExitCode.GATE_FAILED) if is_refused else ("", ExitCode.OK)
