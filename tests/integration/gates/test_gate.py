@@ -80,10 +80,10 @@ def test_a_batch_that_commits_between_a_write_and_its_gate_is_not_certified_with
     assert shop.run(SILVER, 1).rows.read == 1
     assert shop.rows(SILVER, "order_id") == [("o1",)]
 
-    judged = gate(shop)
+    gate_report = gate(shop)
 
-    assert (judged.outcome, judged.version, judged.certified_version) == (Outcome.NO_OP, 2, 2)
-    assert judged.certified_moved
+    assert (gate_report.outcome, gate_report.version, gate_report.certified_version) == (Outcome.NO_OP, 2, 2)
+    assert gate_report.certified_moved
     assert shop.run(SILVER, 2).rows.read == 1
     assert shop.rows(SILVER, "order_id") == [("o1",), ("o2",)]
 
@@ -142,9 +142,9 @@ def test_a_fixed_rule_certifies_all_batches_since_the_last_certified_version(
     assert [report.certified_version for report in refused] == [1, 1]
     shop.specs(bronze_document(expectations=[at_most(3)]))
 
-    mended = gate(shop)
+    report = gate(shop)
 
-    assert (mended.outcome, mended.version, mended.certified_version) == (Outcome.NO_OP, 3, 3)
+    assert (report.outcome, report.version, report.certified_version) == (Outcome.NO_OP, 3, 3)
     [*_, last] = Gates(shop.paths).results(BRONZE)
     assert last.result.batches == ("main/2", "main/3")
 
@@ -156,8 +156,8 @@ def test_an_optimize_between_the_write_and_the_gate_inherits_the_verdict(
     write_without_gate(shop, 2, monkeypatch)
     assert optimize(shop.paths.table(BRONZE)) == 3
     assert Gates(shop.paths).certified(BRONZE) == 1
-    judged = gate(shop)
-    assert (judged.version, judged.certified_version) == (2, 3)
+    gate_report = gate(shop)
+    assert (gate_report.version, gate_report.certified_version) == (2, 3)
     assert verdicts(shop) == [(1, True), (2, True)]
 
 

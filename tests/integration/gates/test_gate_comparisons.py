@@ -23,7 +23,7 @@ def rule(name: str, action: str = "fail", warn: Any = None, **arguments: Any) ->
     return {name: arguments, "action": action, **({"warn": warn} if warn else {})}
 
 
-def judged_by(lakehouse: Lakehouse, *rules: dict[str, Any], **changes: Any) -> None:
+def state_rules(lakehouse: Lakehouse, *rules: dict[str, Any], **changes: Any) -> None:
     lakehouse.specs(bronze_document(expectations=list(rules), **changes))
 
 
@@ -44,7 +44,7 @@ class TestFreshness:
         self, lakehouse: Lakehouse
     ) -> None:
         fresh = rule("expect_table_to_be_fresh", warn={"max_age": "12 hours"}, column="event_at", max_age="36 hours")
-        judged_by(lakehouse, fresh)
+        state_rules(lakehouse, fresh)
         lakehouse.deliver(1, "a.json", [order(1, 1, hour=20)])
         lakehouse.deliver(2, "a.json", [order(2, 2, hour=6, of_day=2)])
         lakehouse.deliver(4, "a.json", [order(3, 3, hour=1)])
@@ -63,18 +63,18 @@ class TestFreshness:
         assert "against 2013-01-05T00:00:00+00:00" in fourth.message
 
     def test_a_run_of_an_old_interval_passes_on_a_table_that_has_newer_rows(self, lakehouse: Lakehouse) -> None:
-        judged_by(lakehouse, rule("expect_table_to_be_fresh", column="day", max_age="1 days"))
+        state_rules(lakehouse, rule("expect_table_to_be_fresh", column="day", max_age="1 days"))
         for number in (3, 1):
             lakehouse.deliver(number, "a.json", [order(number, 1, of_day=number)])
         assert [the_check(lakehouse.run(BRONZE, number)).passed for number in (3, 1)] == [True, True]
 
     def test_as_of_the_commit_old_rows_are_stale_whatever_interval_they_are_for(self, lakehouse: Lakehouse) -> None:
-        judged_by(lakehouse, rule("expect_table_to_be_fresh", column="event_at", max_age="30 days", as_of="commit"))
+        state_rules(lakehouse, rule("expect_table_to_be_fresh", column="event_at", max_age="30 days", as_of="commit"))
         lakehouse.deliver(1, "a.json", [order(1, 1)])
         assert not the_check(lakehouse.run(BRONZE, 1)).passed
 
     def test_a_table_without_a_value_is_not_fresh(self, lakehouse: Lakehouse) -> None:
-        judged_by(lakehouse, rule("expect_table_to_be_fresh", column="event_at", max_age="30 days"))
+        state_rules(lakehouse, rule("expect_table_to_be_fresh", column="event_at", max_age="30 days"))
         lakehouse.deliver(1, "a.json", [{"order_id": "o1"}])
         check = the_check(lakehouse.run(BRONZE, 1))
         assert (check.passed, check.observed) == (False, None)
@@ -91,13 +91,13 @@ class TestRowCount:
     def test_rows_of_a_run_are_held_against_the_last_certified_runs(self, lakehouse: Lakehouse) -> None:
         band = {"max_percent": 200}
         near = rule(self.NEAR, warn=band, rows="applied", of_last=2, min_percent=50, max_percent=400)
-        judged_by(lakehouse, near)
+        state_rules(lakehouse, near)
         first, second, third, fourth, fifth = self.days(lakehouse, [2, 2, 2, 9, 5])
 
         for report, known in ((first, 0), (second, 1)):
             assert the_check(report).passed
             assert the_check(report).not_judged == f"{known} of 2 certified versions are known before this one"
-            assert any("was not evaluated" in note for note in report.notes), "what is not judged is told"
+            assert any("was not evaluated" in note for note in report.notes), "the report names the rule"
             assert report.certified_version == report.version
         assert (the_check(third).passed, the_check(third).not_judged, third.notes) == (True, "", ())
         assert the_check(third).observed == {"rows": 2, "median": 2.0, "percent": 100.0}
@@ -107,11 +107,11 @@ class TestRowCount:
         assert fifth.certified_version == fifth.version
 
     def test_rows_of_the_table_have_a_past_from_before_the_rule_was_written(self, lakehouse: Lakehouse) -> None:
-        judged_by(lakehouse)
+        state_rules(lakehouse)
         for number in (1, 2):
             lakehouse.deliver(number, "a.json", [order(number, number)])
             lakehouse.run(BRONZE, number)
-        judged_by(lakehouse, rule(self.NEAR, of_last=2, max_percent=150))
+        state_rules(lakehouse, rule(self.NEAR, of_last=2, max_percent=150))
         lakehouse.deliver(3, "a.json", [order(3, 3)])
         check = the_check(lakehouse.run(BRONZE, 3))
         assert (check.passed, check.observed) == (False, {"rows": 3, "median": 1.5, "percent": 200.0})
@@ -139,9 +139,9 @@ class TestOtherTables:
         deliver_known(lakehouse, 2, "o2")
         lakehouse.run(KNOWN, 2)
         assert Gates(lakehouse.paths).result(BRONZE, 1, "any") is None
-        judged_anew = lakehouse.run(BRONZE, 1, job=Job.QUALITY_GATE)
-        assert (judged_anew.outcome, judged_anew.certified_version) == (Outcome.NO_OP, 1)
-        assert the_check(judged_anew).against == "bronze.known version 2"
+        second_report = lakehouse.run(BRONZE, 1, job=Job.QUALITY_GATE)
+        assert (second_report.outcome, second_report.certified_version) == (Outcome.NO_OP, 1)
+        assert the_check(second_report).against == "bronze.known version 2"
 
     def test_so_large_a_share_as_mostly_says_must_be_there(self, lakehouse: Lakehouse) -> None:
         self.shop(lakehouse, mostly=0.5)
@@ -210,7 +210,7 @@ class TestReconciliation:
 class TestDrift:
     def test_a_column_that_came_is_drift_unless_it_is_allowed(self, lakehouse: Lakehouse) -> None:
         stable = "expect_table_columns_to_be_stable"
-        judged_by(lakehouse, rule(stable), on_drift="evolve")
+        state_rules(lakehouse, rule(stable), on_drift="evolve")
         lakehouse.deliver(1, "a.json", [order(1, 1)])
         lakehouse.deliver(2, "a.json", [order(2, 2, colour="red")])
         first, second = (lakehouse.run(BRONZE, number) for number in (1, 2))
@@ -222,7 +222,7 @@ class TestDrift:
         assert second.certified_version == second.version - 1
         assert Gates(lakehouse.paths).last_passed(BRONZE) == first.version
 
-        judged_by(lakehouse, rule(stable, allow=["added"]), on_drift="evolve")
+        state_rules(lakehouse, rule(stable, allow=["added"]), on_drift="evolve")
         assert lakehouse.run(BRONZE, 2, job=Job.QUALITY_GATE).certified_version == second.version
 
     @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ class TestDrift:
     def test_other_values_than_in_the_last_certified_version_are_told(
         self, lakehouse: Lakehouse, name: str, limit: dict[str, float], observed: Any
     ) -> None:
-        judged_by(lakehouse, rule(name, column="amount", **limit))
+        state_rules(lakehouse, rule(name, column="amount", **limit))
         lakehouse.deliver(1, "a.json", [order(one, one) for one in range(10)])
         lakehouse.deliver(2, "a.json", [order(f"n{one}", None) for one in range(10)])
         first, second = (lakehouse.run(BRONZE, number) for number in (1, 2))

@@ -73,9 +73,9 @@ def test_downstream_tables_continue_with_the_overridden_version(shop: Lakehouse)
 def test_the_gates_own_job_reads_the_override_and_checks_nothing(shop: Lakehouse) -> None:
     let_pass(shop, 2)
     before = Gates(shop.paths).results(BRONZE)
-    judged = shop.run(BRONZE, 2, job=Job.QUALITY_GATE)
-    assert (judged.outcome, judged.version, judged.certified_version) == (Outcome.NO_OP, 2, 2)
-    assert "overridden by ann" in "".join(judged.notes)
+    report = shop.run(BRONZE, 2, job=Job.QUALITY_GATE)
+    assert (report.outcome, report.version, report.certified_version) == (Outcome.NO_OP, 2, 2)
+    assert "overridden by ann" in "".join(report.notes)
     assert Gates(shop.paths).results(BRONZE) == before
 
 
@@ -92,7 +92,11 @@ def test_the_next_version_is_checked_by_the_rules_and_its_report_names_the_overr
 def test_a_fixed_rule_replaces_the_override_of_a_person(shop: Lakehouse) -> None:
     let_pass(shop, 2)
     shop.specs(bronze_document(expectations=[{**RULE, AT_MOST: {"max_value": 2}}]), silver_document())
-    judged = shop.run(BRONZE, 2, job=Job.QUALITY_GATE)
-    assert (judged.outcome, judged.certified_version, judged.certified_moved) == (Outcome.NO_OP, 2, False)
-    assert not [note for note in judged.notes if "overridden" in note]
+    report = shop.run(BRONZE, 2, job=Job.QUALITY_GATE)
+    assert (report.outcome, report.certified_version, report.certified_moved) == (
+        Outcome.NO_OP,
+        2,
+        False,
+    )
+    assert not [note for note in report.notes if "overridden" in note]
     assert Gates(shop.paths).override_in_force(BRONZE) is None

@@ -87,9 +87,9 @@ def test_a_second_run_tries_again_and_is_restored_again(shop: Lakehouse) -> None
 def test_the_gates_own_job_does_not_take_the_restored_version_for_the_refused_one(shop: Lakehouse) -> None:
     shop.run(SILVER, 2)
     shop.specs(silver(3))
-    judged = shop.run(SILVER, 2, job=Job.QUALITY_GATE)
-    assert judged.outcome == Outcome.GATE_FAILED
-    assert "Run the task that writes the table" in judged.message
+    gate_report = shop.run(SILVER, 2, job=Job.QUALITY_GATE)
+    assert gate_report.outcome == Outcome.GATE_FAILED
+    assert "Run the task that writes the table" in gate_report.message
 
 
 def test_a_version_is_kept_when_a_newer_commit_exists(shop: Lakehouse) -> None:

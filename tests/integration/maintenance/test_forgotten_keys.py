@@ -188,8 +188,8 @@ def test_a_key_that_exists_again_needs_no_tombstone(shop: Lakehouse) -> None:
     state(shop, maintenance={})
     bring(shop, 2, [order(1, 8, 10)])
     assert tombstones(shop) == ["o1", "o3"]
-    told = vacuum(shop, now(), dry_run=True)
-    assert (told.outcome, "would forget 1 deleted keys that exist again" in told.message) == (Outcome.NO_OP, True)
+    dry_run = vacuum(shop, now(), dry_run=True)
+    assert (dry_run.outcome, "would forget 1 deleted keys that exist again" in dry_run.message) == (Outcome.NO_OP, True)
     assert vacuum(shop, now()).details["risen_keys"] == 1
     assert tombstones(shop) == ["o3"]
     late = bring(shop, 3, [order(1, 6, 8, seq=2), order(3, 6, 8), delete(1, 9, seq=2)])

@@ -96,8 +96,8 @@ def test_optimize_that_loses_a_race_rewrites_the_newest_files(shop: Lakehouse, m
     winner = read_commit(shop.paths.table(TABLE), race.version)
     assert winner is not None
     assert (winner.operation, race.run_id, report.attempts) == ("DELETE", "", 2)
-    [told] = [one for one in CommitHistory(shop.paths).of(TABLE) if one.operation == "OPTIMIZE"]
-    assert (told.lost, told.version, told.run_id) == ((race,), report.version, report.run_id)
+    [commit] = [one for one in CommitHistory(shop.paths).of(TABLE) if one.operation == "OPTIMIZE"]
+    assert (commit.lost, commit.version, commit.run_id) == ((race,), report.version, report.run_id)
 
 
 @contextmanager
@@ -165,8 +165,8 @@ def test_optimize_waits_for_a_writer_and_says_for_whom(shop: Lakehouse) -> None:
     assert report.outcome is Outcome.COMMITTED
     assert report.waited_for == "scheduled__2013-01-03 (process 7 on a)"
     assert report.waited_s > 0.2
-    [told] = [one for one in CommitHistory(shop.paths).of(TABLE) if one.operation == "OPTIMIZE"]
-    assert (told.waited.holders, round(told.waited.seconds, 3)) == (report.waited_for, report.waited_s)
+    [commit] = [one for one in CommitHistory(shop.paths).of(TABLE) if one.operation == "OPTIMIZE"]
+    assert (commit.waited.holders, round(commit.waited.seconds, 3)) == (report.waited_for, report.waited_s)
 
 
 def test_a_wait_without_success_is_recorded_too(shop: Lakehouse) -> None:
@@ -177,8 +177,8 @@ def test_a_wait_without_success_is_recorded_too(shop: Lakehouse) -> None:
         load = shop.run(TABLE, 2)
     assert [optimize.outcome, load.outcome] == [Outcome.CONFLICT] * 2
     assert "was not free within 1 s: held by scheduled__2013-01-03 (process 7 on a)" in load.message
-    told = CommitHistory(shop.paths).of(TABLE)[-2:]
-    assert [(one.operation, one.version, one.waited.holders) for one in told] == [
+    commits = CommitHistory(shop.paths).of(TABLE)[-2:]
+    assert [(one.operation, one.version, one.waited.holders) for one in commits] == [
         (operation, None, "scheduled__2013-01-03 (process 7 on a)") for operation in ("OPTIMIZE", "batch")
     ]
-    assert {one.waited.seconds for one in told} == {1.0}
+    assert {one.waited.seconds for one in commits} == {1.0}

@@ -123,8 +123,8 @@ def test_optimize_yields_to_a_batch_and_rewrites_no_file_twice(shop: Lakehouse, 
     assert (batch.lost_races, report.lost_races) == ((), ())
     assert (report.details["numFilesRemoved"], report.details["numFilesAdded"]) == (2 * DAYS, DAYS)
     assert len(shop.rows(TABLE, "order_id")) == 2 * DAYS + 2
-    [told] = [one for one in CommitHistory(shop.paths).of(TABLE) if one.operation == "OPTIMIZE"]
-    assert told.version == latest_version(table)
+    [commit] = [one for one in CommitHistory(shop.paths).of(TABLE) if one.operation == "OPTIMIZE"]
+    assert commit.version == latest_version(table)
 
 
 def in_a_driver_of_its_own(shop: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> JobReport:

@@ -52,16 +52,16 @@ class Walk:
 
     def deliver(self) -> None:
         self.days += 1
-        told = []
+        lines = []
         for _ in range(4):
             self.events += 1
             key, hour, amount = self.chance.randint(1, 4), self.chance.randint(0, 20), self.chance.randint(-9, 9)
-            told.append(order(key, amount, hour, seq=self.events))
+            lines.append(order(key, amount, hour, seq=self.events))
             if amount >= 0:
                 self.merged[self.events] = (f"o{key}", hour, amount)
             else:
                 self.refused[self.events] = (f"o{key}", hour, amount, OPEN)
-        self.shop.deliver(self.days, "a.json", told)
+        self.shop.deliver(self.days, "a.json", lines)
         for report in self.shop.run_all(self.days, BRONZE, SILVER):
             assert (report.outcome, report.rows.are_conserved) == (Outcome.COMMITTED, True), report.message
 

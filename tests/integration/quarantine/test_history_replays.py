@@ -44,11 +44,11 @@ def test_a_fixed_late_event_splits_its_period_and_stays_there(lakehouse: Lakehou
     run(lakehouse, 2)
     report = lakehouse.replay(SILVER, assign={"amount": "abs(amount)"}, why="the till's sign was wrong")
     assert (report.outcome, report.rows.are_conserved) == (Outcome.COMMITTED, True), report.message
-    mended = [("o1", 5, 1, 4), ("o1", 7, 4, 8), ("o1", 9, 8, None), ("o2", 1, 1, None)]
-    assert periods(lakehouse, "hour") == mended
+    fixed = [("o1", 5, 1, 4), ("o1", 7, 4, 8), ("o1", 9, 8, None), ("o2", 1, 1, None)]
+    assert periods(lakehouse, "hour") == fixed
     lakehouse.deliver(3, "a.json", [order(1, 6, 2)])
     run(lakehouse, 3)
-    assert periods(lakehouse, "hour") == [("o1", 5, 1, 2), ("o1", 6, 2, 4), *mended[1:]]
+    assert periods(lakehouse, "hour") == [("o1", 5, 1, 2), ("o1", 6, 2, 4), *fixed[1:]]
 
 
 @pytest.mark.faults

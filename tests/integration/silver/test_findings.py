@@ -105,8 +105,8 @@ def test_bronze_reports_the_records_that_it_refused(lakehouse: Lakehouse) -> Non
     lakehouse.specs(bronze_document(expectations=[rule]))
     lakehouse.deliver(1, "a.json", ["{broken", "{too", order(1, 5), order(2, None)])
     report = lakehouse.run(BRONZE)
-    told = {(one.reason.partition(":")[0], one.action): one.rows for one in report.findings.refused}
-    assert told == {
+    rows_by_reason = {(one.reason.partition(":")[0], one.action): one.rows for one in report.findings.refused}
+    assert rows_by_reason == {
         ("malformed record", "quarantine"): 2,
         ("expect_column_values_to_not_be_null(amount)", "drop"): 1,
     }

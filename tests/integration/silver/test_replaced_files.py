@@ -88,7 +88,7 @@ def test_the_new_content_of_a_file_replaces_its_rows_in_every_layer(shop: Lakeho
 
     shop.deliver(1, "late.json", [order(4, 10, 8, seq=2)])
     run(shop, BRONZE, SILVER)
-    assert amounts(shop)["o4"] == 10, "nothing remembers the delete that was taken back"
+    assert amounts(shop)["o4"] == 10, "nothing remembers the retracted delete"
 
 
 @pytest.mark.faults

@@ -150,8 +150,8 @@ def test_reprocess_checks_again_and_rows_that_a_fixed_rule_accepts_leave_the_qua
     assert len(refused) == 2
     assert lakehouse.run(SILVER, 2, reprocess=True).rows.quarantined == 1
     assert sorted(row["record"] for row in lakehouse.quarantine(SILVER)) == refused
-    mended = {"expect_column_values_to_be_between": {"column": "amount", "min_value": -2}, "action": "quarantine"}
-    lakehouse.specs(silver_document(expectations=[mended]))
+    fixed_rule = {"expect_column_values_to_be_between": {"column": "amount", "min_value": -2}, "action": "quarantine"}
+    lakehouse.specs(silver_document(expectations=[fixed_rule]))
     assert lakehouse.run(SILVER, 2, reprocess=True).rows.quarantined == 0
     assert ["o11" in row["record"] for row in lakehouse.quarantine(SILVER)] == [True]
     assert ("o12", -2) in lakehouse.rows(SILVER, "order_id", "amount")
@@ -238,8 +238,8 @@ def test_a_refused_version_keeps_readers_and_the_next_layer_on_the_certified_one
     assert lakehouse.run(GOLD, 2).outcome == Outcome.NO_OP
     assert [orders for _, orders in lakehouse.rows(GOLD, "day", "orders")] == [2]
     lakehouse.specs(silver_document(expectations=[{**rule, "expect_table_row_count_to_be_between": {"max_value": 9}}]))
-    judged_anew = lakehouse.run(SILVER, 2, job=Job.QUALITY_GATE)
-    assert (judged_anew.outcome, judged_anew.certified_version) == (Outcome.NO_OP, 2)
+    second_report = lakehouse.run(SILVER, 2, job=Job.QUALITY_GATE)
+    assert (second_report.outcome, second_report.certified_version) == (Outcome.NO_OP, 2)
     assert lakehouse.run(GOLD, 2).outcome == Outcome.COMMITTED
     assert [orders for _, orders in lakehouse.rows(GOLD, "day", "orders")] == [3]
 

@@ -64,10 +64,10 @@ def test_any_order_of_deliveries_and_runs_ends_in_what_a_model_of_dicts_says(
     events, truncates = pool
 
     def content(chance: Random) -> list[Line]:
-        told: list[Line] = [
+        lines: list[Line] = [
             *chance.choices(events, k=chance.randint(40, 120)),
             *chance.sample(truncates, chance.randint(0, 2)),
         ]
-        return [*told, *(f"{{broken {number}" for number in range(chance.randrange(3)))]
+        return [*lines, *(f"{{broken {number}" for number in range(chance.randrange(3)))]
 
     run_machines(tmp_path, tables, content, seed=seed, examples=3, steps=12, histories=400)
