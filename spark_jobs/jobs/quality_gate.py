@@ -45,7 +45,7 @@ def run(context: JobContext) -> JobReport:
         token=position.last.token,
         version=version,
         certified_version=gate.certified,
-        certified_moved=gate.moved,
+        certified_moved=gate.has_new_certificate,
         checks=gate.result.checks,
         notes=(*gate.warnings, *override_note(table, gate.verdicts)),
     )

@@ -99,7 +99,7 @@ def _report(
         token=winner.token if winner else "",
         version=winner.version if winner else None,
         certified_version=gate.certified if gate else None,
-        certified_moved=gate.moved if gate else False,
+        certified_moved=gate.has_new_certificate if gate else False,
         rows=rows,
         findings=findings,
         table_rows=table_rows(context.paths.table(spec.table), winner.version) if winner else None,

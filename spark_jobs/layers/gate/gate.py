@@ -25,14 +25,14 @@ class GateOutcome:
     Attributes:
         result: the result for the checked version.
         verdicts: the state of the table after all its results.
-        moved: whether the result certified a newer version.
+        has_new_certificate: whether the result certified a newer version.
         warnings: one line for each rule that only warns and failed.
         restore: whether a refused version was restored, or why not; empty if the spec does not ask for it.
     """
 
     result: GateResult
     verdicts: Verdicts | None
-    moved: bool
+    has_new_certificate: bool
     warnings: tuple[str, ...] = ()
     restore: str = ""
 
@@ -55,11 +55,11 @@ def run_gate(context: JobContext, version: int) -> GateOutcome:
     warnings = verdict(table, version, result.checks, before).warnings
     if recorded is None:
         verdicts = gates.record(result)
-    moved = recorded is None and result.passed and version > (-1 if before is None else before)
+    is_new = recorded is None and result.passed and version > (-1 if before is None else before)
     if result.passed:
-        return GateOutcome(result, verdicts, moved, warnings)
+        return GateOutcome(result, verdicts, is_new, warnings)
     restore = restore_certified_rows(context, result)
-    return GateOutcome(result, gates.standing(table), moved, warnings, restore)
+    return GateOutcome(result, gates.standing(table), is_new, warnings, restore)
 
 
 def _check(context: JobContext, version: int, certified: int | None) -> GateResult:

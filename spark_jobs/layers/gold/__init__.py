@@ -1,4 +1,4 @@
 """What a gold batch computes again.
 
-How groups are measured is worked out in `spark_jobs.transforms`.
+The measures of groups are computed in `spark_jobs.transforms`.
 """

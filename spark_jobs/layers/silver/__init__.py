@@ -1,4 +1,4 @@
 """What a silver batch reads, merges and deletes.
 
-How rows become states and periods is worked out in `spark_jobs.transforms.silver.silver`.
+Rows become states and periods in `spark_jobs.transforms.silver`.
 """
