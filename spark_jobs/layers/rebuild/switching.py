@@ -1,7 +1,7 @@
-"""The switch: one commit puts the table that was built anew in the place of the one in use (ADR 26).
+"""The switch: one commit replaces the table in use by the rebuilt table (ADR 26).
 
-All that is known of the new rows is written down before, under the id that they will have: files, certificate, refused
-rows, deleted keys. It counts from the commit on, and not a moment before.
+Files, certificate, refused rows and deleted keys of the new rows are recorded before, under the table id that the
+commit sets: these records count from the commit on, and not earlier.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from spark_jobs.transforms.stamps import with_stamp
 
 @dataclass(frozen=True)
 class Switch:
-    """Puts one table of a rebuild in its place; the caller holds the lease of the table.
+    """Switch one table of a rebuild; the caller holds the lease of the table.
 
     Attributes:
         spec: the table's spec.
-        build: where it was built.
+        build: the rebuilt table.
     """
 
     spec: AnySpec
     build: StagedBuild
 
     def run(self) -> Winner:
-        """Write down what is known of the new rows, commit, settle by the log, and close the batch.
+        """Record the new rows, commit them, read the result from the log, and close the batch.
 
         Raises:
-            ConflictError: somebody else committed meanwhile; nothing was switched, and the rebuild can be resumed.
+            ConflictError: another writer committed in the meantime; nothing was switched, and the rebuild can resume.
         """
         context, table = self.build.context, self.spec.table
         path, ledger = context.paths.table(table), context.records.ledger
@@ -71,16 +71,16 @@ class Switch:
     def _staged_version(self) -> int:
         certified = self.build.records.gates.certified(self.spec.table)
         if certified is None:
-            raise MillraceError(f"{self.spec.table}: what was built anew is not certified")
+            raise MillraceError(f"{self.spec.table}: the rebuilt table is not certified")
         return certified
 
     def _intent(self, position: StreamPosition) -> Intent:
-        """The batch that has read all that the staged ones have."""
+        """Return the batch that has read everything that the batches of the rebuilt table have read."""
         table, staged = self.spec.table, self.build.records
         of_staged = table_id(self.build.paths.table(table))
         last = resolve(self.build.paths.table(table), Stream(table), staged.ledger).last
         if last is None:
-            raise MillraceError(f"{table}: what was built anew has no batch")
+            raise MillraceError(f"{table}: the rebuilt table has no batch")
         return Intent(
             table=table,
             table_id=of_staged,
@@ -103,7 +103,7 @@ class Switch:
         )
 
     def _write_beside(self, intent: Intent) -> None:
-        """Bring refused rows and deleted keys to where the table in use will look for them."""
+        """Copy refused rows and deleted keys to the secondary tables of the table in use."""
         context, staged, table = self.build.context, self.build.paths, intent.table
         if is_table(staged.quarantine(table)):
             ensure_table(context.open_session, context.paths.quarantine(table), quarantine_of(table, staged).shape)
@@ -118,19 +118,19 @@ class Switch:
                 rows.select(*target.shape.columns).write.format("delta").mode("overwrite").save(spark_path(target.path))
 
     def _write_down(self, intent: Intent, earlier: str, version: int) -> None:
-        """Write down what is known of the rows, under the id and as of the version that they will have."""
+        """Record files, columns, refused rows, spec, certificate and batch under the id and version of the rows."""
         records, staged, table = self.build.context.records, self.build.records, intent.table
         key = self.build.rebuild.id
         if isinstance(self.spec, BronzeSpec):
             take_over_loads(records.paths, self.build.paths, table, (earlier, intent.table_id), version)
-            known = {column.name for column in records.new_columns.of(table, ColumnState.APPROVED)}
-            new = [one for one in staged.new_columns.of(table, ColumnState.APPROVED) if one.name not in known]
-            for one in new:
-                said = {"run_id": one.run_id, "said_by": one.said_by}
-                records.new_columns.record(ColumnState.APPROVED, table, [one.name], **said)
+            existing = {column.name for column in records.new_columns.of(table, ColumnState.APPROVED)}
+            for column in staged.new_columns.of(table, ColumnState.APPROVED):
+                if column.name not in existing:
+                    approval = {"run_id": column.run_id, "said_by": column.said_by}
+                    records.new_columns.record(ColumnState.APPROVED, table, [column.name], **approval)
         records.quarantine.take_over(staged.quarantine, table, intent.table_id, key)
         records.specs.record(self.spec, intent.table_id)
-        passed = [one.result for one in staged.gates.results(table) if one.result.passed]
+        passed = [recorded.result for recorded in staged.gates.results(table) if recorded.result.passed]
         certificate = {"version": version, "batches": (f"{intent.stream}/{intent.batch_seq}",)}
         records.gates.record(passed[-1].model_copy(update=certificate))
         records.ledger.record_committed([Winner(intent, version)])
@@ -164,17 +164,17 @@ def close_replacement(context: JobContext, winner: Winner) -> None:
 def replace_rows(
     context: JobContext, intent: Intent, position: StreamPosition, source: LakePath, version: int
 ) -> Winner:
-    """Put a version of a table in the place of the one in use, in one commit; settled by the log alone.
+    """Replace the table in use by a version of another table, in one commit; the log alone tells the result.
 
     Args:
-        context: of the job.
+        context: the job's.
         intent: the batch that the commit is.
-        position: where the stream of the table in use stands.
-        source: the folder of the table whose rows, columns, partitions and properties it gets.
-        version: its version.
+        position: the position of the table's stream.
+        source: the folder of the table whose rows, columns, partitions and properties replace those in use.
+        version: the version of that table.
 
     Raises:
-        ConflictError: somebody else committed meanwhile; nothing was replaced.
+        ConflictError: another writer committed in the meantime; nothing was replaced.
     """
     path, metadata = context.paths.table(intent.table), open_table(source, version=version).metadata()
     properties, failure = {**metadata.configuration, TABLE_ID: intent.table_id}, None
@@ -184,15 +184,15 @@ def replace_rows(
             with_stamp(rows, intent).select(*rows.columns).createOrReplaceTempView("replacing")
             comment = metadata.description or ""
             session.sql(replace_statement(path, "replacing", metadata.partition_columns, properties, comment)).collect()
-    except Exception as error:  # noqa: BLE001  settled below: an exception does not mean that nothing was committed
+    except Exception as error:  # noqa: BLE001  The log decides below: after an exception, the commit may exist.
         failure = error
     winner = winner_at(path, intent.app_id, intent.batch_seq, after=position.version)
     if winner is None and failure is not None:
         raise failure
     if winner is None or winner.token != intent.token:
         msg = (
-            f"{intent.table}: somebody else committed while the other rows were about to take their place\n"
-            f"Nothing was replaced. Ask for it again: lakehouse rebuild {intent.table}"
+            f"{intent.table}: another writer committed just before its rows were to be replaced\n"
+            f"Nothing was replaced. Run it again: lakehouse rebuild {intent.table}"
         )
         raise ConflictError(msg) from failure
     return winner
