@@ -1,4 +1,4 @@
-"""Gives these tests an Airflow home of their own, before anything imports Airflow, and the DAGs of dags/."""
+"""A private Airflow home for these tests, set before anything imports Airflow, and the DAGs of dags/."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow.sdk import DAG  # noqa: E402
 
 @pytest.fixture(scope="session")
 def dags() -> dict[str, DAG]:
-    """DAG id -> DAG of every file in dags/, which all import."""
+    """Return DAG id -> DAG of every file in dags/, all of which import."""
     bag = DagBag(dag_folder=str(PROJECT / "dags"), bundle_path=PROJECT / "dags", bundle_name="dags")
     assert bag.import_errors == {}
     return dict(bag.dags)

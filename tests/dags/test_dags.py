@@ -1,4 +1,4 @@
-"""The DAGs that exist, and the policies that each of them keeps."""
+"""The DAGs of the project, and their policies."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ NAMES = {f"{layer}.{name}" for layer, names in TABLES.items() for name in names}
 
 
 def test_these_dags_exist_and_no_others(dags: dict[str, DAG]) -> None:
-    assert set(dags) == DAG_IDS, "a DAG of your own belongs into DAG_IDS: here it is seen when one goes missing"
+    assert set(dags) == DAG_IDS, "add a new DAG to DAG_IDS: this test notices a missing one"
 
 
 def test_the_specs_are_those_of_the_flights_domain() -> None:
     assert {spec.table for spec in load_catalog(PROJECT / "include" / "tables").of_domain("flights")} == NAMES
 
 
-def test_each_table_of_the_domain_is_written_and_judged(dags: dict[str, DAG]) -> None:
+def test_each_table_of_the_domain_is_written_and_checked(dags: dict[str, DAG]) -> None:
     assert set(dags["flights"].task_ids) == NAMES | {f"{table}_gate" for table in NAMES}
     assert set(dags["flights"].task_group.get_task_group_dict()) == {None, *TABLES}
 
@@ -62,16 +62,16 @@ def test_each_table_is_optimised_then_vacuumed(dags: dict[str, DAG]) -> None:
     assert maintenance.params["vacuum_dry_run"] is True
 
 
-def test_a_rebuild_is_said_then_approved_then_done(dags: dict[str, DAG]) -> None:
+def test_a_rebuild_is_a_dry_run_then_an_approval_then_a_job(dags: dict[str, DAG]) -> None:
     dag = dags["table_rebuild"]
-    said, done = dag.get_task("dry_run"), dag.get_task("rebuild")
-    assert isinstance(said, TableRebuildOperator)
-    assert isinstance(done, TableRebuildOperator)
-    assert (said.approval_task_id, done.approval_task_id) == (None, "approve")
-    assert (dag.get_task("approve").execution_timeout, done.execution_timeout) == (None, EXECUTION_TIMEOUT)
+    dry_run, rebuild = dag.get_task("dry_run"), dag.get_task("rebuild")
+    assert isinstance(dry_run, TableRebuildOperator)
+    assert isinstance(rebuild, TableRebuildOperator)
+    assert (dry_run.approval_task_id, rebuild.approval_task_id) == (None, "approve")
+    assert (dag.get_task("approve").execution_timeout, rebuild.execution_timeout) == (None, EXECUTION_TIMEOUT)
     assert isinstance(dag.get_task("approve"), SecondPersonApprovalOperator)
     assert dag.get_task("approve").upstream_task_ids == {"dry_run"}
-    assert done.upstream_task_ids == {"approve"}
+    assert rebuild.upstream_task_ids == {"approve"}
 
 
 def test_a_table_is_written_only_after_the_gates_of_its_sources(dags: dict[str, DAG]) -> None:
@@ -116,7 +116,7 @@ def test_a_replay_runs_by_hand_only_and_its_form_offers_every_table_that_refuses
     assert replay.upstream_task_ids == {approve.task_id} == {replay.approval_task_id}
     assert (approve.execution_timeout, approve.response_timeout) == (None, None), "a question waits"
     assert (replay.job, replay.table) == (Job.QUARANTINE_REPLAY, "{{ params.table }}")
-    assert_keeps_the_house_rules(replay)
+    assert_keeps_the_policies(replay)
 
 
 def test_an_override_runs_by_hand_only_and_needs_a_version_a_reason_and_an_approval(dags: dict[str, DAG]) -> None:
@@ -137,7 +137,7 @@ def test_a_run_covers_whole_utc_days_and_is_not_caught_up(dags: dict[str, DAG]) 
 
 
 @pytest.mark.parametrize("dag_id", sorted(DAG_IDS))
-def test_every_dag_says_what_it_is(dags: dict[str, DAG], dag_id: str) -> None:
+def test_every_dag_has_a_description_tags_and_owners(dags: dict[str, DAG], dag_id: str) -> None:
     dag = dags[dag_id]
     assert dag.catchup is False
     assert dag.doc_md
@@ -149,31 +149,31 @@ def test_every_dag_says_what_it_is(dags: dict[str, DAG], dag_id: str) -> None:
 
 
 @pytest.mark.parametrize("dag_id", ["flights", "table_maintenance"])
-def test_every_dag_of_spark_jobs_keeps_the_house_rules(dags: dict[str, DAG], dag_id: str) -> None:
+def test_every_dag_of_spark_jobs_keeps_the_policies(dags: dict[str, DAG], dag_id: str) -> None:
     dag = dags[dag_id]
     assert isinstance(dag.timetable, CronDataIntervalTimetable)
     assert dag.start_date.tzinfo is not None
     for task in dag.tasks:
-        assert_keeps_the_house_rules(task)
+        assert_keeps_the_policies(task)
 
 
-def assert_keeps_the_house_rules(task: Any) -> None:
+def assert_keeps_the_policies(task: Any) -> None:
     assert task.pool == "spark"
     assert isinstance(task.retry_policy, TypedRetryPolicy)
     assert task.retries >= 1
     assert timedelta(0) < task.execution_timeout <= timedelta(hours=6)
     assert task.weight_rule == "absolute"
-    assert task.params.dump() == {}, "a task carries the DAG's form, not a copy of its own"
+    assert task.params.dump() == {}, "a task has the DAG's form, and no copy of it"
 
 
-def test_airflow_takes_no_file_of_the_package_for_a_plugin_of_its_own() -> None:
+def test_airflow_loads_only_one_file_as_a_plugin() -> None:
     plugins = PROJECT / "plugins"
     assert list((plugins / "lakehouse_airflow").rglob("*.py"))
-    found = [Path(file) for file in find_path_from_directory(plugins, ".airflowignore", "glob")]
-    assert [file.name for file in found if file.suffix == ".py"] == ["millrace_ui.py"]
+    files = [Path(file) for file in find_path_from_directory(plugins, ".airflowignore", "glob")]
+    assert [file.name for file in files if file.suffix == ".py"] == ["millrace_ui.py"]
 
 
-def test_writers_go_before_maintenance(dags: dict[str, DAG]) -> None:
+def test_writers_have_priority_over_maintenance(dags: dict[str, DAG]) -> None:
     writing = {task.priority_weight for task in dags["flights"].tasks}
     maintaining = {task.priority_weight for task in dags["table_maintenance"].tasks}
     assert min(writing) > max(maintaining)

@@ -33,10 +33,10 @@ from include.contracts.job.report import JobReport, RowCounts
 from include.contracts.job.quarantine_request import QuarantineRequest
 from include.errors import Outcome
 args = JobArgs.from_argv(sys.argv[1:])
-asked = QuarantineRequest.load(args.request)
-told = f"{asked.how} in {', '.join(asked.rows.ids)} because {asked.why}"
+request = QuarantineRequest.load(args.request)
+message = f"{request.how} in {', '.join(request.rows.ids)} because {request.why}"
 JobReport(job="quarantine_replay", table=args.table, interval=args.interval, run_id=args.run_id,
-          outcome=Outcome.NO_OP if args.dry_run else Outcome.COMMITTED, message=told, version=2, certified_version=2,
+          outcome=Outcome.NO_OP if args.dry_run else Outcome.COMMITTED, message=message, version=2, certified_version=2,
           certified_moved=not args.dry_run, rows=RowCounts(read=1, applied=1, inserted=1)).save(args.report)
 """
 FORM = {"table": ORDERS, "ids": "r2", "set_column": "amount", "set_how": "set", "set_value": "7", "why": "the till"}
@@ -44,14 +44,14 @@ FORM = {"table": ORDERS, "ids": "r2", "set_column": "amount", "set_how": "set", 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Case -> what came of it: a dry run, which the form means unless told otherwise, a replay, an empty form."""
+    """Return the results of three cases: a dry run, which is the default, a replay, and an empty form."""
     folder = tmp_path_factory.mktemp("replays")
     for name, text in {"dags/replay.py": DAG_FILE, "spark_jobs/jobs/quarantine_replay.py": JOB}.items():
         (folder / name).parent.mkdir(parents=True)
         (folder / name).write_text(text)
     quarantine(LakehousePaths(folder / "lake"), ORDERS, refused(1, "too low"), refused(2, "too low", of_day=5))
-    as_it_is = {"table": ORDERS, "ids": "r2", "why": "the till", "dry_run": False}
-    forms = {"dry run": FORM, "replay": as_it_is, "empty": {"table": ORDERS}}
+    unchanged = {"table": ORDERS, "ids": "r2", "why": "the till", "dry_run": False}
+    forms = {"dry run": FORM, "replay": unchanged, "empty": {"table": ORDERS}}
     moments = {name: f"2013-02-0{day}T00:00:00+00:00" for day, name in enumerate(forms, start=1)}
     cases = {
         name: {"at": moments[name], "conf": form, "environment": {}, "project": str(folder)}
@@ -69,13 +69,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         command = [sys.executable, str(SCRIPT), str(folder / "dags" / "replay.py"), json.dumps(cases)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    found: dict[str, Any] = json.loads(done.stdout.rpartition(MARK)[2])
-    for name, run in found.items():
+    results: dict[str, Any] = json.loads(done.stdout.rpartition(MARK)[2])
+    for name, run in results.items():
         run["log"] = done.stdout.partition(f"\nCASE {name}\n")[2].partition("\nCASE ")[0]
-    return found
+    return results
 
 
-def test_the_form_reaches_the_job_and_the_table_s_readers_are_told(runs: dict[str, Any]) -> None:
+def test_the_job_gets_the_form_and_the_tables_new_version_is_announced(runs: dict[str, Any]) -> None:
     succeeded = {"approve": ["success", 1], "replay": ["success", 1]}
     assert runs["replay"]["tasks"] == succeeded, runs["replay"]["log"][-3000:]
     result = runs["replay"]["results"]["replay"]
@@ -85,7 +85,7 @@ def test_the_form_reaches_the_job_and_the_table_s_readers_are_told(runs: dict[st
     assert (name, extra["version"], extra["interval_start"]) == (ORDERS, 2, "2013-01-05T00:00:00+00:00")
 
 
-def test_a_dry_run_tells_nobody(runs: dict[str, Any]) -> None:
+def test_a_dry_run_announces_nothing(runs: dict[str, Any]) -> None:
     assert runs["dry run"]["results"]["replay"]["outcome"] == "no_op"
     assert runs["dry run"]["events"] == []
 

@@ -1,4 +1,4 @@
-"""The factory's DAG in Airflow's own task runner: events, refusals, retries, and no child outlives its task."""
+"""The factory's DAG in Airflow's task runner: events, refusals, retries, and no child outlives its task."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def commit(passed=True):
 COMMITS = JOB_HEAD + "commit()"
 REFUSED = JOB_HEAD + "commit(passed=False)"
 LOSES_ONCE = JOB_HEAD + "if lost.exists(): commit()\nelse: lost.touch(); report(Outcome.CONFLICT, 'lost to others')"
-# Imports nothing of ours, so that it hangs soon on a busy machine too.
+# It imports nothing of Millrace, so that it starts quickly on a busy machine, too.
 HANGS = """
 import subprocess, sys, time
 from pathlib import Path
@@ -74,7 +74,7 @@ time.sleep(900)
 
 @dataclass(frozen=True)
 class Case:
-    """One run of the DAG: a lakehouse that cases may share, its job, its form, and when it was triggered."""
+    """One run of the DAG: its lakehouse, which cases may share, its job, its form, and the time of its trigger."""
 
     lake: str
     job: str
@@ -84,10 +84,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Airflow:
-    """An Airflow of this module's own.
+    """The Airflow of this module.
 
     Attributes:
-        folder: holds its home, its DAG file, and a folder for each lake.
+        folder: the folder with its home, its DAG file, and a folder for each lake.
         environment: the environment of its processes.
     """
 
@@ -95,24 +95,24 @@ class Airflow:
     environment: dict[str, str]
 
     def start(self, cases: dict[str, Case], timeout: int = 600, retries: int = 1) -> subprocess.Popen[str]:
-        """Start the runs, one after the other, in one process."""
+        """Start the runs, one after another, in one process."""
         dag = self.folder / "dags" / "shop.py"
         dag.write_text(DAG_FILE.format(timeout=timeout, retries=retries))
-        told = {name: self._told(name, case) for name, case in cases.items()}
-        command = [sys.executable, str(SCRIPT), str(dag), json.dumps(told)]
+        arguments = {name: self._arguments(name, case) for name, case in cases.items()}
+        command = [sys.executable, str(SCRIPT), str(dag), json.dumps(arguments)]
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         return subprocess.Popen(command, env=self.environment, start_new_session=True, **pipes)
 
-    def ended(self, started: subprocess.Popen[str]) -> dict[str, Any]:
-        """What came of the runs; each one's `log` is all that it printed."""
-        printed, _ = started.communicate(timeout=PATIENCE_S)
-        assert started.returncode == 0, printed[-4000:]
-        said: dict[str, Any] = json.loads(printed.rpartition(MARK)[2])
-        for name, run in said.items():
-            run["log"] = printed.partition(f"\nCASE {name}\n")[2].partition("\nCASE ")[0]
-        return said
+    def results(self, started: subprocess.Popen[str]) -> dict[str, Any]:
+        """Return the results of the runs; the `log` of each is its whole output."""
+        output, _ = started.communicate(timeout=PATIENCE_S)
+        assert started.returncode == 0, output[-4000:]
+        results: dict[str, Any] = json.loads(output.rpartition(MARK)[2])
+        for name, run in results.items():
+            run["log"] = output.partition(f"\nCASE {name}\n")[2].partition("\nCASE ")[0]
+        return results
 
-    def _told(self, name: str, case: Case) -> dict[str, Any]:
+    def _arguments(self, name: str, case: Case) -> dict[str, Any]:
         project = self.folder / "projects" / name
         job = project / "spark_jobs" / "jobs" / "bronze_ingest.py"
         job.parent.mkdir(parents=True)
@@ -121,14 +121,14 @@ class Airflow:
         return {"at": case.at, "conf": case.conf, "project": str(project), "environment": {"LAKEHOUSE_ROOT": root}}
 
     def children(self, name: str) -> list[psutil.Process]:
-        """The processes of the job of one case, wherever they hang in the process tree."""
+        """Return the processes of the job of a case, wherever they are in the process tree."""
         job = str(self.folder / "projects" / name)
         alive = (process for process in psutil.process_iter(["cmdline"]) if process.status() != psutil.STATUS_ZOMBIE)
-        found = [process for process in alive if any(job in part for part in process.info["cmdline"] or ())]
-        return [process for process in found if str(SCRIPT) not in process.info["cmdline"]]
+        processes = [process for process in alive if any(job in part for part in process.info["cmdline"] or ())]
+        return [process for process in processes if str(SCRIPT) not in process.info["cmdline"]]
 
-    def hanging(self, name: str, started: subprocess.Popen[str]) -> None:
-        """Wait until the job of a case hangs, with a child of its own."""
+    def wait_until_hanging(self, name: str, started: subprocess.Popen[str]) -> None:
+        """Wait until the job of a case and its child hang."""
         note = self.folder / "projects" / name / "spark_jobs" / "jobs" / "hangs"
         deadline = time.monotonic() + PATIENCE_S
         while not note.exists() and time.monotonic() < deadline and started.poll() is None:
@@ -158,7 +158,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
 
 @pytest.fixture(scope="module")
 def runs(airflow: Airflow) -> dict[str, Any]:
-    """All runs that end by themselves, in one process: importing Airflow is most of what a run costs."""
+    """Run all cases that end by themselves in one process: importing Airflow is most of their cost."""
     nothing_new = "raise SystemExit('nothing is new, and yet a driver was started')"
     cases = {
         "first": Case("one", COMMITS, DAY, "2013-02-01T00:00:00+00:00"),
@@ -168,12 +168,12 @@ def runs(airflow: Airflow) -> dict[str, Any]:
         "conflict": Case("three", LOSES_ONCE, DAY, "2013-02-04T00:00:00+00:00"),
         "no day": Case("four", COMMITS, {}, "2013-02-05T00:00:00+00:00"),
     }
-    return airflow.ended(airflow.start(cases))
+    return airflow.results(airflow.start(cases))
 
 
-def test_an_event_tells_interval_version_and_rows(runs: dict[str, Any]) -> None:
+def test_an_event_has_interval_version_and_rows(runs: dict[str, Any]) -> None:
     assert runs["first"]["tasks"] == {"bronze.orders": ["success", 1], "bronze.orders_gate": ["success", 1]}
-    told = {
+    expected = {
         "interval_start": "2013-01-05T00:00:00+00:00",
         "interval_end": "2013-01-06T00:00:00+00:00",
         "version": 1,
@@ -181,26 +181,26 @@ def test_an_event_tells_interval_version_and_rows(runs: dict[str, Any]) -> None:
         "batch_seq": 1,
     }
     [[name, extra]] = runs["first"]["events"]
-    assert (name, {key: extra[key] for key in told}) == ("bronze.orders", told)
+    assert (name, {key: extra[key] for key in expected}) == ("bronze.orders", expected)
 
 
-def test_the_asset_of_a_table_is_in_the_ui_whether_or_not_a_run_told_of_it(runs: dict[str, Any]) -> None:
+def test_the_asset_of_a_table_is_in_the_ui_with_and_without_events(runs: dict[str, Any]) -> None:
     for run in runs.values():
         assert run["assets"] == [["bronze.orders", "millrace://bronze/orders", "bronze"]]
 
 
-def test_a_run_with_nothing_new_starts_no_driver_and_tells_nobody(runs: dict[str, Any]) -> None:
+def test_a_run_with_nothing_new_starts_no_driver_and_announces_nothing(runs: dict[str, Any]) -> None:
     assert runs["second"]["tasks"] == {"bronze.orders": ["success", 1], "bronze.orders_gate": ["success", 1]}
     assert runs["second"]["results"]["bronze.orders"]["outcome"] == "no_op"
     assert runs["second"]["events"] == []
 
 
-def test_a_run_that_is_cleared_does_not_tell_its_event_again(runs: dict[str, Any]) -> None:
+def test_a_cleared_run_does_not_emit_its_event_again(runs: dict[str, Any]) -> None:
     assert runs["cleared"]["results"]["bronze.orders"]["version"] == 1
     assert runs["cleared"]["events"] == runs["first"]["events"]
 
 
-def test_a_refused_version_fails_the_gate_once_and_tells_nobody(runs: dict[str, Any]) -> None:
+def test_a_refused_version_fails_the_gate_once_and_is_not_announced(runs: dict[str, Any]) -> None:
     assert runs["refused"]["tasks"] == {"bronze.orders": ["success", 1], "bronze.orders_gate": ["failed", 1]}
     assert runs["refused"]["events"] == []
     assert (
@@ -208,7 +208,7 @@ def test_a_refused_version_fails_the_gate_once_and_tells_nobody(runs: dict[str, 
     )
 
 
-def test_a_conflict_is_tried_again_by_the_retry_policy(runs: dict[str, Any]) -> None:
+def test_a_conflict_is_retried_by_the_retry_policy(runs: dict[str, Any]) -> None:
     assert runs["conflict"]["tasks"] == {"bronze.orders": ["success", 2], "bronze.orders_gate": ["success", 1]}
     assert "lost to others" in runs["conflict"]["log"]
 
@@ -220,8 +220,8 @@ def test_a_manual_run_without_a_day_fails_once_and_says_what_to_type(runs: dict[
 
 def test_execution_timeout_leaves_no_child(airflow: Airflow) -> None:
     started = airflow.start({"timeout": Case("five", HANGS, DAY)}, timeout=15, retries=0)
-    airflow.hanging("timeout", started)
-    run = airflow.ended(started)["timeout"]
+    airflow.wait_until_hanging("timeout", started)
+    run = airflow.results(started)["timeout"]
     assert run["tasks"]["bronze.orders"] == ["failed", 1]
     assert "AirflowTaskTimeout" in run["log"]
     assert airflow.children("timeout") == []
@@ -229,10 +229,10 @@ def test_execution_timeout_leaves_no_child(airflow: Airflow) -> None:
 
 def test_a_task_that_is_killed_leaves_no_child_and_says_so(airflow: Airflow) -> None:
     started = airflow.start({"killed": Case("six", HANGS, DAY)}, retries=0)
-    airflow.hanging("killed", started)
+    airflow.wait_until_hanging("killed", started)
     # What the supervisor sends to a task that was marked failed or cleared in the UI.
     os.kill(started.pid, signal.SIGTERM)
-    run = airflow.ended(started)["killed"]
+    run = airflow.results(started)["killed"]
     assert run["tasks"]["bronze.orders"] == ["failed", 1]
     assert "the driver of bronze_ingest was stopped" in run["log"]
     assert airflow.children("killed") == []

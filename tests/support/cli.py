@@ -1,4 +1,4 @@
-"""The `lakehouse` command as tests call it."""
+"""The `lakehouse` command for tests."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from collections.abc import Callable
 from click.testing import Result
 
 Lakehouse = Callable[..., Result]
-"""Runs the command with these arguments, in the test's own process."""
+"""Run the command with these arguments in the test's own process."""

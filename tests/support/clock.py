@@ -1,4 +1,4 @@
-"""A job whose clock stands at an instant that the test chooses; everything else about it is real."""
+"""A real job with a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_jobs.runtime.context import JobContext
 
 @dataclass(frozen=True, kw_only=True)
 class ContextAt(JobContext):
-    """The context of a job that runs at `at`."""
+    """Return the context of a job that runs at `at`."""
 
     at: datetime
 

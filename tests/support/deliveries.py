@@ -1,4 +1,4 @@
-"""What a source system of orders delivers: files in the landing folder of a day."""
+"""Deliveries of a source system of orders: files in the landing folder of a day."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ AN_ORDER = '{"order_id": "1"}\n'
 
 @dataclass(frozen=True)
 class Deliver:
-    """Puts files where the spec `bronze.orders` looks for them below the landing root."""
+    """The landing files of the spec `bronze.orders`."""
 
     landing: Path
 
     def __call__(self, name: str, content: bytes | str = AN_ORDER, number: int = 1) -> Path:
-        """Put a file into the folder of day `number`; its path is returned."""
+        """Put a file into the folder of day `number`; return its path."""
         path = self.landing / "orders" / f"date={day(number).start:%Y-%m-%d}" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -27,5 +27,5 @@ class Deliver:
 
 
 def deliveries_as(file_format: str, files: str = "*", **source: str) -> BronzeSpec:
-    """The spec of `bronze.orders` for deliveries of this format and these names."""
+    """Return the spec of `bronze.orders` for deliveries of this format and these names."""
     return bronze_spec(source={"landing": "orders", "files": files, "format": file_format, **source})

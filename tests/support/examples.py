@@ -1,4 +1,4 @@
-"""How many examples a property is held against: a few in every run of the tests, many as a slow proof."""
+"""The number of examples of a property: few in every run of the tests, many in `make faults`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from hypothesis import HealthCheck, Phase, settings
 
 
 def few_or_many(few: int, many: int) -> pytest.MarkDecorator:
-    """Runs a test with `examples`: few, and with `make faults` many."""
+    """Run a test with few examples, and in `make faults` with many."""
     return pytest.mark.parametrize("examples", [few, pytest.param(many, marks=pytest.mark.faults)])
 
 
 def so_many(examples: int) -> settings:
-    """So many examples of a property that costs Spark jobs; a failing one is shown as it was found."""
+    """Settings for examples that run Spark jobs; a failing example is shown without shrinking."""
     return settings(
         max_examples=examples,
         phases=[Phase.generate],

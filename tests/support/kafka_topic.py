@@ -1,4 +1,4 @@
-"""A topic of a real broker, as its producers and its administrator see it."""
+"""A topic of a real broker, for producers and its administrator."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class KafkaTopic:
         return AdminClient({"bootstrap.servers": self.address, **QUIET})
 
     def create(self, partitions: int = 1) -> None:
-        """Make the topic; right after a deletion the broker still refuses the name for a moment."""
+        """Create the topic; right after a deletion the broker refuses the name for a moment."""
         deadline = time.monotonic() + 10
         while True:
             (made,) = self.admin.create_topics([NewTopic(self.name, num_partitions=partitions)]).values()
@@ -49,7 +49,7 @@ class KafkaTopic:
             done.result()
 
     def grow(self, partitions: int) -> None:
-        """Let the topic have so many partitions."""
+        """Set the number of partitions."""
         for done in self.admin.create_partitions([NewPartitions(self.name, partitions)]).values():
             done.result()
 
@@ -83,12 +83,12 @@ class KafkaTopic:
             {"commit": producer.commit_transaction, "abort": producer.abort_transaction}[transaction]()
 
     def group_offsets(self, group: str) -> dict[int, int]:
-        """partition -> offset that a consumer group has told the broker."""
+        """Return partition -> offset that a consumer group has committed."""
         (told,) = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
         return {one.partition: one.offset for one in told.result().topic_partitions if one.topic == self.name}
 
 
 def fed_by(topic: KafkaTopic, columns: dict[str, Any] | None = None, **source: Any) -> Document:
-    """The bronze table of orders, fed by a topic."""
+    """Return the spec of a bronze table of orders that reads a topic."""
     stated = {"kafka": "main", "topics": [topic.name], "format": "json", **source}
     return bronze_document(source=stated, **({"columns": columns} if columns else {}))

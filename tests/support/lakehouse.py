@@ -1,4 +1,4 @@
-"""A small lakehouse for tests of the data plane: specs, landing files, and the jobs run in the test's own session."""
+"""A small lakehouse for tests of the data plane: specs, landing files, and jobs in the test's own session."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ RUN: dict[Job, RunJob] = {
 
 @dataclass
 class Lakehouse:
-    """One lakehouse below `folder`, whose files land there too, and whose tables lie there too, if not in a bucket.
+    """A lakehouse below `folder`, with its landing files and, unless they are in a bucket, its tables.
 
     Needs a running Spark session.
     """
@@ -66,7 +66,7 @@ class Lakehouse:
         return LakehousePaths(lake_path(self.root or self.folder / "lake"))
 
     def environment(self) -> dict[str, str]:
-        """What `lakehouse` finds it by."""
+        """Return the variables with its settings."""
         return {
             "LAKEHOUSE_ROOT": str(self.paths.root),
             "LAKEHOUSE_LANDING": self.landing or str(self.folder / "landing"),
@@ -74,7 +74,7 @@ class Lakehouse:
         }
 
     def specs(self, *documents: Mapping[str, Any]) -> None:
-        """State the tables; stating one again changes it."""
+        """Write specs; a spec of an existing table replaces the old one."""
         write_specs(self.folder / "tables", *documents)
 
     def deliver(self, number: int, name: str, content: str | bytes | Sequence[Mapping[str, Any] | str]) -> Path:
@@ -106,7 +106,7 @@ class Lakehouse:
     def run(
         self, table: str, number: int = 1, job: Job | None = None, at: datetime | None = None, **more: Any
     ) -> JobReport:
-        """Run the table's writer (or `job`) for day `number`; with its clock at `at`, now for none."""
+        """Run the table's writer (or `job`) for day `number`, with its clock at `at` (None for now)."""
         job = job or WRITER_OF_LAYER[table.split(".")[0]]
         args = self.args(table, number, **more)
         report = run_and_report(job, RUN[job], args, ContextAt(args, at=at) if at else None)
@@ -121,42 +121,42 @@ class Lakehouse:
         return self.run(table, job=job, request=file, **more)
 
     def replay(self, table: str, *, dry_run: bool = False, **asked: Any) -> JobReport:
-        """Replay quarantined rows of a table, mended first if that is asked for."""
+        """Replay quarantined rows of a table, after a fix if the request has one."""
         return self.ask(Job.QUARANTINE_REPLAY, table, QuarantineRequest(said_by="ann", **asked), dry_run=dry_run)
 
     def rebuild(self, table: str, *, dry_run: bool = False, **asked: Any) -> JobReport:
-        """Build a table anew, or go on with that, or cancel it."""
+        """Rebuild a table, or continue or cancel that."""
         file = RebuildRequest(said_by="ann", **asked).save(
             self.folder / "reports" / f"rebuild.{len(self.reports)}.json"
         )
         return self.run(table, job=Job.TABLE_REBUILD, request=file, dry_run=dry_run)
 
     def waiting(self, table: str, *statuses: RowStatus) -> list[QuarantinedRow]:
-        """The quarantined rows of a table that stand so; those that wait for somebody, for none."""
+        """Return the quarantined rows of a table with these statuses; by default those that wait."""
         return quarantined_rows(table, self.paths, RowFilter(statuses=statuses or PENDING))
 
     def run_all(self, number: int, *tables: str, **more: Any) -> list[JobReport]:
-        """Run tables one after the other for day `number`."""
+        """Run tables one after another for day `number`."""
         return [self.run(table, number, **more) for table in tables]
 
     def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
-        """The newest rows of a table, sorted: the columns named, read by delta-rs."""
+        """Return these columns of the newest rows of a table, sorted, read by delta-rs."""
         found = open_table(self.paths.table(table)).to_pyarrow_table(columns=list(columns))
         return sorted((tuple(row[name] for name in columns) for row in found.to_pylist()), key=repr)
 
     def quarantine(self, table: str) -> list[dict[str, Any]]:
-        """The quarantined rows of a table; none when there is no quarantine."""
+        """Return the quarantined rows of a table; none if there is no quarantine."""
         path = self.paths.quarantine(table)
         return open_table(path).to_pyarrow_table().to_pylist() if is_table(path) else []
 
 
 def tombstones_path(lakehouse: Lakehouse, table: str) -> LakePath:
-    """Where the deleted keys of the silver table that is there now lie."""
+    """Return the folder of the tombstones of the present silver table."""
     return lakehouse.paths.tombstones(table, table_id(lakehouse.paths.table(table)))
 
 
 def copied(lakehouse: Lakehouse, folder: Path) -> Lakehouse:
-    """A copy of a lakehouse, its specs and its landing files."""
+    """Copy a lakehouse with its specs and landing files."""
     shutil.copytree(lakehouse.folder, folder)
     return Lakehouse(folder)
 
@@ -164,7 +164,7 @@ def copied(lakehouse: Lakehouse, folder: Path) -> Lakehouse:
 def order(
     number: int | str | None, amount: Any, hour: int = 0, seq: int = 1, of_day: int = 1, **more: Any
 ) -> dict[str, Any]:
-    """One event of an order."""
+    """Return an event of an order."""
     at = f"2013-01-{of_day:02d}T{hour:02d}:00:00Z"
     said = {"order_id": None if number is None else f"o{number}", "amount": amount, "day": f"2013-01-{of_day:02d}"}
     return {**said, "event_at": at, "event_seq": seq, **more}

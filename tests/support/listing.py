@@ -1,4 +1,4 @@
-"""What lies in a landing folder, as tests compare it."""
+"""The files of a landing folder, for comparisons."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from include.control.log.batch import FileFact
 
 
 def list_files(spec: BronzeSpec, landing: Landing, interval: Interval) -> tuple[FileFact, ...]:
-    """The interval's files by name: all of `each_file`."""
+    """Return all files of the interval, sorted by name."""
     return tuple(sorted(each_file(spec, landing, interval), key=lambda file: file.path))

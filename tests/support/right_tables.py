@@ -1,11 +1,11 @@
-"""Whether the flights' tables hold what their source calls for."""
+"""Check that the flights' tables have the rows of their source."""
 
 from __future__ import annotations
 
 from datetime import date, timedelta
 from pathlib import Path
 
-from demo.oracle import work_out
+from demo.oracle import expected_tables
 from demo.outcome import outcomes
 from include.settings import Settings
 
@@ -13,9 +13,9 @@ TABLES = 8
 
 
 def assert_tables_hold(settings: Settings, first: date, last: date) -> None:
-    """Every table holds what the source delivered from `first` to `last`, as DuckDB works it out by itself."""
-    oracle = work_out(Path(settings.landing), first, last + timedelta(days=1))
-    found = outcomes(settings.root, oracle, [], oracle.counts())
-    assert len(found) == TABLES
-    assert all(one.expected_rows for one in found)
-    assert {one.facts.table: one.wrong for one in found if one.wrong} == {}
+    """Check that every table has the rows of the days `first` to `last`, which DuckDB alone computes."""
+    oracle = expected_tables(Path(settings.landing), first, last + timedelta(days=1))
+    results = outcomes(settings.root, oracle, [], oracle.counts())
+    assert len(results) == TABLES
+    assert all(result.expected_rows for result in results)
+    assert {result.facts.table: result.wrong for result in results if result.wrong} == {}

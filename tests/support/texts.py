@@ -1,4 +1,4 @@
-"""Texts as sources deliver them: any character that UTF-8 can carry."""
+"""Texts of sources: any characters that UTF-8 can encode."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ ODD_TEXTS = (
     "null",
     "\u0130I\u0131i \u1e9e\u00df \ufb01",  # what changes its length when its case is changed
 )
-"""One of each kind that has broken something somewhere."""
+"""One text of each kind that is known to break software."""
 
 
 def texts(*, without: str = "", min_size: int = 0, max_size: int = 20) -> st.SearchStrategy[str]:
-    """Any text without these characters; lone surrogates are none, since UTF-8 cannot carry them."""
-    kept = tuple(text for text in ODD_TEXTS if min_size <= len(text) and not set(text) & set(without))
+    """Return a strategy of texts without these characters and without lone surrogates, which UTF-8 cannot encode."""
+    odd = tuple(text for text in ODD_TEXTS if min_size <= len(text) and not set(text) & set(without))
     anything = st.characters(exclude_categories=("Cs",), exclude_characters=without)
-    return st.sampled_from(kept) | st.text(anything, min_size=min_size, max_size=max_size)
+    return st.sampled_from(odd) | st.text(anything, min_size=min_size, max_size=max_size)

@@ -1,4 +1,4 @@
-"""Waiting until something is so."""
+"""Wait for a condition."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 
 
-def wait_for(happens: Callable[[], object], patience_s: float = 60) -> None:
-    """Wait until something is so."""
+def wait_for(condition: Callable[[], object], patience_s: float = 60) -> None:
+    """Wait until `condition` returns something true."""
     deadline = time.monotonic() + patience_s
-    while not happens():
+    while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.2)

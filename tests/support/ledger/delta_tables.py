@@ -1,4 +1,4 @@
-"""Tiny real Delta tables for tests of the control plane, written by delta-rs in milliseconds, and their batches."""
+"""Small real Delta tables with batches for tests of the control plane, written by delta-rs in milliseconds."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ FLIGHTS = Stream("silver.flights")
 
 
 def day(number: int = 1) -> Interval:
-    """The day `number` of January 2013, from 1 on."""
+    """Return day `number` of January 2013, from 1 on."""
     start = FIRST_DAY + timedelta(days=number - 1)
     return Interval(start=start, end=start + timedelta(days=1))
 
 
 def create_table(path: Path, **properties: str) -> str:
-    """An empty table with the given Delta properties; its id is returned."""
+    """Create an empty table with these Delta properties; return its id."""
     table = DeltaTable.create(
         str(path), ROWS, configuration={f"delta.{key}": value for key, value in properties.items()}
     )
@@ -39,40 +39,40 @@ def create_table(path: Path, **properties: str) -> str:
 
 
 def append(path: Path, rows: int = 1, *, txn: tuple[str, int] | None = None, user_metadata: str | None = None) -> int:
-    """Append `rows` rows; the version that the commit made is returned."""
+    """Append `rows` rows; return the new version."""
     numbers = pa.Table.from_arrays([pa.array(range(rows), pa.int64())], schema=ROWS)
     write_deltalake(str(path), numbers, mode="append", commit_properties=_properties(txn, user_metadata))
     return latest_version(path)
 
 
 def delete_all(path: Path) -> int:
-    """Delete every row of a table that has some; the version that the commit made is returned."""
+    """Delete all rows of a table that has rows; return the new version."""
     DeltaTable(str(path)).delete()
     return latest_version(path)
 
 
 def optimize(path: Path, user_metadata: str | None = None) -> int:
-    """Put the small files together, which changes no row; the version that the commit made is returned."""
+    """Join the small files, which changes no row; return the new version."""
     done = DeltaTable(str(path)).optimize.compact(commit_properties=_properties(None, user_metadata))
     assert done["numFilesRemoved"] > 1, "there was nothing to put together"
     return latest_version(path)
 
 
 def set_property(path: Path) -> int:
-    """Set a property of the table, which changes no row; the version that the commit made is returned."""
+    """Set a property of the table, which changes no row; return the new version."""
     DeltaTable(str(path)).alter.set_table_properties({"owner": "ann"}, raise_if_not_exists=False)
     return latest_version(path)
 
 
 def clean_log(path: Path, below: int) -> None:
-    """Remove the commit files below a version after a checkpoint, as Delta does when they are old enough."""
+    """Write a checkpoint, and remove the commit files below a version, as Delta does with old ones."""
     DeltaTable(str(path)).create_checkpoint()
     for version in range(below):
         commit_file(path, version).unlink(missing_ok=True)
 
 
 def commit_file(path: Path, version: int) -> Path:
-    """The file of the log that made `version`."""
+    """Return the commit file of `version`."""
     return path / "_delta_log" / f"{version:020d}.json"
 
 
@@ -85,7 +85,7 @@ def intent_of(
     sources: BatchSources | None = None,
     spec_hash: str = "5bec",
 ) -> Intent:
-    """What an attempt for the day of its number is about to commit."""
+    """Return the intent of an attempt for the day of its number."""
     interval = day(batch_seq)
     return Intent(
         table=stream.table,
@@ -102,18 +102,18 @@ def intent_of(
 
 
 def commit(path: Path, intent: Intent, rows: int = 1) -> Winner:
-    """Commit the intent as Spark would: rows, txn and token in one version."""
+    """Commit the intent as Spark does: rows, txn and token in one version."""
     version = append(path, rows, txn=(intent.app_id, intent.batch_seq), user_metadata=intent.user_metadata())
     return Winner(intent, version)
 
 
 def contents(root: Path) -> dict[str, bytes]:
-    """Every file below `root` with its bytes, to see that nothing was written."""
+    """Return every file below `root` with its bytes, to check that nothing was written."""
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
 def reading(root: Path, **ranges: tuple[int | None, int]) -> BatchSources:
-    """What a batch read of tables that are there; layer and name are joined by two underscores."""
+    """Return the sources of a batch that read existing tables; two underscores join layer and name."""
     named = {table.replace("__", "."): span for table, span in ranges.items()}
     ids = {table: table_id(LakehousePaths(root).table(table)) for table in named}
     return BatchSources(ranges=named, source_ids=ids)
@@ -128,7 +128,7 @@ def load_batch(
     files: tuple[FileFact, ...] = (),
     closed: bool = True,
 ) -> Winner:
-    """The next batch of the spec's table, with all that the protocol records of it; the table is made if need be."""
+    """Make the next batch of the spec's table with all its records; create the table if necessary."""
     paths, stream = LakehousePaths(root), Stream(spec.table)
     path, ledger = paths.table(spec.table), Ledger(paths)
     if latest_version(path) < 0:
@@ -144,7 +144,7 @@ def load_batch(
 
 
 def judge(root: Path, spec: AnySpec, version: int, *, passed: bool = True) -> None:
-    """Record the gate's verdict on a version."""
+    """Record the gate's result for a version."""
     paths = LakehousePaths(root)
     table_id = str(DeltaTable(str(paths.table(spec.table))).metadata().id)
     verdict = GateResult(

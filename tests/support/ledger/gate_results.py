@@ -1,4 +1,4 @@
-"""Results of gates, for tests that record them."""
+"""Results of gates for tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TABLE = "silver.flights"
 
 
 def verdict(table_id: str, version: int, *, passed: bool = True, suite_hash: str = "suite") -> GateResult:
-    """What a gate of one rule says of a version."""
+    """Return the result of a gate with one rule for a version."""
     check = CheckResult(rule="expect_column_to_exist(n)", action="fail", passed=passed, samples=(1, "a"), observed=0.5)
     return GateResult(
         table=TABLE,

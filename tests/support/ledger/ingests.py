@@ -1,4 +1,4 @@
-"""Plans and loads the landing files of `bronze.orders` as its batches do, without Spark."""
+"""Plan and load the landing files of `bronze.orders` as its batches do, without Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ORDERS = Stream("bronze.orders")
 
 
 def plan(landing: Path, ledger: Ledger, table_id: str = "id", look: Look | None = None, **source: object) -> FilePlan:
-    """What the next batch of the first day would load; `source` changes the spec's."""
+    """Plan the next batch of the first day; `source` changes the spec's source."""
     spec = bronze_spec(source={**SPEC.source.model_dump(), **source})
     loaded = ledger.loaded_files(spec.table, table_id)
     place, failures = LocalLanding(str(landing)), partial(ledger.failures, spec.table, table_id)
@@ -43,5 +43,5 @@ def load(landing: Path, ledger: Ledger, batch_seq: int = 1, **source: object) ->
 
 
 def named(files: tuple[FileFact, ...]) -> list[str]:
-    """The names of the files, without their folders."""
+    """Return the names of the files, without their folders."""
     return [Path(file.path).name for file in files]

@@ -29,7 +29,7 @@ HOLDER = "the other process"
 
 @contextmanager
 def holding(folder: LakePath, lasts_s: float) -> Iterator[subprocess.Popen[str]]:
-    """A process of its own that holds the stream's lease now; it is gone at the end, whatever became of it."""
+    """Run a process that holds the stream's lease within the block; it is killed at the end."""
     command = [sys.executable, "-m", "tests.support.ledger.lease_holder", str(folder), str(lasts_s)]
     process = subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -41,13 +41,13 @@ def holding(folder: LakePath, lasts_s: float) -> Iterator[subprocess.Popen[str]]
 
 
 def hears(process: subprocess.Popen[str]) -> str:
-    """The next line that the process says."""
+    """Return the next line of the process's output."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
 def leave(process: subprocess.Popen[str]) -> None:
-    """Let the process leave its lease, and wait until it has."""
+    """Let the process release its lease, and wait until it has."""
     assert process.stdin is not None
     process.stdin.write("leave\n")
     process.stdin.flush()
@@ -81,7 +81,7 @@ if __name__ == "__main__":
 
 
 def claim_in(store: LocalObjectStore, key: str = STREAM_KEY) -> LeaseClaim:
-    """What the lease says now."""
+    """Return the present lease."""
     found = store.get(key)
     assert found is not None
     return LeaseClaim.from_bytes(found.body)

@@ -1,4 +1,4 @@
-"""A ledger that cannot be written to: every run ends at the append that a test says."""
+"""A ledger that cannot be written to, from the append that a test chooses."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pytest
 from include.control.ledger.ops_table import OpsTable
 
 APPENDS_A_RUN = 6
-"""What a run writes to `ops.*`: files and intent, the winner, rows of files and closing, the gate's result."""
+"""The appends of a run to `ops.*`: files and intent, the winner, rows of files and closing, the gate's result."""
 
 
 @contextmanager
 def failing_appends(monkeypatch: pytest.MonkeyPatch, at: int, error: int) -> Iterator[None]:
-    """Let the append number `at` to `ops.*`, and every later one, fail with an error of the operating system."""
+    """Let append number `at` to `ops.*`, and every later one, fail with an OSError."""
     append, count = OpsTable.append, iter(range(1, 1000))
 
     def refused(table: OpsTable, events: Sequence[dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""A process that records its batches in the ledger beside others that record theirs."""
+"""A process that records its batches in the ledger while others record theirs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.processes import LineUp
 
 
 def files_of(number: int, batch_seq: int) -> tuple[FileFact, ...]:
-    """The two files of one batch of writer `number`."""
+    """Return the two files of a batch of writer `number`."""
     names = (f"writer={number}/{batch_seq}-{part}.json" for part in "ab")
     return tuple(FileFact(path=name, size=batch_seq, mtime_ns=number, checksum=name) for name in names)
 

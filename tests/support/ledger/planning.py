@@ -1,4 +1,4 @@
-"""The planner as its tests ask it: one chain of tables, and the proof that asking changes nothing."""
+"""The planner for tests: one chain of tables, and a check that planning changes nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CATALOG = catalog_of(BRONZE, SILVER, GOLD)
 
 
 class Said:
-    """Advice, and with each the proof that everything is as it was, byte for byte."""
+    """A planner that checks after each advice that no byte has changed."""
 
     def __init__(self, settings: Settings, everything: Path) -> None:
         self._settings = settings
@@ -31,7 +31,7 @@ class Said:
 
 
 def certify_bronze(root: Path, rows: int = 1) -> int:
-    """The version of a bronze batch that its gate let pass."""
+    """Return the version of a bronze batch that passed its gate."""
     version = load_batch(root, BRONZE, rows=rows).version
     judge(root, BRONZE, version)
     return version

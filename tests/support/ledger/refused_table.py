@@ -1,4 +1,4 @@
-"""A table of which a gate has refused a version, and people who let it pass."""
+"""A table with a refused version, and overrides of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AT = datetime(2013, 1, 5, 10, tzinfo=UTC)
 
 
 def refused_table(paths: LakehousePaths) -> Gates:
-    """A table of three versions: 0 is empty, 1 passed its gate, 2 was refused."""
+    """Make a table of three versions: 0 is empty, 1 passed its gate, 2 was refused."""
     create_table(paths.table(TABLE))
     for passed in (True, False):
         judge(paths, append(paths.table(TABLE)), passed=passed)
@@ -30,7 +30,7 @@ def refused_table(paths: LakehousePaths) -> Gates:
 
 
 def judge(paths: LakehousePaths, version: int, *, passed: bool = False, spec: AnySpec = SPEC) -> GateResult:
-    """Record the gate's verdict on a version."""
+    """Record the gate's result for a version."""
     table_id = str(DeltaTable(str(paths.table(TABLE))).metadata().id)
     rule = spec.table_rules[0]
     check = CheckResult(rule=rule.rule, action="fail", passed=passed, reason=rule.reason, observed=4)
@@ -49,5 +49,5 @@ def judge(paths: LakehousePaths, version: int, *, passed: bool = False, spec: An
 
 
 def said(by: str = "ann", reason: str = "a holiday", run_id: str = "manual__1") -> Override:
-    """What a person says who lets a version pass."""
+    """Return the override of a person."""
     return Override(by=by, reason=reason, run_id=run_id, at=AT)

@@ -1,4 +1,4 @@
-"""Commits of one table and the ledger that resolves them, or has lost them."""
+"""Commits of one table, and a ledger that resolves them or has lost them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tests.support.ledger.delta_tables import FLIGHTS, commit, intent_of
 
 
 def id_of(table: Path) -> str:
-    """Delta's id of the table."""
+    """Return Delta's id of the table."""
     return str(DeltaTable(str(table)).metadata().id)
 
 
 def commit_next(table: Path, batch_seq: int, stream: Stream = FLIGHTS, table_id: str = "") -> Winner:
-    """Commit a batch of the stream; the table's own id unless another is given."""
+    """Commit a batch of the stream, by default with the table's own id."""
     return commit(table, intent_of(table_id or id_of(table), batch_seq, stream=stream))
 
 
 def forget(root: Path) -> Ledger:
-    """A ledger that lost everything, as after the loss of the folders of history and state."""
+    """Return an empty ledger, as after the loss of its folders of history and state."""
     for folder in (root / "ops", LakehousePaths(root).state):
         if folder.exists():
             folder.rename(root / f"lost-{new_token()}")

@@ -1,4 +1,4 @@
-"""Batches for tests of the worker's side: real Delta tables, ledger and gate results, written without Spark."""
+"""Batches for tests of the worker: real Delta tables, ledger and gate results, written without Spark."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS = pa.schema([("order_id", pa.string()), ("amount", pa.int64())])
 
 
 def commit_batch(root: Path, landing: Path, spec: BronzeSpec, interval: Interval, run_id: str) -> Winner:
-    """Commit what the interval's landing files hold as one batch of `spec`, by the protocol's own records."""
+    """Commit the interval's landing files as one batch of `spec`, with the protocol's own records."""
     paths, stream = LakehousePaths(root), Stream(spec.table)
     table = paths.table(spec.table)
     if latest_version(table) < 0:
@@ -52,11 +52,11 @@ def _commit(paths: LakehousePaths, table: Path, intent: Intent, files: tuple[Fil
     ledger = Ledger(paths)
     ledger.record_intent(intent, files)
     rows = pa.table({"order_id": [file.path for file in files], "amount": [file.size for file in files]}, COLUMNS)
-    told = CommitProperties(
+    properties = CommitProperties(
         custom_metadata={"userMetadata": intent.user_metadata()},
         app_transactions=[Transaction(intent.app_id, intent.batch_seq)],
     )
-    write_deltalake(str(table), rows, mode="append", commit_properties=told)
+    write_deltalake(str(table), rows, mode="append", commit_properties=properties)
     winner = Winner(intent, latest_version(table))
     ledger.record_committed([winner])
     ledger.record_closed(winner, RowCounts(read=len(files), applied=len(files)), {file.path: ROW for file in files})
@@ -64,7 +64,7 @@ def _commit(paths: LakehousePaths, table: Path, intent: Intent, files: tuple[Fil
 
 
 def judge(root: Path, spec: BronzeSpec, winner: Winner, *, passed: bool = True) -> GateResult:
-    """Record the gate's verdict on the version that `winner` made."""
+    """Record the gate's result for the version of `winner`."""
     check = CheckResult(
         rule="expect_table_row_count_to_be_between()", action="fail", passed=passed, reason="no empty days", observed=0
     )

@@ -1,4 +1,4 @@
-"""A writer of batches of three rows, on a real table without Spark; tests say what befalls each write."""
+"""A writer of batches of three rows to a real table without Spark; tests choose what happens at each write."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Conf = dict[str, str]
 
 
 class ThreeRows:
-    """A batch of three rows; `before` and `after` are what befalls each write, in turn."""
+    """A batch of three rows; `before` and `after` are the events around each write, in turn."""
 
     def __init__(self, table: Path) -> None:
         self.table = table
@@ -61,7 +61,7 @@ class ThreeRows:
 
 
 class Lake:
-    """A table, its ledger, and a writer for its next batch."""
+    """Return a table, its ledger, and a writer for its next batch."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
