@@ -135,7 +135,7 @@ class KafkaRecords:
                     raise BadInputError(msg)
 
     def blame(self, error: Exception, plan: BatchPlan) -> None:
-        """Fail the run: no part of a topic can be left out.
+        """Name the message that does not fit a strict spec; no part of a topic can be left out.
 
         Raises:
             BadInputError: a message does not fit a strict spec.

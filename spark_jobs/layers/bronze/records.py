@@ -19,7 +19,7 @@ class BronzeRecords(Protocol):
 
     @property
     def origin(self) -> Mapping[str, str]:
-        """The columns in which bronze keeps where a row came from -> their types."""
+        """The columns of a row's origin -> their types."""
 
     @property
     def has_more(self) -> bool:

@@ -35,7 +35,7 @@ class ReplayWork:
         return self._waiting > 0
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
-        """Pin the rows that are still pending; None if no row is pending."""
+        """Pin the pending rows, and plan to try them; None if no row is pending."""
         rows = self._pending()
         self._waiting = max(len(rows) - MAX_ROWS, 0)
         if not rows:

@@ -57,13 +57,13 @@ def test_the_arguments_travel_as_a_command_line(args: DataDocsArgs) -> None:
     assert DataDocsArgs.from_argv(args.to_argv()) == args
 
 
-def test_all_gates_of_the_run_are_in_it(args: DataDocsArgs) -> None:
+def test_the_pages_have_all_gates_of_the_run(args: DataDocsArgs) -> None:
     pages = args.folder / build(args)
     assert {page.name for page in pages.glob("*.html")} == {"index.html", *(f"{table}.html" for table in TABLES)}
     assert "25%" in (pages / "silver.orders.html").read_text(), "one of four rows"
 
 
-def test_who_asks_again_gets_the_same_pages_without_great_expectations(args: DataDocsArgs) -> None:
+def test_a_second_build_returns_the_same_pages_without_great_expectations(args: DataDocsArgs) -> None:
     name = build(args)
     code = (
         "import sys; from spark_jobs.jobs.data_docs import build, DataDocsArgs\n"
@@ -76,7 +76,7 @@ def test_who_asks_again_gets_the_same_pages_without_great_expectations(args: Dat
     assert (again.returncode, again.stdout.strip()) == (0, name), again.stderr
 
 
-def test_an_override_makes_other_pages_and_the_old_ones_go(args: DataDocsArgs, paths: LakehousePaths) -> None:
+def test_an_override_makes_other_pages_and_removes_the_old_pages(args: DataDocsArgs, paths: LakehousePaths) -> None:
     before = build(args)
     (args.folder / "partial-of-one-who-was-killed").mkdir()
     refused = Gates(paths).result(TABLES[0], 1, "rules")
@@ -98,7 +98,7 @@ def test_a_version_whose_log_is_gone_has_a_page_without_shares(args: DataDocsArg
     assert "1 unexpected rows" in page.read_text()
 
 
-def test_a_run_of_which_nothing_is_recorded_says_so(args: DataDocsArgs) -> None:
+def test_a_run_without_recorded_results_is_not_ready(args: DataDocsArgs) -> None:
     unknown = (CheckedVersion(table=TABLES[0], version=1, suite_hash="other rules"),)
     with pytest.raises(NotReadyError, match="no result of its gates is recorded"):
         build(args.model_copy(update={"versions": unknown}))

@@ -76,7 +76,7 @@ def told(tmp_path: Path) -> DomainArgs:
     )
 
 
-def test_late_files_of_every_day_are_loaded_and_then_it_says_what_it_waits_for(
+def test_late_files_of_every_day_are_loaded_and_then_the_waits_are_reported(
     told: DomainArgs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deliver, place = Deliver(tmp_path / "landing"), LocalLanding(str(tmp_path / "landing"))

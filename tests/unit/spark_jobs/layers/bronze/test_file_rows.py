@@ -1,4 +1,4 @@
-"""What a batch committed of each landing file, read back from its data files."""
+"""The rows of each landing file are counted from the data files of its batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from include.control.log.batch import FileFact
 from spark_jobs.layers.bronze.file_rows import lacking_files, rows_of_files
 
 ROWS = st.lists(st.tuples(st.sampled_from(["a.json", "b.json", "day=1/c.json"]), st.sampled_from([None, "{}"])))
-"""(landing file, what was rescued) of each row of a data file."""
+"""Data files, as (landing file, rescued text) of each row."""
 
 
 def write(path: Path, rows: list[tuple[str, str | None]], **options: object) -> Path:
@@ -61,7 +61,7 @@ def test_refused_records_count_as_read(tmp_path: Path) -> None:
     assert found["empty.json"] == FileRows()
 
 
-def test_a_file_that_lacks_declared_columns_is_told_with_its_rows() -> None:
+def test_a_file_that_lacks_declared_columns_is_reported_with_its_rows() -> None:
     whole, old = FileFact("a.csv", 9, 1, columns=("id", "colour")), FileFact("old.csv", 9, 1, columns=("id",))
     lines = FileFact("a.json", 9, 1)  # JSON lines name their fields one by one
     rows = {file.path: FileRows(read=3, written=3) for file in (whole, old, lines)}

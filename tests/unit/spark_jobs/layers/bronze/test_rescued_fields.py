@@ -1,4 +1,4 @@
-"""Values that fit no column: counted field by field, from the files that a batch has added."""
+"""Values that fit no column are counted by field, from the data files of their batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person has allowed goes, and nothing beside it."""
+"""A batch makes the deletes that a person has allowed, and no others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def nobody_allows(root: Path) -> Any:
     return SimpleNamespace(records=Records(LakehousePaths(root)), allows_deletes=lambda _: False)
 
 
-def test_an_approval_is_for_so_many_keys_of_one_interval_and_source_version(tmp_path: Path) -> None:
+def test_an_approval_covers_a_number_of_keys_of_one_interval_and_source_version(tmp_path: Path) -> None:
     context = nobody_allows(tmp_path)
 
     def deletes(keys: int, version: int = 7, number: int = 1) -> None:
@@ -52,7 +52,7 @@ def test_an_approval_is_for_so_many_keys_of_one_interval_and_source_version(tmp_
         deletes(25, version=9)
 
 
-def test_below_a_source_of_events_an_approval_is_for_one_version_of_it(tmp_path: Path) -> None:
+def test_an_approval_covers_one_version_of_a_source_of_events(tmp_path: Path) -> None:
     context = nobody_allows(tmp_path)
     spec = silver_spec(max_deleted_percent=20)
 
