@@ -181,10 +181,10 @@ class QualityGateOperator(SparkJobOperator):
 
 
 def findings_in(checks: Iterable[CheckResult]) -> Iterable[tuple[int, str]]:
-    """Yield one line, with its level, for each check that failed or was not judged."""
+    """Yield one line, with its level, for each check that failed or was not checked."""
     for check in checks:
         if check.not_judged:
-            yield logging.WARNING, f"not judged ({check.action}): {check.rule}: {check.not_judged}"
+            yield logging.WARNING, f"not checked ({check.action}): {check.rule}: {check.not_judged}"
         elif not check.passed:
             rows = check.unexpected_rows
             observed = check.error or (f"{rows} rows" if rows is not None else f"observed {check.observed}")

@@ -83,7 +83,7 @@ def _validate(batch: Batch, rules: Mapping[int, Expectation], result_format: dic
         warnings.simplefilter("ignore")
         outcome = batch.validate(suite, result_format=result_format)
     results = {_number(result): _result(result) for result in outcome.results}
-    return {number: results.get(number, RuleResult(False, error="it was not evaluated")) for number in rules}
+    return {number: results.get(number, RuleResult(False, error="it was not checked")) for number in rules}
 
 
 def _expectation(rule: Expectation, number: int) -> GxExpectation:

@@ -16,7 +16,7 @@ class Verdict:
     Attributes:
         passed: no rule with action `fail` failed.
         refused: when not passed, one line: what failed, what readers see meanwhile, what to do.
-        warnings: one line for each failed rule that only warns, and for each rule that was not evaluated.
+        warnings: one line for each failed rule that only warns, and for each rule that was not checked.
     """
 
     passed: bool
@@ -83,9 +83,9 @@ def _describe_failure(check: CheckResult) -> str:
 
 def _failure(check: CheckResult) -> str:
     if check.error:
-        return f"could not be evaluated: {check.error}"
+        return f"could not be checked: {check.error}"
     if check.not_judged:
-        return f"was not evaluated: {check.not_judged}"
+        return f"was not checked: {check.not_judged}"
     if check.unexpected_rows is not None:
         samples = f", such as {', '.join(map(str, check.samples))}" if check.samples else ""
         return f"is failed by {check.unexpected_rows} rows{samples}"

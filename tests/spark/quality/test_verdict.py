@@ -59,7 +59,7 @@ def test_rows_samples_arguments_and_further_failures_are_in_the_first_line() -> 
 
 def test_a_rule_that_could_not_be_evaluated_says_why() -> None:
     line = verdict("gold.fleet", 2, [check(NOT_NULL, error="there is no column model")], 1).refused
-    assert f"{NOT_NULL} could not be evaluated: there is no column model" in line
+    assert f"{NOT_NULL} could not be checked: there is no column model" in line
 
 
 def test_the_most_severe_failure_comes_first_however_the_spec_orders_them() -> None:
@@ -84,7 +84,7 @@ def test_a_warning_names_its_severity_unless_that_is_warning() -> None:
 def test_a_rule_that_was_not_evaluated_is_reported_and_refuses_nothing() -> None:
     result = verdict("gold.fleet", 2, [check(ROW_COUNT, passed=True, not_judged="1 of 7 versions are known")], 1)
     assert result.passed
-    assert result.warnings == (f"gold.fleet version 2: {ROW_COUNT} was not evaluated: 1 of 7 versions are known",)
+    assert result.warnings == (f"gold.fleet version 2: {ROW_COUNT} was not checked: 1 of 7 versions are known",)
 
 
 def test_what_a_version_was_compared_with_is_reported() -> None:

@@ -207,4 +207,4 @@ def test_the_severity_of_a_finding_is_its_log_level() -> None:
         logging.WARNING,
     ]
     assert findings[0][1] == "failed (warn): expect_column_to_exist(wings), observed None: it flies"
-    assert findings[-1][1] == "not judged (fail): expect_a(): 1 of 7 versions are known"
+    assert findings[-1][1] == "not checked (fail): expect_a(): 1 of 7 versions are known"

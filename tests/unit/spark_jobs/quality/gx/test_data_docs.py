@@ -103,7 +103,7 @@ def test_a_rule_that_great_expectations_does_not_know_is_among_the_rules_of_the_
     text = page_of(result(*checks), tmp_path).text
     assert text.count(name) == 2
     assert "is failed by 2 rows, such as c, against version 4" in text
-    assert "was not evaluated: 1 of 7 versions are known" in text
+    assert "was not checked: 1 of 7 versions are known" in text
 
 
 def test_a_page_says_version_run_counts_reasons_and_who_overrode(tmp_path: Path) -> None:
