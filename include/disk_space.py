@@ -1,4 +1,4 @@
-"""A full disk: told from whatever error it comes as, and said with the folder that has no space left."""
+"""Recognise a full disk in any error, and name the folder that has no space left."""
 
 from __future__ import annotations
 
@@ -13,45 +13,41 @@ from include.errors import DiskFullError
 
 _NUMBERS = (errno.ENOSPC, errno.EDQUOT)
 _WORDS = ("No space left on device", "Disk quota exceeded")
-"""As the C library says it; Java and Rust pass it on within messages of their own."""
+"""The messages of the C library; Java and Rust include them in their own messages."""
 
 _MB = 1_000_000
 _PLENTY = 100 * _MB
 
 
 def disk_full_error(error: BaseException, what: str, places: Sequence[LakePath]) -> DiskFullError | None:
-    """What to raise or report in the place of `error`, where it comes from a full disk; else None.
+    """Return the error to raise or report instead of `error` if a full disk caused it; else None.
 
     Args:
-        error: what a write ended with.
-        what: whose write it was, a table or a command.
-        places: where it may have been written to. The one that the error names is told, else the one with the least
-            space.
+        error: the error of a write.
+        what: the table or command that wrote.
+        places: the possible targets of the write. The message names the one that the error names, else the one with the
+            least space.
     """
     causes = _causes(error)
     if not any(_is_full(cause) for cause in causes):
         return None
     folders = [place for place in places if isinstance(place, Path)] or [Path(gettempdir())]
-    said = "\n".join(map(str, causes))
-    named = sorted((folder for folder in folders if str(folder) in said), key=lambda folder: len(str(folder)))
+    text = "\n".join(map(str, causes))
+    named = sorted((folder for folder in folders if str(folder) in text), key=lambda folder: len(str(folder)))
     return disk_full(what, named[-1] if named[1:] else min(folders, key=_free))
 
 
 def disk_full(what: str, folder: Path) -> DiskFullError:
-    """The error that tells a person where to make room."""
+    """Return the error that tells a person where to make room."""
     free = _free(folder)
+    elsewhere = ", or for the scratch files of Spark (spark.local.dir), if they are on another disk"
     size = shutil.disk_usage(_existing(folder)).total
     msg = (
         f"{what}: the disk is full: no space left for {folder} ({free // _MB:,} of {size // _MB:,} MB free)"
-        f"{_perhaps_elsewhere(free)}\nMake room there, then run the same again: nothing was written half, and nothing "
-        "will be loaded twice."
+        f"{elsewhere if free > _PLENTY else ''}\nMake room there, then run the same again: nothing was written half, "
+        "and nothing will be loaded twice."
     )
     return DiskFullError(msg)
-
-
-def _perhaps_elsewhere(free: int) -> str:
-    scratch = ", or for the scratch files of Spark (spark.local.dir), if they are on another disk"
-    return scratch if free > _PLENTY else ""
 
 
 def _is_full(error: BaseException) -> bool:
@@ -60,15 +56,15 @@ def _is_full(error: BaseException) -> bool:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """The error and all that it came from; `_cause` is where Spark's own errors keep the Java ones."""
-    found: list[BaseException] = []
-    waiting: list[BaseException | None] = [error]
-    while waiting:
-        one = waiting.pop()
-        if one is not None and not any(one is other for other in found):
-            found.append(one)
-            waiting += [one.__cause__, one.__context__, getattr(one, "_cause", None)]
-    return found
+    """Return the error and all its causes; Spark's errors keep the Java errors in `_cause`."""
+    causes: list[BaseException] = []
+    queue: list[BaseException | None] = [error]
+    while queue:
+        cause = queue.pop()
+        if cause is not None and not any(cause is other for other in causes):
+            causes.append(cause)
+            queue += [cause.__cause__, cause.__context__, getattr(cause, "_cause", None)]
+    return causes
 
 
 def _free(folder: Path) -> int:
@@ -76,4 +72,4 @@ def _free(folder: Path) -> int:
 
 
 def _existing(folder: Path) -> Path:
-    return next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    return next(place for place in (folder, *folder.absolute().parents) if place.exists())

@@ -1,6 +1,6 @@
-"""The typed errors of Millrace, each with the outcome and the exit code that a job ends with.
+"""The typed errors of Millrace, each with the outcome and the exit code of a job that it ends.
 
-The first line of a message tells the person on call what happened, the lines after it what to do next.
+The first line of a message tells the person on call what happened; further lines say what to do next.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # every command loads this module, also those that print help
 
 
 class Outcome(StrEnum):
-    """How a job ended; the operator and the CLI decide from this word alone."""
+    """How a job ended; the operator and the CLI decide only from this word."""
 
     COMMITTED = "committed"
     NO_OP = "no_op"
@@ -49,7 +49,7 @@ class ExitCode(IntEnum):
 HOPELESS = frozenset(
     {Outcome.GATE_FAILED, Outcome.DELETES_REFUSED, Outcome.BAD_INPUT, Outcome.BAD_SPEC, Outcome.INCONSISTENT}
 )
-"""Endings that a person must look at first: another try ends the same."""
+"""Outcomes that need a person first, because another try would end the same."""
 
 
 class MillraceError(Exception):
@@ -57,7 +57,7 @@ class MillraceError(Exception):
 
     Args:
         cause: what happened, in one short line that names file, table, key or value.
-        ways_out: what to do about it, each on a line of its own.
+        ways_out: what to do about it, one line each.
 
     >>> print(MillraceError("silver.orders: no version is certified", "Run its gate first."))
     silver.orders: no version is certified
@@ -79,39 +79,39 @@ class SpecError(MillraceError):
 
 
 class UnknownNameError(SpecError):
-    """Raised when a person names a table or a domain that no spec has, or one that the command is not for."""
+    """Raised when a person names a table or a domain that no spec has, or that the command does not support."""
 
     exit_code = ExitCode.WRONG_USAGE
 
 
 class BadInputError(MillraceError):
-    """Raised when source data cannot be loaded as it is: a broken file, a table on disk that the spec does not fit."""
+    """Raised when source data cannot be loaded: a broken file, or a table on disk that does not fit its spec."""
 
     outcome = Outcome.BAD_INPUT
     exit_code = ExitCode.BAD_INPUT
 
 
 class OverrideError(BadInputError):
-    """Raised when a gate's refusal cannot be overridden as asked: there is none, or the version is not the newest."""
+    """Raised when there is no refusal to override, or the refused version is not the newest."""
 
 
 class RestoreError(MillraceError):
-    """Raised when a refused version cannot be taken back: nothing was certified before it, or something came after."""
+    """Raised when the rows before a refused version cannot be restored: none was certified, or a newer one exists."""
 
 
 class NotReadyError(MillraceError):
-    """Raised when the source of an interval has not arrived yet; trying again later is right."""
+    """Raised when the source of an interval has not arrived yet; a later retry can succeed."""
 
     outcome = Outcome.NOT_READY
     exit_code = ExitCode.NOT_READY
 
 
 class StorageError(MillraceError):
-    """Raised when a store, or a broker, refuses this process: credentials, permissions, a wrong name."""
+    """Raised when a store or a broker refuses this process: credentials, permissions, a wrong name."""
 
 
 class NotDeliveredError(NotReadyError):
-    """Raised when the landing folder of an interval is not there."""
+    """Raised when the landing folder of an interval does not exist."""
 
 
 class ConflictError(MillraceError):
@@ -122,10 +122,10 @@ class ConflictError(MillraceError):
 
 
 class LeaseLostError(ConflictError):
-    """Raised when a lease could not be had in time.
+    """Raised when a lease was not free in time.
 
     Attributes:
-        waited: how long it was waited for, and for whom.
+        waited: the wait, with the holders of the lease.
     """
 
     def __init__(self, message: str, waited: LeaseWait) -> None:
@@ -134,35 +134,35 @@ class LeaseLostError(ConflictError):
 
 
 class GateFailedError(MillraceError):
-    """Raised when a gate refused a table version; its certified version stays where it was."""
+    """Raised when a gate refused a table version; the certified version stays the same."""
 
     outcome = Outcome.GATE_FAILED
     exit_code = ExitCode.GATE_FAILED
 
 
 class SparkUnavailableError(MillraceError):
-    """Raised when the Spark server that a job should use does not answer."""
+    """Raised when there is no Spark to use: the server does not answer, or nothing is installed."""
 
     outcome = Outcome.SPARK_UNAVAILABLE
     exit_code = ExitCode.SPARK_UNAVAILABLE
 
 
 class DiskFullError(MillraceError):
-    """Raised when a disk has no space left for what is written; once there is some, the same run goes on."""
+    """Raised when a disk has no space left for a write; after space is freed, the same run continues."""
 
     outcome = Outcome.DISK_FULL
     exit_code = ExitCode.DISK_FULL
 
 
 class DeletesRefusedError(MillraceError):
-    """Raised when more keys would be deleted, since their source holds them no more, than a spec lets go unasked."""
+    """Raised when a batch would delete more absent keys than the spec allows without approval."""
 
     outcome = Outcome.DELETES_REFUSED
     exit_code = ExitCode.DELETES_REFUSED
 
 
 class TornLogError(MillraceError):
-    """Raised when a table's log or ledger does not continue where it was last resolved: Millrace never guesses."""
+    """Raised when a table's log or ledger does not continue from its last resolved state; Millrace never guesses."""
 
     outcome = Outcome.INCONSISTENT
     exit_code = ExitCode.INCONSISTENT
@@ -176,7 +176,7 @@ class ConservationError(MillraceError):
 
 
 def first_line(error: Exception) -> str:
-    r"""What an error of a library says, without the lines below, and not too long for a message.
+    r"""Return the first line of a library's error, cut to 300 characters.
 
     >>> first_line(ValueError("no such column\n  at line 3"))
     'no such column'

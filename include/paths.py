@@ -1,4 +1,4 @@
-"""Where each thing lies under the lakehouse root. Tables are found by path; there is no metastore."""
+"""The places under the lakehouse root. Tables are found by path; there is no metastore."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from include.contracts.lake_path import LakePath
 
 OWN = "_millrace"
-"""Under the root, the folder of what is no table."""
+"""The folder under the root for everything that is not a table."""
 
 
 @dataclass(frozen=True)
@@ -24,17 +24,17 @@ class LakehousePaths:
     root: LakePath
 
     def table(self, table: str) -> LakePath:
-        """The Delta table `<layer>.<name>`."""
+        """Return the path of the Delta table `<layer>.<name>`."""
         layer, name = table.split(".")
         return self.root / layer / name
 
     def quarantine(self, table: str) -> LakePath:
-        """The Delta table of the rows that `table` refused."""
+        """Return the path of the Delta table of the rows that `table` refused."""
         layer, name = table.split(".")
         return self.root / f"{layer}_quarantine" / name
 
     def tombstones(self, table: str, table_id: str) -> LakePath:
-        """The Delta table of the deleted keys of a silver table, by its id: one that is built anew may have other keys.
+        """Return the path of a silver table's tombstones, by its id, since a rebuilt table may have other keys.
 
         >>> LakehousePaths(Path("/lake")).tombstones("silver.flights", "5b0e").as_posix()
         '/lake/silver_tombstones/flights/5b0e'
@@ -43,7 +43,7 @@ class LakehousePaths:
         return self.root / "silver_tombstones" / name / table_id
 
     def ops(self, name: str) -> LakePath:
-        """A table of the ledger, such as `batches`."""
+        """Return the path of a table of the ledger, such as `batches`."""
         return self.root / "ops" / name
 
     @property
@@ -58,13 +58,13 @@ class LakehousePaths:
 
     @property
     def rebuilds(self) -> LakePath:
-        """The folder in which tables are built anew, beside those in use; a folder for each rebuild."""
+        """The folder of rebuilds, which has a folder for each rebuild."""
         return self.root / OWN / "rebuilds"
 
 
 @dataclass(frozen=True)
 class RunPaths:
-    """The folders of what runs leave for people to read; always on a disk.
+    """The folders of the files that runs write for people; always on a disk.
 
     >>> RunPaths(Path("/lake/_millrace")).reports.as_posix()
     '/lake/_millrace/reports'
@@ -74,15 +74,15 @@ class RunPaths:
 
     @property
     def reports(self) -> Path:
-        """Of job reports."""
+        """The folder of job reports."""
         return self.folder / "reports"
 
     @property
     def driver_logs(self) -> Path:
-        """Of what drivers said."""
+        """The folder of driver logs."""
         return self.folder / "driver_logs"
 
     @property
     def data_docs(self) -> Path:
-        """Of the pages on what the gates of each run said."""
+        """The folder of the pages on each run's gate results."""
         return self.folder / "data_docs"

@@ -1,4 +1,4 @@
-"""What runs leave for people to read goes after a time: reports, driver logs and Data Docs."""
+"""Delete old files of runs: reports, driver logs and Data Docs."""
 
 from __future__ import annotations
 
@@ -7,32 +7,27 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from include.paths import RunPaths
 from include.settings import Settings
 
 _PAUSE_S = timedelta(days=1).total_seconds()
 _MARK = ".swept"
-"""A file that says by its time when old files were looked for last."""
+"""A file whose modification time is the time of the last cleaning."""
 
 
-def forget_old_runs(settings: Settings) -> None:
-    """Delete what runs left longer ago than `keep_runs_days`; looked for once a day, whoever starts a run."""
+def delete_old_runs(settings: Settings) -> None:
+    """Delete the files of runs that are older than `keep_runs_days`; every run calls this, it works once a day."""
     paths, now = settings.run_paths, time.time()
     mark = paths.folder / _MARK
     if mark.exists() and now - mark.stat().st_mtime < _PAUSE_S:
         return
     paths.folder.mkdir(parents=True, exist_ok=True)
     mark.touch()
-    for folder in _left_by_runs(paths):
-        _forget(folder, now - timedelta(days=settings.keep_runs_days).total_seconds())
+    for folder in (paths.reports, paths.driver_logs, paths.data_docs):
+        _delete_old_files(folder, now - timedelta(days=settings.keep_runs_days).total_seconds())
 
 
-def _left_by_runs(paths: RunPaths) -> tuple[Path, ...]:
-    return paths.reports, paths.driver_logs, paths.data_docs
-
-
-def _forget(folder: Path, before: float) -> None:
-    """Delete the files below that were written before an instant, and old folders that are empty then."""
+def _delete_old_files(folder: Path, before: float) -> None:
+    """Delete the files below `folder` that were written before an instant, and old folders that become empty."""
     for place, _, names in os.walk(folder, topdown=False):
         is_old = Path(place).stat().st_mtime < before
         for name in names:

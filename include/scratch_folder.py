@@ -1,4 +1,4 @@
-"""Where a driver puts things aside, so that nothing of it stays in the machine's temporary folder, however it ends."""
+"""The scratch folder of a driver, which is deleted when the driver ends, for any reason."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 
 @contextmanager
 def with_scratch_folder(environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """The environment with the variables by which Python, Java and Spark find a folder that goes with this block.
+    """Yield the environment with variables that point Python, Java and Spark to a folder that is deleted afterwards.
 
-    A JVM that is killed leaves its native libraries, and each one the folders of Spark's sessions. Who names another
-    place for Spark's scratch files (`SPARK_LOCAL_DIRS`) has them there.
+    A killed JVM leaves its native libraries, and every JVM the folders of Spark's sessions. `SPARK_LOCAL_DIRS`, if set,
+    still decides about Spark's scratch files.
     """
     with TemporaryDirectory(prefix="millrace-", ignore_cleanup_errors=True) as folder:
         options = [environment.get("JDK_JAVA_OPTIONS", ""), f'"-Djava.io.tmpdir={folder}"']

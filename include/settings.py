@@ -18,23 +18,23 @@ PROJECT = Path(__file__).resolve().parent.parent
 
 
 class Settings(BaseSettings):
-    """Where this installation keeps its parts.
+    """The settings of this installation.
 
     Attributes:
         root: folder of the Delta tables, the ledger and leases, or `s3://bucket/prefix`.
         runs: folder of job reports, driver logs and Data Docs; `_millrace` under a root that is a folder.
-        keep_runs_days: for how many days these are kept.
-        keep_commits_days: for how many days `ops.commits` says which runs were in each other's way.
-        lease_store: a folder that all machines share, for leases that lie apart from a bucket whose store knows no
-            conditional puts. Each table then has one writer at a time, of whatever kind (ADR 0021).
+        keep_runs_days: the number of days for which these are kept.
+        keep_commits_days: the number of days for which `ops.commits` keeps contended runs.
+        lease_store: a folder that all machines share, for leases outside a bucket whose store has no conditional puts.
+            Each table then has one writer of any kind at a time (ADR 0021).
         landing: folder into which source systems deliver their files, or `s3://bucket/prefix`.
         tables: folder of the table specs.
         jars: folder of the jars every Spark session runs with.
-        s3_connection: the Airflow connection that holds the credentials of the bucket of the tables; empty where the
-            environment has them. Only Airflow's tasks look there.
+        s3_connection: the Airflow connection with the credentials of the bucket of the tables; empty if the environment
+            has them. Only Airflow's tasks use it.
         second_person: whether a gate override, a delete approval or a change of quarantined values needs the approval
-            of another person than the one who asked for it, where more than one may give it.
-        kafka: Kafka cluster -> its client's settings by librdkafka's names, as JSON:
+            of a person other than the one who asked for it, if several people may approve.
+        kafka: Kafka cluster -> its client's settings with librdkafka's names, as JSON:
             `{"main": {"bootstrap.servers": "broker:9092"}}`. They may hold secrets, so they are never shown.
     """
 
@@ -54,9 +54,9 @@ class Settings(BaseSettings):
 
     @property
     def run_paths(self) -> RunPaths:
-        """Where runs leave what people read."""
-        beside = self.root / OWN if isinstance(self.root, Path) else PROJECT / "data" / "runs"
-        return RunPaths(self.runs or beside)
+        """The folders of the files that runs write for people."""
+        default = self.root / OWN if isinstance(self.root, Path) else PROJECT / "data" / "runs"
+        return RunPaths(self.runs or default)
 
     @property
     def keep_commits(self) -> timedelta:
@@ -64,12 +64,12 @@ class Settings(BaseSettings):
         return timedelta(days=self.keep_commits_days)
 
     def absolute(self) -> Settings:
-        """The same with absolute paths, for processes that run in another folder."""
+        """Return the settings with absolute paths, for processes that run in another folder."""
         return self.model_copy(update={name: value.resolve() for name, value in self if isinstance(value, Path)})
 
     def environment(self) -> dict[str, str]:
-        """The variables by which another process has the same settings."""
+        """Return the environment variables that give another process the same settings."""
         places = {name: str(place) for name, place in self.absolute() if isinstance(place, Path | S3Path | str)}
-        told = ("kafka", "second_person", "keep_runs_days", "keep_commits_days")
-        others = {name: json.dumps(getattr(self, name)) for name in told}
-        return {f"LAKEHOUSE_{name.upper()}": said for name, said in (places | others).items()}
+        names = ("kafka", "second_person", "keep_runs_days", "keep_commits_days")
+        others = {name: json.dumps(getattr(self, name)) for name in names}
+        return {f"LAKEHOUSE_{name.upper()}": value for name, value in (places | others).items()}

@@ -1,4 +1,4 @@
-"""The Spark settings of every session of Millrace, as plain text: submit, warm server and tests share them."""
+"""The Spark settings of all sessions of Millrace; spark-submit, the warm server and tests share them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LOG_STORES = {
     "spark.delta.logStore.s3.impl": "io.millrace.logstore.ConditionalPutLogStore",
     "spark.delta.logStore.s3n.impl": "io.millrace.logstore.ConditionalPutLogStore",
 }
-"""The log stores without which acknowledged commits can vanish (ADR 0003); sessions without them refuse to write."""
+"""The log stores that keep acknowledged commits from being lost (ADR 0003); sessions without them refuse to write."""
 
 SESSION = {
     "spark.sql.session.timeZone": "UTC",
@@ -25,7 +25,7 @@ SESSION = {
     # Spark's own default is the INT96 of old: slower to write, and without the statistics that let readers skip.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # A MERGE into a table with a change feed writes to two places at once. By default Spark first sorts all copied rows
-    # by which of them each goes to.
+    # by their target.
     "spark.sql.maxConcurrentOutputFileWriters": "2",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
     "spark.databricks.delta.snapshotPartitions": "2",
@@ -33,25 +33,25 @@ SESSION = {
     "spark.databricks.delta.autoCompact.enabled": "false",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
-    # The property deletedFileRetentionDuration rules; a RETAIN that disagrees must fail, not be ignored.
+    # The property deletedFileRetentionDuration decides; a RETAIN that disagrees must fail, not be ignored.
     "spark.databricks.delta.retentionDurationCheck.enabled": "true",
 }
-"""What every session needs, wherever it runs."""
+"""The settings of every session."""
 
 LAUNCH = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -Dderby.system.home=/tmp",
     "spark.executorEnv.TZ": "UTC",
-    # Hadoop finds its other codecs by itself; its own for .zst needs a native library that pip's pyspark does not have.
+    # Hadoop finds its other codecs itself; its own codec for .zst needs a native library that pip's pyspark lacks.
     "spark.hadoop.io.compression.codecs": "io.millrace.formats.ZstdCodec",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
-    # A day of a few tables takes several hundred generated classes; the default of 100 compiles them anew every day.
+    # A day of a few tables needs several hundred generated classes; the default of 100 compiles them again every day.
     "spark.sql.codegen.cache.maxEntries": "2000",
 }
-"""What can only be said before a JVM starts."""
+"""The settings that take effect only before a JVM starts."""
 
 ONE_COMPILER = "-XX:TieredStopAtLevel=1"
 """The JVM's second compiler takes a third of the CPU of a short run, and halves that of a long one."""
@@ -60,15 +60,15 @@ LATE_COMPILER = (
     "-XX:Tier4InvocationThreshold=60000 -XX:Tier4MinInvocationThreshold=10000 "
     "-XX:Tier4CompileThreshold=120000 -XX:Tier4BackEdgeThreshold=400000"
 )
-"""The second compiler for what runs once a row, not for what plans a query: by the JVM's own thresholds, a twelfth of
-these, it takes 10 CPU-seconds, twice as long."""
+"""Thresholds at which the second compiler compiles code that runs once per row, but not code that plans a query. With
+the JVM's own thresholds, a twelfth of these, it takes 10 CPU-seconds, twice as long."""
 
 SMALL_MACHINE = "-XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC"
-"""How a JVM on one machine spends its time on tables instead of on itself (`benchmarks/README.md`): no parallel garbage
-collector, and room for the compiled code, which fills the default cache within a minute and then ends the compiler."""
+"""JVM options that save CPU time on a single machine (`benchmarks/README.md`): no parallel garbage collector, and room
+for compiled code, which fills the default cache within a minute and then stops the compiler."""
 
 LARGE_LOAD = 96 * 1024**2
-"""Bytes of text, about a million records, from which on the second compiler pays (`benchmarks/README.md`)."""
+"""Bytes of text, about a million records, above which the second compiler pays off (`benchmarks/README.md`)."""
 
 
 DRIVER_VARIABLES = {"PYDANTIC_DISABLE_PLUGINS": "__all__"}
@@ -80,7 +80,7 @@ STARTED_BY = "MILLRACE_STARTED_BY"
 
 
 def launch_conf(jars: Path, master: str, text_bytes: int = 0, *, lasting: bool = False) -> dict[str, str]:
-    """All settings of a new Spark application against `master`.
+    """Return all settings of a new Spark application for `master`.
 
     On `local[...]` the shuffle partitions follow the cores and the jars go on the driver's class path,
     which starts two seconds faster than shipping them; a cluster needs them shipped.
@@ -88,7 +88,7 @@ def launch_conf(jars: Path, master: str, text_bytes: int = 0, *, lasting: bool =
     Args:
         jars: the folder of the jars.
         master: a Spark master.
-        text_bytes: how much it will read, as far as known: about so many bytes of text, or of files that it copies.
+        text_bytes: about how many bytes of text, or of files that it copies, it will read, as far as known.
         lasting: whether it will run many jobs, large ones among them.
 
     Raises:
@@ -105,7 +105,7 @@ def launch_conf(jars: Path, master: str, text_bytes: int = 0, *, lasting: bool =
 
 
 def class_archive(jars: Path) -> Path:
-    """Where set-up puts the archive of the classes that a driver loads; a JVM does without where there is none."""
+    """Return the place of the archive of the classes that a driver loads; a JVM also starts without it."""
     return jars / "spark-classes.jsa"
 
 
@@ -125,5 +125,5 @@ def _local_conf(jars: Path, master: str, *, both_compilers: bool) -> dict[str, s
 
 
 def _cores(master: str) -> int:
-    stated = master.removeprefix("local").strip("[]").split(",")[0]
-    return int(stated) if stated.isdigit() else (os.cpu_count() or 2)
+    cores = master.removeprefix("local").strip("[]").split(",")[0]
+    return int(cores) if cores.isdigit() else (os.cpu_count() or 2)

@@ -1,4 +1,4 @@
-"""The files that a spec is guessed from: the newest that a source has delivered, within reach of this machine."""
+"""The files from which a spec is guessed: the newest files of a source, copied to this machine if needed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from include.control.landing.landing import Landing
 from include.control.landing.on_disk import LocalLanding
 from include.errors import NotReadyError
 
-FILES_LOOKED_AT = 20
-"""The last files by name, which are the newest where names hold a date."""
+MAX_FILES = 20
+"""The number of files to read: the last by name, which are the newest if names contain a date."""
 
 _FORMATS = {
     ".csv": "csv",
@@ -36,15 +36,15 @@ _DAY_FOLDER = re.compile(r"date=\d{4}-\d{2}-\d{2}")
 
 @dataclass(frozen=True)
 class Delivered:
-    """The files that a spec is guessed from.
+    """The files from which a spec is guessed.
 
     Attributes:
         folder: the feed's folder below the landing root.
         paths: the files as the landing names them, all of one format.
         format: `csv`, `json`, `parquet` or `avro`.
-        suffix: how their names end, such as `.csv.gz`.
-        by_day: whether they lie in folders such as `date=2013-01-01`.
-        left_out: how many files of other suffixes lie beside them.
+        suffix: the end of their names, such as `.csv.gz`.
+        by_day: whether they are in folders such as `date=2013-01-01`.
+        left_out: the number of files with other suffixes in the folder.
     """
 
     folder: str
@@ -60,8 +60,8 @@ class LocalCopy:
     """A delivered file, or a copy of it on this machine.
 
     Attributes:
-        name: where it was delivered, as a person finds it.
-        path: where it can be read.
+        name: the place where it was delivered, for people.
+        path: the local file.
     """
 
     name: str
@@ -69,13 +69,13 @@ class LocalCopy:
 
     @property
     def holds_array(self) -> bool:
-        """Whether its JSON is one array, not lines."""
+        """Whether its JSON is one array instead of lines."""
         with self.path.open("rb") as stored, self._content(stored) as content:
             return is_array(io.TextIOWrapper(content, encoding="utf-8-sig", errors="replace"))
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing in it; one that is not packed as it says is for its reader to refuse."""
+        """Whether it has no content; a file with broken compression is left to its reader, which refuses it."""
         with self.path.open("rb") as stored:
             if not stored.read(1):
                 return True
@@ -91,43 +91,43 @@ class LocalCopy:
 
 
 def delivered_files(landing: Landing, folder: str) -> Delivered:
-    """The last files below the folder, of the format that most of them have.
+    """Return the last files below the folder, of the most frequent format.
 
     Raises:
         NotReadyError: there are none.
     """
-    known = sorted(file.path for file in landing.files(folder, data_files("*")) or () if _suffix(file.path))
-    if not known:
+    every = sorted(file.path for file in landing.files(folder, data_files("*")) or () if _suffix(file.path))
+    if not every:
         msg = (
             f"{landing.place(folder)} holds no file that ends in {', '.join(_FORMATS)} (CSV and JSON also with .gz or "
             ".zst): a spec is guessed from what was delivered\nName a folder below the landing root "
             "(LAKEHOUSE_LANDING)."
         )
         raise NotReadyError(msg)
-    ((suffix, alike),) = Counter(map(_suffix, known)).most_common(1)
-    paths = [path for path in known if _suffix(path) == suffix][-FILES_LOOKED_AT:]
+    ((suffix, count),) = Counter(map(_suffix, every)).most_common(1)
+    paths = [path for path in every if _suffix(path) == suffix][-MAX_FILES:]
     by_day = all(_DAY_FOLDER.fullmatch(path.removeprefix(f"{folder}/").split("/")[0]) for path in paths)
-    return Delivered(folder, tuple(paths), _FORMATS[f".{suffix.split('.')[1]}"], suffix, by_day, len(known) - alike)
+    return Delivered(folder, tuple(paths), _FORMATS[f".{suffix.split('.')[1]}"], suffix, by_day, len(every) - count)
 
 
 def copies(landing: Landing, delivered: Delivered, scratch: Path) -> list[LocalCopy]:
-    """The delivered files that have something in them; those of a bucket are copied to `scratch`.
+    """Return the delivered files that are not empty; files of a bucket are copied to `scratch`.
 
     Raises:
         NotReadyError: all of them are empty.
     """
     every = [
-        LocalCopy(landing.place(path), _here(landing, path, scratch / str(number)))
+        LocalCopy(landing.place(path), _local_path(landing, path, scratch / str(number)))
         for number, path in enumerate(delivered.paths)
     ]
-    found = [file for file in every if not file.is_empty]
-    if not found:
+    files = [file for file in every if not file.is_empty]
+    if not files:
         msg = f"the newest {len(every)} files in {landing.place(delivered.folder)} are empty: nothing to guess from"
         raise NotReadyError(msg)
-    return found
+    return files
 
 
-def _here(landing: Landing, path: str, folder: Path) -> Path:
+def _local_path(landing: Landing, path: str, folder: Path) -> Path:
     if isinstance(landing, LocalLanding):
         return Path(landing.place(path))
     folder.mkdir()
@@ -138,6 +138,6 @@ def _here(landing: Landing, path: str, folder: Path) -> Path:
 
 
 def _suffix(path: str) -> str:
-    """`.csv` or `.csv.gz` and the like; empty for a file of no known format."""
-    found = re.search(r"(\.[a-z]+?)(\.gz|\.zst)?$", path)
-    return found[0] if found and found[1] in _FORMATS else ""
+    """Return the suffix, such as `.csv` or `.csv.gz`; empty for an unknown format."""
+    match = re.search(r"(\.[a-z]+?)(\.gz|\.zst)?$", path)
+    return match[0] if match and match[1] in _FORMATS else ""

@@ -1,7 +1,7 @@
-"""The first spec of a bronze table, from what its source has delivered so far.
+"""Guess the first spec of a bronze table from the files of its source.
 
-A guess is made once, by a person at a desk, and pinned in a YAML file that is read, mended and kept in git; no run ever
-guesses. DuckDB looks at the values; a value that does not fit later is rescued, as with any spec.
+A person makes the guess once, and reviews, corrects and keeps the YAML file in git; no run ever guesses. DuckDB reads
+the values. A later value that does not fit is rescued, as with any spec.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
 @dataclass(frozen=True)
 class Guess:
-    """What the files say together.
+    """The result of reading all files.
 
     Attributes:
         columns: every column of any file, with its type.
-        dialect: how CSV files are written, where that differs from the spec's defaults.
-        absent: column -> how many files lack it; of JSON none does, where a field is a matter of each record.
+        dialect: the settings of CSV files that differ from the spec's defaults.
+        absent: column -> number of files without it; empty for JSON, where records differ in their fields.
     """
 
     columns: dict[str, str]
@@ -61,11 +61,11 @@ class Guess:
 
 
 def infer_spec(landing: Landing, folder: str, table: str) -> str:
-    """The text of a spec of `table` for the files below `<landing>/<folder>`, which `lakehouse check` accepts.
+    """Return the text of a spec of `table` for the files below `<landing>/<folder>`; `lakehouse check` accepts it.
 
     Raises:
-        NotReadyError: there is no such folder, or no file of a known format with something in it.
-        BadInputError: a file cannot be read as what its name says it is, or no column has a name that a table can use.
+        NotReadyError: there is no such folder, or no file of a known format with content.
+        BadInputError: a file does not have the format of its name, or no column has a name that a table can use.
     """
     delivered = delivered_files(landing, folder)
     with TemporaryDirectory() as scratch, duckdb.connect() as reader:
@@ -84,7 +84,7 @@ def infer_spec(landing: Landing, folder: str, table: str) -> str:
 
 
 def _guess(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy]) -> Guess:
-    """What CSV, JSON and Parquet files say; each is read alone first, so that one that cannot be read is named."""
+    """Guess from CSV, JSON and Parquet files; each is read alone first, so that errors name the file."""
     options, dialect = "", dict[str, object]()
     if kind == "csv":
         with _named(files[-1], kind):
@@ -102,11 +102,11 @@ def _guess(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy])
 
 
 def _guess_of_avro(files: list[LocalCopy]) -> Guess:
-    """What Avro files say by their own schemas, which DuckDB cannot read; the newest file's word counts."""
+    """Guess from the schemas of Avro files, which DuckDB cannot read; the newest file decides about types."""
     alone = []
     for file in files:
         with _named(file, "avro"), file.path.open("rb") as stream:
-            alone.append({found.name: column_type(found.kind) for found in avro_fields(stream)})
+            alone.append({avro_field.name: column_type(avro_field.kind) for avro_field in avro_fields(stream)})
     return Guess({name: kind for columns in alone for name, kind in columns.items()}, absent=_absences(alone))
 
 
@@ -119,25 +119,25 @@ def _named(file: LocalCopy, kind: str) -> Iterator[None]:
 
 
 def _cause(error: Exception) -> str:
-    """What is wrong; of DuckDB's words for a CSV file the second line or the third one says it."""
+    """Return the cause of an error; in DuckDB's errors on CSV files it is in the second or third line."""
     place, *lines = str(error).partition("\n\n")[0].split("\n")
-    told = [line for line in lines if not line.startswith(("Original Line", "LINE "))]
-    return "; ".join([place.strip(), *told]) if isinstance(error, duckdb.Error) else first_line(error)
+    causes = [line for line in lines if not line.startswith(("Original Line", "LINE "))]
+    return "; ".join([place.strip(), *causes]) if isinstance(error, duckdb.Error) else first_line(error)
 
 
 def _dialect(reader: duckdb.DuckDBPyConnection, file: LocalCopy) -> tuple[str, bool]:
-    """(delimiter, whether the first line names the columns) of a CSV file."""
+    """Return the delimiter of a CSV file, and whether its first line names the columns."""
     query = "SELECT Delimiter, HasHeader FROM sniff_csv(?)"
     delimiter, header = reader.execute(query, [str(file.path)]).fetchone() or (",", True)
     return str(delimiter), bool(header)
 
 
 def _described(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy], options: str) -> dict[str, str]:
-    """column -> type, as DuckDB sees them."""
+    """Return column -> type, as DuckDB detects them."""
     paths = ", ".join(_quoted(str(file.path)) for file in files)
     relation = f"read_{kind}([{paths}], union_by_name = true, hive_partitioning = false{options})"
-    found = reader.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
-    return {str(row[0]): spark_type(str(row[1])) for row in found}
+    rows = reader.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+    return {str(row[0]): spark_type(str(row[1])) for row in rows}
 
 
 def _quoted(text: str) -> str:
@@ -145,13 +145,13 @@ def _quoted(text: str) -> str:
 
 
 def _absences(files: list[dict[str, str]]) -> Counter[str]:
-    """column -> how many of the files lack it."""
+    """Return column -> number of files without it."""
     present = Counter(name for columns in files for name in columns)
     return Counter({name: len(files) - number for name, number in present.items() if number < len(files)})
 
 
 def spark_type(kind: str) -> str:
-    """The column type for a type that DuckDB found; text where a bronze column has nothing better.
+    """Return the column type for a type of DuckDB; text if bronze has no better type.
 
     >>> [spark_type(kind) for kind in ("BIGINT", "TIMESTAMP WITH TIME ZONE", "DECIMAL(9,2)", "STRUCT(x BIGINT)")]
     ['bigint', 'timestamp', 'decimal(9,2)', 'string']
@@ -170,10 +170,10 @@ def _text(table: str, delivered: Delivered, guess: Guess) -> str:
     source = {"landing": delivered.folder, **place, "files": f"*{delivered.suffix}", "format": delivered.format}
     unnamed = [name for name in guess.columns if not _is_name(name)]
     number = delivered.left_out
-    left_out = [f"# left out by `files` below: {number} that end otherwise"] if number else []
+    left_out = [f"# ignored by `files` below, files with other suffixes: {number}"] if number else []
     lines = [
         "# yaml-language-server: $schema=../../../table_spec.schema.json",
-        f"# guessed from {len(delivered.paths)} files: read it through, above all the types",
+        f"# guessed from {len(delivered.paths)} files: review it, above all the types",
         *left_out,
         f"table: {table}",
         f"source: {_flow({**source, **guess.dialect})}",

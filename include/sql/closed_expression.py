@@ -1,8 +1,8 @@
-"""Which Spark SQL a person may have worked out over single rows: a closed list of words, functions and characters.
+"""The Spark SQL that is allowed in fixes of quarantined rows: a closed list of words, functions and characters.
 
 An expression that no reviewer has read runs with the driver's own rights: `reflect` calls any Java method, a subquery
-reads any file. And Spark and sqlglot do not read every text alike, so whatever they may read differently (comments,
-backslashes, parameters, variables) is refused first; of the rest only what is listed here goes through (ADR 0023).
+reads any file. Spark and sqlglot parse some texts differently (comments, backslashes, parameters, variables), so these
+are refused first; of the rest only what is listed here is accepted (ADR 0023).
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _ROW_FUNCTIONS = """
     url_decode url_encode weekday weekofyear width_bucket year zeroifnull bigint boolean decimal
 """
 FUNCTIONS = frozenset(_ROW_FUNCTIONS.split())
-"""The functions that work on values of one row alone, always end, and know nothing of the driver."""
+"""The functions that use only values of one row, always end, and reveal nothing about the driver."""
 
 _BEFORE_A_PARENTHESIS = frozenset(
     ("and", "between", "case", "div", "else", "ilike", "in", "is", "like", "not", "or", "rlike", "then", "when")
 )
-"""Words that are no function though a parenthesis may follow them."""
+"""Words that are not functions although a parenthesis may follow them."""
 
 _QUERY_WORDS = """
     any current_catalog current_database current_schema current_user exists except explain filter from identifier
@@ -54,7 +54,7 @@ _QUERY_WORDS = """
     transform union unpivot user using values where window with within
 """
 _OF_QUERIES = frozenset(_QUERY_WORDS.split())
-"""Words of queries, and of what the driver knows; a column of such a name is written in backquotes."""
+"""Words of queries and of the driver's own values; a column of such a name needs backquotes."""
 
 _NODES = (
     exp.Query, exp.Table, exp.Star, exp.Lambda, exp.Kwarg, exp.Parameter, exp.Placeholder, exp.Window, exp.AggFunc,
@@ -63,14 +63,14 @@ _NODES = (
 
 
 def require_closed(column: str, sql: str) -> None:
-    """Refuse an expression that could do more than work out a value from one row's columns.
+    """Refuse an expression that could do more than compute a value from one row's columns.
 
     Args:
         column: the column that is set, for the message.
         sql: the expression.
 
     Raises:
-        BadInputError: it is none of the closed list; the message says what is refused, and what to write instead.
+        BadInputError: the expression is not allowed; the message says why, and what to write instead.
     """
     reason = next(_reasons(sql), "")
     if reason:
@@ -79,7 +79,7 @@ def require_closed(column: str, sql: str) -> None:
 
 
 def _reasons(sql: str) -> Iterator[str]:
-    """Why an expression is refused; nothing for one that may be worked out."""
+    """Yield the reasons to refuse an expression; none for an allowed one."""
     bare = re.sub(_QUOTED_NAME, "``", re.sub(_TEXT, "''", sql))
     rest = bare.replace("''", " ").replace("``", " ")
     if "\\" in sql:
@@ -87,8 +87,8 @@ def _reasons(sql: str) -> Iterator[str]:
     if "${" in sql:
         yield "Spark replaces '${', also in quotes, by variables of its process"
     if not _CHARACTERS.fullmatch(rest):
-        wrong = next(one for one in rest if not _CHARACTERS.fullmatch(one))
-        yield f"the character {wrong!r} has no place in it (text stands in single quotes)"
+        character = next(character for character in rest if not _CHARACTERS.fullmatch(character))
+        yield f"the character {character!r} is not allowed (text needs single quotes)"
     if pair := _PAIRS.search(rest):
         yield f"{pair[0]!r} is not allowed: no comments, and no lambda functions"
     for dot, name in _CALL.findall(bare):
@@ -97,13 +97,13 @@ def _reasons(sql: str) -> Iterator[str]:
             yield "a function is called by its bare name"
         if word not in FUNCTIONS | _BEFORE_A_PARENTHESIS:
             yield f"the function {word} is not for single rows{_nearest(word)}"
-    if word := next((one for one in map(str.lower, _WORD.findall(rest)) if one in _OF_QUERIES), ""):
+    if word := next((word for word in map(str.lower, _WORD.findall(rest)) if word in _OF_QUERIES), ""):
         yield f"{word.upper()} is a word of queries (a column of this name is written `{word}`)"
-    yield from _misread(sql)
+    yield from _refused_nodes(sql)
 
 
-def _misread(sql: str) -> Iterator[str]:
-    """What of it is no expression over one row, once it is parsed."""
+def _refused_nodes(sql: str) -> Iterator[str]:
+    """Parse the expression, and yield its parts that are not expressions over one row."""
     try:
         tree = sqlglot.parse_one(sql, dialect="spark")
     except SqlglotError as error:
@@ -111,7 +111,7 @@ def _misread(sql: str) -> Iterator[str]:
         return
     for node in tree.walk():
         if isinstance(node, _NODES):
-            yield f"{type(node).__name__.lower()} is no part of an expression over one row"
+            yield f"{type(node).__name__.lower()} is not allowed in an expression over one row"
 
 
 def _nearest(word: str) -> str:

@@ -1,6 +1,6 @@
-"""One Spark SQL expression as sqlglot reads it: what it calls, what it names, where it aggregates.
+"""One Spark SQL expression, parsed by sqlglot: its functions, its columns, its aggregates.
 
-sqlglot knows most of Spark's grammar, not all: what it cannot parse counts as right, since Spark may know it.
+sqlglot knows most of Spark's grammar, but not all. What it cannot parse counts as right, since Spark may know it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _SCOPES = (TokenType.OVER, TokenType.SELECT, TokenType.FROM)
 class SqlExpression:
     """A text that should be an expression.
 
-    >>> found = SqlExpression("sum(o.amount) + to_dat(day)")
-    >>> (found.unknown_functions, found.columns, found.aggregates)
+    >>> sql = SqlExpression("sum(o.amount) + to_dat(day)")
+    >>> (sql.unknown_functions, sql.columns, sql.aggregates)
     (['to_dat'], [('o', 'amount'), ('day',)], ['sum'])
     """
 
@@ -33,7 +33,7 @@ class SqlExpression:
 
     @cached_property
     def unreadable(self) -> str:
-        """Why it is no expression for Spark either; empty where it may be one."""
+        """Why even Spark cannot read it as an expression; empty if Spark may."""
         if not self.text.strip():
             return "there is no expression here"
         if not self._tokens:
@@ -44,7 +44,7 @@ class SqlExpression:
 
     @cached_property
     def unknown_functions(self) -> list[str]:
-        """The functions that Spark does not have, as written; one of a catalog (`a.b(...)`) may be anywhere."""
+        """The functions that Spark does not have, as written; functions of a catalog (`a.b(...)`) are not checked."""
         return [
             token.text
             for before, token in self._calls
@@ -55,7 +55,7 @@ class SqlExpression:
 
     @cached_property
     def columns(self) -> list[tuple[str, ...]]:
-        """The names that stand for columns, each by its parts; none where sqlglot cannot tell."""
+        """The names of columns, each as its parts; none if sqlglot cannot parse the text."""
         try:
             tree = _SPARK.parse(self.text)[0]
         except (SqlglotError, IndexError):
@@ -67,12 +67,12 @@ class SqlExpression:
 
     @cached_property
     def aggregates(self) -> list[str]:
-        """The aggregates that it works out over all rows; none where windows or queries make that hard to tell."""
+        """The aggregates over all rows; none if windows or queries make the scope unclear."""
         return [name for name, _ in self._aggregates()]
 
     @cached_property
     def nested_aggregates(self) -> list[str]:
-        """The aggregates within another one."""
+        """The aggregates within another aggregate."""
         return [name for name, is_nested in self._aggregates() if is_nested]
 
     @property
@@ -89,7 +89,7 @@ class SqlExpression:
 
     @cached_property
     def _calls(self) -> list[tuple[TokenType | None, Token]]:
-        """Each word before a parenthesis, and the kind of what stands before the word."""
+        """Each word before a parenthesis, with the type of the token before the word."""
         tokens = self._tokens
         return [
             (tokens[at - 1].token_type if at else None, token)
@@ -102,7 +102,7 @@ class SqlExpression:
         return any(token.token_type in _SCOPES for token in self._tokens)
 
     def _aggregates(self) -> Iterator[tuple[str, bool]]:
-        """Each aggregate, and whether it stands within another one."""
+        """Yield each aggregate, and whether it is within another aggregate."""
         called = {id(token): before for before, token in self._calls}
         within: list[bool] = []
         name = ""

@@ -1,4 +1,4 @@
-"""The functions of Spark 4.1, by name; a test holds them against those of the real one."""
+"""The functions of Spark 4.1, by name; a test compares them with those of the installed Spark."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from include.control.log.stored_tables import is_table
 from include.disk_space import disk_full
 from include.errors import ExitCode, Outcome
 from include.paths import LakehousePaths
-from include.run_retention import forget_old_runs
+from include.run_retention import delete_old_runs
 from include.settings import Settings
 from include.specs.invalid_spec import InvalidSpec
 
@@ -55,7 +55,7 @@ def run_selection(
     Raises:
         SparkUnavailableError: there is no Spark to start.
     """
-    forget_old_runs(settings)
+    delete_old_runs(settings)
     run_id = new_run_id(datetime.now(UTC))
     plans = plan_tables(selection, settings, reprocess=reprocess, skip_missing=skip_missing)
     to_do = _with_news(selection.intervals, plans)
@@ -82,7 +82,7 @@ def follow_selection(selection: Selection, settings: Settings) -> ExitCode:
     invalid = [spec for spec in selection.specs if isinstance(spec, InvalidSpec)]
     if len(invalid) == len(selection.specs):
         selection.catalog.spec(invalid[0].table)
-    forget_old_runs(settings)
+    delete_old_runs(settings)
     driver = Driver(settings, _arguments(selection, settings, new_run_id(datetime.now(UTC)), "follow"))
     out, reports = console(), list[JobReport]()
     for spec in invalid:

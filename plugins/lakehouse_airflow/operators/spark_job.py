@@ -15,7 +15,7 @@ from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.report import JobReport
 from include.disk_space import disk_full
 from include.errors import ExitCode, Outcome
-from include.run_retention import forget_old_runs
+from include.run_retention import delete_old_runs
 from include.settings import PROJECT
 from lakehouse_airflow.hooks.driver_log import DriverLog
 from lakehouse_airflow.hooks.spark_job import SparkJobHook
@@ -111,7 +111,7 @@ class SparkJobOperator(SparkSubmitOperator):
             SparkUnavailableError: the Spark Connect server does not answer.
         """
         settings = task_settings().absolute()
-        forget_old_runs(settings)
+        delete_old_runs(settings)
         files = TryFiles.of(settings.run_paths, context["ti"])
         arguments = self.complete_args(job_args(self.table, context, interval, settings, files.report, dry_run=dry_run))
         self.application = str(PROJECT / self.job.application)

@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from include.run_retention import forget_old_runs
+from include.run_retention import delete_old_runs
 from include.settings import Settings
 
 
@@ -26,7 +26,7 @@ def test_what_runs_left_goes_after_the_days_that_are_set_with_its_empty_folders(
     old = [leave(runs, f"{kind}/old/deep/file", 31) for kind in ("reports", "driver_logs", "data_docs")]
     young = [leave(runs, f"{kind}/young/file", 29) for kind in ("reports", "driver_logs", "data_docs")]
     other = leave(runs, "state/bronze.a", 400)
-    forget_old_runs(settings)
+    delete_old_runs(settings)
     assert not any(file.exists() for file in old)
     assert all(file.exists() for file in (*young, other)), "only what runs leave, and only what is old"
     assert not (runs / "reports" / "old" / "deep").exists()
@@ -34,10 +34,10 @@ def test_what_runs_left_goes_after_the_days_that_are_set_with_its_empty_folders(
 
 def test_old_runs_are_looked_for_once_a_day(tmp_path: Path) -> None:
     settings = Settings(root=tmp_path / "lake", runs=tmp_path / "runs")
-    forget_old_runs(settings)
+    delete_old_runs(settings)
     old = leave(tmp_path / "runs", "reports/old", 400)
-    forget_old_runs(settings)
+    delete_old_runs(settings)
     assert old.exists()
     os.utime(tmp_path / "runs" / ".swept", (0, 0))
-    forget_old_runs(settings)
+    delete_old_runs(settings)
     assert not old.exists()

@@ -16,7 +16,7 @@ import zstandard
 from include.contracts.spec.table_spec import BronzeSpec, parse_spec
 from include.control.landing.on_disk import LocalLanding
 from include.errors import BadInputError, ExitCode, NotReadyError
-from include.inference.delivered_files import FILES_LOOKED_AT, delivered_files
+from include.inference.delivered_files import MAX_FILES, delivered_files
 from include.inference.first_spec import infer_spec
 from tests.support.cli import Lakehouse
 
@@ -98,18 +98,16 @@ def test_parquet_files_give_their_own_types(tmp_path: Path) -> None:
 
 
 def test_the_newest_files_of_the_commonest_format_are_looked_at_and_unfinished_ones_are_not(tmp_path: Path) -> None:
-    for number in range(FILES_LOOKED_AT + 5):
+    for number in range(MAX_FILES + 5):
         put(tmp_path / f"orders/{number:03d}.csv", "id\n1\n")
     put(tmp_path / "orders/readme.json", "{}")
     put(tmp_path / "orders/999.csv.tmp", "no")
     put(tmp_path / "orders/_temporary/999.csv", "no")
     found = delivered_files(LocalLanding(str(tmp_path)), "orders")
-    assert [Path(path).name for path in found.paths] == [
-        f"{number:03d}.csv" for number in range(5, FILES_LOOKED_AT + 5)
-    ]
+    assert [Path(path).name for path in found.paths] == [f"{number:03d}.csv" for number in range(5, MAX_FILES + 5)]
     assert found.left_out == 1
     text = infer_spec(LocalLanding(str(tmp_path)), "orders", "bronze.orders")
-    assert "# left out by `files` below: 1 that end otherwise" in text
+    assert "# ignored by `files` below, files with other suffixes: 1" in text
 
 
 @pytest.mark.parametrize("name", ["b.csv", "b.json"])
