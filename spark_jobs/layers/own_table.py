@@ -7,13 +7,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+from deltalake.exceptions import TableNotFoundError
 from pyspark.sql import SparkSession
 
 from include.contracts.spec.table_spec import AnySpec
 from include.control.changes.table_diff import TableDiff, changes_since
 from include.control.ledger.resolution import look
 from include.control.log.batch import Intent, Stream, StreamPosition, Winner
-from include.control.log.stored_tables import is_table
 from spark_jobs.delta_io.tables import TableShape, ensure_table
 from spark_jobs.layers.maintenance.maintenance import maintenance_conf
 from spark_jobs.protocol.batches import BatchPlan, BatchWork, Closing
@@ -63,9 +63,10 @@ def require_fitting_table(context: JobContext, spec: AnySpec) -> TableDiff:
             to rebuild the table.
     """
     path = context.paths.table(spec.table)
-    if not is_table(path):
+    try:
+        position, _ = look(path, Stream(spec.table), context.records.ledger)
+    except TableNotFoundError:
         return TableDiff(spec.table)
-    position, _ = look(path, Stream(spec.table), context.records.ledger)
     changes = changes_since(spec, position.last, context.records)
     changes.require_fitting()
     return changes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -17,6 +17,7 @@ from include.contracts.spec.table_spec import AnySpec
 from include.control.leases.leases import Leases
 from include.control.leases.store import lakehouse_leases, stores_decide
 from include.control.records import Records
+from include.control.storage.looks import new_looks
 from include.control.storage.s3_access import spark_options
 from include.control.storage.s3_probe import require_conditional_puts
 from include.paths import LakehousePaths
@@ -83,17 +84,20 @@ class JobContext:
         with self.leases.table(self.args.table):
             yield
 
-    def open_session(self, conf: dict[str, str]) -> AbstractContextManager[SparkSession]:
+    @contextmanager
+    def open_session(self, conf: dict[str, str]) -> Iterator[SparkSession]:
         """Open a separate Spark session with `conf`, for one write; the first session starts Spark.
 
         Raises:
             StorageError: the store of the tables has no reliable conditional puts, or refuses access.
         """
-        if not isinstance(self.paths.leases, S3Path):
-            return own_session(conf)
-        if stores_decide():
-            require_conditional_puts(self.paths.leases)
-        return own_session({**spark_options(), **conf})
+        reached_by = {}
+        if isinstance(self.paths.leases, S3Path):
+            reached_by = spark_options()
+            if stores_decide():
+                require_conditional_puts(self.paths.leases)
+        with new_looks(), own_session({**reached_by, **conf}) as session:
+            yield session
 
     def now(self) -> datetime:
         """Return the current time in UTC."""

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
-LONGEST_S = 120
+LONGEST_S = 600
 LineUp = Callable[[], object]
 
 _barriers: list[Barrier] = []

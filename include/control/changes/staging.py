@@ -20,6 +20,7 @@ from include.control.ledger.table_state import TableStates
 from include.control.log.stored_tables import is_table, open_table, options_of
 from include.control.log.table_queries import texts
 from include.control.records import Records
+from include.control.storage.looks import look_again
 from include.control.storage.s3_access import s3_client, said_plainly
 from include.paths import LakehousePaths
 
@@ -152,6 +153,7 @@ def _copy(source: LakePath, target: LakePath, tables: Collection[str]) -> None:
     if is_table(target):
         open_table(target).delete(mine)
     write_deltalake(str(target), rows, mode="append", partition_by=["table"], storage_options=options_of(target))
+    look_again()
 
 
 def take_over_loads(live: LakehousePaths, staged: StagedPaths, table: str, ids: tuple[str, str], version: int) -> None:
@@ -194,6 +196,7 @@ def remove_staging(staged: StagedPaths) -> None:
                 answer = s3_client().delete_objects(Bucket=folder.bucket, Delete={"Objects": keys, "Quiet": True})
                 for error in answer.get("Errors", ()):
                     _left(error["Key"], error.get("Message"))
+    look_again()
 
 
 def _left(path: str, why: object) -> None:

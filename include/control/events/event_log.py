@@ -25,6 +25,7 @@ from include.control.events.event_files import now_ms, write_events
 from include.control.events.log_state import Action, EventFile, LogState
 from include.control.leases.store import stores_decide
 from include.control.storage.json_lines import json_lines
+from include.control.storage.looks import note_last
 from include.control.storage.objects_on_s3 import object_store
 from include.control.storage.stored_files import (
     delete_files,
@@ -152,8 +153,11 @@ class EventLog:
         said = {"operation": operation, "operationParameters": {}, "isBlindAppend": operation == APPEND}
         info = {"commitInfo": {"timestamp": now_ms(), "engineInfo": "Millrace", **said}}
         body = "".join(json.dumps(action) + "\n" for action in (info, *actions)).encode()
-        if not self._objects.put_if_absent(f"{version:020d}{_COMMIT}", body):
+        name = f"{version:020d}{_COMMIT}"
+        etag = self._objects.put_if_absent(name, body)
+        if not etag:
             return False
+        note_last(self._log, name, etag)
         self._saw(version)
         if version == self._state.version + 1:
             self._state.apply(version, actions)
@@ -194,7 +198,7 @@ class EventLog:
 
     def _listed(self, least: int) -> tuple[set[int], set[int]]:
         """The versions from `least` on that have a commit, and those that have a checkpoint."""
-        names = list(names_in(self._log, after=f"{least:020d}" if least > 0 else ""))
+        names = list(names_in(self._log, f"{least:020d}" if least > 0 else ""))
         return _numbers(names, _COMMIT), _numbers(names, _CHECKPOINT)
 
     def _commit(self, version: int) -> list[Action]:

@@ -159,9 +159,11 @@ class Gates:
 
     def _make_room(self, result: GateResult) -> None:
         """Take out a state that says already what the version stands for: it would not miss what is to come."""
-        self._states.change(
-            result.table, Verdicts, lambda kept: None if kept is None or result.version <= kept.upto else kept
-        )
+
+        def without_what_it_says(kept: Verdicts | None) -> Verdicts | None:
+            return None if kept is None or result.version <= kept.upto else kept
+
+        self._states.change(result.table, (Verdicts, without_what_it_says))
 
     def _keep(self, result: GateResult) -> Verdicts | None:
         """Let the state follow what was written down; gives what it says then."""
@@ -173,7 +175,7 @@ class Gates:
             now.append(self._followed(result.table, None if is_late else kept))
             return now[-1]
 
-        self._states.change(result.table, Verdicts, followed)
+        self._states.change(result.table, (Verdicts, followed))
         return now[-1]
 
     def standing(self, table: str) -> Verdicts | None:

@@ -25,6 +25,7 @@ from include.control.ledger.resolution import resolve, winner_at
 from include.control.log.batch import BatchSources, Intent, Stream, StreamPosition, Winner, new_token
 from include.control.log.delta_log import commits_after, commits_still_known, latest_version
 from include.control.log.stored_tables import is_table, open_table
+from include.control.storage.looks import new_looks
 from include.errors import ConservationError, RestoreError, TornLogError
 from include.paths import LakehousePaths
 
@@ -179,11 +180,12 @@ def _put_back(path: LakePath, name: str, intent: Intent) -> None:
 
 def _restore(table: DeltaTable, version: int, app_id: str, intent: Intent) -> None:
     """One commit right above the version that `table` was opened at, or none."""
-    table.restore(
-        version,
-        commit_properties=CommitProperties(
-            custom_metadata={"userMetadata": intent.user_metadata()},
-            app_transactions=[Transaction(app_id, intent.batch_seq)],
-        ),
-        post_commithook_properties=_SPARK_KEEPS_THE_LOG,
-    )
+    with new_looks():
+        table.restore(
+            version,
+            commit_properties=CommitProperties(
+                custom_metadata={"userMetadata": intent.user_metadata()},
+                app_transactions=[Transaction(app_id, intent.batch_seq)],
+            ),
+            post_commithook_properties=_SPARK_KEEPS_THE_LOG,
+        )

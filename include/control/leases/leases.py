@@ -21,6 +21,7 @@ from tenacity import RetryCallState, RetryError, Retrying, retry_if_result, stop
 from include.contracts.job.contention import LeaseWait
 from include.control.leases.claim import LASTS_S, LeaseClaim, is_expired
 from include.control.leases.queue import STREAM, WHOLE_TABLE, LeaseQueue
+from include.control.storage.looks import look_again
 from include.control.storage.objects import ObjectStore
 from include.errors import LeaseLostError, MillraceError
 
@@ -93,6 +94,7 @@ class Leases:
             with self._noted(asked.note):
                 got = self._wait_for(asked, holders)
         with self._renewed(asked.key, got):
+            look_again()  # others may have written while they held it
             yield LeaseWait(seconds=time.monotonic() - started, holders=holders)
 
     @contextmanager
@@ -153,8 +155,8 @@ class Leases:
     def _claim(self, key: str, claim: LeaseClaim) -> bool:
         current = self._store.get(key)
         if current is None:
-            return self._store.put_if_absent(key, claim.to_bytes())
-        return is_expired(current) and self._store.put_if_match(key, claim.to_bytes(), current.etag)
+            return bool(self._store.put_if_absent(key, claim.to_bytes()))
+        return is_expired(current) and bool(self._store.put_if_match(key, claim.to_bytes(), current.etag))
 
     def _is_live(self, key: str) -> bool:
         current = self._store.get(key)

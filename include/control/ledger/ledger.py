@@ -14,8 +14,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from include.contracts.interval import Interval
 from include.contracts.job.report import FileRows, RowCounts
 from include.control.events.conditions import Span
@@ -37,35 +35,10 @@ from include.control.ledger.events import (
 from include.control.ledger.loaded_files import LoadedFiles, Planned, PlannedFiles, Winners
 from include.control.ledger.measures import Measures, measured, newest_of
 from include.control.ledger.ops_table import OpsTable
-from include.control.ledger.table_state import StatePart, TableStates, failing_without_harm
+from include.control.ledger.streams import Streams, followed
+from include.control.ledger.table_state import TableStates, failing_without_harm
 from include.control.log.batch import FileFact, Intent, Winner
 from include.paths import LakehousePaths
-
-
-class StreamEnd(BaseModel):
-    """The last batch of a stream that the ledger knows.
-
-    Attributes:
-        intent: what it was to do.
-        version: the version that it made.
-        rows: its row counts; None while it is not known to be closed.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    intent: Intent
-    version: int
-    rows: RowCounts | None = None
-
-
-class Streams(StatePart):
-    """Where the streams of a table stand: a part of its state (ADR 25).
-
-    Attributes:
-        ends: stream -> its last batch. The log may hold newer ones, and the events may say that it was closed.
-    """
-
-    ends: dict[str, StreamEnd] = Field(default_factory=dict)
 
 
 class Ledger:
@@ -88,7 +61,7 @@ class Ledger:
         self._batches.append([batch_event(BatchEvent.COMMITTED, one.intent, one.version) for one in known])
         if known:
             with failing_without_harm(known[-1].intent.table):
-                self._keep(known[-1])
+                self._states.change(known[-1].intent.table, (Streams, partial(followed, known[-1], None)))
 
     def record_closed(self, winner: Winner, rows: RowCounts, rows_of_file: Mapping[str, FileRows] = {}) -> None:
         """Write down that the batch's secondary writes are done, its row counts, and the rows of each file.
@@ -103,23 +76,9 @@ class Ledger:
         event = batch_event(BatchEvent.CLOSED, winner.intent, winner.version)
         self._batches.append([{**event, "rows": rows.model_dump_json()}])
         with failing_without_harm(winner.intent.table):
-            self._keep(winner, rows)
             now = measured(self._paths.table(winner.intent.table))
-            self._states.change(winner.intent.table, Measures, lambda kept: newest_of(kept, now))
-
-    def _keep(self, winner: Winner, rows: RowCounts | None = None) -> None:
-        """Let the state say where the stream ends now, unless it has come further."""
-        intent = winner.intent
-
-        def followed(kept: Streams | None) -> Streams:
-            ends = kept.ends if kept and kept.table_id == intent.table_id else {}
-            end = ends.get(intent.stream)
-            if end and (end.version > winner.version or (end.version == winner.version and rows is None)):
-                return Streams(table_id=intent.table_id, ends=ends)
-            now = StreamEnd(intent=intent, version=winner.version, rows=rows)
-            return Streams(table_id=intent.table_id, ends={**ends, intent.stream: now})
-
-        self._states.change(intent.table, Streams, followed)
+            ends = partial(followed, winner, rows)
+            self._states.change(winner.intent.table, (Streams, ends), (Measures, lambda kept: newest_of(kept, now)))
 
     def record_failed(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
         """Write down files of an interval that cannot be loaded, each with its defect: one more failed attempt."""

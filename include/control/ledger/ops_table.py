@@ -23,6 +23,7 @@ from include.control.events.log_state import EventFile
 from include.control.leases.store import ledger_lease
 from include.control.ledger.questions import Answer, Question, Rows
 from include.control.log.stored_tables import options_of
+from include.control.storage.looks import look_again
 from include.errors import first_line
 
 log = logging.getLogger(__name__)
@@ -148,6 +149,7 @@ class OpsTable:
             configuration=self._configuration(),
             storage_options=options_of(self._path),
         )
+        look_again()
 
     def events(self, table: str, columns: Sequence[str] = (), **equals: str) -> list[dict[str, Any]]:
         """The events about `table` whose columns equal `equals`, oldest first; kept, so there should be few.

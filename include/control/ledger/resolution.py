@@ -16,16 +16,18 @@ from include.control.log.batch import Stream, StreamPosition, Winner, winner_of
 from include.control.log.delta_log import Commit, commits_after, commits_still_known, latest_version, read_commit
 from include.control.log.followed_tables import newest_table
 from include.control.log.stored_tables import identity
+from include.control.storage.looks import look_again
 from include.errors import TornLogError
 
 
 def resolve(table: LakePath, stream: Stream, ledger: Ledger) -> StreamPosition:
-    """The stream's position in the log; winners that the ledger does not know yet are written to it.
+    """The stream's position in the log as it is now; winners that the ledger does not know yet are written to it.
 
     Raises:
         TornLogError: the log does not continue where it was last resolved.
         deltalake.exceptions.TableNotFoundError: there is no table at the path.
     """
+    look_again()
     position, new = look(table, stream, ledger)
     ledger.record_committed(new)
     return position

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from tenacity import RetryCallState, retry, retry_if_result, stop_after_attempt, wait_random
 
+from include.contracts.lake_path import S3Path
 from include.control.leases.store import ledger_lease
+from include.control.storage.looks import look_again, note_object, seen_object
 from include.control.storage.objects_on_s3 import object_store
 from include.errors import ConflictError, first_line
 from include.paths import LakehousePaths
@@ -39,6 +42,9 @@ class StatePart(BaseModel):
 
 Part = TypeVar("Part", bound=StatePart)
 
+Change: TypeAlias = tuple[type[StatePart], Callable[[Any], StatePart | None]]
+"""A kind of part, and what makes the new one of the one that is kept."""
+
 
 def _give_up(state: RetryCallState) -> bool:
     raise ConflictError(
@@ -55,6 +61,14 @@ _when_another_writer_won = retry(
 )
 
 
+@dataclass(frozen=True)
+class _Stored:
+    """The parts of a state, and the etag of their object; empty where there is none."""
+
+    parts: dict[str, Any]
+    etag: str
+
+
 class TableStates:
     """Reads and writes the states of one lakehouse's tables."""
 
@@ -64,17 +78,20 @@ class TableStates:
 
     def read(self, table: str, kind: type[Part]) -> Part | None:
         """A part of the table's state; None where it is not known."""
-        found = self._objects.get(table)
-        return _part(_parts(found.body), kind) if found else None
+        return _part(self._stored(table).parts, kind)
 
-    def change(self, table: str, kind: type[Part], change: Callable[[Part | None], Part | None]) -> None:
-        """Replace a part by what `change` makes of it, in one step; the other parts stay as others have put them.
+    def change(self, table: str, *changes: Change) -> None:
+        """Replace parts by what is made of them, in one step; the other parts stay as others have put them.
+
+        Args:
+            table: the table.
+            changes: for each part its kind, and what makes the new one of the one that is kept; None takes it out.
 
         Raises:
             ConflictError: other writers were first a hundred times.
         """
         with ledger_lease(self._folder):
-            self._changed(table, kind, change)
+            self._changed(table, changes)
 
     def forget(self, table: str) -> None:
         """Take out all parts of the table's state: its events are about to be others.
@@ -87,22 +104,34 @@ class TableStates:
 
     @_when_another_writer_won
     def _taken_out(self, table: str) -> bool:
-        found = self._objects.get(table)
-        return found is None or self._objects.delete_if_match(table, found.etag)
+        look_again()
+        stored = self._stored(table)
+        return not stored.etag or self._objects.delete_if_match(table, stored.etag)
 
     @_when_another_writer_won
-    def _changed(self, table: str, kind: type[Part], change: Callable[[Part | None], Part | None]) -> bool:
-        found = self._objects.get(table)
-        parts = _parts(found.body) if found else {}
-        before = _part(parts, kind)
-        after = change(before)
-        if after == before and (after is not None or kind.__name__ not in parts):
-            return True
-        kept = {name: part for name, part in parts.items() if name != kind.__name__}
-        body = json.dumps(kept | ({kind.__name__: after.model_dump(mode="json")} if after else {})).encode()
-        if found is None:
-            return self._objects.put_if_absent(table, body)
-        return self._objects.put_if_match(table, body, found.etag)
+    def _changed(self, table: str, changes: Sequence[Change]) -> bool:
+        stored = self._stored(table)
+        parts = dict(stored.parts)
+        for kind, change in changes:
+            parts.pop(kind.__name__, None)
+            if (after := change(_part(stored.parts, kind))) is not None:
+                parts[kind.__name__] = after.model_dump(mode="json")
+        return parts == stored.parts or self._put(table, parts, stored.etag)
+
+    def _stored(self, table: str) -> _Stored:
+        def look() -> _Stored:
+            found = self._objects.get(table)
+            return _Stored(_parts(found.body), found.etag) if found else _Stored({}, "")
+
+        file = self._folder / table
+        return seen_object(_Stored, file, look) if isinstance(file, S3Path) else look()
+
+    def _put(self, table: str, parts: dict[str, Any], etag: str) -> bool:
+        body, file = json.dumps(parts).encode(), self._folder / table
+        new = self._objects.put_if_match(table, body, etag) if etag else self._objects.put_if_absent(table, body)
+        if new and isinstance(file, S3Path):
+            note_object(_Stored, file, _Stored(parts, new))
+        return bool(new)
 
 
 @contextmanager

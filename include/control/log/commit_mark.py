@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 
 from include.contracts.lake_path import LakePath
-from include.control.storage.stored_files import read_text
+from include.control.log.delta_log import commit_text
 
 
 def commit_mark(table: LakePath, version: int) -> str:
     """A digest of the commit that made a version; empty where the log has forgotten it."""
     try:
-        text = read_text(table / "_delta_log" / f"{version:020d}.json")
+        text = commit_text(table, version)
     except FileNotFoundError:
         return ""
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -15,12 +15,15 @@ from urllib.parse import unquote
 
 from include.contracts.lake_path import LakePath
 from include.control.storage.json_lines import json_lines
+from include.control.storage.looks import is_sharing
 from include.control.storage.stored_files import names_in, read_text
 from include.errors import TornLogError
 
 USER_METADATA_KEY = "millrace"
 MAINTENANCE_KEY = "maintenance"
 _KEYS_OF_RUNS = (USER_METADATA_KEY, MAINTENANCE_KEY)
+
+_ROUND = 10
 
 EPOCH_START = datetime.fromtimestamp(0, UTC)
 
@@ -94,12 +97,25 @@ def read_commit(table: LakePath, version: int) -> Commit | None:
     """
     file = table / "_delta_log" / f"{version:020d}.json"
     try:
-        return _commit(version, [line.value for line in json_lines(read_text(file))])
+        return _commit(version, [line.value for line in json_lines(commit_text(table, version))])
     except FileNotFoundError:
         return None
     except ValueError as error:
         msg = f"{file} cannot be read: {error}\nDo not write; restore the file from a backup."
         raise TornLogError(msg) from error
+
+
+def commit_text(table: LakePath, version: int) -> str:
+    """What the commit that made `version` says, as it stands.
+
+    Raises:
+        FileNotFoundError: the log has no such file.
+    """
+    if is_sharing(table):
+        commit_versions(
+            table, version - 1
+        )  # somebody will ask for it; and it tells whether a known text is still right
+    return read_text(table / "_delta_log" / f"{version:020d}.json")
 
 
 def committed_at(table: LakePath, version: int) -> datetime:
@@ -137,6 +153,12 @@ def _told(text: str | None) -> dict[str, dict[str, Any]]:
 
 def commit_versions(table: LakePath, after: int | None = None) -> list[int]:
     """The versions above `after` whose commits the log has, upward."""
-    names = names_in(table / "_delta_log", after="" if after is None else f"{max(after, 0):020d}")
+    names = names_in(table / "_delta_log", _looked_at_from(after or 0))
     versions = (int(name[:20]) for name in names if len(name) == 25 and name[:20].isdigit() and name.endswith(".json"))
     return sorted(version for version in versions if after is None or version > after)
+
+
+def _looked_at_from(after: int) -> str:
+    """A name at a round number below a version: whoever asks from nearby a moment later has seen the same names."""
+    begin = max(after - 1, 0) // _ROUND * _ROUND
+    return f"{begin:020d}" if begin else ""

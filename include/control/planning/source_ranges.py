@@ -11,6 +11,7 @@ from include.control.gates.uncertified import why_uncertified
 from include.control.ledger.resolution import table_id
 from include.control.log.batch import BatchSources, StreamPosition
 from include.control.log.delta_log import commits_after
+from include.control.log.followed_tables import newest_table
 from include.control.log.stored_tables import identity, open_table
 from include.control.storage.stored_files import is_file
 from include.errors import BadInputError, NotReadyError, TornLogError
@@ -77,6 +78,9 @@ def require_same_sources(sources: BatchSources, paths: LakehousePaths) -> None:
 def _id_at(table: LakePath, version: int | None) -> str:
     """The id of the table as it was at a version: a rebuild puts another one in its place, and keeps what was there."""
     try:
+        newest = newest_table(table)
+        if version in (None, newest.version()):
+            return identity(newest)
         return identity(open_table(table, version=version, without_files=True))
     except TableNotFoundError:
         return ""

@@ -10,14 +10,14 @@ import pyarrow as pa
 from pyarrow.fs import LocalFileSystem, S3FileSystem
 
 from include.contracts.lake_path import LakePath, S3Path
+from include.control.storage.kept_objects import KeptObjects
 from include.control.storage.s3_access import arrow_options, s3_client, said_plainly
 
 _AT_ONCE = 1024**2
 """Smaller objects are read whole: Arrow asks for the end of a file and for each of its columns, one by one."""
 
-_KEPT_BYTES = 8 * 1024**2
-_small_objects: dict[S3Path, bytes] = {}
-"""Objects that were read or written last, whole: data files of Delta never change."""
+_kept = KeptObjects(8 * _AT_ONCE)
+"""By their names alone: data files of Delta never change."""
 
 
 @contextmanager
@@ -30,13 +30,11 @@ def open_for_arrow(file: LakePath) -> Iterator[pa.NativeFile]:
 def remember(file: LakePath, content: bytes) -> None:
     """Keep what was just written to a bucket: whoever wrote it often asks for it next."""
     if isinstance(file, S3Path) and len(content) < _AT_ONCE:
-        _small_objects[file] = content
-        while sum(map(len, list(_small_objects.values()))) > _KEPT_BYTES:
-            _small_objects.pop(next(iter(_small_objects)), None)
+        _kept.keep(file, content)
 
 
 def _object(file: S3Path) -> pa.NativeFile:
-    known = _small_objects.get(file)
+    known = _kept.get(file)
     if known is not None:
         return pa.BufferReader(known)
     with said_plainly(str(file)):

@@ -37,11 +37,11 @@ class ObjectStore(Protocol):
     def get(self, key: str) -> StoredObject | None:
         """The object, or None when there is none."""
 
-    def put_if_absent(self, key: str, body: bytes) -> bool:
-        """Create the object; False when it exists."""
+    def put_if_absent(self, key: str, body: bytes) -> str:
+        """Create the object; its etag, empty when it exists."""
 
-    def put_if_match(self, key: str, body: bytes, etag: str) -> bool:
-        """Replace the object that has `etag`; False when it is another one by now, or gone."""
+    def put_if_match(self, key: str, body: bytes, etag: str) -> str:
+        """Replace the object that has `etag`; its new one, empty when it is another object by now, or gone."""
 
     def delete_if_match(self, key: str, etag: str) -> bool:
         """Remove the object that has `etag`; False when it is another one by now, or gone."""
@@ -68,33 +68,33 @@ class LocalObjectStore:
         except FileNotFoundError:
             self._first_seen.pop(key, None)
             return None
-        etag, now = hashlib.sha256(body).hexdigest(), time.monotonic()
+        etag, now = _etag(body), time.monotonic()
         seen_etag, since = self._first_seen.get(key, ("", now))
         if seen_etag != etag:
             since = now
             self._first_seen[key] = (etag, since)
         return StoredObject(body, etag, now - since)
 
-    def put_if_absent(self, key: str, body: bytes) -> bool:
-        """Create the object by an atomic hard link; False when it exists."""
+    def put_if_absent(self, key: str, body: bytes) -> str:
+        """Create the object by an atomic hard link; its etag, empty when it exists."""
         partial = self._write_partial(key, body)
         try:
             os.link(partial, self._folder / key)
         except FileExistsError:
-            return False
+            return ""
         finally:
             partial.unlink()
         _force_to_disk(self._folder)
-        return True
+        return _etag(body)
 
-    def put_if_match(self, key: str, body: bytes, etag: str) -> bool:
-        """Replace the object that has `etag`; False when it is another one by now, or gone."""
+    def put_if_match(self, key: str, body: bytes, etag: str) -> str:
+        """Replace the object that has `etag`; its new one, empty when it is another object by now, or gone."""
         with self._locked():
             if not self._has(key, etag):
-                return False
+                return ""
             self._write_partial(key, body).replace(self._folder / key)
             _force_to_disk(self._folder)
-            return True
+            return _etag(body)
 
     def delete_if_match(self, key: str, etag: str) -> bool:
         """Remove the object that has `etag`; False when it is another one by now, or gone."""
@@ -136,6 +136,10 @@ class LocalObjectStore:
 
     def _locked(self) -> FileLock:
         return FileLock(self._folder / ".lock")
+
+
+def _etag(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
 
 
 def _force_to_disk(folder: Path) -> None:

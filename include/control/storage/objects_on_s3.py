@@ -7,9 +7,10 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from include.contracts.lake_path import LakePath, S3Path
+from include.control.storage.looks import look_again, note_put
 from include.control.storage.objects import LocalObjectStore, ObjectStore, StoredObject
 from include.control.storage.s3_access import s3_client, said_plainly
-from include.control.storage.stored_files import names_in
+from include.control.storage.stored_files import objects_in
 
 _LOST = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404", "409", "412")
 """What a store says of a condition that does not hold (any more): another writer was faster."""
@@ -35,42 +36,50 @@ class S3ObjectStore:
         except FileNotFoundError:
             return None
 
-    def put_if_absent(self, key: str, body: bytes) -> bool:
-        """Create the object; False when it exists. After a lost answer the object itself says whose it is."""
-        return self._done(key, s3_client().put_object, Body=body, IfNoneMatch="*") or self._is_mine(key, body)
+    def put_if_absent(self, key: str, body: bytes) -> str:
+        """Create the object; its etag, empty when it exists. After a lost answer the object itself says whose it is."""
+        return self._put(key, body, IfNoneMatch="*")
 
-    def put_if_match(self, key: str, body: bytes, etag: str) -> bool:
-        """Replace the object that has `etag`; False when it is another one by now, or gone."""
-        return self._done(key, s3_client().put_object, Body=body, IfMatch=etag) or self._is_mine(key, body)
+    def put_if_match(self, key: str, body: bytes, etag: str) -> str:
+        """Replace the object that has `etag`; its new one, empty when it is another object by now, or gone."""
+        return self._put(key, body, IfMatch=etag)
 
     def delete_if_match(self, key: str, etag: str) -> bool:
         """Remove the object that has `etag`; False when it is another one by now, or gone.
 
         A store that knows no conditional delete may remove one that was put a moment ago, by whom took over.
         """
-        return self._done(key, s3_client().delete_object, IfMatch=etag)
+        return self._answer(key, s3_client().delete_object, IfMatch=etag) is not None
 
     def keys(self, prefix: str) -> list[str]:
         """The keys that start with `prefix`, sorted."""
-        return sorted(names_in(self._folder, prefix))
+        return sorted(name for name, _ in objects_in(self._folder, prefix))
 
-    def _done(self, key: str, act: Callable[..., Any], **arguments: Any) -> bool:
-        """Whether the store did it; False where the condition does not hold."""
+    def _put(self, key: str, body: bytes, **condition: str) -> str:
+        answer = self._answer(key, s3_client().put_object, Body=body, **condition)
+        etag = str(answer["ETag"]) if answer is not None else self._etag_if_mine(key, body)
+        if etag:
+            note_put(self._folder / key, etag)
+        else:
+            look_again()
+        return etag
+
+    def _answer(self, key: str, act: Callable[..., Any], **arguments: Any) -> Any:
+        """The store's answer; None where the condition does not hold."""
         from botocore.exceptions import ClientError
 
         with said_plainly(str(self._folder / key)):
             try:
-                act(Bucket=self._folder.bucket, Key=(self._folder / key).key, **arguments)
+                return act(Bucket=self._folder.bucket, Key=(self._folder / key).key, **arguments)
             except ClientError as error:
                 if error.response.get("Error", {}).get("Code") in _LOST:
-                    return False
+                    return None
                 raise
-        return True
 
-    def _is_mine(self, key: str, body: bytes) -> bool:
-        """Whether the object is what was to be put: bodies carry a nonce, so that no two writers' are the same."""
+    def _etag_if_mine(self, key: str, body: bytes) -> str:
+        """The etag of what was to be put, if it is there: bodies carry a nonce, so no two writers' are the same."""
         found = self.get(key)
-        return found is not None and found.body == body
+        return found.etag if found is not None and found.body == body else ""
 
 
 def _age_s(found: Mapping[str, Any]) -> float:

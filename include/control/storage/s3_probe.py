@@ -19,7 +19,7 @@ def require_conditional_puts(folder: S3Path) -> None:
     """
     store, key = S3ObjectStore(folder), f"probe-{uuid4().hex}"
     store.put_if_absent(key, b"first")
-    is_replaced = store.put_if_absent(key, b"second")
+    is_replaced = bool(store.put_if_absent(key, b"second"))
     if (left := store.get(key)) is not None:
         store.delete_if_match(key, left.etag)
     if is_replaced:

@@ -10,10 +10,16 @@ from typing import Any
 from uuid import uuid4
 
 from include.contracts.lake_path import LakePath, S3Path
+from include.control.storage.kept_objects import KeptObjects
+from include.control.storage.looks import look_again, note_put, seen_etag, seen_names
 from include.control.storage.s3_access import s3_client, said_plainly
 
 _DELETED_AT_ONCE = 1000
 """As many as a store takes in one request."""
+
+_kept = KeptObjects(8 * 1024**2)
+"""What commits say, for the most part, which jobs read again and again; the listing of their folder says whether it is
+the same."""
 
 
 def read_text(file: LakePath) -> str:
@@ -31,14 +37,22 @@ def read_bytes(file: LakePath) -> bytes:
     """The file's content; raises as `read_text`."""
     if isinstance(file, Path):
         return file.read_bytes()
+    etag = seen_etag(file)
+    if etag and (known := _kept.get(file, etag)) is not None:
+        return known
     with said_plainly(str(file)):
-        return bytes(s3_client().get_object(Bucket=file.bucket, Key=file.key)["Body"].read())
+        found = s3_client().get_object(Bucket=file.bucket, Key=file.key)
+        content = bytes(found["Body"].read())
+    _kept.keep(file, content, found["ETag"])
+    return content
 
 
 def is_file(file: LakePath) -> bool:
     """Whether there is such a file."""
     if isinstance(file, Path):
         return file.is_file()
+    if seen_etag(file):
+        return True
     try:
         with said_plainly(str(file)):
             s3_client().head_object(Bucket=file.bucket, Key=file.key)
@@ -68,7 +82,8 @@ def replace_file(file: LakePath, body: bytes) -> None:
         os.replace(partial, file)
         return
     with said_plainly(str(file)):
-        s3_client().put_object(Bucket=file.bucket, Key=file.key, Body=body)
+        put = s3_client().put_object(Bucket=file.bucket, Key=file.key, Body=body)
+    note_put(file, put["ETag"])
 
 
 def delete_files(folder: LakePath, names: Sequence[str]) -> None:
@@ -86,12 +101,13 @@ def delete_files(folder: LakePath, names: Sequence[str]) -> None:
         for begin in range(0, len(names), _DELETED_AT_ONCE):
             keys = [{"Key": (folder / name).key} for name in names[begin : begin + _DELETED_AT_ONCE]]
             s3_client().delete_objects(Bucket=folder.bucket, Delete={"Objects": keys, "Quiet": True})
+    look_again()
 
 
 def files_in(folder: LakePath) -> list[ListedFile]:
     """The files in a folder, by name; none where there is no such folder."""
     if isinstance(folder, S3Path):
-        listed = ((name, one["LastModified"].timestamp()) for name, one in _objects_in(folder, "", ""))
+        listed = ((name, one["LastModified"].timestamp()) for name, one in objects_in(folder))
     elif folder.is_dir():
         listed = ((entry.name, entry.stat().st_mtime) for entry in os.scandir(folder))
     else:
@@ -99,22 +115,25 @@ def files_in(folder: LakePath) -> list[ListedFile]:
     return sorted(ListedFile(name, modified) for name, modified in listed)
 
 
-def names_in(folder: LakePath, prefix: str = "", after: str = "") -> Iterator[str]:
+def names_in(folder: LakePath, after: str = "") -> Iterator[str]:
     """The names of the files in a folder, in any order; none where there is no such folder.
 
     Args:
-        folder: the folder.
-        prefix: only names that begin so.
+        folder: the folder; one in a bucket is looked at as `looks` says.
         after: only names that are greater; a bucket lists a thousand names a request.
     """
     if isinstance(folder, Path):
         names = (entry.name for entry in folder.iterdir()) if folder.is_dir() else iter(())
-        return (name for name in names if name.startswith(prefix) and name > after)
-    return (name for name, _ in _objects_in(folder, prefix, after))
+        return (name for name in names if name > after)
+
+    def look() -> dict[str, str]:
+        return {name: one["ETag"] for name, one in objects_in(folder, after=after)}
+
+    return iter(seen_names(folder, after, look))
 
 
-def _objects_in(folder: S3Path, prefix: str, after: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Name and what the store says of it, in the order of the names."""
+def objects_in(folder: S3Path, prefix: str = "", after: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Name and what the store says of it now, of each object in a folder, in the order of the names."""
     beginning = f"{folder.key}/"
     asked = {"Prefix": beginning + prefix, "StartAfter": beginning + after, "Delimiter": "/"}
     with said_plainly(str(folder)):

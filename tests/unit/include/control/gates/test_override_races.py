@@ -91,17 +91,16 @@ def test_whatever_happened_before_an_override_certifies_just_the_newest_refused_
 KILLED = """
 import os, sys
 from pathlib import Path
-from deltalake import write_deltalake
-from include.control.ledger import ops_table
+from include.control.events.event_log import EventLog
 from include.control.gates.overrides import override
 from include.paths import LakehousePaths
 from tests.support.ledger.refused_table import SPEC, said
 when, root = sys.argv[1], Path(sys.argv[2])
 def dies(*args, **named):
     if when == "before": os._exit(9)
-    write_deltalake(*args, **named)
+    append_once(*args, **named)
     os._exit(9)
-ops_table.write_deltalake = dies
+append_once, EventLog.append_once = EventLog.append_once, dies
 override(SPEC, 2, said(), LakehousePaths(root))
 """
 

@@ -19,7 +19,7 @@ from include.contracts.job.report import RowCounts
 from include.control.gates.gates import Gates
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import look
-from include.control.ledger.table_state import StatePart, TableStates
+from include.control.ledger.table_state import Change, StatePart, TableStates
 from include.paths import LakehousePaths
 from include.settings import PROJECT
 from tests.support.documents.specs import silver_spec
@@ -120,9 +120,9 @@ def _optimized(paths: LakehousePaths, newest: int) -> int:
 def _once_then_die(change: Callable[..., None]) -> Callable[..., None]:
     """Let what takes a part out pass, and end before what puts one."""
 
-    def dying(self: TableStates, table: str, kind: type[StatePart], how: Callable[[Any], Any]) -> None:
-        if "_make_room" in how.__qualname__:
-            change(self, table, kind, how)
+    def dying(self: TableStates, table: str, *changes: Change) -> None:
+        if "_make_room" in changes[0][1].__qualname__:
+            change(self, table, *changes)
             return
         raise Died
 
@@ -137,9 +137,9 @@ from tests.support.ledger.delta_tables import judge
 from tests.support.documents.specs import silver_spec
 
 keep = TableStates.change
-def change(self, table, kind, how):
-    keep(self, table, kind, how)
-    if "_make_room" not in how.__qualname__:
+def change(self, table, *changes):
+    keep(self, table, *changes)
+    if "_make_room" not in changes[0][1].__qualname__:
         return
     TableStates.change = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 TableStates.change = change
@@ -202,10 +202,10 @@ def test_a_state_that_was_cut_or_is_behind_is_worked_out_again(tmp_path: Path) -
 def test_parts_are_kept_apart_and_taken_out_alone(tmp_path: Path) -> None:
     states = TableStates(LakehousePaths(tmp_path))
     for _ in range(3):
-        states.change("silver.a", Counted, lambda kept: Counted(table_id="1", number=kept.number + 1 if kept else 1))
-    states.change("silver.a", Other, lambda _: Other(table_id="1", said="ä\u2028"))
+        states.change("silver.a", (Counted, lambda kept: Counted(table_id="1", number=kept.number + 1 if kept else 1)))
+    states.change("silver.a", (Other, lambda _: Other(table_id="1", said="ä\u2028")))
     assert states.read("silver.a", Counted) == Counted(table_id="1", number=3)
-    states.change("silver.a", Counted, lambda _: None)
+    states.change("silver.a", (Counted, lambda _: None))
     assert states.read("silver.a", Counted) is None
     assert states.read("silver.a", Other) == Other(table_id="1", said="ä\u2028")
     assert states.read("silver.b", Other) is None

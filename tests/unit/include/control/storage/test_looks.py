@@ -1,0 +1,147 @@
+"""What a job has seen of a bucket a moment ago, and when it looks again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from embedded.servers.s3 import Bucket, s3_bucket
+from include.contracts.lake_path import S3Path
+from include.control.ledger.ops_table import OpsTable
+from include.control.ledger.streams import Streams
+from include.control.ledger.table_state import TableStates
+from include.control.log.commit_mark import commit_mark
+from include.control.log.delta_log import commit_versions
+from include.control.storage.looks import look_again, new_looks, shared_looks
+from include.control.storage.objects_on_s3 import S3ObjectStore
+from include.control.storage.stored_files import names_in
+from include.paths import LakehousePaths
+from tests.support.ledger.event_race import EVENTS, event
+from tests.support.storage.faulty_s3 import FaultyS3, faulty_s3
+
+TABLE = S3Path("s3://lake/tables/silver/orders")
+LOG = TABLE / "_delta_log"
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[tuple[Bucket, FaultyS3]]:
+    with s3_bucket("lake") as bucket, faulty_s3(bucket.endpoint) as proxy:
+        yield bucket, proxy
+
+
+@pytest.fixture
+def bucket(served: tuple[Bucket, FaultyS3], monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    """Another client's way to the store, with a log of two commits; ours goes through the proxy, which counts."""
+    bucket, proxy = served
+    for name, value in {**bucket.environment, "AWS_ENDPOINT_URL_S3": proxy.endpoint}.items():
+        monkeypatch.setenv(name, value)
+    for version in range(5):
+        bucket.client.delete_object(Bucket="lake", Key=f"{LOG.key}/{version:020d}.json")
+    for version in range(2):
+        commit(bucket, version)
+    return bucket
+
+
+@pytest.fixture
+def proxy(served: tuple[Bucket, FaultyS3]) -> FaultyS3:
+    return served[1]
+
+
+def commit(bucket: Bucket, version: int, said: str = "") -> None:
+    bucket.put(f"{LOG.key}/{version:020d}.json", f'{{"commitInfo":{{"operation":"{said}"}}}}')
+
+
+def seen() -> list[int]:
+    return commit_versions(TABLE)
+
+
+def test_outside_of_a_job_each_look_is_new(bucket: Bucket) -> None:
+    assert seen() == [0, 1]
+    commit(bucket, 2)
+    assert seen() == [0, 1, 2]
+
+
+def test_a_job_looks_once_until_it_must_look_again(bucket: Bucket, proxy: FaultyS3) -> None:
+    with shared_looks():
+        before = proxy.passed_on()
+        marks = {commit_mark(TABLE, 1) for _ in range(3)}
+        assert (seen(), len(marks)) == ([0, 1], 1)
+        assert proxy.passed_on() - before == 2, "the names, and one commit"
+        commit(bucket, 2)
+        assert seen() == [0, 1]
+        with ThreadPoolExecutor(1) as other:
+            assert other.submit(seen).result() == [0, 1, 2], "another thread has seen nothing yet"
+        look_again()
+        assert seen() == [0, 1, 2]
+        before = proxy.passed_on()
+        assert commit_mark(TABLE, 1) in marks
+        assert proxy.passed_on() == before, "the listing has told that the commit is the same"
+        commit(bucket, 3)
+        with new_looks():
+            assert seen() == [0, 1, 2, 3]
+            commit(bucket, 4)
+            assert seen() == [0, 1, 2, 3, 4]
+        assert seen() == [0, 1, 2, 3, 4]
+
+
+def test_a_commit_that_was_replaced_is_read_anew(bucket: Bucket) -> None:
+    with shared_looks():
+        before = commit_mark(TABLE, 1)
+        commit(bucket, 1, "of another table")
+        assert commit_mark(TABLE, 1) == before
+        look_again()
+        assert commit_mark(TABLE, 1) not in ("", before)
+
+
+def test_what_was_put_is_seen_and_what_others_have_put_first(bucket: Bucket) -> None:
+    store = S3ObjectStore(LOG)
+    with shared_looks():
+        assert seen() == [0, 1]
+        assert store.put_if_absent(f"{2:020d}.json", b'{"commitInfo":{}}')
+        assert seen() == [0, 1, 2]
+        commit(bucket, 3)
+        assert not store.put_if_absent(f"{3:020d}.json", b'{"commitInfo":{"mine":1}}')
+        assert seen() == [0, 1, 2, 3]
+        assert len(list(names_in(LOG, f"{2:020d}"))) == 2
+
+
+def test_a_state_that_was_seen_is_not_put_over_that_of_another(bucket: Bucket) -> None:
+    paths = LakehousePaths(S3Path("s3://lake/tables"))
+    mine, theirs = TableStates(paths), TableStates(paths)
+
+    def named(name: str) -> tuple[type[Streams], object]:
+        return Streams, lambda kept: Streams(table_id=f"{kept.table_id if kept else ''}{name}")
+
+    with shared_looks():
+        assert mine.read("silver.orders", Streams) is None
+        mine.change("silver.orders", named("a"))  # type: ignore[arg-type]
+        with ThreadPoolExecutor(1) as other:
+            other.submit(theirs.change, "silver.orders", named("b")).result()
+        mine.change("silver.orders", named("c"))  # type: ignore[arg-type]
+        mine.change("silver.orders", named("d"))  # type: ignore[arg-type]
+    assert theirs.read("silver.orders", Streams) == Streams(table_id="abcd")
+
+
+def test_whoever_has_appended_knows_the_end_of_the_log_until_they_look_again(bucket: Bucket, proxy: FaultyS3) -> None:
+    mine, theirs = (OpsTable(S3Path(f"s3://{bucket.name}/tables/ops/events"), EVENTS) for _ in range(2))
+
+    def words() -> list[str]:
+        return [found["word"] for found in mine.events("silver.orders")]
+
+    mine.append([event("silver.orders", "a")])
+    assert words() == ["a"]
+    with shared_looks():
+        mine.append([event("silver.orders", "b")])
+        before = proxy.passed_on()
+        assert words() == ["a", "b"]
+        assert proxy.passed_on() == before
+        with ThreadPoolExecutor(1) as other:
+            other.submit(theirs.append, [event("silver.orders", "c")]).result()
+        mine.append([event("silver.orders", "d")])
+        assert words() == ["a", "b", "c", "d"], "the place after b was taken"
+        with ThreadPoolExecutor(1) as other:
+            other.submit(theirs.append, [event("silver.orders", "e")]).result()
+        look_again()
+        assert words() == ["a", "b", "c", "d", "e"]
