@@ -1,0 +1,157 @@
+"""What the ledger answers though it leaves most of history unread: the same as one who reads all of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from include.contracts.job.report import RowCounts
+from include.control.events import event_files
+from include.control.ledger import ops_table
+from include.control.ledger.events import BATCHES, FILES, Failure, FileEvent, failures_of, file_fact
+from include.control.ledger.ledger import Ledger
+from include.control.ledger.ops_table import OpsTable
+from include.control.log.batch import BatchSources, FileFact, Stream, Winner
+from include.paths import LakehousePaths
+from tests.support.ledger.delta_tables import day, intent_of
+
+TABLE, IDS, DAYS, LAST = "bronze.orders", ("id", "earlier"), range(1, 5), 9
+FILES_OF_ALL = [
+    FileFact(f"orders/{name}", 1, 1, checksum) for name in ("a", "b", "b/c", "z") for checksum in ("x", "y")
+]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """An attempt at a batch, and how far it came."""
+
+    table_id: str
+    stream: str
+    seq: int
+    day: int
+    version: int
+    came: str
+    files: list[FileFact]
+    is_replay: bool
+
+    def record(self, ledger: Ledger) -> None:
+        sources = BatchSources(replay="r" if self.is_replay else "", replaces_files=len(self.files) > 1)
+        intent = intent_of(self.table_id, self.seq, stream=Stream(TABLE, self.stream), sources=sources)
+        interval = day(self.day)
+        intent = intent.model_copy(update={"interval_start": interval.start, "interval_end": interval.end})
+        winner = Winner(intent, self.version)
+        ledger.record_intent(intent, self.files)
+        if self.came != "planned":
+            ledger.record_committed([winner])
+        if self.came == "closed":
+            ledger.record_closed(winner, RowCounts())
+
+
+@dataclass(frozen=True)
+class Word:
+    """What is said of a file beside any batch."""
+
+    table_id: str
+    kind: str
+    day: int
+    file: FileFact
+
+    def record(self, ledger: Ledger) -> None:
+        said = TABLE, self.table_id, day(self.day)
+        if self.kind == "failed":
+            ledger.record_failed(*said, [self.file])
+        elif self.kind == "replayed":
+            ledger.record_replayed(*said, self.file)
+        else:
+            ledger.record_given_up(*said, self.file)
+
+
+SAID = st.lists(
+    st.builds(
+        Attempt,
+        table_id=st.sampled_from(IDS),
+        stream=st.sampled_from(["main", "rebuild"]),
+        seq=st.integers(1, LAST),
+        day=st.sampled_from(DAYS),
+        version=st.integers(0, LAST),
+        came=st.sampled_from(["planned", "committed", "closed"]),
+        files=st.lists(st.sampled_from(FILES_OF_ALL), max_size=2),
+        is_replay=st.booleans(),
+    )
+    | st.builds(
+        Word,
+        table_id=st.sampled_from(IDS),
+        kind=st.sampled_from(["failed", "failed", "replayed", "given up"]),
+        day=st.sampled_from(DAYS),
+        file=st.sampled_from(FILES_OF_ALL),
+    ),
+    max_size=12,
+)
+
+
+class AllOfHistory:
+    """The simple model: every event is read, then chosen."""
+
+    def __init__(self, paths: LakehousePaths) -> None:
+        batches = OpsTable(paths.ops("batches"), BATCHES).events(TABLE)
+        self.committed = [row for row in batches if row["table_id"] == "id" and row["event"] == "committed"]
+        self.files = [row for row in OpsTable(paths.ops("files"), FILES).events(TABLE) if row["table_id"] == "id"]
+        self.won = {row["token"] for row in self.committed}
+
+    def tokens(self, after: int, upto: int) -> set[str]:
+        return {row["token"] for row in self.committed if after < row["version"] <= upto}
+
+    def last(self, stream: str, upto: int) -> tuple[int, int] | None:
+        of_stream = (row for row in self.committed if row["stream"] == stream and row["version"] <= upto)
+        return max(((row["batch_seq"], row["version"]) for row in of_stream), default=None)
+
+    def of_intervals(self, starts: list[datetime]) -> set[str]:
+        of_files = (row for row in self.committed if '"replay":"r"' not in row["intent"])
+        return {row["token"] for row in of_files if row["interval_start"] in starts}
+
+    def unloaded(self) -> dict[str, Failure]:
+        return failures_of(self.files, self.won)
+
+    def contents(self, path: str) -> list[FileFact]:
+        planned = (row for row in self.files if row["event"] == FileEvent.PLANNED and row["token"] in self.won)
+        return [file_fact(row) for row in planned if row["path"] == path]
+
+
+@settings(max_examples=60, deadline=None)
+@given(said=SAID, after=st.integers(-1, LAST), upto=st.integers(0, LAST), days=st.sets(st.sampled_from(DAYS)))
+def test_the_ledger_answers_as_if_it_read_all_of_history(
+    said: list[Attempt | Word], after: int, upto: int, days: set[int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    paths = LakehousePaths(tmp_path_factory.mktemp("lake"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ops_table, "FILES_WORTH_COMPACTING", 4)
+        patch.setattr(event_files, "_EVENTS_A_GROUP", 2)
+        for one in said:
+            one.record(Ledger(paths))
+    ledger, every, starts = Ledger(paths), AllOfHistory(paths), [day(number).start for number in days]
+    assert {one.token for one in ledger.batches(TABLE, "id", after, upto)} == every.tokens(after, upto)
+    assert {one.token for one in ledger.batches_of(TABLE, "id", starts)} == every.of_intervals(starts)
+    for stream in ("main", "rebuild"):
+        last = ledger.last_recorded(TABLE, "id", stream, upto)
+        assert (last and (last.batch_seq, last.version)) == every.last(stream, upto)
+    numbers = [number for stream in ("main", "rebuild") if (found := every.last(stream, upto)) for number in found[:1]]
+    assert ledger.newest_number(TABLE, "id", upto) == max(numbers, default=0)
+    _require_same_files(ledger, every, starts)
+
+
+def _require_same_files(ledger: Ledger, every: AllOfHistory, starts: list[Any]) -> None:
+    unloaded, loaded = every.unloaded(), ledger.loaded_files(TABLE, "id")
+    assert ledger.unloaded(TABLE, "id") == unloaded
+    of_days = ledger.unloaded(TABLE, "id", interval_start=starts)
+    assert of_days.items() <= unloaded.items()
+    assert of_days.keys() >= {path for path, one in unloaded.items() if one.interval_start in starts}
+    for path in {file.path for file in FILES_OF_ALL}:
+        assert ledger.unloaded(TABLE, "id", path=[path]) == {at: one for at, one in unloaded.items() if at == path}
+        assert loaded.facts([path]) == every.contents(path)
+    for file in FILES_OF_ALL:
+        assert loaded.holds(file, only_last=False) == (file in every.contents(file.path))
