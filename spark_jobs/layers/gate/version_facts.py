@@ -19,14 +19,9 @@ from spark_jobs.runtime.context import JobContext
 
 
 def version_facts(context: JobContext, version: int, certified: int | None) -> dict[str, int]:
-    """Return the facts of a version with which later versions are compared.
+    """Return the facts of a version with which later versions are compared; `certified` is the last certified version.
 
-    They are recorded with every result, so that a rule that is added later can be compared with earlier versions.
-
-    Args:
-        context: the job's.
-        version: the version that is checked.
-        certified: the version that was certified last.
+    They are recorded with every result, so that a rule that is added later can compare with earlier versions.
     """
     table = context.paths.table(context.spec.table)
     facts = {IN_TABLE: table_rows(table, version)}

@@ -98,21 +98,18 @@ def table_work(context: JobContext, operation: str) -> Iterator[TableWork]:
     try:
         yield work
     finally:
-        context.records.commits.record(_written(context, operation, work, before))
-
-
-def _written(context: JobContext, operation: str, work: TableWork, before: int) -> Written:
-    version = latest_version(work.path)
-    return Written(
-        table=context.spec.table,
-        run_id=context.args.run_id,
-        operation=operation,
-        version=version if version > before else None,
-        attempts=len(work.contest.lost) + 1,
-        took_s=time.monotonic() - work.contest.started,
-        waited=work.waited,
-        lost=tuple(work.contest.lost),
-    )
+        version = latest_version(path)
+        written = Written(
+            table=table,
+            run_id=context.args.run_id,
+            operation=operation,
+            version=version if version > before else None,
+            attempts=len(work.contest.lost) + 1,
+            took_s=time.monotonic() - work.contest.started,
+            waited=work.waited,
+            lost=tuple(work.contest.lost),
+        )
+        context.records.commits.record(written)
 
 
 def maintenance_report(
