@@ -1,4 +1,4 @@
 """The command line: a module for each command, and what several commands share.
 
-What a command decides lives in `include.control`; here it is asked for, and printed.
+`include.control` makes the decisions; the commands here call it and print the results.
 """

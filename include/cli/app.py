@@ -177,8 +177,8 @@ def files(
     from include.settings import Settings
 
     settings, intervals = Settings(), parse_intervals(interval, to) if interval else ()
-    found = select_files(table, settings, intervals, status)
-    show(file_table(found), file_summary(found), *missing_root(settings.root))
+    selected = select_files(table, settings, intervals, status)
+    show(file_table(selected), file_summary(selected), *missing_root(settings.root))
 
 
 @app.command()
@@ -273,9 +273,9 @@ def conflicts(
     from include.settings import Settings
 
     settings = Settings()
-    found, damage = contentions(table or (), settings)
+    every, damage = contentions(table or (), settings)
     nothing = ("No run had to wait or retry because of another run.", *missing_root(settings.root))
-    show(*([contention_table(found)] if found else nothing), *advice(found), *damage)
+    show(*([contention_table(every)] if every else nothing), *advice(every), *damage)
     raise typer.Exit(ExitCode.FAILED if damage else ExitCode.OK)
 
 

@@ -28,9 +28,9 @@ def give_up_files(names: Sequence[str], reason: str, settings: Settings) -> list
     if not reason.strip():
         raise typer.BadParameter("why should runs go on without the file? State it with --reason")
     catalog, paths = command_catalog(settings.tables), LakehousePaths(settings.root)
-    ledger, wanted = Ledger(paths), [relative_to_landing(name, settings.landing) for name in names]
-    found = [one for name in wanted for one in find_files(name, *list_all_files(catalog, paths))]
-    for spec, file in found:
+    ledger, relative_names = Ledger(paths), [relative_to_landing(name, settings.landing) for name in names]
+    matches = [one for name in relative_names for one in find_files(name, *list_all_files(catalog, paths))]
+    for spec, file in matches:
         identity = table_id(paths.table(spec.table))
         failure = ledger.unloaded(spec.table, identity).get(file.path)
         if failure is None:
@@ -38,4 +38,4 @@ def give_up_files(names: Sequence[str], reason: str, settings: Settings) -> list
             raise typer.BadParameter(msg)
         fact = replace(failure.file, defect=f"by {getpass.getuser()}: {reason} ({failure.file.defect})")
         ledger.record_given_up(spec.table, identity, file.interval, fact)
-    return [file for name in wanted for _, file in find_files(name, *list_all_files(catalog, paths))]
+    return [file for name in relative_names for _, file in find_files(name, *list_all_files(catalog, paths))]

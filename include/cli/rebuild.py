@@ -27,7 +27,7 @@ def rebuild_table(table: str, request: RebuildRequest, settings: Settings, *, dr
     command_catalog(settings.tables).spec(table)
     (interval,), run_id = parse_intervals(today()), new_run_id(datetime.now(UTC))
     arguments = request_arguments(table, settings, interval, run_id, request, dry_run=dry_run)
-    return run_and_show(settings, arguments, Job.TABLE_REBUILD, _show, "building it anew")
+    return run_and_show(settings, arguments, Job.TABLE_REBUILD, _show, "rebuilding it")
 
 
 def _show(report: JobReport) -> None:

@@ -54,34 +54,34 @@ def replays(names: Sequence[str], settings: Settings) -> Replays:
         MillraceError: no table that can be read has such a file, and other tables cannot be read.
     """
     catalog = command_catalog(settings.tables)
-    known, damage = list_all_files(catalog, LakehousePaths(settings.root))
-    found = [one for name in names for one in find_files(relative_to_landing(name, settings.landing), known, damage)]
-    failed = [(spec, file) for spec, file in found if file.status is not FileStatus.LOADED]
+    files, damage = list_all_files(catalog, LakehousePaths(settings.root))
+    matches = [one for name in names for one in find_files(relative_to_landing(name, settings.landing), files, damage)]
+    failed = [(spec, file) for spec, file in matches if file.status is not FileStatus.LOADED]
     waiting: dict[tuple[str, Interval], set[str]] = defaultdict(set)
     for spec, file in failed:
         waiting[spec.domain, file.interval].add(spec.table)
     in_order = sorted(waiting, key=lambda one: (one[0], one[1].start))
     return Replays(
-        files=tuple(file for _, file in found),
+        files=tuple(file for _, file in matches),
         failed=tuple((spec.table, file) for spec, file in failed),
         selections=tuple(_selection(catalog, *one, waiting[one]) for one in in_order),
         damage=damage,
     )
 
 
-def record_replays(wanted: Replays, settings: Settings) -> None:
+def record_replays(planned: Replays, settings: Settings) -> None:
     """Let the next runs try the files again, regardless of how often they have failed."""
     paths = LakehousePaths(settings.root)
-    for table, file in wanted.failed:
+    for table, file in planned.failed:
         fact = FileFact(path=file.path, size=file.size, mtime_ns=0, checksum=file.checksum)
         Ledger(paths).record_replayed(table, table_id(paths.table(table)), file.interval, fact)
 
 
-def replay_views(wanted: Replays) -> list[RenderableType]:
+def replay_views(planned: Replays) -> list[RenderableType]:
     """Return the states of the files before the run, and the intervals to run."""
-    runs = [f"{selection.domain} {selection.intervals[0]}" for selection in wanted.selections]
+    runs = [f"{selection.domain} {selection.intervals[0]}" for selection in planned.selections]
     summary = f"To be run again: {', '.join(runs)}" if runs else "All of them are loaded: there is nothing to run."
-    return [file_table(wanted.files), *wanted.damage, summary]
+    return [file_table(planned.files), *planned.damage, summary]
 
 
 def list_all_files(
@@ -98,7 +98,7 @@ def list_all_files(
 
 
 def find_files(
-    name: str, known: Sequence[tuple[BronzeSpec, FileState]], damage: Sequence[str]
+    name: str, files: Sequence[tuple[BronzeSpec, FileState]], damage: Sequence[str]
 ) -> list[tuple[BronzeSpec, FileState]]:
     """Return the files of that name.
 
@@ -106,14 +106,14 @@ def find_files(
         typer.BadParameter: there is none.
         MillraceError: no table that can be read has one, and other tables cannot be read.
     """
-    found = [(spec, file) for spec, file in known if file.path == name]
-    if not found and damage:
+    matches = [(spec, file) for spec, file in files if file.path == name]
+    if not matches and damage:
         raise MillraceError("\n".join((f"no table that can be read has a landing file {name!r}", *damage)))
-    if not found:
-        likely = did_you_mean(name, [file.path for _, file in known]) if len(known) < _FEW else ""
+    if not matches:
+        likely = did_you_mean(name, [file.path for _, file in files]) if len(files) < _FEW else ""
         msg = f"the ledger has no landing file {name!r}; `lakehouse files TABLE` lists them. {likely}".rstrip()
         raise typer.BadParameter(msg)
-    return found
+    return matches
 
 
 def _selection(catalog: Catalog, domain: str, interval: Interval, tables: set[str]) -> Selection:

@@ -50,10 +50,10 @@ def select(folder: Path, domain: str | None, tables: Sequence[str] | None, inter
     catalog = command_catalog(folder)
     name = domain or _only_domain(catalog)
     specs = catalog.all_of_domain(name)
-    known = [spec.table for spec in specs]
+    names = [spec.table for spec in specs]
     for table in tables or ():
-        if table not in known:
-            raise UnknownNameError(f"the domain {name!r} has no table {table!r}", did_you_mean(table, known))
+        if table not in names:
+            raise UnknownNameError(f"the domain {name!r} has no table {table!r}", did_you_mean(table, names))
     selected = tuple(spec for spec in specs if not tables or spec.table in tables)
     leave_out_of_warning(problem for spec in selected if isinstance(spec, InvalidSpec) for problem in spec.problems)
     return Selection(catalog, name, selected, intervals, bool(tables))

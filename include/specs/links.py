@@ -28,8 +28,8 @@ def check_links(document: Document, documents: Mapping[str, Document]) -> Iterat
     for path, table in stated_sources(document):
         layer = table.partition(".")[0]
         if table not in documents and layer in LAYERS:
-            known = [name for name in documents if name.startswith(f"{layer}.")]
-            yield Defect(path, "no spec creates this table", table, did_you_mean(table, known))
+            tables = [name for name in documents if name.startswith(f"{layer}.")]
+            yield Defect(path, "no spec creates this table", table, did_you_mean(table, tables))
     yield from _check_silver_columns(document, documents)
     yield from _check_silver_order(document, documents)
     yield from check_gold_columns(document, documents)
@@ -78,10 +78,10 @@ def _check_silver_columns(document: Document, documents: Mapping[str, Document])
     source, columns = document.get("source"), document.get("columns")
     if not isinstance(source, str) or source not in documents or not isinstance(columns, dict):
         return
-    known = declared_columns(documents[source]) or []
-    for name, column in columns.items() if known else ():
-        if name not in known and isinstance(column, dict) and not {"from", "expression"} & set(column):
-            fix = f"{did_you_mean(name, known)} Say where it comes from: `from: <SQL>`"
+    received = declared_columns(documents[source]) or []
+    for name, column in columns.items() if received else ():
+        if name not in received and isinstance(column, dict) and not {"from", "expression"} & set(column):
+            fix = f"{did_you_mean(name, received)} Say where it comes from: `from: <SQL>`"
             yield Defect(("columns", name), f"{source} has no column of this name", name, fix)
 
 

@@ -38,10 +38,10 @@ def drop_non_text_keys(path: Path, node: yaml.Node, at: KeyPath = ()) -> Iterato
         odd = [key for key, _ in node.value if key.tag not in (_TEXT, _MERGE)]
         node.value = [(key, value) for key, value in node.value if key not in odd]
         for key in odd:
-            stated = str(key.value) if isinstance(key, yaml.ScalarNode) else None
-            fix = f'write it in quotes: "{stated}"' if stated else ""
-            where = key_text((*at, stated or "?"))
-            yield SpecProblem(path, key.start_mark.line + 1, where, stated, "a key is text, and this is not", fix)
+            name = str(key.value) if isinstance(key, yaml.ScalarNode) else None
+            fix = f'write it in quotes: "{name}"' if name else ""
+            where = key_text((*at, name or "?"))
+            yield SpecProblem(path, key.start_mark.line + 1, where, name, "a key is text, and this is not", fix)
     for key, part in _parts(node):
         yield from drop_non_text_keys(path, part, (*at, *key))
 

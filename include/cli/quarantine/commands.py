@@ -47,11 +47,11 @@ def quarantine_list(
     from include.settings import Settings
 
     settings = Settings()
-    found = overview(settings, domain, status or PENDING)
+    result = overview(settings, domain, status or PENDING)
     nothing = "No row is in quarantine." if status is None else "No row in quarantine has this status."
-    shown = refusal_table(found.refusals) if found.refusals else nothing
-    show(shown, *found.settled_line(), *found.warnings, *missing_root(settings.root))
-    raise typer.Exit(ExitCode.OK if found.is_whole else ExitCode.FAILED)
+    shown = refusal_table(result.refusals) if result.refusals else nothing
+    show(shown, *result.settled_line(), *result.warnings, *missing_root(settings.root))
+    raise typer.Exit(ExitCode.OK if result.is_whole else ExitCode.FAILED)
 
 
 @quarantine.command("show")
@@ -73,14 +73,14 @@ def quarantine_show(
     from include.settings import Settings
 
     settings, statuses = Settings(), status or (RowStatus if ids else PENDING)
-    wanted = row_filter(table, settings, ids or (), (interval, to), reason, statuses)
+    selected = row_filter(table, settings, ids or (), (interval, to), reason, statuses)
     paths = LakehousePaths(settings.root)
     if json:
-        typer.echo("\n".join(edit_lines(quarantined_rows(table, paths, wanted))))
+        typer.echo("\n".join(edit_lines(quarantined_rows(table, paths, selected))))
     elif ids:
-        show(*histories(table, quarantined_rows(table, paths, wanted), settings))
+        show(*histories(table, quarantined_rows(table, paths, selected), settings))
     else:
-        shown, count = newest_rows(table, paths, wanted, limit)
+        shown, count = newest_rows(table, paths, selected, limit)
         show(row_table(shown), f"{len(shown):,} of {count:,} quarantined rows of {table}")
 
 

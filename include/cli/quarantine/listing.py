@@ -137,13 +137,13 @@ def decide(
     require_selection(ids, days, reason, everything=everything)
     event, before = _EVENT[status]
     paths = LakehousePaths(settings.root)
-    wanted = row_filter(table, settings, ids, days, reason, RowStatus if ids else before)
-    rows = quarantined_rows(table, paths, wanted, SUMMARY)
+    selected = row_filter(table, settings, ids, days, reason, RowStatus if ids else before)
+    rows = quarantined_rows(table, paths, selected, SUMMARY)
     require_status(rows, before, event.value)
     if rows:
-        said = Said(getpass.getuser(), why, BY_HAND)
+        decision = Said(getpass.getuser(), why, BY_HAND)
         target = table_id(paths.table(table))
-        QuarantineEvents(paths).record(event, table, target, [row.id for row in rows], said)
+        QuarantineEvents(paths).record(event, table, target, [row.id for row in rows], decision)
     return f"{count(len(rows))} rows of {table} {event.value}"
 
 
@@ -169,12 +169,12 @@ def require_status(rows: Iterable[QuarantinedRow], before: Sequence[RowStatus], 
             raise typer.BadParameter(f"row {row.id} is {row.status}: it cannot be {what}{out}")
 
 
-def refusal_table(found: Mapping[str, Iterable[Refusal]]) -> Table:
+def refusal_table(by_table: Mapping[str, Iterable[Refusal]]) -> Table:
     """Return one row for each table, reason and status."""
     numbers = ("rows", "batch")
     heads = ("table", "reason", "status", "rows", "first seen", "first interval", "last interval", "batch")
     table = new_table(*heads, numbers=numbers)
-    for name, reasons in found.items():
+    for name, reasons in by_table.items():
         for one in reasons:
             days = (f"{one.first:{MINUTE}}", f"{one.last:{MINUTE}}")
             stands = (_status(one.status), count(one.rows), _moment(one.first_seen))
@@ -222,8 +222,8 @@ def _history(row: QuarantinedRow, events: Sequence[Mapping[str, Any]]) -> Table:
     for event in events:
         details = [event["fix"] or "", *(event["reasons"] or ()), event["why"] or ""]
         what = "pinned to a replay" if event["event"] == RowEvent.PLANNED else event["event"]
-        told = Text("; ".join(part for part in details if part))
-        table.add_row(_moment(event["recorded_at"]), what, event["said_by"] or MISSING, count(event["batch_seq"]), told)
+        text = Text("; ".join(part for part in details if part))
+        table.add_row(_moment(event["recorded_at"]), what, event["said_by"] or MISSING, count(event["batch_seq"]), text)
     return table
 
 

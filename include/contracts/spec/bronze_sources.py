@@ -148,11 +148,11 @@ class KafkaSource(SpecPart):
     @classmethod
     def _schema_is_json(cls, text: str | None) -> str | None:
         try:
-            stated = json.loads(text or "{}")
+            schema = json.loads(text or "{}")
         except json.JSONDecodeError as error:
             msg = f"an Avro schema is JSON, this is not ({error})"
             raise ValueError(msg) from error
-        if text is not None and (not isinstance(stated, dict) or stated.get("type") != "record"):
+        if text is not None and (not isinstance(schema, dict) or schema.get("type") != "record"):
             msg = 'the values\' schema must be a record: {"type": "record", "name": ..., "fields": [...]}'
             raise ValueError(msg)
         return text

@@ -46,10 +46,10 @@ def check_columns(document: Document) -> Iterator[Defect]:
     columns, stored = declared_columns(document), stored_columns_in(document)
     if columns is None or stored is None:
         return
-    for key, known in (*((key, columns) for key in _LISTS_OF_COLUMNS), *((key, stored) for key in _LISTS_OF_STORED)):
+    for key, existing in (*((key, columns) for key in _LISTS_OF_COLUMNS), *((key, stored) for key in _LISTS_OF_STORED)):
         for index, name in enumerate(listed(document, key)):
-            if isinstance(name, str) and name not in known:
-                yield unknown_column((key, index), name, known)
+            if isinstance(name, str) and name not in existing:
+                yield unknown_column((key, index), name, existing)
 
 
 def check_received(document: Document) -> Iterator[Defect]:
@@ -64,5 +64,5 @@ def check_received(document: Document) -> Iterator[Defect]:
 
 def listed(document: Document, key: str) -> list[Any]:
     """Return the list under a key; an empty list if there is none."""
-    stated = document.get(key)
-    return stated if isinstance(stated, list) else []
+    value = document.get(key)
+    return value if isinstance(value, list) else []

@@ -55,8 +55,8 @@ def check_expectations(document: Document) -> Iterator[Defect]:
                 yield from _check_tolerance(path, given, rule.get("action"))
                 yield from _check_layer(("expectations", index, "action"), document, rule.get("action"))
                 # A rule on single rows sees them before they are stored.
-                known = columns if rule.get("action") in ROW_ACTIONS else stored
-                yield from _check_columns(path, given, known or ())
+                visible = columns if rule.get("action") in ROW_ACTIONS else stored
+                yield from _check_columns(path, given, visible or ())
                 yield from check_kinds(path, given, document.get("columns"))
 
 
@@ -101,17 +101,17 @@ def _invalid_value(argument: str, value: object) -> tuple[str, object, str] | No
     """Return what is wrong with a value, the wrong value, and a fix; None for a valid value."""
     if not _is_of_its_kind(argument, value):
         return f"{_kind_in_words(argument)} is needed here", value, ""
-    stated = ARGUMENT_SCHEMAS[argument]
-    items = stated.get("items", {}).get("enum")
+    schema = ARGUMENT_SCHEMAS[argument]
+    items = schema.get("items", {}).get("enum")
     for word in value if items and isinstance(value, list) else ():
         if word not in items:
             return "unknown value", word, did_you_mean(word, items)
-    for item in value if isinstance(value, list) and "items" in stated else ():
+    for item in value if isinstance(value, list) and "items" in schema else ():
         if not isinstance(item, str):
             return "text is needed here", item, ""
-    if "enum" in stated and value not in stated["enum"]:
-        return "unknown value", value, did_you_mean(value, stated["enum"])
-    if "pattern" in stated and not re.search(stated["pattern"], str(value)):
+    if "enum" in schema and value not in schema["enum"]:
+        return "unknown value", value, did_you_mean(value, schema["enum"])
+    if "pattern" in schema and not re.search(schema["pattern"], str(value)):
         return f"{_FORMS[argument][0]} is needed here", value, _FORMS[argument][1]
     if argument == "regex" and (reason := _broken_pattern(str(value))):
         return f"not a regular expression: {reason}", value, ""
@@ -120,7 +120,7 @@ def _invalid_value(argument: str, value: object) -> tuple[str, object, str] | No
             AGE.parse(value)
         except ValueError as error:
             return str(error), value, ""
-    return _out_of_range(stated, value)
+    return _out_of_range(schema, value)
 
 
 def _broken_pattern(text: str) -> str:
@@ -134,13 +134,13 @@ def _broken_pattern(text: str) -> str:
     return ""
 
 
-def _out_of_range(stated: Mapping[str, Any], value: Any) -> tuple[str, object, str] | None:
-    if "exclusiveMinimum" in stated and value <= stated["exclusiveMinimum"]:
-        return f"this must be greater than {stated['exclusiveMinimum']}", value, ""
-    if "minimum" in stated and value < stated["minimum"]:
-        return f"this must be at least {stated['minimum']}", value, ""
-    if "maximum" in stated and value > stated["maximum"]:
-        return f"this must be at most {stated['maximum']}", value, ""
+def _out_of_range(schema: Mapping[str, Any], value: Any) -> tuple[str, object, str] | None:
+    if "exclusiveMinimum" in schema and value <= schema["exclusiveMinimum"]:
+        return f"this must be greater than {schema['exclusiveMinimum']}", value, ""
+    if "minimum" in schema and value < schema["minimum"]:
+        return f"this must be at least {schema['minimum']}", value, ""
+    if "maximum" in schema and value > schema["maximum"]:
+        return f"this must be at most {schema['maximum']}", value, ""
     return None
 
 
@@ -167,8 +167,8 @@ def _check_columns(path: KeyPath, given: Mapping[str, Any], columns: list[str] |
 
 
 def _types(argument: str) -> list[str]:
-    stated = ARGUMENT_SCHEMAS[argument]["type"]
-    return [stated] if isinstance(stated, str) else list(stated)
+    types = ARGUMENT_SCHEMAS[argument]["type"]
+    return [types] if isinstance(types, str) else list(types)
 
 
 def _is_of_its_kind(argument: str, value: object) -> bool:

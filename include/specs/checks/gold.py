@@ -58,10 +58,10 @@ def qualified_names(expression: str) -> list[tuple[str, str]]:
 
 def _check_joins(sources: Mapping[str, Any]) -> Iterator[Defect]:
     for index, (alias, source) in enumerate(sources.items()):
-        stated = isinstance(source, dict) and bool({"join", "on"} & set(source))
-        if index == 0 and stated:
+        has_join = isinstance(source, dict) and bool({"join", "on"} & set(source))
+        if index == 0 and has_join:
             yield Defect(("sources", alias), "the first source joins nothing", None, "leave out its join and on")
-        if index > 0 and isinstance(source, dict) and not stated:
+        if index > 0 and isinstance(source, dict) and not has_join:
             fix = f"add `join: left` and `on: ...` with columns written {alias}.<column>"
             yield Defect(("sources", alias), "every source but the first needs a join", None, fix)
 

@@ -13,8 +13,8 @@ def check_kafka(document: Document) -> Iterator[Defect]:
     source, columns = document.get("source"), document.get("columns")
     if not (isinstance(source, dict) and "kafka" in source and isinstance(columns, dict)):
         return
-    stated = source.get("transforms")
-    transforms = stated if isinstance(stated, dict) else {}
+    mapping = source.get("transforms")
+    transforms = mapping if isinstance(mapping, dict) else {}
     for name in (name for name in transforms if name not in columns):
         fix = f"{did_you_mean(name, columns)} A transform fills a column that `columns` declares"
         yield Defect(("source", "transforms", name), "the table has no such column", transforms[name], fix)

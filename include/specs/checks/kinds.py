@@ -51,8 +51,8 @@ def check_kinds(path: KeyPath, given: Mapping[str, Any], columns: object) -> Ite
     """
     kind = _compared_kind(str(path[-1]), given, columns)
     for argument in _COMPARED if kind else ():
-        stated = given.get(argument)
-        for value in stated if isinstance(stated, list) else [stated]:
+        bounds = given.get(argument)
+        for value in bounds if isinstance(bounds, list) else [bounds]:
             if value is not None and not _is_of_kind(value, kind):
                 yield Defect((*path, argument), f"this is compared with {kind}", value, _FIXES[kind])
 

@@ -69,9 +69,9 @@ def _format_error(text: str) -> str:
     except ValueError as error:
         return f"not a Python format: {error}"
     for name, form, conversion in fields:
-        found = _FIELD.fullmatch(name or "")
-        if not found:
+        match = _FIELD.fullmatch(name or "")
+        if not match:
             return f"unknown field {name!r}: known are {', '.join(_FIELDS)}"
-        if conversion or "{" in (form or "") or (found[2] and not _NUMBER_FORM.fullmatch(form or "")):
+        if conversion or "{" in (form or "") or (match[2] and not _NUMBER_FORM.fullmatch(form or "")):
             return f"unknown form of {name}: {form!r}"
     return ""

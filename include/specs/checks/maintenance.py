@@ -19,18 +19,18 @@ _NEED_TOMBSTONES = {
 def check_tombstones(document: Document) -> Iterator[Defect]:
     """Allow tombstone retention only where its one effect is that a late, older event inserts its key again."""
     maintenance = document.get("maintenance")
-    stated = maintenance.get("tombstones") if isinstance(maintenance, dict) else None
-    if not isinstance(stated, dict) or stated.get("retain") is None or not _is_silver(document):
+    tombstones = maintenance.get("tombstones") if isinstance(maintenance, dict) else None
+    if not isinstance(tombstones, dict) or tombstones.get("retain") is None or not _is_silver(document):
         return
     path = ("maintenance", "tombstones", "retain")
     for key, (value, message) in _NEED_TOMBSTONES.items():
         if document.get(key) == value:
             fix = f"leave it out: deleted keys are then kept for ever; or leave out {key}"
-            yield Defect(path, message, stated["retain"], fix)
+            yield Defect(path, message, tombstones["retain"], fix)
             return
     if not document.get("apply_as_deletes"):
         fix = "state apply_as_deletes, or leave it out"
-        yield Defect(path, "no event of this table deletes a key", stated["retain"], fix)
+        yield Defect(path, "no event of this table deletes a key", tombstones["retain"], fix)
 
 
 def _is_silver(document: Document) -> bool:

@@ -15,7 +15,7 @@ def needed_columns(bronze: BronzeSpec, specs: Iterable[AnySpec]) -> frozenset[st
         bronze: the table that loads the files.
         specs: all specs, which include those of the tables that read it.
     """
-    stated = {name for name, column in bronze.columns.items() if column.required or not column.nullable}
+    required = {name for name, column in bronze.columns.items() if column.required or not column.nullable}
     readers = (spec for spec in specs if isinstance(spec, SilverSpec) and spec.source == bronze.table)
     keys = (spec.columns[key].expression or key for spec in readers for key in spec.keys)
-    return frozenset(stated | ({word for key in keys for word in re.findall(r"\w+", key)} & bronze.columns.keys()))
+    return frozenset(required | ({word for key in keys for word in re.findall(r"\w+", key)} & bronze.columns.keys()))

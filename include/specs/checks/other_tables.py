@@ -62,8 +62,8 @@ def _other_columns(path: KeyPath, given: Mapping[str, Any]) -> Iterator[tuple[Ke
 
 def _check_moment(path: KeyPath, column: object, document: Document) -> Iterator[Defect]:
     columns = document.get("columns")
-    stated = columns.get(column) if isinstance(columns, dict) else None
-    if isinstance(stated, dict) and (kind := stated.get("type", "string")) not in _TIMES:
+    declaration = columns.get(column) if isinstance(columns, dict) else None
+    if isinstance(declaration, dict) and (kind := declaration.get("type", "string")) not in _TIMES:
         times = [
             name
             for name, declared in (columns or {}).items()

@@ -43,43 +43,45 @@ def sql_problems(catalog: Catalog) -> list[SpecProblem]:
     """Return the problems in the SQL of the sound specs that can be found without Spark."""
     problems: list[SpecProblem] = []
     for spec in catalog.specs.values():
-        defects = [defect for stated in _expressions(spec, catalog.specs) for defect in _defects(stated)]
+        defects = [defect for expression in _expressions(spec, catalog.specs) for defect in _defects(expression)]
         file = read_spec_file(catalog.files[spec.table]) if defects else None
         problems += [file.problem(defect.path, defect.message, defect.value, defect.fix) for defect in defects if file]
     return problems
 
 
-def _defects(stated: SpecExpression) -> Iterator[Defect]:
-    sql = SqlExpression(stated.text)
+def _defects(expression: SpecExpression) -> Iterator[Defect]:
+    sql = SqlExpression(expression.text)
     if sql.unreadable:
-        yield Defect(stated.path, f"not an expression: {sql.unreadable}", stated.text)
+        yield Defect(expression.path, f"not an expression: {sql.unreadable}", expression.text)
         return
     for name in sql.unknown_functions:
         near = did_you_mean(name.lower(), sorted(FUNCTIONS))
         fix = near if near.startswith("did you mean") else "Spark has no function of this name"
-        yield Defect(stated.path, f"unknown function {name!r}", stated.text, fix)
-    yield from _unknown_columns(stated, sql)
-    for name in () if stated.is_aggregate else sql.aggregates:
+        yield Defect(expression.path, f"unknown function {name!r}", expression.text, fix)
+    yield from _unknown_columns(expression, sql)
+    for name in () if expression.is_aggregate else sql.aggregates:
         message = f"the aggregate {name!r} is not allowed here: this is evaluated for each row"
-        yield Defect(stated.path, message, stated.text, "aggregate in the measures of a gold table")
-    for name in sql.nested_aggregates if stated.is_aggregate else ():
-        yield Defect(stated.path, f"the aggregate {name!r} is inside another aggregate", stated.text)
-    if stated.is_aggregate and not sql.may_aggregate and (column := _ungrouped_column(stated, sql)):
+        yield Defect(expression.path, message, expression.text, "aggregate in the measures of a gold table")
+    for name in sql.nested_aggregates if expression.is_aggregate else ():
+        yield Defect(expression.path, f"the aggregate {name!r} is inside another aggregate", expression.text)
+    if expression.is_aggregate and not sql.may_aggregate and (column := _ungrouped_column(expression, sql)):
         fix = f"write max({column}), or another aggregate"
-        yield Defect(stated.path, f"{column} has a value in each row, and one value is needed", stated.text, fix)
+        yield Defect(
+            expression.path, f"{column} has a value in each row, and one value is needed", expression.text, fix
+        )
 
 
-def _unknown_columns(stated: SpecExpression, sql: SqlExpression) -> Iterator[Defect]:
-    known = {name.lower() for name in (*(stated.columns or ()), *stated.aliases)}
-    for name in sql.columns if stated.columns is not None else ():
-        if name[0].lower() not in known and not name[0].startswith("_"):
-            fix = did_you_mean(name[0], stated.columns or ())
-            yield Defect(stated.path, f"there is no column {'.'.join(name)!r} here", stated.text, fix)
+def _unknown_columns(expression: SpecExpression, sql: SqlExpression) -> Iterator[Defect]:
+    names = {name.lower() for name in (*(expression.columns or ()), *expression.aliases)}
+    for name in sql.columns if expression.columns is not None else ():
+        if name[0].lower() not in names and not name[0].startswith("_"):
+            fix = did_you_mean(name[0], expression.columns or ())
+            yield Defect(expression.path, f"there is no column {'.'.join(name)!r} here", expression.text, fix)
 
 
-def _ungrouped_column(stated: SpecExpression, sql: SqlExpression) -> str:
+def _ungrouped_column(expression: SpecExpression, sql: SqlExpression) -> str:
     """Return a column that can have several values within a group; empty if there is none."""
-    grouped = {name[-1].lower() for text in stated.grouped for name in SqlExpression(text).columns}
+    grouped = {name[-1].lower() for text in expression.grouped for name in SqlExpression(text).columns}
     return next((".".join(name) for name in sql.columns if name[-1].lower() not in grouped), "")
 
 
@@ -97,13 +99,13 @@ def _expressions(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecEx
 def _of_silver(spec: SilverSpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpression]:
     # An expression may also name a column of an earlier expression.
     received = table_columns(specs.get(spec.source))
-    known = None if received is None else (*received, *spec.columns)
+    columns = None if received is None else (*received, *spec.columns)
     for name, column in spec.columns.items():
         if column.expression is not None:
-            yield SpecExpression(("columns", name, "from"), column.expression, known)
+            yield SpecExpression(("columns", name, "from"), column.expression, columns)
     for key in ("apply_as_deletes", "apply_as_truncates"):
         if (text := getattr(spec, key)) is not None:
-            yield SpecExpression((key,), text, known)
+            yield SpecExpression((key,), text, columns)
 
 
 def _of_gold(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpression]:
