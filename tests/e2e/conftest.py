@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.backfill import DayOfBackfill, backfill_afresh, watch
+from demo.backfill import DayOfBackfill, restart_backfill, watch
 from demo.source_system import lay_out
 from embedded.address import Address
 from embedded.airflow.api import AirflowApi, Run
@@ -89,7 +89,7 @@ def start_day(api: AirflowApi) -> RunDay:
 @pytest.fixture(scope="session")
 def three_days(api: AirflowApi) -> list[DayOfBackfill]:
     """A backfill of the first three days, two at once, to its end."""
-    backfill_afresh(api, "flights", FIRST, THIRD, at_once=2)
+    restart_backfill(api, "flights", FIRST, THIRD, at_once=2)
     return list(watch(api, "flights", FIRST, THIRD, PATIENCE_S))[-1]
 
 
