@@ -112,7 +112,7 @@ def test_a_table_whose_spec_is_wrong_is_a_reader_whatever_it_still_says(paths: L
     certified = certify(paths)
     load_batch(paths.root, SILVER, sources=reading(paths.root, bronze__orders=(None, certified)))
     refused = InvalidSpec("silver.orders", "shop", problems=())
-    found = readers_of(BRONZE, Catalog({BRONZE.table: BRONZE}, refused={"silver.orders": refused}), paths)
+    found = readers_of(BRONZE, Catalog({BRONZE.table: BRONZE}, invalid={"silver.orders": refused}), paths)
     assert [reader.name for reader in found] == [CERTIFIED, "silver.orders"]
 
 
