@@ -91,7 +91,7 @@ def _rebuilt(context: JobContext, rebuild: Rebuild, table: str, request: Rebuild
             build.build()  # what has come since: nobody else writes the table now
             if (lost := build.lost_files()) and not request.allow_missing:
                 raise BadInputError(_gone_message(table, lost))
-            build.require_rows()
+            build.require_keys()
             return Switch(of_table.spec, build).run()
     winners = context.records.ledger.batches(table, build.id, -1)
     return next(winner for winner in winners if winner.token == rebuild.token(table))

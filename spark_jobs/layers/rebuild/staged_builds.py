@@ -15,7 +15,6 @@ from include.control.changes.staging import StagedPaths, StagedRecords, bring_le
 from include.control.landing.landing import landing_of
 from include.control.ledger.deletes import are_too_many
 from include.control.ledger.events import FileEvent
-from include.control.ledger.measures import table_rows
 from include.control.ledger.rebuilds import Rebuild
 from include.control.ledger.resolution import table_id
 from include.control.log.delta_log import latest_version
@@ -23,6 +22,8 @@ from include.control.log.stored_tables import is_table
 from include.control.records import Records
 from include.errors import BadInputError, DeletesRefusedError, GateFailedError, first_line
 from include.paths import LakehousePaths
+from spark_jobs.delta_io.reads import read_version
+from spark_jobs.layers.rebuild.lost_keys import lost_keys
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import RunJob
 
@@ -93,8 +94,8 @@ class StagedBuild:
             )
             raise GateFailedError(msg)
 
-    def require_rows(self) -> None:
-        """Require that not many more rows are gone than the spec lets go unasked.
+    def require_keys(self) -> None:
+        """Require that not many more keys of the table in use are gone than the spec lets go unasked.
 
         All snapshots of a source count in one batch here, so that no batch finds keys absent that it has not got yet.
 
@@ -105,12 +106,15 @@ class StagedBuild:
         if not isinstance(spec, SilverSpec) or self.context.args.allow_deletes:
             return
         certified = self.context.records.gates.certified(self.table)
-        before = table_rows(live, latest_version(live) if certified is None else certified)
-        after = table_rows(self.paths.table(self.table), self.records.gates.certified(self.table) or 0)
-        if are_too_many(before - after, before, spec.max_deleted_percent):
+        with self.context.open_session({}) as session:
+            lost = lost_keys(
+                read_version(session, live, latest_version(live) if certified is None else certified),
+                read_version(session, self.paths.table(self.table), self.records.gates.certified(self.table) or 0),
+                spec.keys,
+            )
+        if are_too_many(lost.keys, lost.of_keys, spec.max_deleted_percent):
             raise DeletesRefusedError(
-                f"{self.table}: of {before:,} rows {after:,} would be left: more than max_deleted_percent "
-                f"({spec.max_deleted_percent}) are gone",
+                f"{self.table}: {lost}: more than max_deleted_percent ({spec.max_deleted_percent})",
                 f"Readers keep the table in use. {self._way_to_allow}",
             )
 

@@ -26,6 +26,8 @@ from tests.support.lakehouse import Lakehouse, copied, order
 from tests.support.ledger.delta_tables import contents
 from tests.support.rebuilt_shop import BRONZE, DAYS, GOLD, SILVER, TABLES, anew, load, seen, state
 
+NEW_KEYS = "CASE WHEN event_seq > 6 THEN concat('new ', order_id) ELSE order_id END"
+
 
 @pytest.fixture(scope="module")
 def loaded(shared: Lakehouse) -> Lakehouse:
@@ -156,9 +158,30 @@ def test_a_batch_that_was_under_way_without_its_lease_is_planned_again_on_the_ne
     assert seen(shop) == anew(tmp_path / "anew", 1, 2, 3)
 
 
+def test_keys_that_are_gone_are_counted_though_as_many_others_have_come(lakehouse: Lakehouse) -> None:
+    lakehouse.deliver(1, "a.json", [order(one, 1, seq=one) for one in range(10)])
+    for report in lakehouse.run_all(1, BRONZE, SILVER):
+        assert report.exit_code is ExitCode.OK, report.message
+    renamed = {**silver_document()["columns"], "order_id": {"type": "string", "from": NEW_KEYS}}
+    lakehouse.specs(silver_document(columns=renamed, max_deleted_percent=20))
+
+    refused = lakehouse.rebuild(SILVER)
+
+    assert refused.outcome is Outcome.DELETES_REFUSED, refused.message
+    assert refused.message.startswith(
+        f"{SILVER}: 3 of 10 keys (30 %) are missing in what was built, such as order_id=o"
+    )
+    assert len(lakehouse.rows(SILVER, "order_id")) == 10
+    assert lakehouse.rebuild(SILVER, allow_deletes=True).exit_code is ExitCode.OK
+    assert len(lakehouse.rows(SILVER, "order_id")) == 10, "as many as before"
+
+
 @pytest.mark.parametrize(
     ("percent", "said"),
-    [(20, "silver.orders: 4 of 5 keys (80 %) would be deleted"), (50, "silver.orders: of 5 rows 1 would be left")],
+    [
+        (20, "silver.orders: 4 of 5 keys (80 %) would be deleted"),
+        (50, "silver.orders: 4 of 5 keys (80 %) are missing in what"),
+    ],
     ids=["one of the deletes was allowed", "all snapshots in one batch"],
 )
 def test_rows_that_nobody_let_go_do_not_go_by_a_rebuild(lakehouse: Lakehouse, percent: int, said: str) -> None:

@@ -1,0 +1,38 @@
+"""Which keys a rebuild would lose: keys are compared, not counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_jobs.layers.rebuild.lost_keys import LostKeys, lost_keys
+
+HISTORY = "id INT, __START_AT INT, __END_AT INT"
+CASES = {
+    "as many other keys": ("id INT", [(1,), (2,), (3,)], "id INT", [(3,), (4,), (5,)], 2, 3),
+    "another type": ("id STRING", [("01",), ("2",), ("x",)], "id INT", [(1,), (2,)], 1, 3),
+    "a further key column": ("id INT", [(1,), (2,)], "id INT, line INT", [(1, 1), (1, 2)], 1, 2),
+    "other key columns": ("a INT", [(1,), (2,)], "id INT", [(1,), (2,)], 2, 2),
+    "one key column less": ("id INT, line INT", [(1, 1), (1, 2)], "id INT", [(1,)], 0, 1),
+    "a closed key": (HISTORY, [(1, 1, None), (2, 1, 2), (2, 2, None)], HISTORY, [(1, 1, None), (2, 1, 3)], 1, 2),
+    "a key that was closed before": (HISTORY, [(1, 1, None), (2, 1, 2)], HISTORY, [(1, 1, None), (2, 1, 2)], 0, 2),
+    "history that is not kept any more": (HISTORY, [(1, 1, None), (2, 1, 2)], "id INT", [(1,)], 0, 1),
+}
+
+
+@pytest.mark.parametrize(("before", "rows", "after", "built", "keys", "of_keys"), CASES.values(), ids=CASES)
+def test_keys_that_are_missing_are_found_whatever_takes_their_place(
+    spark: SparkSession, before: str, rows: list[Any], after: str, built: list[Any], keys: int, of_keys: int
+) -> None:
+    names = [column.split()[0] for column in after.split(", ") if not column.startswith("__")]
+    lost = lost_keys(spark.createDataFrame(rows, before), spark.createDataFrame(built, after), names)
+    assert (lost.keys, lost.of_keys) == (keys, of_keys)
+
+
+def test_some_of_them_are_shown(spark: SparkSession) -> None:
+    frames = [spark.createDataFrame([(key,) for key in keys], "id INT") for keys in ((1, 2, 3), (3, 4))]
+    lost = lost_keys(*frames, ["id"])
+    assert (lost.keys, set(lost.samples)) == (2, {"id=1", "id=2"})
+    assert lost_keys(frames[0], frames[0], ["id"]) == LostKeys(0, 3)
