@@ -155,6 +155,7 @@ class TestTables:
         paths = LakehousePaths(Path(place["LAKEHOUSE_ROOT"]))
         for table in ("bronze.orders", "silver.orders"):
             write_deltalake(paths.table(table), pa.table({"amount": range(7)}))
+        quarantine(paths, "bronze.orders", refused(1, "too low"))
         commit_file(paths.table("bronze.orders"), 0).write_text("{")
         for command in (["tables"], ["quarantine", "list"]):
             answer = lakehouse(*command)
