@@ -68,7 +68,9 @@ def commit_no_change(session: SparkSession, path: LakePath) -> None:
     session.sql(f"MERGE INTO {sql_path(path)} AS t USING {no_rows} AS s ON false WHEN MATCHED THEN DELETE").collect()
 
 
-def merge_tombstones(session: SparkSession, path: LakePath, changes: DataFrame, keys: Sequence[str]) -> None:
+def merge_tombstones(
+    session: SparkSession, path: LakePath, changes: DataFrame, keys: Sequence[str], *, forgets: bool
+) -> None:
     """Remember deleted keys; a key that is known keeps its greater (`_sequence`, `_source_hash`).
 
     Args:
@@ -77,13 +79,16 @@ def merge_tombstones(session: SparkSession, path: LakePath, changes: DataFrame, 
         changes: their columns, one row a key, and `_anew`, true where what is known of the key does not count; a null
             `_sequence` forgets the key.
         keys: the key columns.
+        forgets: whether some of the changes may forget a key.
     """
     changes.createOrReplaceTempView("tombstones")
+    # A MERGE with unmatched rows of which it could insert some, and inserts none, leaves a file without rows behind.
+    can_insert = not forgets or not changes.where("_sequence IS NOT NULL").isEmpty()
+    inserts = " WHEN NOT MATCHED AND s._sequence IS NOT NULL THEN INSERT *" if can_insert else ""
     same_key = " AND ".join(f"t.`{key}` <=> s.`{key}`" for key in keys)
     newer = "struct(s._sequence, s._source_hash) > struct(t._sequence, t._source_hash)"
     session.sql(
         f"MERGE INTO {sql_path(path)} AS t USING tombstones AS s ON {same_key} "
         f"WHEN MATCHED AND s._sequence IS NULL THEN DELETE "
-        f"WHEN MATCHED AND (s._anew OR {newer}) THEN UPDATE SET * "
-        f"WHEN NOT MATCHED AND s._sequence IS NOT NULL THEN INSERT *"
+        f"WHEN MATCHED AND (s._anew OR {newer}) THEN UPDATE SET *{inserts}"
     ).collect()

@@ -191,9 +191,8 @@ class SilverMerge:
         latest = C.latest_per_key(rows.checked.where(is_accepted()), self.spec.keys)
         table = tombstones_of(self.spec, self._context.paths, winner.intent.table_id)
         deletes = with_stamp(latest.where("_is_delete"), winner.intent).select(*table.shape.columns)
-        merge_tombstones(
-            session, table.path, tombstone_changes(deletes, rows.recomputed_keys, self.spec.keys), self.spec.keys
-        )
+        changes = tombstone_changes(deletes, rows.recomputed_keys, self.spec.keys)
+        merge_tombstones(session, table.path, changes, self.spec.keys, forgets=rows.recomputed_keys is not None)
 
     def _compare_with_commit(self, winner: Winner, rows: RowCounts) -> None:
         commit = read_commit(self._path, winner.version)

@@ -1,0 +1,46 @@
+"""Tombstones that a merge changes or leaves as they are: no file without rows is left behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyarrow.parquet import ParquetFile
+from pyspark.sql import SparkSession
+
+from spark_jobs.delta_io.merges import merge_tombstones
+
+COLUMNS = "id INT, _sequence INT, _source_hash BIGINT"
+TWO, THREE = [(1, 5, 0), (2, 5, 0)], [(3, 5, 0)]
+"""Tombstones that are known, in a file each."""
+
+Change = tuple[int, int | None, int | None, bool]
+CASES: dict[str, tuple[list[Change], list[tuple[int, ...]]]] = {
+    "a new key": ([(4, 1, 0, False)], [*TWO, *THREE, (4, 1, 0)]),
+    "a known key": ([(1, 5, 0, False)], [*TWO, *THREE]),
+    "an older delete": ([(1, 4, 9, False)], [*TWO, *THREE]),
+    "a later delete": ([(1, 6, 0, False)], [(1, 6, 0), (2, 5, 0), *THREE]),
+    "an older delete that alone counts": ([(1, 4, 0, True)], [(1, 4, 0), (2, 5, 0), *THREE]),
+    "a key to forget": ([(1, None, None, True)], [(2, 5, 0), *THREE]),
+    "an unknown key to forget": ([(9, None, None, True)], [*TWO, *THREE]),
+    "an unknown key to forget beside a known delete": ([(9, None, None, True), (1, 5, 0, False)], [*TWO, *THREE]),
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), CASES.values(), ids=CASES)
+def test_a_merge_leaves_no_file_without_rows(
+    spark: SparkSession, tmp_path: Path, changes: list[Change], expected: list[tuple[int, ...]]
+) -> None:
+    path = tmp_path / "tombstones"
+    for rows in (TWO, THREE):
+        spark.createDataFrame(rows, COLUMNS).coalesce(1).write.format("delta").mode("append").save(str(path))
+
+    forgets = any(anew for *_, anew in changes)
+    merge_tombstones(spark, path, spark.createDataFrame(changes, f"{COLUMNS}, _anew BOOLEAN"), ["id"], forgets=forgets)
+
+    table = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
+    assert sorted(tuple(row.values()) for row in table) == expected
+    files = [ParquetFile(file).metadata.num_rows for file in path.glob("*.parquet")]
+    assert len(files) >= 2
+    assert 0 not in files
