@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
+
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
@@ -9,7 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from include.contracts.lake_path import LakePath
-from include.control.log.delta_log import commits_after
+from include.control.log.batch import UNDO
+from include.control.log.delta_log import Commit, commits_after
 from include.control.log.followed_tables import newest_table
 from include.control.log.stored_tables import open_table
 from include.errors import TornLogError
@@ -51,19 +55,33 @@ def read_changes(spark: SparkSession, path: LakePath, after: int, upto: int) -> 
 
     It returns None if the range begins before the table's retention or its oldest commit, or if the feed was off in it.
     Delta reports the last case only within a write, so this reads the log first.
+
+    A rebuild that was undone in the range is left out, with all commits in between: it changed nothing in the end, and
+    Delta refuses a feed across the other columns that the table may have had meanwhile.
     """
-    if not _has_changes(path, after, upto):
+    spans = _spans(path, after, upto)
+    if spans is None:
         return None
+    if not spans:
+        no_change = (
+            F.lit("").alias(CHANGE_COLUMNS[0]),
+            F.lit(0).alias(CHANGE_COLUMNS[1]),
+            F.lit(None).cast("timestamp").alias(CHANGE_COLUMNS[2]),
+        )
+        return read_version(spark, path, upto).limit(0).select("*", *no_change)
     reader = spark.read.format("delta").option("readChangeFeed", "true")
-    changes = reader.option("startingVersion", after + 1).option("endingVersion", upto).load(spark_path(path))
+    feeds = [
+        reader.option("startingVersion", first).option("endingVersion", last).load(spark_path(path))
+        for first, last in spans
+    ]
     try:
-        # This resolves the schema, so that Delta refuses a range now and not within a write.
-        _ = changes.columns
+        # This resolves the schemas, so that Delta refuses a range now and not within a write.
+        _ = [feed.columns for feed in feeds]
     except PySparkException as error:
         if _TOO_OLD not in str(error):
             raise
         return None
-    return changes
+    return reduce(lambda feed, later: feed.unionByName(later, allowMissingColumns=True), feeds)
 
 
 def touched_values(
@@ -78,19 +96,39 @@ def touched_values(
     return None if rows is None else rows.select(F.expr(expression).alias("touched")).distinct()
 
 
-def _has_changes(path: LakePath, after: int, upto: int) -> bool:
-    """Whether the log has all commits of (after, upto], and the change feed was on at each."""
+def _spans(path: LakePath, after: int, upto: int) -> list[tuple[int, int]] | None:
+    """Return the (first, last) versions of (after, upto] that make up its changes, without undone rebuilds.
+
+    It returns None if the log lacks a commit of the range, or if the change feed was off at one.
+    """
     try:
         commits = list(commits_after(path, after))
+        in_range = [commit for commit in commits if commit.version <= upto]
         settings = [commit.version for commit in commits if "PROPERTIES" in commit.operation]
-        if sum(commit.version <= upto for commit in commits) != upto - after:
-            return False
-        if not settings:
-            return _has_feed(newest_table(path))  # the setting did not change
+        if len(in_range) != upto - after:
+            return None
         versions = {after + 1, *(version for version in settings if version <= upto)}
-        return all(_has_feed(open_table(path, version=version, without_files=True)) for version in versions)
+        feeds = (
+            [open_table(path, version=version, without_files=True) for version in versions]
+            if settings
+            else [newest_table(path)]  # the setting did not change
+        )
+        return _without_undone_rebuilds(in_range) if all(map(_has_feed, feeds)) else None
     except (TornLogError, DeltaError):
-        return False
+        return None
+
+
+def _without_undone_rebuilds(commits: Sequence[Commit]) -> list[tuple[int, int]]:
+    spans: list[tuple[int, int]] = []
+    first, switches = commits[0].version, dict[str, int]()
+    for commit in commits:
+        rebuild = str(commit.metadata.get("sources", {}).get("rebuild", ""))
+        if (switch := switches.get(rebuild.removeprefix(UNDO))) and rebuild.startswith(UNDO):
+            spans.append((first, switch - 1))
+            first = commit.version + 1
+        switches[rebuild] = commit.version
+    spans.append((first, commits[-1].version))
+    return [(begin, end) for begin, end in spans if begin <= end]
 
 
 def _has_feed(delta: DeltaTable) -> bool:

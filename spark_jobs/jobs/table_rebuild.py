@@ -25,7 +25,7 @@ from include.errors import BadInputError, NotReadyError, Outcome
 from spark_jobs.jobs.run_intervals import RUN
 from spark_jobs.layers.rebuild.staged_builds import StagedBuild, gone_files
 from spark_jobs.layers.rebuild.switching import Switch
-from spark_jobs.layers.rebuild.undoing import undo_rebuild
+from spark_jobs.layers.rebuild.undoing import tables_to_undo, undo_rebuild
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 
@@ -52,11 +52,11 @@ def run(context: JobContext) -> JobReport:
 
 
 def _done(context: JobContext, request: RebuildRequest) -> JobReport:
+    if request.undo:
+        return _undone(context, request)
     rebuild = _under_way(context)
     if request.cancel:
         return _cancelled(context, rebuild, request)
-    if request.undo:
-        return _undone(context, rebuild)
     tables = rebuild.tables if rebuild else _tables(context, downstream=request.downstream)
     if rebuild and rebuild.specs != _hashes(context, tables):
         msg = f"{context.spec.table}: specs changed since rebuild {rebuild.id} began; nothing was switched."
@@ -82,8 +82,7 @@ def _done(context: JobContext, request: RebuildRequest) -> JobReport:
 def _rebuilt(context: JobContext, rebuild: Rebuild, table: str, request: RebuildRequest) -> Winner:
     """Build one table and switch it, unless that was done before."""
     allowing = request.said_by if request.allow_deletes else ""
-    args = context.args.model_copy(update={"table": table, "allow_deletes": allowing})
-    of_table = JobContext(args, context.is_to_stop, context.records)
+    of_table = _of_table(context, table, allow_deletes=allowing)
     build = StagedBuild(of_table, rebuild, table, RUN)
     if not build.is_switched:
         build.build()
@@ -143,16 +142,42 @@ def _cancelled(context: JobContext, rebuild: Rebuild | None, request: RebuildReq
     return _report(context, Outcome.COMMITTED, f"the rebuild was cancelled{stays}", {"rebuild": rebuild.id})
 
 
-def _undone(context: JobContext, rebuild: Rebuild | None) -> JobReport:
-    if rebuild:
+def _undone(context: JobContext, request: RebuildRequest) -> JobReport:
+    """Undo the last rebuild of the job's table and, if the request says so, of the downstream tables rebuilt with it.
+
+    The same request finishes an undoing that was interrupted: tables that are undone already stay as they are.
+    """
+    together = tables_to_undo(context, _tables(context, downstream=True))
+    undone = together if request.downstream else [table for table in together if table == context.spec.table]
+    if not undone:
+        raise NotReadyError(f"{context.spec.table}: the last rebuild was undone")
+    of_table = {table: _of_table(context, table) for table in undone}
+    for each in of_table.values():
+        _require_no_rebuild(each)
+    if context.args.dry_run:
+        message = f"would put the rows back that the last rebuild has replaced: {', '.join(undone)}"
+        return _report(context, Outcome.NO_OP, message, {"tables": undone})
+    switched = {}
+    for table, each in of_table.items():
+        with each.leases.table(table):
+            switched[table] = undo_rebuild(each).version
+    lines = [f"{table}: version {version} has the rows of before the rebuild" for table, version in switched.items()]
+    if stay := ", ".join(table for table in together if table not in undone):
+        lines.append(f"still as rebuilt: {stay}; --undo --downstream undoes these as well")
+    lines.append("What has come since the rebuild is read again.")
+    return _report(context, Outcome.COMMITTED, "\n".join(lines), {"tables": switched})
+
+
+def _require_no_rebuild(context: JobContext) -> None:
+    if rebuild := _under_way(context):
         msg = f"{context.spec.table}: is being built anew"
         raise BadInputError(msg, f"Give that up first: lakehouse rebuild {rebuild.table} --cancel")
-    if context.args.dry_run:
-        return _report(context, Outcome.NO_OP, "would put the rows back that the last rebuild has replaced", {})
-    with context.leases.table(context.spec.table):
-        winner = undo_rebuild(context)
-    said = f"the rebuild was undone: version {winner.version} has the rows of before. What has come since is read again"
-    return _report(context, Outcome.COMMITTED, said, {"tables": {context.spec.table: winner.version}})
+
+
+def _of_table(context: JobContext, table: str, **more: Any) -> JobContext:
+    """Return the job's context for another table of the rebuild."""
+    args = context.args.model_copy(update={"table": table, **more})
+    return JobContext(args, context.is_to_stop, context.records)
 
 
 def _plan(context: JobContext, tables: Sequence[str], rebuild: Rebuild | None) -> str:

@@ -61,6 +61,8 @@ class QuarantineWrite:
         rows: number of rows that the batch refused.
         replaced: landing files whose earlier content the batch removed; their refused rows are removed as well.
         read_again: start of each interval that the batch read again as a whole; its earlier refused rows are removed.
+        reads_all: whether the batch began at the first row of its source, so that all earlier refused rows are removed:
+            the source is another table than before.
     """
 
     paths: LakehousePaths
@@ -68,6 +70,7 @@ class QuarantineWrite:
     rows: int
     replaced: Sequence[str] = ()
     read_again: Sequence[datetime] = ()
+    reads_all: bool = False
 
     def run(self, open_session: OpenSession, refused: Callable[[SparkSession], DataFrame]) -> None:
         """Commit the change to the quarantine once; start no Spark job where there is nothing to change.
@@ -76,17 +79,20 @@ class QuarantineWrite:
             open_session: opens a separate session.
             refused: builds the refused rows, with the columns of the quarantine table, on the given session.
         """
-        if self.rows or self._has_outdated_rows():
+        has_outdated = self._has_outdated_rows()
+        if self.rows or has_outdated:
             table = quarantine_of(self.winner.intent.table, self.paths)
-            write_once(open_session, table, self.winner, lambda session: self._write(refused(session)))
+            write = self._replace if has_outdated else self._append
+            write_once(open_session, table, self.winner, lambda session: write(refused(session)))
 
-    def _write(self, refused: DataFrame) -> None:
+    def _append(self, refused: DataFrame) -> None:
+        append(refused, self.paths.quarantine(self.winner.intent.table))
+
+    def _replace(self, refused: DataFrame) -> None:
         path = self.paths.quarantine(self.winner.intent.table)
-        outdated = [in_list("source", self.replaced)] if self.replaced else []
+        outdated = ["true"] if self.reads_all else []
+        outdated += [in_list("source", self.replaced)] if self.replaced else []
         outdated += [f"`_interval_start` = TIMESTAMP '{start:{ISO_MICROSECOND}}'" for start in self.read_again]
-        if not outdated:
-            append(refused, path)
-            return
         of_batch = in_list("_batch_token", [self.winner.token])
         of_table = belongs_to(self.winner.intent.table_id)
         rows = self._with_first_seen(refused)
@@ -103,9 +109,10 @@ class QuarantineWrite:
 
     def _has_outdated_rows(self) -> bool:
         path = self.paths.quarantine(self.winner.intent.table)
-        if not (self.replaced or self.read_again) or not is_table(path):
+        if not (self.replaced or self.read_again or self.reads_all) or not is_table(path):
             return False
-        is_outdated = [f"source IN ({texts(self.replaced)})"] if self.replaced else []
+        is_outdated = ["true"] if self.reads_all else []
+        is_outdated += [f"source IN ({texts(self.replaced)})"] if self.replaced else []
         is_outdated += [f"_interval_start = {moment(start)}" for start in self.read_again]
         of_table = f"{TABLE_ID} = {texts([self.winner.intent.table_id])}"
         sql = f"SELECT 1 FROM stored WHERE {of_table} AND ({' OR '.join(is_outdated)}) LIMIT 1"

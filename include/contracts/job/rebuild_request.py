@@ -14,7 +14,8 @@ class RebuildRequest(RequestFile):
             approved for the table in use are allowed in any case.
         allow_missing: whether to switch although landing files whose rows the table holds are missing now.
         cancel: give up the rebuild in progress instead; tables that were switched already stay switched.
-        undo: restore the rows that the last rebuild replaced instead.
+        undo: restore the rows that the last rebuild replaced instead; with `downstream` those of all tables that it
+            replaced.
         said_by: who asks.
         why: the reason, for those who look at it later.
     """

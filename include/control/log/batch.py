@@ -65,6 +65,9 @@ MIXED_LINE_ENDS = "mixed"
 OffsetRanges = dict[str, dict[int, tuple[int, int]]]
 """topic -> partition -> (first offset, one after the last)."""
 
+UNDO = "undo of "
+"""How `BatchSources.rebuild` begins where a batch undoes a rebuild; the id of that one follows."""
+
 
 class BatchSources(BaseModel):
     """What a batch reads, pinned.

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
-from include.control.ledger.resolution import resolve
-from include.control.log.batch import Intent, Stream, Winner
+from include.control.ledger.resolution import resolve, table_id
+from include.control.log.batch import UNDO, Intent, Stream, Winner
 from include.control.log.delta_log import latest_version
-from include.control.log.stored_tables import identity, open_table
+from include.control.log.stored_tables import identity, is_table, open_table
+from include.control.records import Records
 from include.errors import NotReadyError
 from spark_jobs.layers.rebuild.switching import close_replacement, replace_rows
 from spark_jobs.runtime.context import JobContext
 
-UNDO = "undo of "
+
+def tables_to_undo(context: JobContext, tables: Iterable[str]) -> list[str]:
+    """Return the tables that the last rebuild of the job's table replaced, and that are not undone yet.
+
+    Raises:
+        NotReadyError: no rebuild has replaced the job's table.
+    """
+    rebuild = _last_rebuild(context, context.spec.table).removeprefix(UNDO)
+    if not rebuild:
+        raise NotReadyError(f"{context.spec.table}: there is no rebuild to undo")
+    return [table for table in tables if _last_rebuild(context, table) == rebuild]
 
 
 def undo_rebuild(context: JobContext) -> Winner:
@@ -28,10 +40,9 @@ def undo_rebuild(context: JobContext) -> Winner:
     table, records = context.spec.table, context.records
     path, stream = context.paths.table(table), Stream(context.spec.table)
     position = resolve(path, stream, records.ledger)
-    switches = [one for one in records.ledger.batches(table, position.table_id, -1) if one.intent.sources.rebuild]
-    if not switches or switches[-1].intent.sources.rebuild.startswith(UNDO):
+    switch = _last_switch(records, table, position.table_id)
+    if switch is None or switch.intent.sources.rebuild.startswith(UNDO):
         raise NotReadyError(f"{table}: there is no rebuild to undo")
-    switch = switches[-1]
     before = switch.version - 1
     earlier = identity(open_table(path, version=before, without_files=True))
     kept = records.ledger.last_recorded(table, earlier, stream.name, before)
@@ -61,3 +72,15 @@ def undo_rebuild(context: JobContext) -> Winner:
         records.ledger.record_committed([winner])
     close_replacement(context, winner)
     return winner
+
+
+def _last_rebuild(context: JobContext, table: str) -> str:
+    """Return the id of the last rebuild of a table, `UNDO` before it if it was undone; empty without a rebuild."""
+    path = context.paths.table(table)
+    switch = _last_switch(context.records, table, table_id(path)) if is_table(path) else None
+    return switch.intent.sources.rebuild if switch else ""
+
+
+def _last_switch(records: Records, table: str, id_: str) -> Winner | None:
+    switches = [one for one in records.ledger.batches(table, id_, -1) if one.intent.sources.rebuild]
+    return switches[-1] if switches else None

@@ -127,7 +127,8 @@ class SilverMerge:
         replaced = self._source.replaced_files(winner.intent.sources)
         if not winner.intent.sources.replay:
             again = self._source.intervals_read_again(winner.intent)
-            quarantine = QuarantineWrite(paths, winner, counts.quarantined, replaced, again)
+            consumed, _ = winner.intent.sources.ranges[self.spec.source]
+            quarantine = QuarantineWrite(paths, winner, counts.quarantined, replaced, again, consumed is None)
             quarantine.run(open_session, lambda session: self._refused(session, winner))
         tombstones = tombstones_of(self.spec, paths, winner.intent.table_id)
         deletes = counts.deletes and not self.spec.snapshot

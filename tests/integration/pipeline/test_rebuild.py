@@ -114,6 +114,34 @@ def test_an_undone_rebuild_brings_back_the_table_and_what_it_knew(shop: Lakehous
     assert seen(shop) == anew(tmp_path / "later", 1, 2, 3)
 
 
+def test_tables_that_were_rebuilt_together_are_undone_together_and_go_on(shop: Lakehouse, tmp_path: Path) -> None:
+    before, own = seen(shop), [table_id(shop.paths.table(table)) for table in TABLES]
+    state(shop, kind="bigint")
+    assert shop.rebuild(BRONZE, downstream=True).exit_code is ExitCode.OK
+    state(shop)
+    assert shop.rebuild(BRONZE, undo=True, downstream=True, dry_run=True).details == {"tables": list(TABLES)}
+    alone = shop.rebuild(BRONZE, undo=True)
+    assert (set(alone.details["tables"]), f"still as rebuilt: {SILVER}, {GOLD}" in alone.message) == ({BRONZE}, True)
+
+    others = shop.rebuild(BRONZE, undo=True, downstream=True)
+
+    assert set(others.details["tables"]) == {SILVER, GOLD}, others.message
+    assert (seen(shop), [table_id(shop.paths.table(table)) for table in TABLES]) == (before, own)
+    assert shop.rebuild(BRONZE, undo=True, downstream=True).outcome is Outcome.NOT_READY
+    load(shop, 3)
+    assert seen(shop) == anew(tmp_path / "later", 1, 2, 3)
+
+
+def test_tables_below_one_that_was_rebuilt_alone_go_on_with_its_rows(shop: Lakehouse, tmp_path: Path) -> None:
+    before = seen(shop)
+    assert shop.rebuild(BRONZE).exit_code is ExitCode.OK
+    assert shop.run(SILVER, 2).exit_code is ExitCode.OK
+    assert shop.run(GOLD, 2).exit_code is ExitCode.OK
+    assert seen(shop) == before
+    load(shop, 3)
+    assert seen(shop) == anew(tmp_path / "later", 1, 2, 3)
+
+
 def test_a_driver_that_has_read_the_spec_of_before_writes_nothing_to_the_new_table(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
