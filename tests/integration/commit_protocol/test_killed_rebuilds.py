@@ -1,37 +1,22 @@
-"""A rebuild that dies after any of its steps: readers see one table or the other, and asking again ends it right."""
+"""Drivers of a rebuild are killed at every step: readers see one table or the other, and what comes next ends right."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from include.control.ledger.ledger import Ledger
-from include.control.ledger.rebuilds import Rebuilds
+from include.control.ledger.resolution import table_id
 from include.errors import ExitCode, Outcome
-from spark_jobs.layers.rebuild.staged_builds import StagedBuild
-from spark_jobs.layers.rebuild.switching import Switch
+from tests.support.killed_drivers.batches import assert_killed
+from tests.support.killed_drivers.drivers import Drivers
+from tests.support.killed_drivers.places import CANCELLED, IN_THE_SWITCH, OF_REBUILDS, OF_UNDOING, REBUILD_DONE
 from tests.support.lakehouse import Lakehouse, copied
 from tests.support.rebuilt_shop import GOLD, SILVER, anew, load, seen, state
 
 pytestmark = pytest.mark.slow
-
-STEPS: dict[str, tuple[type, str]] = {
-    "asked for": (Rebuilds, "start"),
-    "built": (StagedBuild, "build"),
-    "refused rows brought": (Switch, "_write_beside"),
-    "written down": (Switch, "_write_down"),
-    "switched": (Switch, "_commit"),
-    "closed": (Ledger, "record_closed"),
-}
-IN_USE = ["asked for", "built", "refused rows brought", "written down"]
-"""The steps after which the old table is still the one in use."""
-
-
-class DiedError(Exception):
-    """Stands for a kill: nothing of the job runs any more."""
 
 
 @pytest.fixture(scope="module")
@@ -41,40 +26,76 @@ def loaded(shared: Lakehouse) -> Lakehouse:
     return shared
 
 
-def dies_after(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
-    of, name = STEPS[step]
-    real: Callable[..., Any] = getattr(of, name)
-
-    def dying(self: Any, *args: Any, **more: Any) -> Any:
-        real(self, *args, **more)
-        if step != "closed" or args[0].intent.sources.rebuild:
-            raise DiedError(step)
-
-    monkeypatch.setattr(of, name, dying)
+@pytest.fixture
+def shop(loaded: Lakehouse, tmp_path: Path) -> Lakehouse:
+    return copied(loaded, tmp_path / "shop")
 
 
-@pytest.mark.parametrize(
-    "step",
-    [step if step in ("written down", "switched") else pytest.param(step, marks=pytest.mark.faults) for step in STEPS],
-)
-def test_asking_again_ends_it_right_whoever_wrote_meanwhile(
-    loaded: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
-    shop = copied(loaded, tmp_path / "shop")
-    before = seen(shop)
-    with monkeypatch.context() as patch:
-        dies_after(patch, step)
-        report = shop.rebuild(SILVER, downstream=True)
-        assert (report.outcome, report.error_class) == (Outcome.FAILED, "DiedError"), report.message
-    assert seen(shop) == before, "the same rows, of whichever table"
+@pytest.fixture(scope="module")
+def wanted(loaded: Lakehouse, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What three days leave behind where nothing is built anew."""
+    assert seen(loaded)[SILVER]
+    return anew(tmp_path_factory.mktemp("anew"), 1, 2, 3)
 
+
+def assert_work_goes_on(shop: Lakehouse, wanted: dict[str, Any]) -> None:
+    """The third day ends in the rows that it leaves where nothing was built anew, and nothing is left to do."""
     load(shop, 3)
-    wanted = anew(tmp_path / "anew", 1, 2, 3)
-    assert seen(shop) == wanted
-    resumed = shop.rebuild(SILVER)
-
-    assert resumed.exit_code is ExitCode.OK, resumed.message
-    assert set(resumed.details["tables"]) == {SILVER, GOLD}
     assert seen(shop) == wanted
     assert [shop.run(table, 3).outcome for table in (SILVER, GOLD)] == [Outcome.NO_OP] * 2
     assert not list(shop.paths.rebuilds.iterdir())
+
+
+def test_drivers_killed_at_every_step_in_turn_end_what_was_asked_for(
+    drivers: Drivers, shop: Lakehouse, wanted: dict[str, Any]
+) -> None:
+    before, own = seen(shop), [table_id(shop.paths.table(table)) for table in (SILVER, GOLD)]
+    for place in OF_REBUILDS:
+        assert_killed(drivers.rebuild(shop, SILVER, dies=place, downstream=True))
+        assert seen(shop) == before, f"the same rows, of whichever table: {place}"
+
+    built = [table_id(shop.paths.table(table)) for table in (SILVER, GOLD)]
+    assert set(built).isdisjoint(own)
+    cancelled = drivers.rebuild(shop, SILVER, cancel=True)
+    assert (cancelled.report and cancelled.report.outcome) is Outcome.NO_OP, "it is done"
+    assert drivers.rebuild(shop, SILVER).code == ExitCode.OK, "what the dead one left goes with the next one"
+    assert_work_goes_on(shop, wanted)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("place", [*OF_REBUILDS, IN_THE_SWITCH])
+@pytest.mark.parametrize("asked", ["resumed", "cancelled"])
+def test_whatever_step_it_dies_at_work_goes_on(
+    drivers: Drivers, shop: Lakehouse, wanted: dict[str, Any], place: str, asked: str
+) -> None:
+    assert_killed(drivers.rebuild(shop, SILVER, dies=place, downstream=True))
+    load(shop, 3)
+    assert seen(shop) == wanted
+    if asked == "cancelled" and place != REBUILD_DONE:
+        assert_killed(drivers.rebuild(shop, SILVER, dies=CANCELLED, cancel=True))
+        ended = drivers.rebuild(shop, SILVER, cancel=True)
+        assert ended.code == ExitCode.OK, ended.said
+    ended = drivers.rebuild(shop, SILVER, downstream=True)
+    assert ended.code == ExitCode.OK, ended.said
+    assert ended.report is not None
+    assert set(ended.report.details["tables"]) == {SILVER, GOLD}
+    assert_work_goes_on(shop, wanted)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("places", [OF_UNDOING, [IN_THE_SWITCH]], ids=["between the steps", "in the commit"])
+def test_drivers_killed_at_every_step_of_undoing_in_turn_bring_back_what_was_there(
+    drivers: Drivers, shop: Lakehouse, wanted: dict[str, Any], places: Sequence[str]
+) -> None:
+    before, own = seen(shop), [table_id(shop.paths.table(table)) for table in (SILVER, GOLD)]
+    state(shop, keys=["order_id", "day"])
+    assert drivers.rebuild(shop, SILVER, downstream=True).code == ExitCode.OK
+    anew_ = seen(shop)
+    state(shop)
+    for place in places:
+        assert_killed(drivers.rebuild(shop, SILVER, dies=place, undo=True, downstream=True))
+        assert all(seen(shop)[table] in (before[table], anew_[table]) for table in (SILVER, GOLD)), place
+    ended = drivers.rebuild(shop, SILVER, undo=True, downstream=True)
+    assert ended.code in (ExitCode.OK, ExitCode.NOT_READY), ended.said
+    assert (seen(shop), [table_id(shop.paths.table(table)) for table in (SILVER, GOLD)]) == (before, own)
+    assert_work_goes_on(shop, wanted)

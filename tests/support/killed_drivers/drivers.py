@@ -15,7 +15,9 @@ from typing import Any
 
 from include.contracts.job.args import WRITER_OF_LAYER, Job
 from include.contracts.job.quarantine_request import QuarantineRequest
+from include.contracts.job.rebuild_request import RebuildRequest
 from include.contracts.job.report import JobReport
+from include.contracts.job.request_file import RequestFile
 from include.settings import PROJECT
 from tests.support.killed_drivers.places import NOWHERE
 from tests.support.lakehouse import Lakehouse
@@ -79,17 +81,25 @@ class Drivers:
 
     def replay(self, lakehouse: Lakehouse, table: str, request: QuarantineRequest, dies: str = NOWHERE) -> Ended:
         """Replay quarantined rows of a table; at the place `dies` the driver is killed."""
-        args = lakehouse.args(table, request=request.save(lakehouse.folder / "reports" / "request.json"))
-        args.report.unlink(missing_ok=True)
-        life = {"place": dies, "signum": signal.SIGKILL, "victim": 0, "job": Job.QUARANTINE_REPLAY}
-        ended = self._live({**life, "argv": args.to_argv()})
-        return replace(ended, report=JobReport.load(args.report))
+        return self._of_request(lakehouse, Job.QUARANTINE_REPLAY, table, request, dies)
+
+    def rebuild(self, lakehouse: Lakehouse, table: str, dies: str = NOWHERE, **asked: bool) -> Ended:
+        """Build a table anew, or go on with that, cancel or undo it; at the place `dies` the driver is killed."""
+        request = RebuildRequest(said_by="ann", **asked)
+        return self._of_request(lakehouse, Job.TABLE_REBUILD, table, request, dies)
 
     def command(self, lakehouse: Lakehouse, *words: str, dies: str = NOWHERE) -> Ended:
         """Run the command `lakehouse` with these words; at the place `dies` it is killed."""
         environment = lakehouse.environment()
         life = {"place": dies, "signum": signal.SIGKILL, "victim": 0, "command": words, "environment": environment}
         return self._live(life)
+
+    def _of_request(self, lakehouse: Lakehouse, job: Job, table: str, request: RequestFile, dies: str) -> Ended:
+        args = lakehouse.args(table, request=request.save(lakehouse.folder / "reports" / "request.json"))
+        args.report.unlink(missing_ok=True)
+        life = {"place": dies, "signum": signal.SIGKILL, "victim": 0, "job": job, "argv": args.to_argv()}
+        ended = self._live(life)
+        return replace(ended, report=JobReport.load(args.report))
 
     def _live(self, life: dict[str, Any]) -> Ended:
         self._log.write_text("")

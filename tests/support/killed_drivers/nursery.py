@@ -20,6 +20,8 @@ from include.cli.app import app
 from include.contracts.job.args import Job
 from include.control.leases.leases import Leases
 from include.control.storage.objects import LocalObjectStore
+from include.paths import LakehousePaths
+from spark_jobs.jobs import table_rebuild
 from spark_jobs.quality import suites  # noqa: F401 - what a gate judges by
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
@@ -48,6 +50,7 @@ def live(life: dict[str, Any]) -> None:
     for stream in (1, 2):
         os.dup2(log, stream)
     JobContext.leases = property(_leases)
+    table_rebuild.lakehouse_leases = lambda paths, *_: _short_leases(paths)
     set_up(life["place"], lambda: os.kill(life["victim"] or os.getpid(), life["signum"]))
     if "command" in life:
         os.environ.update(life["environment"])
@@ -57,7 +60,11 @@ def live(life: dict[str, Any]) -> None:
 
 
 def _leases(context: JobContext) -> Leases:
-    return Leases(LocalObjectStore(context.paths.leases), f"driver {os.getpid()}", LEASE_LASTS_S)
+    return _short_leases(context.paths)
+
+
+def _short_leases(paths: LakehousePaths) -> Leases:
+    return Leases(LocalObjectStore(paths.leases), f"driver {os.getpid()}", LEASE_LASTS_S)
 
 
 if __name__ == "__main__":

@@ -19,11 +19,14 @@ from include.control.ledger.events import FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.new_columns import NewColumns
 from include.control.ledger.ops_table import OpsTable
+from include.control.ledger.rebuilds import RebuildEvent, Rebuilds
 from include.control.log.batch import Intent, Winner
 from include.control.quarantine.events import QuarantineEvents, RowEvent
 from spark_jobs.delta_io import tables
 from spark_jobs.layers.bronze import bronze
 from spark_jobs.layers.gold import gold
+from spark_jobs.layers.rebuild import switching, undoing
+from spark_jobs.layers.rebuild.staged_builds import StagedBuild
 from spark_jobs.layers.silver import silver
 from spark_jobs.protocol import quarantine
 from tests.support.killed_drivers.steps import Step, steps_of
@@ -64,6 +67,31 @@ OF_RESTORES = (
     RESTORE_CLOSED,
 )
 """All places of taking back a refused version, in their order."""
+
+REBUILD_ASKED = "after the record of a rebuild"
+BUILT = "after the build beside the table in use"
+BROUGHT = "after what goes beside the table was brought"
+WRITTEN_DOWN = "after all is written down of the rows to come"
+IN_THE_SWITCH = "while the server writes the switch"
+SWITCHED = "after the commit of the switch"
+SWITCH_CLOSED = "after the closing of the switch"
+REBUILD_DONE = "after the record that a rebuild is done"
+OF_REBUILDS = (
+    REBUILD_ASKED,
+    BUILT,
+    BROUGHT,
+    WRITTEN_DOWN,
+    SWITCHED,
+    SWITCH_CLOSED,
+    REBUILD_DONE,
+)
+"""All places of a rebuild, in their order; but for IN_THE_SWITCH, after which the server may commit or not."""
+
+CANCELLED = "after the record that a rebuild is given up"
+UNDO_INTENT = "after the intent of an undoing"
+UNDO_WRITTEN_DOWN = "after the record of the commit to come"
+OF_UNDOING = (UNDO_INTENT, UNDO_WRITTEN_DOWN, SWITCHED, SWITCH_CLOSED)
+"""Likewise of undoing a rebuild."""
 
 OF_QUARANTINE = (
     FIXED,
@@ -146,16 +174,17 @@ def _slow_down_the_write(die: Die) -> None:
     """The frame that is written or merged takes its time on the server; meanwhile the driver dies."""
     append, replace, merge = bronze.append, bronze.replace_where, silver.merge_changes
 
-    def slowed(frame: DataFrame) -> DataFrame:
-        threading.Timer(SLOW_WRITE_S / 2, die).start()
-        wait = f"reflect('java.lang.Thread', 'sleep', {SLOW_WRITE_S * 1000}L) = 'null'"
-        key = next(name for name in SLOW if name in frame.columns)
-        return frame.where(f"CASE WHEN {key} = '{SLOW[key]}' THEN {wait} ELSE true END")
-
-    bronze.append = lambda rows, path: append(slowed(rows), path)
+    bronze.append = lambda rows, path: append(_slowed(rows, die), path)
     for layer in (bronze, gold):
-        layer.replace_where = lambda rows, path, predicate: replace(slowed(rows), path, predicate)
-    silver.merge_changes = lambda session, path, changes, *more: merge(session, path, slowed(changes), *more)
+        layer.replace_where = lambda rows, path, predicate: replace(_slowed(rows, die), path, predicate)
+    silver.merge_changes = lambda session, path, changes, *more: merge(session, path, _slowed(changes, die), *more)
+
+
+def _slowed(frame: DataFrame, die: Die, which: str = "") -> DataFrame:
+    threading.Timer(SLOW_WRITE_S / 2, die).start()
+    wait = f"reflect('java.lang.Thread', 'sleep', {SLOW_WRITE_S * 1000}L) = 'null'"
+    key = next(name for name in SLOW if name in frame.columns)
+    return frame.where(f"CASE WHEN {which or f'{key} = {SLOW[key]!r}'} THEN {wait} ELSE true END")
 
 
 def _of_files(event: FileEvent | RowEvent) -> Condition:
@@ -167,6 +196,30 @@ def _of_a_restore(_: object, given: Intent | Winner | Sequence[Winner], *more: o
     said = [given] if isinstance(given, Intent | Winner) else given
     intents = [one.intent if isinstance(one, Winner) else one for one in said]
     return any(intent.sources.restores is not None for intent in intents)
+
+
+def _of_a_switch(_: object, given: Intent | Winner | Sequence[Winner], *more: object) -> bool:
+    """Whether the ledger is told of a rebuild's commit, or of its undoing."""
+    said = [given] if isinstance(given, Intent | Winner) else given
+    intents = [one.intent if isinstance(one, Winner) else one for one in said]
+    return any(intent.sources.rebuild for intent in intents)
+
+
+def _after_the_switch(die: Die) -> None:
+    for module in (switching, undoing):
+        _after(module, "replace_rows", die)
+
+
+def _slow_down_the_switch(die: Die) -> None:
+    """The rows that take the place of others take their time on the server; meanwhile the driver dies."""
+    stamped, replace = switching.with_stamp, switching.replace_rows
+
+    def slow(*args: Any) -> Winner:
+        switching.with_stamp = lambda rows, intent: _slowed(stamped(rows, intent), die, "true")
+        return replace(*args)
+
+    for module in (switching, undoing):
+        module.replace_rows = slow
 
 
 def _put_back_in(folder: str) -> Condition:
@@ -204,6 +257,17 @@ _AT: dict[str, Callable[[Die], None]] = {
     QUARANTINE_PUT_BACK: lambda die: _after(restore, "_put_back", die, _put_back_in("silver_quarantine")),
     TOMBSTONES_PUT_BACK: lambda die: _after(restore, "_put_back", die, _put_back_in("silver_tombstones")),
     RESTORE_CLOSED: lambda die: _after(Ledger, "record_closed", die, _of_a_restore),
+    REBUILD_ASKED: lambda die: _after(Rebuilds, "start", die),
+    BUILT: lambda die: _after(StagedBuild, "build", die),
+    BROUGHT: lambda die: _after(switching.Switch, "_write_beside", die),
+    WRITTEN_DOWN: lambda die: _after(switching.Switch, "_write_down", die),
+    IN_THE_SWITCH: _slow_down_the_switch,
+    SWITCHED: _after_the_switch,
+    SWITCH_CLOSED: lambda die: _after(Ledger, "record_closed", die, _of_a_switch),
+    REBUILD_DONE: lambda die: _after(Rebuilds, "record", die, lambda _, event, *more: event == RebuildEvent.DONE),
+    CANCELLED: lambda die: _after(Rebuilds, "record", die, lambda _, event, *more: event == RebuildEvent.CANCELLED),
+    UNDO_INTENT: lambda die: _after(Ledger, "record_intent", die, _of_a_switch),
+    UNDO_WRITTEN_DOWN: lambda die: _after(Ledger, "record_committed", die, _of_a_switch),
     TOLD: lambda die: _after(QuarantineEvents, "record_outcome", die),
 }
 
