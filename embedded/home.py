@@ -58,7 +58,7 @@ class Home:
 
     @property
     def secrets(self) -> Path:
-        """The token of the Spark server, the password of the user `admin`, the key of Airflow's tokens."""
+        """The token of the Spark server, the passwords of Airflow's users, the key of Airflow's tokens."""
         return self.path / "secrets"
 
     @property

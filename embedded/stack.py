@@ -19,7 +19,7 @@ from embedded.airflow.api import AirflowApi
 from embedded.airflow.drain import drain
 from embedded.airflow.http import AirflowApiError
 from embedded.airflow.standalone import NAME as AIRFLOW
-from embedded.airflow.standalone import POOL, Airflow, clean_environment, stop_airflow, warm_spark
+from embedded.airflow.standalone import POOL, USER, Airflow, clean_environment, stop_airflow, warm_spark
 from embedded.errors import StackError
 from embedded.home import Home
 from embedded.processes import of_stack, recorded, stop
@@ -47,6 +47,7 @@ class Stack(AbstractContextManager["Stack"]):
         dags: the folder of its DAG files.
         connection: the connection `spark_default` as JSON; None for the warm Spark server, which starts only then.
         drain_s: seconds for running tasks to end when it stops; then they are marked failed.
+        users: the users of its Airflow; if there are several, nobody may approve their own requests.
     """
 
     home: Home
@@ -55,6 +56,7 @@ class Stack(AbstractContextManager["Stack"]):
     dags: Path = PROJECT / "dags"
     connection: str | None = None
     drain_s: float = 0
+    users: tuple[str, ...] = (USER,)
 
     @cached_property
     def spark(self) -> SparkServer:
@@ -65,7 +67,7 @@ class Stack(AbstractContextManager["Stack"]):
     def airflow(self) -> Airflow:
         """Its Airflow; only while its PostgreSQL runs."""
         spark = self.connection or warm_spark(self.spark.port, self.spark.token)
-        return Airflow(self.home, self.address, self.dags, Postgres(self.home).url, spark)
+        return Airflow(self.home, self.address, self.dags, Postgres(self.home).url, spark, self.users)
 
     def __enter__(self) -> Stack:
         self.start()
@@ -76,9 +78,9 @@ class Stack(AbstractContextManager["Stack"]):
     ) -> None:
         self.stop()
 
-    def api(self) -> AirflowApi:
-        """Return a client of its Airflow; only while the stack runs."""
-        return self.airflow.api()
+    def api(self, user: str = USER) -> AirflowApi:
+        """Return a client of its Airflow for a user; only while the stack runs."""
+        return self.airflow.api(user)
 
     def claim(self) -> None:
         """Lock the home until `stop` or the end of this process, so that no other process runs its stack.
@@ -122,8 +124,8 @@ class Stack(AbstractContextManager["Stack"]):
 
     def environment(self) -> dict[str, str]:
         """Return the environment of every part: this process's own, cleaned, and the settings of the lakehouse."""
-        # The stack has one user, who must approve their own requests.
-        settings = self.settings.model_copy(update={"second_person": False})
+        # A single user must approve their own requests.
+        settings = self.settings.model_copy(update={"second_person": len(self.users) > 1})
         return {**clean_environment(), **settings.environment()}
 
     def _start_parts(self) -> None:

@@ -158,10 +158,10 @@ class AirflowApi(AirflowHttp):
         self.ask("POST", f"/api/v2/dags/{run.dag_id}/clearTaskInstances", json=body)
 
     def log(self, task: Task, try_number: int | None = None) -> list[str]:
-        """Return the log of a task, without the folded groups that Airflow adds before and after it."""
+        """Return the log of a task and the error that ended it, without the folded groups that Airflow adds."""
         path = f"/api/v2/dags/{task.dag_id}/dagRuns/{task.dag_run_id}/taskInstances/{task.task_id}"
         content = self.get(f"{path}/logs/{try_number or task.try_number}", full_content="true")["content"]
-        return _outside_groups(part if isinstance(part, str) else part["event"] for part in content)
+        return _outside_groups(line for part in content for line in _lines(part))
 
     def watch(self, run: Run, patience_s: float = 600, every_s: float = 0.5) -> Iterator[list[Task]]:
         """Yield the tasks of a run repeatedly until the run has ended; the last value has the final states.
@@ -195,6 +195,18 @@ class AirflowApi(AirflowHttp):
             return ["api_server"]
         beats = {name: health.get(name, {}).get(f"latest_{name}_heartbeat") for name in COMPONENTS}
         return [name for name, beat in beats.items() if beat is None or datetime.fromisoformat(beat) < since]
+
+
+def _lines(part: str | dict[str, Any]) -> list[str]:
+    """Return the lines of one part of a log.
+
+    >>> _lines({"event": "Task failed", "error_detail": [{"exc_type": "ValueError", "exc_value": "no day"}]})
+    ['Task failed', 'ValueError: no day']
+    """
+    if isinstance(part, str):
+        return [part]
+    errors = part.get("error_detail") or ()
+    return [part["event"], *(f"{error['exc_type']}: {error['exc_value']}" for error in errors)]
 
 
 def _outside_groups(lines: Iterable[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +33,7 @@ class Airflow:
         dags: the folder of the DAG files.
         database: the SQLAlchemy URL of its database.
         spark: the connection `spark_default` as JSON.
+        users: its users; each has the role `admin`.
     """
 
     home: Home
@@ -40,14 +41,15 @@ class Airflow:
     dags: Path
     database: str
     spark: str
+    users: tuple[str, ...] = (USER,)
 
-    def api(self) -> AirflowApi:
-        """Return a client of the user `admin`."""
-        return AirflowApi(self.address.url, USER, password(self.home))
+    def api(self, user: str = USER) -> AirflowApi:
+        """Return a client of a user."""
+        return AirflowApi(self.address.url, user, passwords(self.home, self.users)[user])
 
     def start(self, env: Mapping[str, str]) -> None:
         """Start Airflow; `AirflowApi.wait_until_healthy` waits until it is ready."""
-        password(self.home)
+        passwords(self.home, self.users)
         spawn(self.home, NAME, ["airflow", "standalone"], {**env, **self.settings()}, cwd=self.home.airflow)
 
     def is_alive(self) -> bool:
@@ -63,7 +65,7 @@ class Airflow:
                 "LOAD_EXAMPLES": "False",
                 "PARALLELISM": "4",
                 "EXECUTION_API_SERVER_URL": f"{self.address.url}/execution/",
-                "SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+                "SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:admin" for user in self.users),
                 "SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home.passwords),
             },
             "API_AUTH": {"JWT_SECRET": keep_secret(self.home.jwt_secret, 3 * new_secret())},
@@ -96,10 +98,10 @@ def stop_airflow(home: Home, patience_s: float = 25) -> None:
     end_processes([process for process in of_stack(home) if process != spark], grace_s=5)
 
 
-def password(home: Home) -> str:
-    """Return the password of `admin`; the first call creates it, in a file that only its owner can read."""
-    users: dict[str, str] = json.loads(keep_secret(home.passwords, json.dumps({USER: new_secret()})))
-    return users[USER]
+def passwords(home: Home, users: Iterable[str] = (USER,)) -> dict[str, str]:
+    """Return user -> password; the first call creates them, in a file that only its owner can read."""
+    kept: dict[str, str] = json.loads(keep_secret(home.passwords, json.dumps({user: new_secret() for user in users})))
+    return kept
 
 
 def warm_spark(port: int, token: str) -> str:

@@ -13,6 +13,7 @@ from demo.backfill import DayOfBackfill, restart_backfill, watch
 from demo.source_system import lay_out
 from embedded.address import Address
 from embedded.airflow.api import AirflowApi, Run
+from embedded.airflow.standalone import USER
 from embedded.home import Home
 from embedded.servers.kafka_broker import KafkaBroker, running_broker
 from embedded.stack import Stack, remaining_processes
@@ -20,6 +21,7 @@ from include.settings import PROJECT, Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST, PATIENCE_S, THIRD, RunDay
 from tests.e2e.killing import KilledAndCleared, kill_and_clear
+from tests.e2e.people import APPROVER
 from tests.support.airflow.homes import new_homes
 
 
@@ -61,7 +63,7 @@ def new_home() -> Iterator[Callable[[], Home]]:
 def stack(new_home: Callable[[], Home], lakehouse: Settings, dags: Path) -> Iterator[Stack]:
     """A running stack. When all tests are over, no process of it may be left."""
     home = new_home()
-    with Stack(home, lakehouse, Address.free(home, lakehouse), dags) as running:
+    with Stack(home, lakehouse, Address.free(home, lakehouse), dags, users=(USER, APPROVER)) as running:
         yield running
     assert remaining_processes(home) == []
 
@@ -70,8 +72,15 @@ def stack(new_home: Callable[[], Home], lakehouse: Settings, dags: Path) -> Iter
 def api(stack: Stack) -> Iterator[AirflowApi]:
     """A client of the stack's Airflow that has seen all DAGs."""
     with stack.api() as client:
-        for dag_id in ("flights", "gate_override", *trials.DOMAINS):
+        for dag_id in ("flights", "gate_override", "delete_approval", "table_rebuild", *trials.DOMAINS):
             client.wait_for_dag(dag_id)
+        yield client
+
+
+@pytest.fixture(scope="session")
+def approver(stack: Stack) -> Iterator[AirflowApi]:
+    """The same Airflow, as another person sees it."""
+    with stack.api(APPROVER) as client:
         yield client
 
 

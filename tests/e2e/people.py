@@ -9,6 +9,9 @@ from typing import Any
 from embedded.airflow.api import AirflowApi, Run
 from tests.e2e.days import PATIENCE_S
 
+APPROVER = "reviewer"
+"""Approves what the user `admin` asks for: in the stack of these tests nobody approves their own wishes."""
+
 READING_S = 5
 """A person reads first. Airflow 3.3 fails a task that is answered while its process is still ending, and asks again
 when it tries again: then the person answers again."""

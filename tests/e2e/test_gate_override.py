@@ -9,13 +9,13 @@ import httpx
 import pytest
 
 from embedded.airflow.api import AirflowApi, Run
-from embedded.airflow.standalone import USER, password
+from embedded.airflow.standalone import USER, passwords
 from embedded.stack import Stack
 from include.cli.facts import table_facts
 from include.settings import Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST, PATIENCE_S, SECOND, THIRD, RunDay
-from tests.e2e.people import answer_all
+from tests.e2e.people import APPROVER, answer_all
 from tests.support.texts import ODD_TEXTS
 
 pytestmark = pytest.mark.slow
@@ -41,7 +41,7 @@ def refused(api: AirflowApi, start_day: RunDay, lakehouse: Settings) -> Run:
 @pytest.fixture(scope="module")
 def browser(stack: Stack) -> Iterator[httpx.Client]:
     """Somebody who is logged in as the UI logs them in: by a cookie."""
-    login = {"username": USER, "password": password(stack.home)}
+    login = {"username": USER, "password": passwords(stack.home)[USER]}
     token = httpx.post(f"{stack.address.url}/auth/token", json=login).json()["access_token"]
     with httpx.Client(
         base_url=stack.address.url, cookies={"_token": token}, follow_redirects=True, timeout=200
@@ -155,18 +155,18 @@ def test_after_a_rejection_everything_stays_as_it_is(api: AirflowApi, refused: R
 
 @pytest.mark.timeout(600)
 def test_an_approved_version_is_read_told_of_once_and_passes_its_gate(
-    api: AirflowApi, refused: Run, lakehouse: Settings, browser: httpx.Client
+    api: AirflowApi, approver: AirflowApi, refused: Run, lakehouse: Settings, browser: httpx.Client
 ) -> None:
     version, before = refused_version(lakehouse), data_docs(api, refused, GATE)
     assert version not in versions_told(api)
     run = ask(api, version)
-    (question,) = answer_all(api, run, {subject(version): "Approve"}).values()
+    (question,) = answer_all(approver, run, {subject(version): "Approve"}).values()
     assert "there are three sensors" in question["body"]
     assert f"**{REASON}**" in question["body"]
     assert api.wait_for_run(run, PATIENCE_S).state == "success"
     facts = table_facts(SILVER, lakehouse.root)
     assert facts.override is not None
-    assert (facts.certified_version, facts.override.by, facts.override.reason) == (version, USER, REASON)
+    assert (facts.certified_version, facts.override.by, facts.override.reason) == (version, APPROVER, REASON)
     (overridden,) = (told["overridden"] for told in events_told(api) if told["version"] == version)
     assert REASON in overridden
 
@@ -175,8 +175,8 @@ def test_an_approved_version_is_read_told_of_once_and_passes_its_gate(
     assert api.task(refused, f"{GOLD}_gate").state == "success"
     assert table_facts(GOLD, lakehouse.root).rows == 4
     assert versions_told(api).count(version) == 1, "nobody is told twice"
-    assert f"version {version} overridden by {USER}" in "\n".join(api.log(api.task(refused, GATE)))
-    assert f"overridden by {USER}" in browser.get(before).text
+    assert f"version {version} overridden by {APPROVER}" in "\n".join(api.log(api.task(refused, GATE)))
+    assert f"overridden by {APPROVER}" in browser.get(before).text
     assert f"{GOLD}.html" in browser.get(str(browser.get(before).url).rpartition("/")[0] + "/index.html").text
 
 
@@ -189,5 +189,5 @@ def test_the_next_version_is_judged_by_the_rules_again(
     run = api.wait_for_run(start_day("overruled", THIRD), PATIENCE_S)
     assert (refused.dag_id, run.state) == (run.dag_id, "failed")
     first, *_ = api.log(api.task(run, GATE))
-    assert f"Version {overridden} was overridden by {USER}" in first
+    assert f"Version {overridden} was overridden by {APPROVER}" in first
     assert table_facts(SILVER, lakehouse.root).certified_version == overridden

@@ -6,6 +6,7 @@
 - `revived`: a bronze table to load while the Spark server is dead.
 - `submitted`: bronze and silver whose jobs go through spark-submit instead of the warm server.
 - `asking`: a bronze table whose new fields become columns when somebody has approved them.
+- `shrinking`: full snapshots, one of which lacks most keys; then silver and gold are built anew.
 - `fed`: bronze reads a Kafka topic, silver stands above; it runs every quarter of a minute.
 """
 
@@ -33,6 +34,7 @@ DOMAINS = {
     "revived": "",
     "submitted": f'conn_id="{SUBMIT_CONNECTION}"',
     "asking": "",
+    "shrinking": "",
     "fed": "",
 }
 """Domain -> what its DAG file says beside the common."""
@@ -62,9 +64,16 @@ def add_specs(tables: Path) -> None:
     write_specs(tables, _bronze("revived"), domain="revived")
     write_specs(tables, _bronze("submitted"), _silver("submitted"), domain="submitted")
     write_specs(tables, {**_bronze("asking"), "on_drift": "evolve", "evolve": "ask"}, domain="asking")
+    write_specs(tables, _bronze("shrinking"), snapshots("int"), _gold("shrinking"), domain="shrinking")
     topic = {"kafka": CLUSTER, "topics": [TOPIC], "format": "json"}
     by_offset = {"columns": {**READINGS, "sent": {"type": "bigint", "from": "_offset"}}, "sequence_by": ["sent"]}
     write_specs(tables, {**_bronze("fed"), "source": topic}, {**_silver("fed"), **by_offset}, domain="fed")
+
+
+def snapshots(of_value: str) -> Document:
+    """The spec of the silver table of `shrinking`, whose values are of a type."""
+    columns = {**READINGS, "value": {"type": of_value}}
+    return {**_silver("shrinking"), "snapshot": "full", "columns": columns}
 
 
 def add_dags(dags: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from embedded.address import Address
-from embedded.airflow.standalone import Airflow, clean_environment, password, warm_spark
+from embedded.airflow.standalone import Airflow, clean_environment, passwords, warm_spark
 from embedded.home import Home
 from include.settings import PROJECT, Settings
 
@@ -69,11 +69,11 @@ def test_every_setting_is_one_that_airflow_knows(airflow: Airflow, tmp_path: Pat
     assert [f"{part}.{key}" for part, key in ours if key not in sections.get(part, {"options": {}})["options"]] == []
 
 
-def test_the_password_is_made_once_and_only_its_owner_can_read_it(home: Home) -> None:
-    first = password(home)
-    assert len(first) >= 32
-    assert password(home) == first
-    assert json.loads(home.passwords.read_text()) == {"admin": first}
+def test_the_passwords_are_made_once_and_only_their_owner_can_read_them(home: Home) -> None:
+    first = passwords(home)
+    assert len(first["admin"]) >= 32
+    assert passwords(home) == first
+    assert json.loads(home.passwords.read_text()) == first
     assert stat.S_IMODE(home.passwords.stat().st_mode) == 0o600
 
 
