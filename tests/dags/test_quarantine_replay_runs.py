@@ -16,6 +16,8 @@ from tests.support.airflow.airflow_home import migrated_home
 from tests.support.documents.specs import bronze_document, silver_document, write_specs
 from tests.support.ledger.quarantine_rows import quarantine, refused
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = PROJECT / "tests" / "support" / "airflow" / "dag_run.py"
 MARK = "RESULTS OF ALL CASES: "
 ORDERS = "silver.orders"

@@ -218,6 +218,7 @@ def test_a_manual_run_without_a_day_fails_once_and_says_what_to_type(runs: dict[
     assert "Which day is this run for?" in runs["no day"]["log"]
 
 
+@pytest.mark.slow
 def test_execution_timeout_leaves_no_child(airflow: Airflow) -> None:
     started = airflow.start({"timeout": Case("five", HANGS, DAY)}, timeout=15, retries=0)
     airflow.wait_until_hanging("timeout", started)

@@ -19,6 +19,8 @@ from include.errors import ExitCode
 from include.settings import PROJECT
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
 
+pytestmark = pytest.mark.slow
+
 LAKEHOUSE = Path(sys.executable).parent / "lakehouse"
 RUN = [str(LAKEHOUSE), "run", "--interval", "2013-01-01"]
 

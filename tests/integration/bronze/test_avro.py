@@ -79,6 +79,7 @@ def test_avro_values_arrive_as_their_writer_wrote_them(bronze: Lakehouse, tmp_pa
     assert avro_rows(bronze) == [expected(number) for number in range(6)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("codec", "damage"), [("snappy", b""), ("zstandard", b"\x28\xb5\x2f\xfd")])
 def test_a_damaged_block_of_a_codec_of_spark_is_detected(
     bronze: Lakehouse, tmp_path: Path, codec: str, damage: bytes
@@ -100,6 +101,7 @@ def test_a_damaged_block_of_a_codec_of_spark_is_detected(
     assert len(bronze.rows(ORDERS, "order_id")) == 5000
 
 
+@pytest.mark.slow
 def test_avro_files_of_other_schemas_load_together_and_invalid_values_are_rescued(bronze: Lakehouse) -> None:
     bronze.specs(bronze_document(source=SOURCE, columns=COLUMNS))
     bronze.deliver(1, "a.avro", avro([row(1)]))
@@ -126,6 +128,7 @@ def test_avro_files_of_other_schemas_load_together_and_invalid_values_are_rescue
     ]
 
 
+@pytest.mark.slow
 def test_an_avro_file_may_lack_optional_columns_and_new_columns_may_evolve(bronze: Lakehouse) -> None:
     columns = {**COLUMNS, "day": {"type": "date", "required": True}}
     bronze.specs(bronze_document(source=SOURCE, columns=columns, on_drift="evolve"))

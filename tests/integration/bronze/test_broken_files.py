@@ -8,6 +8,7 @@ from datetime import date
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from include.control.landing.file_states import file_states
 from include.control.ledger.ledger import Ledger
@@ -36,6 +37,7 @@ def test_broken_files_fail_the_run_after_all_others_are_loaded(lakehouse: Lakeho
     assert len(lakehouse.rows(ORDERS, "order_id")) == 501
 
 
+@pytest.mark.slow
 def test_a_broken_file_fails_as_many_runs_as_the_spec_allows_and_no_more(lakehouse: Lakehouse) -> None:
     source = {"landing": "orders", "path": ".", "format": "json", "max_files_per_batch": 1, "max_attempts_per_file": 2}
     lakehouse.specs(bronze_document(source=source))

@@ -14,6 +14,8 @@ from include.errors import Outcome
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.ledger.ledger_failures import APPENDS_A_RUN, failing_appends
 
+pytestmark = pytest.mark.slow
+
 ORDERS = "bronze.orders"
 
 

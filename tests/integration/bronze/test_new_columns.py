@@ -76,6 +76,7 @@ def test_later_batches_have_the_columns_also_if_their_files_lack_them(evolving: 
     assert evolving.rows(ORDERS, "order_id", "colour") == [("o1", "red"), ("o2", None), ("o3", "blue")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_columns_of_files_evolve_like_fields(tmp_path: Path, server: SparkServer, kind: str) -> None:
     evolving = Lakehouse(tmp_path)
@@ -136,6 +137,7 @@ def test_values_that_are_written_as_names_are_refused_and_nothing_is_loaded(evol
     assert evolving.rows(ORDERS, "order_id") == []
 
 
+@pytest.mark.slow
 def test_silver_reads_a_new_column_once_it_is_declared_also_its_earlier_values(asking: Lakehouse) -> None:
     asking.deliver(1, "a.json", [order(1, 5, shop="7")])
     asking.run(ORDERS)

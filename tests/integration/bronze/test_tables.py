@@ -30,6 +30,7 @@ def test_a_table_on_disk_that_the_spec_does_not_fit_is_left_alone(lakehouse: Lak
     assert len(lakehouse.rows(ORDERS, "order_id")) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", [(), (".00000000000000000000.json.1.tmp",)])
 def test_a_table_whose_creator_died_is_created_by_the_next_driver(lakehouse: Lakehouse, left: tuple[str, ...]) -> None:
     log = lakehouse.paths.table(ORDERS) / "_delta_log"

@@ -59,6 +59,7 @@ OF_CSV = {"order_id": {"type": "string"}, "amount": {"type": "int"}, "name": {"t
 CSV_ROWS = [("1", 5, 'a "b", c'), ("2", 6, "two\nlines"), ("3", 7, "Málaga")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "content"),
     [

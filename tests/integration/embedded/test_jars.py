@@ -13,6 +13,8 @@ import pytest
 
 from embedded.jars import Jar, JarsError, install
 
+pytestmark = pytest.mark.slow
+
 POM = "<project><groupId>test.millrace</groupId><artifactId>tool</artifactId><version>{version}</version></project>"
 
 

@@ -12,6 +12,8 @@ from embedded.java_jar import CompileError, JavaJar, formats_jar, log_store_jar
 from include.settings import PROJECT, Settings
 from include.spark_location import spark_home
 
+pytestmark = pytest.mark.slow
+
 CLASSES = {"io/millrace/logstore/ConditionalPutLogStore.class", "io/millrace/logstore/HardLinkLogStore.class"}
 
 

@@ -16,6 +16,8 @@ from tests.support.documents.specs import bronze_document
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.ledger.delta_tables import commit_file
 
+pytestmark = pytest.mark.slow
+
 BRONZE, SILVER = "bronze.orders", "silver.orders"
 FORTY_DAYS = 40 * 24 * 3600
 

@@ -88,6 +88,7 @@ def test_a_batch_that_commits_between_a_write_and_its_gate_is_not_certified_with
     assert shop.rows(SILVER, "order_id") == [("o1",), ("o2",)]
 
 
+@pytest.mark.slow
 def test_a_gate_that_comes_late_never_moves_the_certified_version_back(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +98,7 @@ def test_a_gate_that_comes_late_never_moves_the_certified_version_back(
     assert (late.version, late.certified_version, late.certified_moved) == (1, 2, False)
 
 
+@pytest.mark.slow
 def test_a_refused_later_batch_leaves_the_checked_version_certified(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:

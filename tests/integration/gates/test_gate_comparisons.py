@@ -88,6 +88,7 @@ class TestRowCount:
             lakehouse.deliver(number, "a.json", [order(f"{number}.{one}", one) for one in range(rows)])
         return [lakehouse.run(BRONZE, number) for number in range(1, len(counts) + 1)]
 
+    @pytest.mark.slow
     def test_rows_of_a_run_are_held_against_the_last_certified_runs(self, lakehouse: Lakehouse) -> None:
         band = {"max_percent": 200}
         near = rule(self.NEAR, warn=band, rows="applied", of_last=2, min_percent=50, max_percent=400)
@@ -124,6 +125,7 @@ class TestOtherTables:
         exists = rule(EXISTS, column="order_id", other_table=KNOWN, other_column="order_id", **more)
         lakehouse.specs(bronze_document(KNOWN, columns=known), bronze_document(expectations=[exists]))
 
+    @pytest.mark.slow
     def test_values_that_another_table_lacks_refuse_the_version_until_it_has_them(self, lakehouse: Lakehouse) -> None:
         self.shop(lakehouse)
         deliver_known(lakehouse, 1, "o1")
@@ -173,6 +175,7 @@ class TestOtherTables:
 class TestReconciliation:
     RECONCILES = "expect_table_to_reconcile_with_source"
 
+    @pytest.mark.slow
     def test_silver_and_gold_are_held_against_what_they_have_read(self, lakehouse: Lakehouse) -> None:
         of_keys = rule(self.RECONCILES, source=BRONZE, measure="count(*)", source_measure="count(DISTINCT order_id)")
         of_rows = rule(
@@ -195,6 +198,7 @@ class TestReconciliation:
         assert (short.passed, short.action, short.observed) == (False, "warn", {"own": 2, "source": 3})
         assert gold.certified_version == gold.version
 
+    @pytest.mark.slow
     def test_a_measure_without_a_value_does_not_pass_and_says_so(self, lakehouse: Lakehouse) -> None:
         empty = rule(self.RECONCILES, source=BRONZE, measure="sum(amount)", source_measure="sum(amount)")
         wrong = rule(self.RECONCILES, "warn", source=BRONZE, measure="sum(amuont)", source_measure="count(*)")
@@ -208,6 +212,7 @@ class TestReconciliation:
 
 
 class TestDrift:
+    @pytest.mark.slow
     def test_a_column_that_came_is_drift_unless_it_is_allowed(self, lakehouse: Lakehouse) -> None:
         stable = "expect_table_columns_to_be_stable"
         state_rules(lakehouse, rule(stable), on_drift="evolve")
@@ -225,6 +230,7 @@ class TestDrift:
         state_rules(lakehouse, rule(stable, allow=["added"]), on_drift="evolve")
         assert lakehouse.run(BRONZE, 2, job=Job.QUALITY_GATE).certified_version == second.version
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("name", "limit", "observed"),
         [

@@ -56,6 +56,7 @@ def test_a_refused_version_is_restored_in_the_same_run(shop: Lakehouse) -> None:
     assert last.intent.sources.ranges == {BRONZE: (1, 1)}, "the second day counts as not read"
 
 
+@pytest.mark.slow
 def test_the_next_run_reads_the_refused_batches_as_if_they_were_new(shop: Lakehouse, tmp_path: Path) -> None:
     shop.run(SILVER, 2)
     shop.specs(silver(3))
@@ -67,6 +68,7 @@ def test_the_next_run_reads_the_refused_batches_as_if_they_were_new(shop: Lakeho
     assert (expected["deleted"], len(expected["refused"])) == (["o2"], 1)
 
 
+@pytest.mark.slow
 def test_downstream_tables_and_readers_continue_with_the_certified_rows(shop: Lakehouse) -> None:
     before = content(shop)
     shop.run(SILVER, 2)
@@ -84,6 +86,7 @@ def test_a_second_run_tries_again_and_is_restored_again(shop: Lakehouse) -> None
     assert Gates(shop.paths).certified(SILVER) == 7
 
 
+@pytest.mark.slow
 def test_the_gates_own_job_does_not_take_the_restored_version_for_the_refused_one(shop: Lakehouse) -> None:
     shop.run(SILVER, 2)
     shop.specs(silver(3))
@@ -92,6 +95,7 @@ def test_the_gates_own_job_does_not_take_the_restored_version_for_the_refused_on
     assert "Run the task that writes the table" in gate_report.message
 
 
+@pytest.mark.slow
 def test_a_version_is_kept_when_a_newer_commit_exists(shop: Lakehouse) -> None:
     shop.specs(silver(2, on_refusal="keep"))
     refused = shop.run(SILVER, 2)
@@ -164,6 +168,7 @@ def test_the_first_version_of_a_table_stays_refused(lakehouse: Lakehouse) -> Non
     assert len(lakehouse.rows(SILVER, "order_id")) == 2
 
 
+@pytest.mark.slow
 def test_gold_is_restored_too(lakehouse: Lakehouse) -> None:
     few_a_day = {"expect_column_max_to_be_between": {"column": "orders", "max_value": 2}, "action": "fail"}
     lakehouse.specs(bronze_document(), silver(9), gold_document(expectations=[few_a_day], on_refusal="restore"))
@@ -178,6 +183,7 @@ def test_gold_is_restored_too(lakehouse: Lakehouse) -> None:
     assert lakehouse.rows(GOLD, "orders", "revenue") == [(3, 17)]
 
 
+@pytest.mark.slow
 def test_a_batch_with_an_open_refusal_is_not_finished(shop: Lakehouse) -> None:
     shop.specs(silver(2, on_refusal="keep"))
     shop.run(SILVER, 2)

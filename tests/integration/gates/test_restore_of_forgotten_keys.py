@@ -14,6 +14,8 @@ from tests.support.documents.specs import Document, bronze_document, gold_docume
 from tests.support.lakehouse import Lakehouse, copied, order
 from tests.support.silver.refusing_gate import BRONZE, GOLD, SILVER, TABLES, content, deliver_two_days, silver
 
+pytestmark = pytest.mark.slow
+
 HOUR = timedelta(hours=1)
 
 

@@ -87,6 +87,7 @@ def test_what_cannot_be_parsed_is_quarantined_with_its_place_and_null_messages_a
     assert sorted(refused) == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_a_null_message_deletes_its_key_in_silver_and_a_refused_row_is_found_by_its_offset(
     shop: Lakehouse, topic: KafkaTopic
 ) -> None:
@@ -110,6 +111,7 @@ def test_a_null_message_deletes_its_key_in_silver_and_a_refused_row_is_found_by_
     assert (refused["source"], refused["position"]) == (f"{topic.name}/0", 2)
 
 
+@pytest.mark.slow
 def test_many_messages_are_loaded_in_bounded_batches_and_a_driver_that_died_goes_on_where_it_was(
     shop: Lakehouse, topic: KafkaTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +176,7 @@ def test_a_start_by_time_leaves_out_what_was_sent_before(shop: Lakehouse, topic:
     assert placed(shop) == [("o2", 0, 1)]
 
 
+@pytest.mark.slow
 def test_messages_deleted_before_they_were_read_fail_the_run_unless_the_spec_goes_on_without_them(
     shop: Lakehouse, topic: KafkaTopic
 ) -> None:
@@ -195,6 +198,7 @@ def test_messages_deleted_before_they_were_read_fail_the_run_unless_the_spec_goe
     assert shop.run(ORDERS).notes == (), "a loss is told once"
 
 
+@pytest.mark.slow
 def test_a_topic_that_was_created_again_is_another_topic(shop: Lakehouse, topic: KafkaTopic) -> None:
     shop.specs(fed_by(topic))
     topic.send(order(1, 1))

@@ -99,6 +99,7 @@ def test_a_dry_run_counts_the_tombstones_and_deletes_none(shop: Lakehouse) -> No
     assert contents(shop.paths.root) == lake
 
 
+@pytest.mark.slow
 def test_after_the_retention_a_separate_commit_deletes_them(shop: Lakehouse) -> None:
     path, silver = tombstones_path(shop, SILVER), latest_version(shop.paths.table(SILVER))
     before = latest_version(path)
@@ -118,6 +119,7 @@ def test_after_the_retention_a_separate_commit_deletes_them(shop: Lakehouse) -> 
     assert latest_version(path) == before + 1
 
 
+@pytest.mark.slow
 def test_an_older_event_of_a_key_without_tombstone_inserts_it_and_changes_nothing_else(shop: Lakehouse) -> None:
     vacuum(shop, now() + LATER)
     late = [order(1, 6, 8, seq=2), order(2, 1, 7), order(3, 4, 11), order(4, 9, 1)]
@@ -133,6 +135,7 @@ def test_an_older_event_of_a_key_without_tombstone_inserts_it_and_changes_nothin
     assert shop.rows(SILVER, "order_id") == [("o2",), ("o3",), ("o4",)], "and is remembered anew"
 
 
+@pytest.mark.slow
 def test_only_the_age_of_the_batch_decides_which_tombstones_are_deleted(shop: Lakehouse) -> None:
     between = now()
     bring(shop, 2, [order(2, None, 1, of_day=1, seq=0, op="delete"), delete(5, 1)])
@@ -142,6 +145,7 @@ def test_only_the_age_of_the_batch_decides_which_tombstones_are_deleted(shop: La
     assert tombstones(shop) == ["o5"], "the row of o2 is later than its delete"
 
 
+@pytest.mark.slow
 def test_tombstones_stay_until_a_batch_that_died_is_counted_from_them(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +174,7 @@ def test_tombstones_stay_until_a_batch_that_died_is_counted_from_them(
     assert tombstones(shop) == []
 
 
+@pytest.mark.slow
 def test_a_truncate_is_remembered_for_ever(lakehouse: Lakehouse) -> None:
     state(lakehouse, apply_as_truncates="op = 'truncate'")
     bring(lakehouse, 1, [*DELETED, {**order(None, None, 9, seq=2), "op": "truncate"}])
@@ -184,6 +189,7 @@ def test_a_truncate_is_remembered_for_ever(lakehouse: Lakehouse) -> None:
     assert contents(lakehouse.paths.root) == lake
 
 
+@pytest.mark.slow
 def test_a_key_that_exists_again_needs_no_tombstone(shop: Lakehouse) -> None:
     state(shop, maintenance={})
     bring(shop, 2, [order(1, 8, 10)])

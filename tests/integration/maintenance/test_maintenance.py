@@ -128,6 +128,7 @@ def test_a_dry_run_of_optimize_says_what_it_would_do_and_does_nothing(shop: Lake
     assert contents(shop.paths.root) == lake
 
 
+@pytest.mark.slow
 def test_a_table_is_ordered_once_and_again_after_a_fifth_of_it_was_written(server: SparkServer, tmp_path: Path) -> None:
     shop = Lakehouse(tmp_path)
     orders = [order(number, number, of_day=1) for number in range(1, 1001)]
@@ -148,6 +149,7 @@ def test_a_table_is_ordered_once_and_again_after_a_fifth_of_it_was_written(serve
         assert all(high <= low for (_, high), (low, _) in pairwise(ranges)), "each file has amounts of its own"
 
 
+@pytest.mark.slow
 def test_vacuum_deletes_only_what_no_version_within_the_retention_needs(shop: Lakehouse, tmp_path: Path) -> None:
     shop.run_all(3, BRONZE, SILVER)
     first = read_commit(shop.paths.table(SILVER), 1)

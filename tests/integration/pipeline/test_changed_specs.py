@@ -84,6 +84,7 @@ def test_columns_measures_and_comments_come_with_the_next_run_in_commits_that_sa
     assert contents(shop.paths.root) == again
 
 
+@pytest.mark.slow
 def test_a_column_that_the_source_does_not_have_yet_is_waited_for(shop: Lakehouse) -> None:
     colour = {"type": "string"}
     gold = gold_document(measures={**gold_document()["measures"], "colours": "count(distinct o.colour)"})

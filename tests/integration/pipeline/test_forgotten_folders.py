@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 
+import pytest
 from deltalake import DeltaTable
 
 from include.contracts.row_status import RowStatus
@@ -11,6 +12,8 @@ from include.control.quarantine.rows import count_by_status
 from include.errors import ExitCode, Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.lakehouse import Lakehouse, order, tombstones_path
+
+pytestmark = pytest.mark.slow
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
 REFUSED = order(None, 1, 7)

@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -20,6 +21,8 @@ from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.texts import ODD_TEXTS, texts
+
+pytestmark = pytest.mark.slow
 
 BRONZE, SILVER, HISTORY, GOLD, TABLE = (
     "bronze.orders",

@@ -43,7 +43,10 @@ def shop(loaded: Lakehouse, tmp_path: Path) -> Lakehouse:
 
 @pytest.mark.parametrize(
     ("asked", "changes"),
-    [(SILVER, {"keys": ["order_id", "day"]}), (BRONZE, {"kind": "bigint"})],
+    [
+        (SILVER, {"keys": ["order_id", "day"]}),
+        pytest.param(BRONZE, {"kind": "bigint"}, marks=pytest.mark.slow),
+    ],
     ids=["other keys", "another type in all layers"],
 )
 def test_the_new_table_takes_the_place_of_the_old_one_and_work_goes_on(
@@ -85,6 +88,7 @@ def test_files_that_are_gone_are_named_and_nothing_is_switched_unless_that_is_me
     assert len(shop.rows(BRONZE, "order_id")) == len(DAYS[1])
 
 
+@pytest.mark.slow
 def test_a_table_whose_gate_refuses_what_was_built_stays_and_the_rebuild_can_be_cancelled(shop: Lakehouse) -> None:
     before = seen(shop)
     rule = {"expect_table_row_count_to_be_between": {"min_value": 99}, "action": "fail"}
@@ -100,6 +104,7 @@ def test_a_table_whose_gate_refuses_what_was_built_stays_and_the_rebuild_can_be_
     load(shop, 3)
 
 
+@pytest.mark.slow
 def test_an_undone_rebuild_brings_back_the_table_and_what_it_knew(shop: Lakehouse, tmp_path: Path) -> None:
     before, own = seen(shop), table_id(shop.paths.table(SILVER))
     state(shop, keys=["order_id", "day"])
@@ -142,6 +147,7 @@ def test_tables_below_one_that_was_rebuilt_alone_go_on_with_its_rows(shop: Lakeh
     assert seen(shop) == anew(tmp_path / "later", 1, 2, 3)
 
 
+@pytest.mark.slow
 def test_a_driver_that_has_read_the_spec_of_before_writes_nothing_to_the_new_table(
     shop: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +168,7 @@ def test_a_driver_that_has_read_the_spec_of_before_writes_nothing_to_the_new_tab
     assert Records(shop.paths).gates.certified(SILVER) == latest_version(shop.paths.table(SILVER))
 
 
+@pytest.mark.slow
 def test_a_batch_that_was_under_way_without_its_lease_is_planned_again_on_the_new_table(
     shop: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +193,7 @@ def test_a_batch_that_was_under_way_without_its_lease_is_planned_again_on_the_ne
     assert seen(shop) == anew(tmp_path / "anew", 1, 2, 3)
 
 
+@pytest.mark.slow
 def test_keys_that_are_gone_are_counted_though_as_many_others_have_come(lakehouse: Lakehouse) -> None:
     lakehouse.deliver(1, "a.json", [order(one, 1, seq=one) for one in range(10)])
     for report in lakehouse.run_all(1, BRONZE, SILVER):
@@ -204,6 +212,7 @@ def test_keys_that_are_gone_are_counted_though_as_many_others_have_come(lakehous
     assert len(lakehouse.rows(SILVER, "order_id")) == 10, "as many as before"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("percent", "said"),
     [

@@ -31,6 +31,8 @@ from tests.support.storage.faulty_s3 import (
     slow_down,
 )
 
+pytestmark = pytest.mark.slow
+
 SECRET = f"secret-{uuid4().hex}"
 BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
 

@@ -12,6 +12,8 @@ from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.lakehouse import Lakehouse, copied, order
 
+pytestmark = pytest.mark.slow
+
 BRONZE, SILVER = "bronze.orders", "silver.orders"
 AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
 ABS = {"amount": "abs(amount)"}

@@ -13,6 +13,8 @@ from spark_jobs.runtime.context import JobContext
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.lakehouse import Lakehouse, order, tombstones_path
 
+pytestmark = pytest.mark.slow
+
 BRONZE, SILVER = "bronze.orders", "silver.orders"
 DAYS = {
     1: [order(1, 5, 1), order(2, 7, 2), order(3, -1, 2)],

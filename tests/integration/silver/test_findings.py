@@ -51,6 +51,7 @@ def test_ties_within_a_batch_are_reported_with_their_keys(lakehouse: Lakehouse, 
     assert [sample.split(" at ")[0] for sample in ties.samples] == ["order_id=o1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [{}, *(pytest.param(kind, marks=pytest.mark.faults) for kind in (FILLED, HISTORY))])
 def test_a_tie_with_a_row_of_the_table_is_reported(lakehouse: Lakehouse, kind: dict[str, Any]) -> None:
     state(lakehouse, **kind)

@@ -78,6 +78,7 @@ def test_a_half_snapshot_waits_for_its_file_whichever_day_runs(shop: Lakehouse) 
     assert open_periods(shop) == {**{f"o{number}": (20, 2) for number in (1, 2, 3, 4)}, "o5": (5, 1)}
 
 
+@pytest.mark.slow
 def test_a_later_snapshot_does_not_wait_for_an_incomplete_snapshot_which_is_inserted_once_complete(
     shop: Lakehouse,
 ) -> None:
@@ -96,6 +97,7 @@ def test_a_later_snapshot_does_not_wait_for_an_incomplete_snapshot_which_is_inse
     assert shop.run(PERIODS, 2).outcome is Outcome.NO_OP
 
 
+@pytest.mark.slow
 def test_a_snapshot_does_not_wait_for_a_file_that_a_person_gave_up(shop: Lakehouse) -> None:
     half(shop)
     assert shop.run(BRONZE, 2).outcome is Outcome.BAD_INPUT
@@ -120,6 +122,7 @@ def give_up(shop: Lakehouse) -> None:
     ledger.record_given_up(BRONZE, identity, interval, failure.file)
 
 
+@pytest.mark.slow
 def test_an_empty_snapshot_is_refused_until_a_person_allows_it(shop: Lakehouse) -> None:
     shop.deliver(2, "a.json", "")
     assert shop.run(BRONZE, 2).outcome is Outcome.COMMITTED
@@ -141,6 +144,7 @@ def test_an_empty_snapshot_is_refused_until_a_person_allows_it(shop: Lakehouse) 
     ]
 
 
+@pytest.mark.slow
 def test_a_key_that_was_delivered_and_refused_is_not_absent(shop: Lakehouse) -> None:
     shop.specs(bronze_document(columns={**bronze_document()["columns"], "amount": {"type": "int", "nullable": False}}))
     shop.deliver(2, "a.json", [order(1, 20), order(2, 20), order(3, None), order(4, None)])
@@ -151,6 +155,7 @@ def test_a_key_that_was_delivered_and_refused_is_not_absent(shop: Lakehouse) -> 
     assert shop.reports[-1].findings.absent[0].samples == ("order_id=o5",)
 
 
+@pytest.mark.slow
 def test_a_snapshot_with_a_line_whose_key_cannot_be_read_deletes_nothing_and_says_why(shop: Lakehouse) -> None:
     shop.deliver(2, "a.json", [order(1, 20), "{broken", "{torn"])
     for report in shop.run_all(2, BRONZE, *SILVER):
@@ -165,6 +170,7 @@ def test_a_snapshot_with_a_line_whose_key_cannot_be_read_deletes_nothing_and_say
     assert set(states(shop)) == set(open_periods(shop)) == {"o1", "o2", "o3", "o4"}
 
 
+@pytest.mark.slow
 def test_a_snapshot_without_a_change_writes_no_row_and_leaves_no_file(shop: Lakehouse) -> None:
     before = {table: sorted(shop.paths.table(table).rglob("*.parquet")) for table in SILVER}
     shop.deliver(2, "a.json", [order(number, number) for number in range(1, 6)])

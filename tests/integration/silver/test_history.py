@@ -76,6 +76,7 @@ def test_any_order_of_intervals_ends_in_the_same_periods(history: Lakehouse, num
     assert columns[:4] == ["order_id", "amount", "__START_AT", "__END_AT"]
 
 
+@pytest.mark.slow
 def test_a_late_event_splits_its_period_and_is_counted_with_the_rows_that_are_read_again(history: Lakehouse) -> None:
     history.deliver(1, "a.json", [order(1, 5, 1), order(2, 1, 1)])
     run(history, [1])
@@ -99,6 +100,7 @@ def test_a_late_event_splits_its_period_and_is_counted_with_the_rows_that_are_re
     ]
 
 
+@pytest.mark.slow
 def test_only_tracked_columns_begin_a_period(history: Lakehouse) -> None:
     state_history(history, except_column_list=["event_at"], track_history_column_list=["amount"])
     history.deliver(1, "a.json", [order(1, 5, 1, seq=1), order(1, 5, 2, seq=2)])
@@ -107,6 +109,7 @@ def test_only_tracked_columns_begin_a_period(history: Lakehouse) -> None:
     assert periods(history, "event_seq") == [("o1", 3, 1, 4), ("o1", 4, 4, None)]
 
 
+@pytest.mark.slow
 def test_a_sequence_of_two_columns_is_a_start_of_two_columns(history: Lakehouse) -> None:
     two = {"sequence_by": ["event_at", "event_seq"], "except_column_list": ["event_at"]}
     state_history(history, **two, track_history_except_column_list=["event_seq"])
@@ -118,6 +121,7 @@ def test_a_sequence_of_two_columns_is_a_start_of_two_columns(history: Lakehouse)
     assert sorted(found) == [(5, 1, 1, 2), (6, 4, 3, None), (7, 2, 2, 3)]
 
 
+@pytest.mark.slow
 def test_a_null_leaves_a_column_as_it_was_whatever_the_order(history: Lakehouse) -> None:
     state_history(history, stored_as_scd_type=1, ignore_null_updates=True, except_column_list=[])
     history.deliver(1, "a.json", [order(1, 5, 1, seq=1), order(2, 7, 1)])
@@ -127,6 +131,7 @@ def test_a_null_leaves_a_column_as_it_was_whatever_the_order(history: Lakehouse)
     assert history.rows(SILVER, "order_id", "amount", "event_seq") == [("o1", 6, 2), ("o2", None, 1)]
 
 
+@pytest.mark.slow
 def test_reprocess_by_a_changed_expression_changes_every_period_of_its_keys(history: Lakehouse) -> None:
     history.deliver(1, "a.json", [order(1, 5, 1), order(2, 1, 1)])
     history.deliver(2, "a.json", [order(1, 6, 8)])

@@ -115,6 +115,7 @@ def test_new_content_that_cannot_be_loaded_leaves_the_old_rows(shop: Lakehouse) 
     assert amounts(shop) == {"o1": 5, "o2": 7, "o5": 2, "o7": 4}
 
 
+@pytest.mark.slow
 def test_without_a_change_feed_every_key_is_computed_again(shop: Lakehouse) -> None:
     shop.specs(bronze(maintenance={"change_data_feed": False}))
     shop.deliver(1, "a.json", SECOND)

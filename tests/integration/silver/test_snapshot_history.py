@@ -13,6 +13,8 @@ import pytest
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.lakehouse import Lakehouse, order
 
+pytestmark = pytest.mark.slow
+
 BRONZE, SILVER = "bronze.orders", "silver.orders"
 SNAPSHOTS = {
     1: [order(1, 5), order(2, 7), order(3, 1)],

@@ -87,6 +87,7 @@ def test_the_property_covers_every_rule_that_is_fused() -> None:
     assert names == set(COMPILERS)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=12,
     derandomize=True,  # a new oddity of either side is for whoever looks for it, not for whoever lands something else
@@ -102,6 +103,7 @@ def test_verdicts_failing_rows_and_observed_values_are_those_of_great_expectatio
     require_agreement(batches, frame(spark, rows), rules)
 
 
+@pytest.mark.slow
 def test_every_figure_of_every_column_agrees_on_all_odd_values(spark: SparkSession, batches: Batches) -> None:
     numbers = ("whole", "long", "single", "real", "money")
     drawn = [

@@ -46,6 +46,7 @@ def test_the_property_covers_every_row_expectation() -> None:
     assert seen == ROW_EXPECTATIONS
 
 
+@pytest.mark.slow
 @settings(
     max_examples=12,
     deadline=None,

@@ -174,6 +174,7 @@ def test_a_tie_that_a_delete_of_nothing_wins_is_described_by_its_key_and_sequenc
     }
 
 
+@pytest.mark.slow
 def test_events_in_their_order_never_read_the_source_again(spark: SparkSession) -> None:
     history = History(spark)
     for seq in range(4):
