@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -15,12 +13,10 @@ from benchmarks.bench import Bench
 from benchmarks.cost import Cost, measure
 from benchmarks.result import Result
 from benchmarks.rounds import interleaved
-from embedded.airflow.standalone import clean_environment
-from embedded.home import Home, free_port
-from embedded.processes import stop
-from embedded.spark.server import NAME, SparkServer
+from embedded.spark.running import running_server
+from embedded.spark.server import SparkServer
 from include.catalog import load_catalog
-from include.settings import PROJECT, Settings
+from include.settings import PROJECT
 
 OLD, NEW = "10,000 batches", "new"
 HISTORY = {OLD: 10_000, NEW: 0}
@@ -35,7 +31,7 @@ def run(bench: Bench) -> Result:
         FailedRunError: a run fails.
     """
     lakes = {name: bench.fresh("control-plane", str(number)) for name, number in HISTORY.items()}
-    with _spark(bench.fresh("control-plane", "spark")) as server:
+    with running_server(bench.fresh("control-plane", "spark")) as server:
         for name, number in HISTORY.items():
             describe(lakes[name])
             _run(bench, lakes[name], server, 0)
@@ -57,16 +53,3 @@ def _run(bench: Bench, lake: Path, server: SparkServer, number: int) -> Cost:
     command = [str(Path(sys.executable).parent / "lakehouse"), "run", "--interval", f"{day(number).start:%Y-%m-%d}"]
     known = {**os.environ, **environment(lake), **server.client_env(), "PYTHONPATH": str(PROJECT)}
     return measure(command, known, bench.folder / "logs" / "control-plane.log").whole
-
-
-@contextmanager
-def _spark(folder: Path) -> Iterator[SparkServer]:
-    home = Home(folder)
-    home.prepare()
-    server = SparkServer(home, Settings().jars, free_port())
-    try:
-        server.start(clean_environment())
-        server.wait()
-        yield server
-    finally:
-        stop(home, NAME, patience_s=15)

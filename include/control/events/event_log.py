@@ -25,7 +25,7 @@ from include.control.events.event_files import now_ms, write_events
 from include.control.events.log_state import Action, EventFile, LogState
 from include.control.leases.store import stores_decide
 from include.control.storage.json_lines import json_lines
-from include.control.storage.looks import note_last
+from include.control.storage.looks import look_again, note_last
 from include.control.storage.objects_on_s3 import object_store
 from include.control.storage.stored_files import (
     delete_files,
@@ -155,12 +155,23 @@ class EventLog:
         body = "".join(json.dumps(action) + "\n" for action in (info, *actions)).encode()
         name = f"{version:020d}{_COMMIT}"
         etag = self._objects.put_if_absent(name, body)
-        if not etag:
+        if not etag or (self._is_stale() and self._fell_below_the_log(version)):
             return False
         note_last(self._log, name, etag)
         self._saw(version)
         if version == self._state.version + 1:
             self._state.apply(version, actions)
+        return True
+
+    def _fell_below_the_log(self, version: int) -> bool:
+        """Whether the version had been taken and cleaned up; then its new commit, which nobody would read, goes again.
+
+        This happens to a process that was stopped for long after its last look at the log.
+        """
+        look_again()
+        if version - 1 in self._listed(version - 1)[0]:
+            return False
+        delete_files(self._log, [f"{version:020d}{_COMMIT}"])
         return True
 
     def _read(self) -> None:
@@ -182,11 +193,15 @@ class EventLog:
         return self._last
 
     def _saw(self, version: int) -> None:
-        self._last, self._seen_at = version, time.monotonic()
+        self._last, self._seen_at = version, _now_s()
 
     def _is_sure_of_the_last(self) -> bool:
         """Whether the version after the last one that was seen is either free or taken, and not cleaned up by now."""
-        return self._last >= 0 and time.monotonic() - self._seen_at < _SURE_FOR_S and stores_decide()
+        return self._last >= 0 and not self._is_stale() and stores_decide()
+
+    def _is_stale(self) -> bool:
+        """Whether the log may have been cleaned up since this process looked at it."""
+        return _now_s() - self._seen_at >= _SURE_FOR_S
 
     def _versions(self, known: int) -> tuple[set[int], set[int]]:
         """The versions with a commit and those with a checkpoint, from a known version on if it is still there.
@@ -212,6 +227,12 @@ class EventLog:
         file = self._log / f"{version:020d}{_CHECKPOINT}"
         with _damage_told(file):
             return list(actions_of(read_bytes(file)))
+
+
+def _now_s() -> float:
+    """Seconds by a clock that never jumps, and that goes on while the machine is suspended."""
+    # Linux's monotonic clock stands still then; that of macOS, which has no other, does not.
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 @contextmanager

@@ -112,9 +112,8 @@ def commit_text(table: LakePath, version: int) -> str:
         FileNotFoundError: the log has no such file.
     """
     if is_sharing(table):
-        commit_versions(
-            table, version - 1
-        )  # somebody will ask for it; and it tells whether a known text is still right
+        # Callers ask for the versions next, and the listing tells whether a text that is kept is still the same.
+        commit_versions(table, version - 1)
     return read_text(table / "_delta_log" / f"{version:020d}.json")
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from embedded.airflow.standalone import clean_environment
 from embedded.processes import recorded
+from embedded.spark.running import running_server
 from embedded.spark.server import NAME, SparkServer
 from include.errors import ExitCode
 from tests.support.killed_drivers.batches import Undisturbed
@@ -18,7 +19,6 @@ from tests.support.killed_drivers.drivers import Drivers, Ended
 from tests.support.killed_drivers.places import IN_THE_WRITE
 from tests.support.killed_drivers.steps import Step, steps_done
 from tests.support.lakehouse import copied
-from tests.support.spark.warm_server import warm_server
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.faults
@@ -29,7 +29,7 @@ SERVER_GONE_S = 60
 @pytest.fixture
 def doomed(tmp_path: Path) -> Iterator[SparkServer]:
     """A server of one test alone."""
-    with warm_server(tmp_path / "spark") as server:
+    with running_server(tmp_path / "spark") as server:
         yield server
 
 

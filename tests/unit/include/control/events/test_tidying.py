@@ -135,6 +135,45 @@ def test_the_log_is_cut_below_an_old_checkpoint_alone(path: Path) -> None:
     assert dict(said(path, TABLE)) == dict.fromkeys(words, 1)
 
 
+@pytest.mark.parametrize("how", ["append", "append_once", "compact"])
+def test_a_writer_that_was_stopped_while_the_log_was_cleaned_up_loses_and_doubles_nothing(
+    path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(path, *"abcd")
+    slow, words = OpsTable(path, EVENTS), [f"{number:02d}" for number in range(24)]
+    assert len(slow.events(TABLE)) == 4
+    slow.append([event("silver.other", "x")])
+    put, stopped_s, taken = slow._log._objects.put_if_absent, [0.0], list[int]()
+
+    def stopped_before(key: str, body: bytes) -> str:
+        if key.endswith(".json") and not taken:
+            taken.append(int(key[:20]))
+            append(path, *words)
+            log = log_of(path)
+            age(path, DAY_S, upto=len(log.files()) and log._state.version - 1)
+            log.clean_up(timedelta(hours=1))
+            assert taken[0] < int(commits(path)[0].name[:20]), "the place is free again"
+            stopped_s.append(DAY_S)
+        return put(key, body)
+
+    monkeypatch.setattr(slow._log._objects, "put_if_absent", stopped_before)
+    monkeypatch.setattr(event_log, "_now_s", lambda: stopped_s[-1])
+    if how == "append":
+        slow.append([event(TABLE, "slow")])
+    elif how == "append_once":
+        assert slow.append_once([event(TABLE, "slow")], "key")
+    else:
+        monkeypatch.setattr(ops_table, "FILES_WORTH_COMPACTING", 1)
+        slow.compact(TABLE)
+        slow._log.clean_up(timedelta(0))
+    assert taken
+    slow_words = [] if how == "compact" else ["slow"]
+    assert dict(said(path, TABLE)) == dict.fromkeys([*"abcd", *words, *slow_words], 1)
+    assert sorted(one["word"] for one in slow.events(TABLE)) == sorted([*"abcd", *words, *slow_words])
+    versions = [int(file.name[:20]) for file in commits(path)]
+    assert versions == list(range(versions[0], versions[-1] + 1)), "nothing lies below the log"
+
+
 @pytest.mark.parametrize("hours", [-24 * 400, 24 * 400])
 def test_nothing_is_taken_for_old_by_a_clock_that_is_far_off(
     path: Path, hours: int, monkeypatch: pytest.MonkeyPatch

@@ -8,16 +8,20 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from embedded.servers.s3 import Bucket, s3_bucket
+from include.contracts.job.report import FileRows, RowCounts
 from include.contracts.lake_path import S3Path
+from include.control.ledger.ledger import Ledger
 from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.streams import Streams
 from include.control.ledger.table_state import TableStates
+from include.control.log.batch import FileFact, Stream, Winner
 from include.control.log.commit_mark import commit_mark
 from include.control.log.delta_log import commit_versions
 from include.control.storage.looks import look_again, new_looks, shared_looks
 from include.control.storage.objects_on_s3 import S3ObjectStore
 from include.control.storage.stored_files import names_in
 from include.paths import LakehousePaths
+from tests.support.ledger.delta_tables import intent_of
 from tests.support.ledger.event_race import EVENTS, event
 from tests.support.storage.faulty_s3 import FaultyS3, faulty_s3
 
@@ -145,3 +149,19 @@ def test_whoever_has_appended_knows_the_end_of_the_log_until_they_look_again(buc
             other.submit(theirs.append, [event("silver.orders", "e")]).result()
         look_again()
         assert words() == ["a", "b", "c", "d", "e"]
+
+
+def test_what_the_ledger_writes_down_of_a_batch_takes_few_requests(bucket: Bucket, proxy: FaultyS3) -> None:
+    ledger, requests = Ledger(LakehousePaths(S3Path(f"s3://{bucket.name}/ledger"))), list[int]()
+    for number in range(1, 12):
+        intent = intent_of("id", number, stream=Stream("bronze.orders"))
+        file = FileFact(path=f"orders/{number}.json", size=1, mtime_ns=1, checksum=f"sha256:{number}")
+        before = proxy.passed_on()
+        with shared_looks():
+            ledger.record_intent(intent, (file,))
+            ledger.record_committed([Winner(intent, number)])
+            rows = FileRows(read=1, written=1)
+            ledger.record_closed(Winner(intent, number), RowCounts(read=1, applied=1), {file.path: rows})
+        requests.append(proxy.passed_on() - before)
+    assert sorted(requests)[5] <= 15, "two puts for each of five appends, and the state"
+    assert sum(requests[1:]) <= 180, "with what joins files and sums the logs up"

@@ -1,4 +1,4 @@
-"""A warm Spark server for tests whose drivers are processes of their own."""
+"""A warm Spark server for a while, for drivers that are processes of their own."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from pathlib import Path
 from embedded.airflow.standalone import clean_environment
 from embedded.home import Home, free_port
 from embedded.processes import stop
-from embedded.spark.server import NAME as SPARK
-from embedded.spark.server import SparkServer
+from embedded.spark.server import NAME, SparkServer
 from include.settings import Settings
 
 
 @contextmanager
-def warm_server(folder: Path) -> Iterator[SparkServer]:
-    """A Spark Connect server that keeps its state in `folder`, for a while."""
+def running_server(folder: Path) -> Iterator[SparkServer]:
+    """Run a Spark Connect server that keeps its state in `folder`; it is stopped at the end of the context."""
     home = Home(folder)
     home.prepare()
     server = SparkServer(home, Settings().jars, free_port())
@@ -25,4 +24,4 @@ def warm_server(folder: Path) -> Iterator[SparkServer]:
         server.wait()
         yield server
     finally:
-        stop(home, SPARK, patience_s=15)
+        stop(home, NAME, patience_s=15)
