@@ -31,8 +31,8 @@ from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.resolution import resolve, table_id
 from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner, new_token
 from include.control.log.delta_log import latest_version
+from include.control.ops_tables import OpsTables
 from include.control.planning.planner import Planner
-from include.control.records import Records
 from include.paths import LakehousePaths
 from include.settings import Settings
 
@@ -91,9 +91,9 @@ def describe(folder: Path, chains: int = 1) -> None:
 def make(folder: Path, number: int, chains: int = 1) -> None:
     """Chains of three tables with so many batches each."""
     describe(folder, chains)
-    records = Records(LakehousePaths(folder / "root"))
+    ops = OpsTables(LakehousePaths(folder / "root"))
     for spec in load_catalog(folder / "tables").specs.values():
-        _age(folder, spec, number, records)
+        _age(folder, spec, number, ops)
 
 
 def add_history(folder: Path, number: int) -> None:
@@ -111,8 +111,8 @@ def add_history(folder: Path, number: int) -> None:
         _write_history(spec, loaded, judged, paths)
 
 
-def _age(folder: Path, spec: AnySpec, number: int, records: Records) -> None:
-    paths = records.paths
+def _age(folder: Path, spec: AnySpec, number: int, ops: OpsTables) -> None:
+    paths = ops.paths
     table = Path(paths.table(spec.table))
     id_ = str(DeltaTable.create(str(table), _SCHEMA).metadata().id)
     winners = [Winner(_intent(folder, spec, id_, seq), seq) for seq in range(1, number + 1)]
@@ -122,7 +122,7 @@ def _age(folder: Path, spec: AnySpec, number: int, records: Records) -> None:
     for version in range(max(number - _LOG_KEPT, 0)):
         (table / "_delta_log" / f"{version:020d}.json").unlink()
     _write_history(spec, winners[:-1], winners[:-1], paths)
-    _record(folder, spec, winners[-1], records)
+    _record(folder, spec, winners[-1], ops)
 
 
 def _write_history(
@@ -143,7 +143,7 @@ def batch(folder: Path) -> None:
     catalog = load_catalog(settings.tables)
     planner = Planner(catalog, settings)
     for spec in catalog.specs.values():
-        table, ledger = planner.records.paths.table(spec.table), planner.records.ledger
+        table, ledger = planner.ops.paths.table(spec.table), planner.ops.ledger
         position = resolve(table, Stream(spec.table), ledger)
         land(folder, spec, position.next_seq)
         advice = planner.advise(spec, day(position.next_seq))
@@ -151,12 +151,12 @@ def batch(folder: Path) -> None:
             raise SystemExit(f"{spec.table} has nothing to do: {advice.message}")
         intent = _intent(folder, spec, position.table_id, position.next_seq)
         _commit(Path(table), intent)
-        _record(folder, spec, Winner(intent, latest_version(table)), planner.records)
+        _record(folder, spec, Winner(intent, latest_version(table)), planner.ops)
 
 
-def _record(folder: Path, spec: AnySpec, winner: Winner, records: Records) -> None:
-    """Write all records of a batch."""
-    intent, ledger, gates = winner.intent, records.ledger, records.gates
+def _record(folder: Path, spec: AnySpec, winner: Winner, ops: OpsTables) -> None:
+    """Write all events of a batch."""
+    intent, ledger, gates = winner.intent, ops.ledger, ops.gates
     files = _files(spec, winner)
     land(folder, spec, intent.batch_seq)
     ledger.record_intent(intent, files)

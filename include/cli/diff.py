@@ -8,8 +8,8 @@ from include.cli.catalog import command_catalog
 from include.cli.output import console, show
 from include.contracts.spec.table_spec import AnySpec
 from include.control.changes.table_diff import TableDiff, table_diff
+from include.control.ops_tables import OpsTables
 from include.control.planning.planner import stream_position
-from include.control.records import Records
 from include.errors import ExitCode, MillraceError
 from include.paths import LakehousePaths
 from include.settings import Settings
@@ -23,12 +23,12 @@ def show_diffs(tables: Sequence[str], settings: Settings) -> ExitCode:
     Raises:
         SpecError: the spec of a table that was named is wrong, or there is no such table.
     """
-    catalog, records = command_catalog(settings.tables), Records(LakehousePaths(settings.root))
+    catalog, ops = command_catalog(settings.tables), OpsTables(LakehousePaths(settings.root))
     specs = [catalog.spec(table) for table in tables] or list(catalog.specs.values())
     unchanged, code = [], ExitCode.OK
     for spec in specs:
         try:
-            lines = _diff(spec, records).lines()
+            lines = _diff(spec, ops).lines()
         except MillraceError as error:
             console(stderr=True).print(str(error), markup=False, soft_wrap=True)
             code = error.exit_code
@@ -37,13 +37,13 @@ def show_diffs(tables: Sequence[str], settings: Settings) -> ExitCode:
         unchanged += [] if lines else [spec.table]
     if unchanged:
         show(f"{unchanged[0] if len(unchanged) == 1 else f'{len(unchanged)} tables'}: as the spec says")
-    for rebuild in records.rebuilds.open_at(catalog.specs):
+    for rebuild in ops.rebuilds.open_at(catalog.specs):
         show(
             f"{', '.join(rebuild.tables)}: a rebuild is under way; `lakehouse rebuild {rebuild.table}` goes on with it"
         )
     return code
 
 
-def _diff(spec: AnySpec, records: Records) -> TableDiff:
-    position = stream_position(spec, records.paths, records.ledger)
-    return table_diff(spec, position.last if position else None, records)
+def _diff(spec: AnySpec, ops: OpsTables) -> TableDiff:
+    position = stream_position(spec, ops.paths, ops.ledger)
+    return table_diff(spec, position.last if position else None, ops)

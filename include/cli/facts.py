@@ -12,8 +12,8 @@ from include.control.ledger.measures import Measures, measured
 from include.control.ledger.streams import Streams
 from include.control.log.batch import Stream
 from include.control.log.delta_log import latest_version
+from include.control.ops_tables import OpsTables
 from include.control.quarantine.rows import count_by_status
-from include.control.records import Records
 from include.errors import MillraceError
 from include.paths import LakehousePaths
 
@@ -54,26 +54,26 @@ def table_facts(table: str, root: LakePath) -> TableFacts:
 
 def read_facts(tables: Iterable[str], root: LakePath) -> list[TableFacts]:
     """Return the facts of several tables; a table that cannot be read has only `damage`."""
-    records = Records(LakehousePaths(root))
-    return [_facts_or_damage(table, records) for table in tables]
+    ops = OpsTables(LakehousePaths(root))
+    return [_facts_or_damage(table, ops) for table in tables]
 
 
-def _facts_or_damage(table: str, records: Records) -> TableFacts:
+def _facts_or_damage(table: str, ops: OpsTables) -> TableFacts:
     try:
-        return _facts(table, records)
+        return _facts(table, ops)
     except MillraceError as error:
         return TableFacts(table, damage=str(error))
 
 
-def _facts(table: str, records: Records) -> TableFacts:
-    path = records.paths.table(table)
-    recorded = records.states.read(table, Measures)
+def _facts(table: str, ops: OpsTables) -> TableFacts:
+    path = ops.paths.table(table)
+    recorded = ops.states.read(table, Measures)
     measures = recorded if recorded and recorded.is_newest(path) else measured(path)
     if measures is None:
         return TableFacts(table)
-    standing = records.gates.standing(table)
+    standing = ops.gates.standing(table)
     overridden = standing.override_in_force if standing else None
-    streams = records.states.read(table, Streams)
+    streams = ops.states.read(table, Streams)
     last = streams.ends.get(Stream(table).name) if streams else None
     return TableFacts(
         table=table,
@@ -82,7 +82,7 @@ def _facts(table: str, records: Records) -> TableFacts:
         rows=measures.rows,
         deleted=last.rows.deleted if last and last.rows else None,
         bytes=measures.size,
-        quarantined=_waiting(table, records.paths),
+        quarantined=_waiting(table, ops.paths),
         rescued=measures.rescued,
         override=overridden.override if overridden else None,
     )

@@ -15,8 +15,8 @@ from include.control.ledger.resolution import table_id
 from include.control.log.batch import Stream, Winner, winner_of
 from include.control.log.delta_log import commits_after, latest_version
 from include.control.log.stored_tables import is_table, open_table
+from include.control.ops_tables import OpsTables
 from include.control.quarantine.rows import quarantined_rows
-from include.control.records import Records
 from include.errors import ConservationError
 from include.paths import LakehousePaths
 from races.drivers import torn
@@ -59,7 +59,7 @@ def _of_logs(paths: LakehousePaths) -> Iterator[str]:
 
 def _of_batches(paths: LakehousePaths) -> Iterator[str]:
     """Check that batch numbers have no gap, tokens are unique, and batches are closed with all their rows counted."""
-    records = Records(paths)
+    ops = OpsTables(paths)
     for table in TABLES:
         winners = batches(paths, table)
         numbers, tokens = [winner.batch_seq for winner in winners], Counter(winner.token for winner in winners)
@@ -67,7 +67,7 @@ def _of_batches(paths: LakehousePaths) -> Iterator[str]:
             yield f"{table}: its batches are numbered {numbers}"
         yield from (f"{table}: token {token} is there {count} times" for token, count in tokens.items() if count > 1)
         for winner in winners:
-            rows = records.ledger.closed(winner)
+            rows = ops.ledger.closed(winner)
             if rows is None:
                 yield f"{table}: batch {winner.batch_seq} was never closed"
                 continue
@@ -76,7 +76,7 @@ def _of_batches(paths: LakehousePaths) -> Iterator[str]:
             except ConservationError as error:
                 yield str(error)
         newest = latest_version(paths.table(table))
-        if (certified := records.gates.certified(table)) != newest:
+        if (certified := ops.gates.certified(table)) != newest:
             yield f"{table}: version {newest} is not certified; {certified} is"
 
 

@@ -115,7 +115,7 @@ class DomainFollower:
         self._args.report_number(self._ran - KEPT_REPORTS).unlink(missing_ok=True)
         job_args = self._args.for_table(spec.table, interval, report)
         job = WRITER_OF_LAYER[spec.layer]
-        context = JobContext(job_args, is_to_stop=self._is_to_stop, opened=self._planner.records)
+        context = JobContext(job_args, is_to_stop=self._is_to_stop, opened=self._planner.ops)
         return run_and_report(job, RUN[job], job_args, context)
 
     def _is_to_stop(self) -> bool:

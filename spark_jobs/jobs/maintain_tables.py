@@ -9,7 +9,7 @@ from include.catalog import load_catalog
 from include.contracts.job.args import Job
 from include.contracts.job.interval_args import MAINTENANCE_JOBS, MaintenanceArgs
 from include.contracts.job.report import JobReport
-from include.control.records import Records
+from include.control.ops_tables import OpsTables
 from include.errors import ExitCode
 from include.paths import LakehousePaths
 from include.settings import Settings
@@ -22,11 +22,11 @@ RUN: dict[Job, RunJob] = {Job.TABLE_OPTIMIZE: table_optimize.run, Job.TABLE_VACU
 
 def maintain_tables(args: MaintenanceArgs) -> Iterator[JobReport]:
     """Optimize, then vacuum each named table; the failure of a table does not stop the other tables."""
-    records = Records(LakehousePaths(args.root), keep_commits=Settings().keep_commits)
+    ops = OpsTables(LakehousePaths(args.root), keep_commits=Settings().keep_commits)
     for spec in load_catalog(args.tables).of_domain(args.domain):
         for job in MAINTENANCE_JOBS if spec.table in args.table else ():
             job_args = args.for_table(spec.table, args.interval, args.report_of(job, spec.table))
-            context = JobContext(job_args.model_copy(update={"dry_run": args.dry_run}), opened=records)
+            context = JobContext(job_args.model_copy(update={"dry_run": args.dry_run}), opened=ops)
             yield run_and_report(job, RUN[job], context.args, context)
 
 

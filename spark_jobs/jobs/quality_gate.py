@@ -20,7 +20,7 @@ def run(context: JobContext) -> JobReport:
         GateFailedError: its last batch was refused, and the table restored.
     """
     table = context.spec.table
-    position = stream_position(context.spec, context.paths, context.records.ledger)
+    position = stream_position(context.spec, context.paths, context.ops.ledger)
     if position is None or position.last is None:
         msg = f"{table}: there is no batch to check; run the task that writes the table first"
         raise NotReadyError(msg)

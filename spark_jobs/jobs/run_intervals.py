@@ -11,7 +11,7 @@ from include.contracts.job.args import WRITER_OF_LAYER, Job
 from include.contracts.job.blocked import blocked_message
 from include.contracts.job.interval_args import CONTINUE_AFTER, IntervalsArgs
 from include.contracts.job.report import JobReport
-from include.control.records import Records
+from include.control.ops_tables import OpsTables
 from include.errors import ExitCode, NotDeliveredError, NotReadyError, Outcome
 from include.paths import LakehousePaths
 from include.settings import Settings
@@ -34,12 +34,12 @@ def run_intervals(args: IntervalsArgs) -> Iterator[JobReport]:
     table in each interval, but no other table.
     """
     catalog = load_catalog(args.tables)
-    records = Records(LakehousePaths(args.root), keep_commits=Settings().keep_commits)
+    ops = OpsTables(LakehousePaths(args.root), keep_commits=Settings().keep_commits)
     specs = [spec for spec in catalog.all_of_domain(args.domain) if not args.table or spec.table in args.table]
     for interval in args.intervals:
         reports: dict[str, JobReport] = {}
         for spec in specs:
-            reports[spec.table] = _run_table(args, spec, interval, reports, records)
+            reports[spec.table] = _run_table(args, spec, interval, reports, ops)
             yield reports[spec.table]
         failed = [report for report in reports.values() if not (_may_go_on(report) or report.waits_for)]
         if not all(report.exit_code in CONTINUE_AFTER and not _refusals(report) for report in failed):
@@ -47,11 +47,11 @@ def run_intervals(args: IntervalsArgs) -> Iterator[JobReport]:
 
 
 def _run_table(
-    args: IntervalsArgs, spec: MaybeInvalidSpec, interval: Interval, reports: dict[str, JobReport], records: Records
+    args: IntervalsArgs, spec: MaybeInvalidSpec, interval: Interval, reports: dict[str, JobReport], ops: OpsTables
 ) -> JobReport:
     job, report = WRITER_OF_LAYER[spec.layer], args.report_of(interval, spec.table)
     job_args = args.for_table(spec.table, interval, report, reprocess=args.reprocess, allow_deletes=args.allow_deletes)
-    context = JobContext(job_args, opened=records)
+    context = JobContext(job_args, opened=ops)
     awaited = () if isinstance(spec, InvalidSpec) else spec.source_tables
     sources = [reports[table] for table in awaited if table in reports]
     run = RUN[job]

@@ -28,7 +28,7 @@ def run(context: JobContext) -> JobReport:
     """
     context.catalog.require_sound_sources(context.spec)
     merge = SilverMerge(context)
-    certified_sources(merge.spec, context.records.gates, context.paths)
+    certified_sources(merge.spec, context.ops.gates, context.paths)
     require_fitting_table(context, merge.spec)
     ensure_own_table(context, silver_shape(merge.spec))
     report = check_and_report(context, _batches(context, merge))

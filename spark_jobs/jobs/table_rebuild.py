@@ -73,7 +73,7 @@ def _done(context: JobContext, request: RebuildRequest) -> JobReport:
         raise BadInputError(_gone_message(context.spec.table, gone))
     rebuild = rebuild or _start(context, tables, request)
     winners = [_rebuilt(context, rebuild, table, request) for table in tables]
-    context.records.rebuilds.record(RebuildEvent.DONE, rebuild, request, context.args.run_id)
+    context.ops.rebuilds.record(RebuildEvent.DONE, rebuild, request, context.args.run_id)
     remove_staging(staged_paths(context.paths, rebuild.id, tables))
     switched = {"tables": {winner.intent.table: winner.version for winner in winners}, "rebuild": rebuild.id}
     return _report(context, Outcome.COMMITTED, _said(context, winners), switched, gone)
@@ -92,7 +92,7 @@ def _rebuilt(context: JobContext, rebuild: Rebuild, table: str, request: Rebuild
                 raise BadInputError(_gone_message(table, lost))
             build.require_keys()
             return Switch(of_table.spec, build).run()
-    winners = context.records.ledger.batches(table, build.id, -1)
+    winners = context.ops.ledger.batches(table, build.id, -1)
     return next(winner for winner in winners if winner.token == rebuild.token(table))
 
 
@@ -102,7 +102,7 @@ def _under_way(context: JobContext) -> Rebuild | None:
     Raises:
         BadInputError: the table is part of a rebuild that was asked for at another one.
     """
-    found = context.records.rebuilds.open_at(context.catalog.specs)
+    found = context.ops.rebuilds.open_at(context.catalog.specs)
     mine = [rebuild for rebuild in found if context.spec.table in rebuild.tables]
     if mine and mine[0].table != context.spec.table:
         msg = f"{context.spec.table}: is being built anew with {mine[0].table}"
@@ -112,10 +112,10 @@ def _under_way(context: JobContext) -> Rebuild | None:
 
 
 def _start(context: JobContext, tables: Sequence[str], request: RebuildRequest) -> Rebuild:
-    for ended in context.records.rebuilds.ended(context.spec.table):
+    for ended in context.ops.rebuilds.ended(context.spec.table):
         remove_staging(staged_paths(context.paths, ended, tables))
     hashes = _hashes(context, tables)
-    return context.records.rebuilds.start(context.spec.table, tuple(tables), hashes, request, context.args.run_id)
+    return context.ops.rebuilds.start(context.spec.table, tuple(tables), hashes, request, context.args.run_id)
 
 
 def _hashes(context: JobContext, tables: Sequence[str]) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ def _cancelled(context: JobContext, rebuild: Rebuild | None, request: RebuildReq
     if context.args.dry_run:
         return _report(context, Outcome.NO_OP, f"would cancel the rebuild {rebuild.id}", {"rebuild": rebuild.id})
     switched = [table for table in rebuild.tables if StagedBuild(context, rebuild, table, RUN).is_switched]
-    context.records.rebuilds.record(RebuildEvent.CANCELLED, rebuild, request, context.args.run_id)
+    context.ops.rebuilds.record(RebuildEvent.CANCELLED, rebuild, request, context.args.run_id)
     remove_staging(staged_paths(context.paths, rebuild.id, rebuild.tables))
     stays = f"; {', '.join(switched)} was switched before and stays" if switched else "; readers saw nothing of it"
     return _report(context, Outcome.COMMITTED, f"the rebuild was cancelled{stays}", {"rebuild": rebuild.id})
@@ -177,7 +177,7 @@ def _require_no_rebuild(context: JobContext) -> None:
 def _of_table(context: JobContext, table: str, **more: Any) -> JobContext:
     """Return the job's context for another table of the rebuild."""
     args = context.args.model_copy(update={"table": table, **more})
-    return JobContext(args, context.is_to_stop, context.records)
+    return JobContext(args, context.is_to_stop, context.ops)
 
 
 def _plan(context: JobContext, tables: Sequence[str], rebuild: Rebuild | None) -> str:
@@ -222,7 +222,7 @@ def _report(
         interval=context.args.interval,
         run_id=context.args.run_id,
         version=latest_version(path) if is_table(path) else None,
-        certified_version=context.records.gates.certified(context.spec.table),
+        certified_version=context.ops.gates.certified(context.spec.table),
         details=details,
         notes=notes,
     )

@@ -64,10 +64,10 @@ def require_fitting_table(context: JobContext, spec: AnySpec) -> TableDiff:
     """
     path = context.paths.table(spec.table)
     try:
-        position, _ = look(path, Stream(spec.table), context.records.ledger)
+        position, _ = look(path, Stream(spec.table), context.ops.ledger)
     except TableNotFoundError:
         return TableDiff(spec.table)
-    changes = changes_since(spec, position.last, context.records)
+    changes = changes_since(spec, position.last, context.ops)
     changes.require_fitting()
     return changes
 
@@ -88,7 +88,7 @@ class FittingWork:
         Raises:
             BadInputError: the table does not fit the spec any more.
         """
-        changes_since(self.context.spec, position.last, self.context.records).require_fitting()
+        changes_since(self.context.spec, position.last, self.context.ops).require_fitting()
         return self.work.plan(position)
 
     def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:

@@ -37,13 +37,13 @@ def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
         spec_hash=context.spec.spec_hash,
     )
     fitting = FittingWork(context, work)
-    writer = BatchWriter(request, fitting, context.records.ledger, context.open_session, context.spec.conflicts)
-    context.records.specs.record(context.spec, table_id(request.path))
+    writer = BatchWriter(request, fitting, context.ops.ledger, context.open_session, context.spec.conflicts)
+    context.ops.specs.record(context.spec, table_id(request.path))
     try:
         return writer.run(context.leases)
     finally:
         if writer.result.attempts or writer.result.waited.holders:
-            context.records.commits.record(_written(request, writer.result))
+            context.ops.commits.record(_written(request, writer.result))
 
 
 def _written(request: BatchRequest, result: BatchResult) -> Written:
@@ -78,7 +78,7 @@ def _report(
     context: JobContext, results: Sequence[BatchResult], gate: GateOutcome | None, timings: dict[str, float]
 ) -> JobReport:
     spec, winner = context.spec, results[-1].winner
-    changes = diff_for_run(spec, results[0].previous, context.records).lines(after_a_run=True)
+    changes = diff_for_run(spec, results[0].previous, context.ops).lines(after_a_run=True)
     waiting = ageing_note(spec, context.paths, context.now())
     overridden = override_note(spec.table, gate.verdicts if gate else None)
     did_something = [result for result in results if result.committed or result.finished]

@@ -16,7 +16,7 @@ from include.contracts.lake_path import S3Path
 from include.contracts.spec.table_spec import AnySpec
 from include.control.leases.leases import Leases
 from include.control.leases.store import lakehouse_leases, stores_decide
-from include.control.records import Records
+from include.control.ops_tables import OpsTables
 from include.control.storage.looks import new_looks
 from include.control.storage.s3_access import spark_options
 from include.control.storage.s3_probe import require_conditional_puts
@@ -32,13 +32,13 @@ class JobContext:
     Attributes:
         args: the arguments.
         is_to_stop: returns true if the job should end after the current commit, even with work left.
-        opened: the lakehouse's records, where the driver has opened them for an earlier job.
+        opened: the ledger's tables, where the driver has opened them for an earlier job.
         notes: remarks for the report, collected during the job.
     """
 
     args: JobArgs
     is_to_stop: Callable[[], bool] = lambda: False
-    opened: Records | None = None
+    opened: OpsTables | None = None
     notes: list[str] = field(default_factory=list)
 
     @cached_property
@@ -62,9 +62,9 @@ class JobContext:
         return LakehousePaths(self.args.root)
 
     @cached_property
-    def records(self) -> Records:
+    def ops(self) -> OpsTables:
         """What is written down of the lakehouse."""
-        return self.opened or Records(self.paths, keep_commits=Settings().keep_commits)
+        return self.opened or OpsTables(self.paths, keep_commits=Settings().keep_commits)
 
     @cached_property
     def leases(self) -> Leases:

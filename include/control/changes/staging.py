@@ -19,9 +19,9 @@ from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.table_state import TableStates
 from include.control.log.stored_tables import is_table, open_table, options_of
 from include.control.log.table_queries import texts
-from include.control.records import Records
+from include.control.ops_tables import OpsTables
 from include.control.storage.looks import look_again
-from include.control.storage.s3_access import s3_client, said_plainly
+from include.control.storage.s3_access import s3_client, translate_storage_errors
 from include.paths import LakehousePaths
 
 log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class EarlierAllowances(DeleteRecords):
 
 
 @dataclass(frozen=True)
-class StagedRecords(Records):
+class StagedRecords(OpsTables):
     """What is written down in a rebuild's own ledger.
 
     Attributes:
@@ -188,7 +188,7 @@ def remove_staging(staged: StagedPaths) -> None:
     if isinstance(folder, Path):
         shutil.rmtree(folder, onerror=lambda _, path, error: _left(path, error[1]))
         return
-    with said_plainly(str(folder)):
+    with translate_storage_errors(str(folder)):
         for page in (
             s3_client().get_paginator("list_objects_v2").paginate(Bucket=folder.bucket, Prefix=f"{folder.key}/")
         ):

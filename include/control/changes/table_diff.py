@@ -16,7 +16,7 @@ from include.control.ledger.spec_history import Document, document_of
 from include.control.log.batch import Winner
 from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import is_table, open_table
-from include.control.records import Records
+from include.control.ops_tables import OpsTables
 from include.errors import BadInputError
 
 
@@ -100,49 +100,49 @@ class TableDiff:
         return (text,) if self.unknown else ()
 
 
-def table_diff(spec: AnySpec, last: Winner | None, records: Records) -> TableDiff:
+def table_diff(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
     """How the table differs from its spec; nothing for a table that has no batch yet.
 
     Args:
         spec: the table's spec.
         last: its last batch.
-        records: the lakehouse's.
+        ops: the ledger's tables.
     """
     if last is None:
         return TableDiff(spec.table)
-    now, followed = document_of(spec), records.specs.of(spec.table, last.intent.table_id)
-    changes = _changes(spec, last, followed, records)
-    outdated = _outdated(spec, last.intent.table_id, followed, now, records) if isinstance(spec, SilverSpec) else {}
+    now, followed = document_of(spec), ops.specs.of(spec.table, last.intent.table_id)
+    changes = _changes(spec, last, followed, ops)
+    outdated = _outdated(spec, last.intent.table_id, followed, now, ops) if isinstance(spec, SilverSpec) else {}
     if outdated and not any(change.effect is Effect.RECOMPUTE for change in changes):
         changes.append(SpecChange("rows", Effect.RECOMPUTE, "a spec of before has worked them out"))
     rows = sum(outdated.values())
     if not outdated and any(change.effect is Effect.RECOMPUTE for change in changes):
-        path = records.paths.table(spec.table)
+        path = ops.paths.table(spec.table)
         rows = table_rows(path, latest_version(path))
     unknown = _is_unknown(spec, last, followed)
     return TableDiff(spec.table, tuple(by_weight(changes)), tuple(sorted(outdated)), rows, unknown)
 
 
-def diff_for_run(spec: AnySpec, last: Winner | None, records: Records) -> TableDiff:
+def diff_for_run(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
     """The same for who runs the table, or plans to, and so does often: all batches are read only when it matters.
 
     Which intervals follow an old spec is looked up while the last batch follows one; `lakehouse diff` always says it.
     """
-    changed = changes_since(spec, last, records)
-    return table_diff(spec, last, records) if changed.of(Effect.RECOMPUTE) else changed
+    changed = changes_since(spec, last, ops)
+    return table_diff(spec, last, ops) if changed.of(Effect.RECOMPUTE) else changed
 
 
-def changes_since(spec: AnySpec, last: Winner | None, records: Records) -> TableDiff:
+def changes_since(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
     """What changed in the spec since the table's last batch, without the intervals and rows that it means.
 
     The table is opened only where the spec is another one: who writes it holds its columns against the spec anyway.
     """
     if last is None:
         return TableDiff(spec.table)
-    followed = records.specs.of(spec.table, last.intent.table_id)
+    followed = ops.specs.of(spec.table, last.intent.table_id)
     if followed.get(last.intent.spec_hash) == document_of(spec) == _latest(followed):
         return TableDiff(spec.table)
-    changes = tuple(_changes(spec, last, followed, records))
+    changes = tuple(_changes(spec, last, followed, ops))
     return TableDiff(spec.table, changes, unknown=_is_unknown(spec, last, followed))
 
 
@@ -154,14 +154,14 @@ def _latest(followed: dict[str, Document]) -> Document | None:
     return next(reversed(followed.values()), None)
 
 
-def _changes(spec: AnySpec, last: Winner, followed: dict[str, Document], records: Records) -> list[SpecChange]:
+def _changes(spec: AnySpec, last: Winner, followed: dict[str, Document], ops: OpsTables) -> list[SpecChange]:
     """What a batch would make otherwise than the last one, and what no run has applied yet."""
     before, now = followed.get(last.intent.spec_hash), document_of(spec)
     if before is None:
         return []
     by_batch = [change for change in spec_changes(before, now) if not _is_applied_by_any_run(change)]
     by_run = [change for change in spec_changes(_latest(followed) or before, now) if _is_applied_by_any_run(change)]
-    columns = () if isinstance(spec, GoldSpec) else _columns(spec, now, records)
+    columns = () if isinstance(spec, GoldSpec) else _columns(spec, now, ops)
     return by_weight([*by_batch, *by_run, *columns])
 
 
@@ -170,36 +170,34 @@ def _is_applied_by_any_run(change: SpecChange) -> bool:
     return change.effect is Effect.APPLIED and not change.key.startswith(MEASURES)
 
 
-def _columns(spec: BronzeSpec | SilverSpec, now: Document, records: Records) -> list[SpecChange]:
-    delta = open_table(records.paths.table(spec.table), without_files=True)
+def _columns(spec: BronzeSpec | SilverSpec, now: Document, ops: OpsTables) -> list[SpecChange]:
+    delta = open_table(ops.paths.table(spec.table), without_files=True)
     on_disk = columns_of(delta)
     if isinstance(spec, BronzeSpec):
-        taken_on = records.new_columns.of(spec.table, ColumnState.APPROVED) if spec.on_drift == "evolve" else []
+        taken_on = ops.new_columns.of(spec.table, ColumnState.APPROVED) if spec.on_drift == "evolve" else []
         for name in {column.name for column in taken_on} - spec.columns.keys():
             on_disk.pop(name, None)
     return list(column_changes(now, on_disk, delta.metadata().partition_columns))
 
 
 def _outdated(
-    spec: SilverSpec, table_id: str, followed: Mapping[str, Document], now: Document, records: Records
+    spec: SilverSpec, table_id: str, followed: Mapping[str, Document], now: Document, ops: OpsTables
 ) -> dict[datetime, int]:
     """interval -> its rows, for each whose rows were last worked out by a spec with another meaning."""
-    if not is_table(records.paths.table(spec.source)):
+    if not is_table(ops.paths.table(spec.source)):
         return {}
     old = {
         spec_hash
         for spec_hash, document in followed.items()
         if any(change.effect is Effect.RECOMPUTE for change in spec_changes(document, now))
     }
-    ledger, last_by = records.ledger, dict[datetime, str]()
-    source_id = table_id_of(records.paths.table(spec.source))
+    ledger, last_by = ops.ledger, dict[datetime, str]()
+    source_id = table_id_of(ops.paths.table(spec.source))
     brought = ledger.batches(spec.source, source_id, -1) if old else []
     for winner in ledger.batches(spec.table, table_id, -1) if old else []:
         for start in _worked_out(winner, spec.source, source_id, brought):
             last_by[start] = winner.intent.spec_hash
-    return {
-        start: _rows(spec.source, start, brought, records) for start, spec_hash in last_by.items() if spec_hash in old
-    }
+    return {start: _rows(spec.source, start, brought, ops) for start, spec_hash in last_by.items() if spec_hash in old}
 
 
 def _worked_out(winner: Winner, source: str, source_id: str, brought: list[Winner]) -> Iterator[datetime]:
@@ -215,6 +213,6 @@ def _worked_out(winner: Winner, source: str, source_id: str, brought: list[Winne
             yield batch.intent.interval_start
 
 
-def _rows(source: str, start: datetime, brought: list[Winner], records: Records) -> int:
+def _rows(source: str, start: datetime, brought: list[Winner], ops: OpsTables) -> int:
     of_interval = {one.token: one.batch_seq for one in brought if one.intent.interval_start == start}
-    return records.ledger.applied(source, of_interval) or 0
+    return ops.ledger.applied(source, of_interval) or 0

@@ -12,7 +12,7 @@ import smart_open
 
 from include.contracts.lake_path import S3
 from include.control.log.batch import FileFact
-from include.control.storage.s3_access import s3_client, said_plainly, spark_options
+from include.control.storage.s3_access import s3_client, spark_options, translate_storage_errors
 from include.control.storage.stored_bytes import stored_bytes
 from include.errors import NotReadyError
 
@@ -49,7 +49,7 @@ class S3Landing:
     def _objects(self, folder: str) -> Iterator[dict[str, Any]]:
         """All that lies below the prefix, a page at a time: what the store says of an object takes a kilobyte."""
         bucket, prefix = _bucket_and_key(f"{self.place(folder)}/")
-        with said_plainly(self.place(folder)):
+        with translate_storage_errors(self.place(folder)):
             for page in s3_client().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
                 yield from page.get("Contents", ())
 
@@ -57,7 +57,7 @@ class S3Landing:
         """An object as a listing shows it now; None where there is none any more."""
         bucket, key = _bucket_and_key(self.place(path))
         try:
-            with said_plainly(self.place(path)):
+            with translate_storage_errors(self.place(path)):
                 found = s3_client().head_object(Bucket=bucket, Key=key)
         except FileNotFoundError:
             return None
@@ -71,7 +71,7 @@ class S3Landing:
             NotReadyError: the store does not answer, at once or while the content is read.
             StorageError: it may not be read.
         """
-        with said_plainly(self.place(path)):
+        with translate_storage_errors(self.place(path)):
             reached = {"client": s3_client()}
             found = smart_open.open(self.place(path), "rb", compression="disable", transport_params=reached)
             return stored_bytes(found, partial(_said_of_bytes, self.place(path)))
@@ -79,8 +79,8 @@ class S3Landing:
 
 @contextmanager
 def _said_of_bytes(place: str) -> Iterator[None]:
-    """As `said_plainly`; smart_open, which has begun the body anew a few times by then, says `OSError` at last."""
-    with said_plainly(place):
+    """As `translate_storage_errors`. smart_open raises `OSError` after it has tried to read the body a few times."""
+    with translate_storage_errors(place):
         try:
             yield
         except OSError as error:

@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from include.contracts.lake_path import LakePath, S3Path
-from include.control.storage.s3_access import delta_rs_options, said_plainly
+from include.control.storage.s3_access import delta_rs_options, translate_storage_errors
 from include.errors import TornLogError, first_line
 
 TABLE_ID = "millrace.table_id"
@@ -66,4 +66,4 @@ def options_of(path: LakePath) -> dict[str, str] | None:
 
 
 def _plainly(path: LakePath) -> AbstractContextManager[None]:
-    return said_plainly(str(path)) if isinstance(path, S3Path) else nullcontext()
+    return translate_storage_errors(str(path)) if isinstance(path, S3Path) else nullcontext()

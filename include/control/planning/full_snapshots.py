@@ -20,7 +20,7 @@ from include.control.ledger.measures import table_rows
 from include.control.ledger.resolution import table_id
 from include.control.log.batch import BatchSources, Intent, Winner
 from include.control.log.delta_log import latest_version
-from include.control.records import Records
+from include.control.ops_tables import OpsTables
 from include.errors import DeletesRefusedError, NotDeliveredError, NotReadyError
 
 _MOST_NAMED = 3
@@ -89,11 +89,11 @@ def require_whole(table: str, plan: SnapshotPlan, interval: Interval) -> None:
 
 
 def full_snapshots(
-    catalog: Catalog, spec: SilverSpec, landing: str, records: Records, allowed: datetime | None = None
+    catalog: Catalog, spec: SilverSpec, landing: str, ops: OpsTables, allowed: datetime | None = None
 ) -> FullSnapshots:
     """The full snapshots of a silver table of the catalog; the one from `allowed` may delete whatever it lacks."""
     bronze: BronzeSpec = catalog.spec(spec.source)  # type: ignore[assignment]
-    return FullSnapshots(spec, bronze, landing, records, allowed)
+    return FullSnapshots(spec, bronze, landing, ops, allowed)
 
 
 @dataclass(frozen=True)
@@ -104,14 +104,14 @@ class FullSnapshots:
         spec: the silver table.
         bronze: its source.
         landing: the landing root.
-        records: what is written down of the lakehouse.
+        ops: the ledger's tables.
         allowed: start of the interval that a person lets delete whatever it lacks; None for none.
     """
 
     spec: SilverSpec
     bronze: BronzeSpec
     landing: str
-    records: Records
+    ops: OpsTables
     allowed: datetime | None = None
 
     def plan(self, sources: BatchSources, last: BatchSources) -> SnapshotPlan:
@@ -122,7 +122,7 @@ class FullSnapshots:
             last: those of the batch before it.
         """
         after, upto = sources.ranges[self.spec.source]
-        source, ledger = self.spec.source, self.records.ledger
+        source, ledger = self.spec.source, self.ops.ledger
         since = ledger.batches(source, sources.source_ids[source], -1 if after is None else after, upto)
         new = [winner.intent for winner in since]
         arrived = {intent.interval_start for intent in new if not intent.sources.replay}
@@ -155,12 +155,12 @@ class FullSnapshots:
         if not self.spec.keeps_history:
             return last.snapshot_at in waiting
         source = self.spec.source
-        batches = self.records.ledger.batches_of(source, sources.source_ids[source], waiting - set(last.waiting))
+        batches = self.ops.ledger.batches_of(source, sources.source_ids[source], waiting - set(last.waiting))
         return any(batch.version <= after for batch in batches)
 
     def _waits(self, starts: Sequence[datetime], sources: BatchSources) -> dict[datetime, Wait]:
         """Start of an interval -> why its snapshot does not count, of those that do not."""
-        source, ledger = self.spec.source, self.records.ledger
+        source, ledger = self.spec.source, self.ops.ledger
         of_source = source, sources.source_ids[source]
         failures = ledger.unloaded(*of_source, interval_start=starts) if starts else {}
         batches = defaultdict[datetime, list[Winner]](list)
@@ -197,7 +197,7 @@ class FullSnapshots:
         table, source_id = self.spec.table, sources.source_ids[self.spec.source]
         if start == self.allowed:
             return True
-        known = self.records.deletes.allowed(table, table_id(self.records.paths.table(table)), source_id)
+        known = self.ops.deletes.allowed(table, table_id(self.ops.paths.table(table)), source_id)
         upto = sources.ranges[self.spec.source][1]
         since = max((batch.version for batch in batches if batch.version <= upto), default=0)
         return are_allowed(known, rows, since, upto, start)
@@ -205,7 +205,7 @@ class FullSnapshots:
     def _left(self, intent: Intent) -> list[str]:
         """The files of the interval that lie there and are not loaded."""
         interval = Interval(start=intent.interval_start, end=intent.interval_end)
-        of_table, ledger = (self.bronze.table, intent.table_id), self.records.ledger
+        of_table, ledger = (self.bronze.table, intent.table_id), self.ops.ledger
         loaded = ledger.loaded_files(*of_table)
         landing = landing_of(self.bronze.landing_source.landing, self.landing)
         source = self.bronze.landing_source
@@ -221,7 +221,7 @@ class FullSnapshots:
         return [file.path for file in found.unread]
 
     def _rows(self) -> int:
-        path = self.records.paths.table(self.spec.table)
+        path = self.ops.paths.table(self.spec.table)
         newest = latest_version(path)
         return table_rows(path, newest) if newest >= 0 else 0
 

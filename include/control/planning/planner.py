@@ -27,12 +27,12 @@ from include.control.ledger.events import Failure
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import look
 from include.control.log.batch import BatchSources, FileFact, Stream, StreamPosition, Winner
+from include.control.ops_tables import OpsTables
 from include.control.planning.advice import Advice, with_files, with_messages
 from include.control.planning.full_snapshots import full_snapshots, require_whole, waiting_line
 from include.control.planning.merge_size import bytes_of_batch
 from include.control.planning.source_ranges import changed_ranges, pin_sources
 from include.control.quarantine.ageing import ageing_note
-from include.control.records import Records
 from include.paths import LakehousePaths
 from include.settings import Settings
 from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
@@ -47,13 +47,13 @@ class Planner:
         settings: where everything lies.
 
     Attributes:
-        records: the lakehouse's.
+        ops: the ledger's tables.
     """
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
         self._catalog = catalog
         self._settings = settings
-        self.records = Records(LakehousePaths(settings.root))
+        self.ops = OpsTables(LakehousePaths(settings.root))
         self._diffs: dict[str, TableDiff] = {}
 
     def standing(self, spec: MaybeInvalidSpec) -> Advice:
@@ -64,7 +64,7 @@ class Planner:
             TornLogError: a log does not continue where it was last resolved.
         """
         sound = _sound(spec)
-        return self._base(sound, stream_position(sound, self.records.paths, self.records.ledger))
+        return self._base(sound, stream_position(sound, self.ops.paths, self.ops.ledger))
 
     def due(self, spec: BronzeSpec, folders: Folders) -> tuple[tuple[Interval, ...], int]:
         """(the intervals of which a run would load a file, or finish a batch, oldest first; how many files are young).
@@ -76,23 +76,23 @@ class Planner:
             NotDeliveredError: the feed has no folder at all.
             TornLogError: a log does not continue where it was last resolved.
         """
-        records, source = self.records, spec.landing_source
-        position = stream_position(spec, records.paths, records.ledger)
+        ops, source = self.ops, spec.landing_source
+        position = stream_position(spec, ops.paths, ops.ledger)
         last, of_table = position.last if position else None, (spec.table, position.table_id if position else "")
-        landing, loaded = landing_of(source.landing, self._settings.landing), records.ledger.loaded_files(*of_table)
+        landing, loaded = landing_of(source.landing, self._settings.landing), ops.ledger.loaded_files(*of_table)
         listed = match(delivered(spec, landing, folders), loaded)
         hopeless = given_up(self._failures(*of_table, listed), source)
         found = known_by_content(listed, loaded, hopeless, source, partial(read_through, landing, spec))
         young, settled = split_by_age(found.unread, source)
         due = {interval for file in settled if (interval := folders.interval(file.path))}
-        for record, known in ((records.ledger.record_seen, found.seen), (records.ledger.record_touched, found.touched)):
+        for record, known in ((ops.ledger.record_seen, found.seen), (ops.ledger.record_touched, found.touched)):
             of_interval = defaultdict[Interval, list[FileFact]](list)
             for file in known:
                 if (interval := folders.interval(file.path)) and is_as_listed(file, landing):
                     of_interval[interval].append(file)
             for interval, files in of_interval.items():
                 record(*of_table, interval, files)
-        if last is not None and not is_complete(spec, last, records):
+        if last is not None and not is_complete(spec, last, ops):
             due.add(Interval(start=last.intent.interval_start, end=last.intent.interval_end))
         return tuple(sorted(due, key=lambda interval: interval.start)), len(young)
 
@@ -111,14 +111,14 @@ class Planner:
         return self._advise(sound, interval, reprocess=reprocess)
 
     def _advise(self, spec: AnySpec, interval: Interval, *, reprocess: bool) -> Advice:
-        records = self.records
-        position = stream_position(spec, records.paths, records.ledger)
+        ops = self.ops
+        position = stream_position(spec, ops.paths, ops.ledger)
         base = self._base(spec, position)
         if isinstance(spec, BronzeSpec) and spec.reads_kafka:
             return with_messages(base, spec, position, self._settings)
         if isinstance(spec, BronzeSpec):
             source, of_table = spec.landing_source, (spec.table, position.table_id if position else "")
-            landing, loaded = landing_of(source.landing, self._settings.landing), records.ledger.loaded_files(*of_table)
+            landing, loaded = landing_of(source.landing, self._settings.landing), ops.ledger.loaded_files(*of_table)
             listed = match(files_by_the_thousand(spec, landing, interval), loaded)
             failures = self._failures(*of_table, listed)
             hopeless = given_up(failures, source)
@@ -129,7 +129,7 @@ class Planner:
     def _failures(self, table: str, table_id: str, listed: Matched) -> dict[str, Failure]:
         """Which of the files that nobody has loaded could not be loaded before."""
         paths = [file.path for file in listed.unread]
-        return self.records.ledger.failures(table, table_id, path=paths) if paths else {}
+        return self.ops.ledger.failures(table, table_id, path=paths) if paths else {}
 
     def _below_bronze(
         self,
@@ -140,14 +140,14 @@ class Planner:
         *,
         reprocess: bool,
     ) -> Advice:
-        records = self.records
-        sources = pin_sources(spec, records.paths, records.gates, position)
-        ranges = changed_ranges(spec, sources, records.paths)
+        ops = self.ops
+        sources = pin_sources(spec, ops.paths, ops.gates, position)
+        ranges = changed_ranges(spec, sources, ops.paths)
         last = position.last_sources if position else BatchSources()
         is_new, asks = bool(ranges or reprocess or last.waiting), ""
         if is_new and isinstance(spec, SilverSpec) and spec.snapshot:
             again = sources.model_copy(update={"reprocess": reprocess})
-            found = full_snapshots(self._catalog, spec, self._settings.landing, records).plan(again, last)
+            found = full_snapshots(self._catalog, spec, self._settings.landing, ops).plan(again, last)
             if found.sources is None and found.asks_for(interval):
                 asks = waiting_line(spec.table, interval.start, found.waits[interval.start])
             elif found.sources is None:
@@ -155,22 +155,22 @@ class Planner:
                 is_new, ranges = False, {}
             base = replace(base, notes=(*base.notes, *found.notes(spec.table)))
         if is_new and isinstance(spec, SilverSpec) and position and not asks:
-            asks = _question(spec, position.table_id, sources, records)
+            asks = _question(spec, position.table_id, sources, ops)
         return replace(
             base,
             nothing_new=base.nothing_new and not is_new,
             brings=base.brings or (is_new and not asks),
             asks=asks,
             message=_ranges_message(spec, ranges, reprocess=reprocess) + base.message,
-            text_bytes=bytes_of_batch(spec.table, base.version, ranges, records.paths) if ranges else 0,
+            text_bytes=bytes_of_batch(spec.table, base.version, ranges, ops.paths) if ranges else 0,
             sources=ranges,
         )
 
     def _base(self, spec: AnySpec, position: StreamPosition | None) -> Advice:
         """What can be said before the sources were looked at."""
-        last, records = position.last if position else None, self.records
-        unfinished = last is not None and not is_complete(spec, last, records)
-        standing = records.gates.standing(spec.table)
+        last, ops = position.last if position else None, self.ops
+        unfinished = last is not None and not is_complete(spec, last, ops)
+        standing = ops.gates.standing(spec.table)
         certified = standing.certified if standing else None
         diff = self._diff(spec, last)
         changed = "; the table is changed as its spec says" if diff.wants_a_run else ""
@@ -183,12 +183,12 @@ class Planner:
             newest_version=position.version if position else None,
             certified_version=certified,
             brings=last is not None and unfinished and (certified is None or certified < last.version),
-            refused=_standing_refusal(spec, last, standing, records) if last else "",
+            refused=_standing_refusal(spec, last, standing, ops) if last else "",
             misfit=diff.misfit,
             notes=(
                 *diff.lines(),
                 *override_note(spec.table, standing),
-                *ageing_note(spec, records.paths, datetime.now(UTC)),
+                *ageing_note(spec, ops.paths, datetime.now(UTC)),
             ),
         )
 
@@ -196,7 +196,7 @@ class Planner:
         """The same for every interval, until the table has another batch."""
         key = f"{spec.table}/{last.token if last else ''}"
         if key not in self._diffs:
-            self._diffs[key] = diff_for_run(spec, last, self.records)
+            self._diffs[key] = diff_for_run(spec, last, self.ops)
         return self._diffs[key]
 
 
@@ -215,28 +215,28 @@ def stream_position(spec: MaybeInvalidSpec, paths: LakehousePaths, ledger: Ledge
     return position
 
 
-def is_complete(spec: AnySpec, last: Winner, records: Records) -> bool:
+def is_complete(spec: AnySpec, last: Winner, ops: OpsTables) -> bool:
     """Whether a batch has its secondary writes and its gate result, and was taken back if that is wanted."""
-    if not records.ledger.closed(last):
+    if not ops.ledger.closed(last):
         return False
     if last.intent.sources.restores is not None:
         return True  # its rows have been judged, as another version
-    result = records.gates.result(spec.table, last.version, spec.suite_hash)
+    result = ops.gates.result(spec.table, last.version, spec.suite_hash)
     if result is None or result.passed or spec.on_refusal == "keep":
         return result is not None
-    return bool(why_not(result, records.paths, records.gates))
+    return bool(why_not(result, ops.paths, ops.gates))
 
 
-def _standing_refusal(spec: AnySpec, last: Winner, standing: Verdicts | None, records: Records) -> str:
+def _standing_refusal(spec: AnySpec, last: Winner, standing: Verdicts | None, ops: OpsTables) -> str:
     """Why the rules as they are have refused the last batch."""
-    result = records.gates.result_of(standing, spec.table, last.version, spec.suite_hash)
+    result = ops.gates.result_of(standing, spec.table, last.version, spec.suite_hash)
     return result.refused if result and not result.passed else ""
 
 
-def _question(spec: SilverSpec, table_id: str, sources: BatchSources, records: Records) -> str:
+def _question(spec: SilverSpec, table_id: str, sources: BatchSources, ops: OpsTables) -> str:
     """The deletes that nobody has allowed since a run stopped before them; empty where a run would not stop again."""
     upto, source_id = sources.ranges[spec.source][1], sources.source_ids[spec.source]
-    asked = records.deletes.question(spec.table, table_id, source_id, upto)
+    asked = ops.deletes.question(spec.table, table_id, source_id, upto)
     is_open = asked and are_too_many(asked.keys, asked.of_keys, spec.max_deleted_percent)
     return refusal(asked, spec.max_deleted_percent) if asked and is_open else ""
 

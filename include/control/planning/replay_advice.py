@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from include.contracts.interval import Interval
 from include.contracts.spec.table_spec import AnySpec
+from include.control.ops_tables import OpsTables
 from include.control.planning.planner import is_complete, stream_position
 from include.control.quarantine.rows import QuarantinedRow
-from include.control.records import Records
 from include.paths import LakehousePaths
 
 
@@ -22,9 +22,9 @@ def replay_interval(spec: AnySpec, rows: Sequence[QuarantinedRow], paths: Lakeho
     if rows:
         starts = [row.interval_start for row in rows]
         return Interval(start=min(starts), end=max(starts) + timedelta(days=1))
-    records = Records(paths)
-    position = stream_position(spec, paths, records.ledger)
+    ops = OpsTables(paths)
+    position = stream_position(spec, paths, ops.ledger)
     last = position.last if position else None
-    if last is None or is_complete(spec, last, records):
+    if last is None or is_complete(spec, last, ops):
         return None
     return Interval(start=last.intent.interval_start, end=last.intent.interval_end)

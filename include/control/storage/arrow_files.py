@@ -11,7 +11,7 @@ from pyarrow.fs import LocalFileSystem, S3FileSystem
 
 from include.contracts.lake_path import LakePath, S3Path
 from include.control.storage.kept_objects import KeptObjects
-from include.control.storage.s3_access import arrow_options, s3_client, said_plainly
+from include.control.storage.s3_access import arrow_options, s3_client, translate_storage_errors
 
 _AT_ONCE = 1024**2
 """Smaller objects are read whole: Arrow asks for the end of a file and for each of its columns, one by one."""
@@ -37,7 +37,7 @@ def _object(file: S3Path) -> pa.NativeFile:
     known = _kept.get(file)
     if known is not None:
         return pa.BufferReader(known)
-    with said_plainly(str(file)):
+    with translate_storage_errors(str(file)):
         begin = s3_client().get_object(Bucket=file.bucket, Key=file.key, Range=f"bytes=0-{_AT_ONCE - 1}")
         if begin["ContentLength"] >= _AT_ONCE:
             begin["Body"].close()

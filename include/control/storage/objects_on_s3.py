@@ -9,7 +9,7 @@ from typing import Any
 from include.contracts.lake_path import LakePath, S3Path
 from include.control.storage.looks import look_again, note_put
 from include.control.storage.objects import LocalObjectStore, ObjectStore, StoredObject
-from include.control.storage.s3_access import s3_client, said_plainly
+from include.control.storage.s3_access import s3_client, translate_storage_errors
 from include.control.storage.stored_files import objects_in
 
 _LOST = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404", "409", "412")
@@ -30,7 +30,7 @@ class S3ObjectStore:
     def get(self, key: str) -> StoredObject | None:
         """The object, or None when there is none."""
         try:
-            with said_plainly(str(self._folder / key)):
+            with translate_storage_errors(str(self._folder / key)):
                 found = s3_client().get_object(Bucket=self._folder.bucket, Key=(self._folder / key).key)
                 return StoredObject(found["Body"].read(), found["ETag"], _age_s(found))
         except FileNotFoundError:
@@ -68,7 +68,7 @@ class S3ObjectStore:
         """The store's answer; None where the condition does not hold."""
         from botocore.exceptions import ClientError
 
-        with said_plainly(str(self._folder / key)):
+        with translate_storage_errors(str(self._folder / key)):
             try:
                 return act(Bucket=self._folder.bucket, Key=(self._folder / key).key, **arguments)
             except ClientError as error:

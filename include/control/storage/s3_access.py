@@ -119,7 +119,7 @@ def _credentials() -> dict[str, str]:
 
 
 @contextmanager
-def said_plainly(place: str) -> Iterator[None]:
+def translate_storage_errors(place: str) -> Iterator[None]:
     """Say what a person can do about an error of the store.
 
     Raises:

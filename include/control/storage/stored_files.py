@@ -12,7 +12,7 @@ from uuid import uuid4
 from include.contracts.lake_path import LakePath, S3Path
 from include.control.storage.kept_objects import KeptObjects
 from include.control.storage.looks import look_again, note_put, seen_etag, seen_names
-from include.control.storage.s3_access import s3_client, said_plainly
+from include.control.storage.s3_access import s3_client, translate_storage_errors
 
 _DELETED_AT_ONCE = 1000
 """As many as a store takes in one request."""
@@ -40,7 +40,7 @@ def read_bytes(file: LakePath) -> bytes:
     etag = seen_etag(file)
     if etag and (known := _kept.get(file, etag)) is not None:
         return known
-    with said_plainly(str(file)):
+    with translate_storage_errors(str(file)):
         found = s3_client().get_object(Bucket=file.bucket, Key=file.key)
         content = bytes(found["Body"].read())
     _kept.keep(file, content, found["ETag"])
@@ -54,7 +54,7 @@ def is_file(file: LakePath) -> bool:
     if seen_etag(file):
         return True
     try:
-        with said_plainly(str(file)):
+        with translate_storage_errors(str(file)):
             s3_client().head_object(Bucket=file.bucket, Key=file.key)
     except FileNotFoundError:
         return False
@@ -81,7 +81,7 @@ def replace_file(file: LakePath, body: bytes) -> None:
         partial.write_bytes(body)
         os.replace(partial, file)
         return
-    with said_plainly(str(file)):
+    with translate_storage_errors(str(file)):
         put = s3_client().put_object(Bucket=file.bucket, Key=file.key, Body=body)
     note_put(file, put["ETag"])
 
@@ -97,7 +97,7 @@ def delete_files(folder: LakePath, names: Sequence[str]) -> None:
         for name in names:
             (folder / name).unlink(missing_ok=True)
         return
-    with said_plainly(str(folder)):
+    with translate_storage_errors(str(folder)):
         for begin in range(0, len(names), _DELETED_AT_ONCE):
             keys = [{"Key": (folder / name).key} for name in names[begin : begin + _DELETED_AT_ONCE]]
             s3_client().delete_objects(Bucket=folder.bucket, Delete={"Objects": keys, "Quiet": True})
@@ -136,6 +136,6 @@ def objects_in(folder: S3Path, prefix: str = "", after: str = "") -> Iterator[tu
     """Name and what the store says of it now, of each object in a folder, in the order of the names."""
     beginning = f"{folder.key}/"
     asked = {"Prefix": beginning + prefix, "StartAfter": beginning + after, "Delimiter": "/"}
-    with said_plainly(str(folder)):
+    with translate_storage_errors(str(folder)):
         for page in s3_client().get_paginator("list_objects_v2").paginate(Bucket=folder.bucket, **asked):
             yield from ((one["Key"].removeprefix(beginning), one) for one in page.get("Contents", ()))

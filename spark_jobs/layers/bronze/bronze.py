@@ -130,7 +130,7 @@ class BronzeIngest:
         """Write the quarantine, and count the records."""
         if winner.intent.sources.rebuild:
             return Closing(rows_of_rebuild(self._context.paths.table(self.spec.table), winner))
-        plan = BatchPlan(winner.intent.sources, self._context.records.ledger.files_of(winner.intent))
+        plan = BatchPlan(winner.intent.sources, self._context.ops.ledger.files_of(winner.intent))
         counts = self._count_records(winner, plan)
         replaced = [file.path for file in plan.files] if plan.sources.replaces_files else []
         quarantine = QuarantineWrite(self._context.paths, winner, counts["quarantined"], replaced)
@@ -198,7 +198,7 @@ class BronzeIngest:
     def _read_checked(self, session: SparkSession, plan: BatchPlan) -> DataFrame:
         """Read the records of the plan, with their refusals."""
         if replay := plan.sources.replay:
-            return self.check_received(session, self._context.records.quarantine.pinned(self.spec.table, replay))
+            return self.check_received(session, self._context.ops.quarantine.pinned(self.spec.table, replay))
         return self._check(self.records.read(session, self.spec, plan))
 
     def _check(self, records: DataFrame) -> DataFrame:

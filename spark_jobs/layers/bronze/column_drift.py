@@ -106,11 +106,11 @@ class ColumnDrift:
         return [*spec.columns, *self._names(ColumnState.REFUSED)]
 
     def _names(self, *states: ColumnState) -> list[str]:
-        return [column.name for column in self._context.records.new_columns.of(self._declared.table, *states)]
+        return [column.name for column in self._context.ops.new_columns.of(self._declared.table, *states)]
 
     def _record(self, state: ColumnState, names: Sequence[str], said_by: str = "") -> None:
         run_id = self._context.args.run_id
-        self._context.records.new_columns.record(state, self._declared.table, names, run_id=run_id, said_by=said_by)
+        self._context.ops.new_columns.record(state, self._declared.table, names, run_id=run_id, said_by=said_by)
         self.new += names
 
 

@@ -80,7 +80,7 @@ class LandingRecords:
                 self._spec,
                 self._landing,
                 self._context.args.interval,
-                self._context.records.ledger.loaded_files(self._spec.table, position.table_id),
+                self._context.ops.ledger.loaded_files(self._spec.table, position.table_id),
                 partial(self._earlier_failures, position.table_id),
                 self._inspect,
             )
@@ -95,7 +95,7 @@ class LandingRecords:
     def _earlier_failures(self, table_id: str, paths: Collection[str]) -> Mapping[str, Failure]:
         """Return the failures of files before the run: a failure in the run counts once, however often it plans."""
         new = set(paths) - self._failures_read
-        self._failures |= self._context.records.ledger.failures(self._spec.table, table_id, path=new) if new else {}
+        self._failures |= self._context.ops.ledger.failures(self._spec.table, table_id, path=new) if new else {}
         self._failures_read |= new
         return self._failures
 
@@ -245,7 +245,7 @@ class LandingRecords:
 
     def _record(self, table_id: str) -> None:
         """Record the state of the files that are not loaded now, once per run, though a run plans several times."""
-        ledger, of_run = self._context.records.ledger, (self._spec.table, table_id, self._context.args.interval)
+        ledger, of_run = self._context.ops.ledger, (self._spec.table, table_id, self._context.args.interval)
         unreachable = [replace(file, defect=first_line(error)) for file, error in self._unreachable.values()]
         ledger.record_failed(*of_run, self._not_yet_recorded(self.files.broken))
         ledger.record_unreachable(*of_run, self._not_yet_recorded(unreachable))

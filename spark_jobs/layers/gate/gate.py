@@ -47,7 +47,7 @@ def run_gate(context: JobContext, version: int) -> GateOutcome:
 
     A refused version is restored if the spec says so.
     """
-    table, gates = context.spec.table, context.records.gates
+    table, gates = context.spec.table, context.ops.gates
     verdicts = gates.standing(table)
     before = verdicts.certified if verdicts else None
     recorded = gates.result_of(verdicts, table, version, context.spec.suite_hash)
@@ -95,7 +95,7 @@ def _checks(
 
 def _earlier_refusal(context: JobContext, version: int, certified: int | None) -> str:
     """Return a text on the version that a person let pass, and on the first refused version since the certified one."""
-    table, gates = context.spec.table, context.records.gates
+    table, gates = context.spec.table, context.ops.gates
     override = gates.override_in_force(table)
     text = f" Version {override.version} was {override.override}; that covers no later version." if override else ""
     first = gates.first_refused(table, above=-1 if certified is None else certified)

@@ -21,7 +21,7 @@ def restore_certified_rows(context: JobContext, refused: GateResult) -> str:
     if spec.on_refusal == "keep":
         return ""
     restore = Restore(
-        spec, context.args.interval, context.args.run_id, context.paths, context.records.ledger, context.records.gates
+        spec, context.args.interval, context.args.run_id, context.paths, context.ops.ledger, context.ops.gates
     )
     try:
         with context.leases.table(spec.table):

@@ -25,14 +25,14 @@ def version_facts(context: JobContext, version: int, certified: int | None) -> d
     """
     table = context.paths.table(context.spec.table)
     facts = {IN_TABLE: table_rows(table, version)}
-    applied = context.records.ledger.applied(context.spec.table, _batches_of_the_run(table, version, certified))
+    applied = context.ops.ledger.applied(context.spec.table, _batches_of_the_run(table, version, certified))
     return facts if applied is None else {**facts, APPLIED: applied}
 
 
 def other_tables(context: JobContext) -> dict[str, int | None]:
     """Return the other tables that rules name -> their certified version."""
     named = {rule.arguments["other_table"] for rule in context.spec.table_rules if "other_table" in rule.arguments}
-    return {table: context.records.gates.certified(table) for table in sorted(named)}
+    return {table: context.ops.gates.certified(table) for table in sorted(named)}
 
 
 def comparable_version(
@@ -52,7 +52,7 @@ def comparable_version(
     table = context.spec.table
     commit = _commit_of(context.paths.table(table), version)
     sources = BatchSources.model_validate(commit.metadata["sources"])
-    gates = context.records.gates
+    gates = context.ops.gates
     last = next(gates.certified_before(table, version), None)
 
     def read(other: str, at: int) -> DataFrame:

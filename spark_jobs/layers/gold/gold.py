@@ -48,7 +48,7 @@ class GoldAggregate:
         changes = require_fitting_table(self._context, self._spec)
         if is_table(self._path) and not changes.wants_a_run:
             return
-        certified = certified_sources(self._spec, self._context.records.gates, self._context.paths)
+        certified = certified_sources(self._spec, self._context.ops.gates, self._context.paths)
         with self._context.open_session({}) as session:
             shape = self._shape(self._all_groups(session, certified, None))
         ensure_own_table(self._context, shape)
@@ -56,14 +56,14 @@ class GoldAggregate:
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Plan to read each source's versions since the last batch; with `reprocess` or a new measure, all of them."""
         paths, reprocess = self._context.paths, self._context.args.reprocess or self._has_new_measures(position)
-        sources = pin_sources(self._spec, paths, self._context.records.gates, position)
+        sources = pin_sources(self._spec, paths, self._context.ops.gates, position)
         if not changed_ranges(self._spec, sources, paths) and not reprocess:
             return None
         return BatchPlan(sources.model_copy(update={"reprocess": reprocess}))
 
     def _has_new_measures(self, position: StreamPosition) -> bool:
         """Whether the spec has measures that the last batch did not compute: they are missing in all groups."""
-        return changes_since(self._spec, position.last, self._context.records).has_new_measures
+        return changes_since(self._spec, position.last, self._context.ops).has_new_measures
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
         """Replace the touched groups in one commit."""

@@ -109,7 +109,7 @@ def table_work(context: JobContext, operation: str) -> Iterator[TableWork]:
             waited=work.waited,
             lost=tuple(work.contest.lost),
         )
-        context.records.commits.record(written)
+        context.ops.commits.record(written)
 
 
 def maintenance_report(
@@ -132,7 +132,7 @@ def maintenance_report(
         interval=context.args.interval,
         run_id=context.args.run_id,
         version=version,
-        certified_version=context.records.gates.certified(context.spec.table),
+        certified_version=context.ops.gates.certified(context.spec.table),
         table_rows=table_rows(path, version),
         attempts=len(work.contest.lost) + 1 if work else 0,
         lost_races=tuple(work.contest.lost) if work else (),

@@ -19,7 +19,7 @@ from spark_jobs.runtime.context import JobContext
 
 def expired_tombstones(context: JobContext) -> OldTombstones:
     """Return the tombstones of the job's table whose retention is over."""
-    return old_tombstones(context.spec, context.paths, context.records.ledger, context.now())
+    return old_tombstones(context.spec, context.paths, context.ops.ledger, context.now())
 
 
 def delete_expired_tombstones(context: JobContext, session: SparkSession, contest: Contest) -> OldTombstones:
@@ -44,7 +44,7 @@ def count_unneeded_tombstones(context: JobContext, session: SparkSession) -> int
     The rows of these keys recognise late events too. The number is 0 while the last batch is not closed and certified:
     a restore, or a second count of that batch, would need the tombstones.
     """
-    spec, records = context.spec, context.records
+    spec, records = context.spec, context.ops
     if not isinstance(spec, SilverSpec) or spec.builds_on_earlier or spec.snapshot:
         return 0
     position = stream_position(spec, context.paths, records.ledger)

@@ -84,7 +84,7 @@ def fix_rows(context: JobContext, layer: RowChecker, request: QuarantineRequest)
     if not context.args.dry_run:
         decision = Said(request.said_by, request.why, context.args.run_id)
         target = table_id(context.paths.table(context.spec.table))
-        context.records.quarantine.record_fixed(context.spec.table, target, fixed, decision)
+        context.ops.quarantine.record_fixed(context.spec.table, target, fixed, decision)
     return checked
 
 

@@ -43,7 +43,7 @@ class ReplayWork:
         replay, table = new_token(), self._context.spec.table
         decision = Said(self._request.said_by, self._request.why, self._context.args.run_id)
         pinned = [row.to_try for row in rows[:MAX_ROWS]]
-        self._context.records.quarantine.pin(table, position.table_id, replay, pinned, decision)
+        self._context.ops.quarantine.pin(table, position.table_id, replay, pinned, decision)
         return BatchPlan(position.last_sources.replaying(replay, len(pinned)))
 
     def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
@@ -54,7 +54,7 @@ class ReplayWork:
         """Close the batch, and remember its rows: the run does not try a row twice."""
         closing = self._layer.close(winner)
         if replay := winner.intent.sources.replay:
-            self._tried |= {row.id for row in self._context.records.quarantine.pinned(winner.intent.table, replay)}
+            self._tried |= {row.id for row in self._context.ops.quarantine.pinned(winner.intent.table, replay)}
         return closing
 
     def _pending(self) -> list[QuarantinedRow]:

@@ -19,7 +19,7 @@ from include.control.ledger.rebuilds import Rebuild
 from include.control.ledger.resolution import table_id
 from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import is_table
-from include.control.records import Records
+from include.control.ops_tables import OpsTables
 from include.errors import BadInputError, DeletesRefusedError, GateFailedError, first_line
 from include.paths import LakehousePaths
 from spark_jobs.delta_io.reads import read_version
@@ -70,9 +70,9 @@ class StagedBuild:
         return staged_paths(self.context.paths, self.rebuild.id, [self.table])
 
     @cached_property
-    def records(self) -> Records:
+    def ops(self) -> OpsTables:
         """What is written down there."""
-        return StagedRecords(self.paths, self.context.records.deletes)
+        return StagedRecords(self.paths, self.context.ops.deletes)
 
     def build(self) -> None:
         """Bring the table up to date with its sources, as they are now.
@@ -86,7 +86,7 @@ class StagedBuild:
         bring_ledger(self.context.paths, self.paths, {*spec.source_tables} | named)
         reports = [self._run(spec, interval) for interval in self._intervals(spec)]
         refused = next((report for report in reports[-1:] if any(check.refuses for check in report.checks)), None)
-        if refused or self.records.gates.certified(table) is None:
+        if refused or self.ops.gates.certified(table) is None:
             said = refused.message if refused else "nothing was built"
             msg = (
                 f"{table}: what was built anew did not pass its gate: {said}\n"
@@ -105,11 +105,11 @@ class StagedBuild:
         spec, live = self.context.catalog.spec(self.table), self.context.paths.table(self.table)
         if not isinstance(spec, SilverSpec) or self.context.args.allow_deletes:
             return
-        certified = self.context.records.gates.certified(self.table)
+        certified = self.context.ops.gates.certified(self.table)
         with self.context.open_session({}) as session:
             lost = lost_keys(
                 read_version(session, live, latest_version(live) if certified is None else certified),
-                read_version(session, self.paths.table(self.table), self.records.gates.certified(self.table) or 0),
+                read_version(session, self.paths.table(self.table), self.ops.gates.certified(self.table) or 0),
                 spec.keys,
             )
         if are_too_many(lost.keys, lost.of_keys, spec.max_deleted_percent):
@@ -124,7 +124,7 @@ class StagedBuild:
 
     def lost_files(self) -> list[str]:
         """The landing files of which the table in use holds rows, and the one that was built does not."""
-        return sorted(loaded_paths(self.context.records, self.table) - loaded_paths(self.records, self.table))
+        return sorted(loaded_paths(self.context.ops, self.table) - loaded_paths(self.ops, self.table))
 
     @property
     def id(self) -> str:
@@ -140,7 +140,7 @@ class StagedBuild:
     def _run(self, spec: AnySpec, interval: Interval) -> JobReport:
         of_table = {"table": spec.table, "interval_start": interval.start, "interval_end": interval.end}
         args = self.context.args.model_copy(update={**of_table, "dry_run": False, "request": None})
-        context = StagedContext(args, self.context.is_to_stop, self.records, staged=self.paths)
+        context = StagedContext(args, self.context.is_to_stop, self.ops, staged=self.paths)
         try:
             return self.writers[WRITER_OF_LAYER[spec.layer]](context)
         except DeletesRefusedError as refused:
@@ -153,7 +153,7 @@ class StagedBuild:
             yield self.context.args.interval
             return
         gone = set(gone_files(self.context, spec))
-        ledger, of_table = self.context.records.ledger, table_id(self.context.paths.table(spec.table))
+        ledger, of_table = self.context.ops.ledger, table_id(self.context.paths.table(spec.table))
         loaded = {
             (row["interval_start"], row["interval_end"])
             for row in ledger.file_events(spec.table, of_table)
@@ -163,11 +163,11 @@ class StagedBuild:
             yield Interval(start=start, end=end)
 
 
-def loaded_paths(records: Records, table: str) -> set[str]:
+def loaded_paths(ops: OpsTables, table: str) -> set[str]:
     """The landing files that a table has loaded; none below bronze."""
-    if not table.startswith("bronze.") or not is_table(records.paths.table(table)):
+    if not table.startswith("bronze.") or not is_table(ops.paths.table(table)):
         return set()
-    events = records.ledger.file_events(table, table_id(records.paths.table(table)))
+    events = ops.ledger.file_events(table, table_id(ops.paths.table(table)))
     return {row["path"] for row in events if row["event"] == FileEvent.LOADED}
 
 
@@ -183,4 +183,4 @@ def gone_files(context: JobContext, spec: AnySpec) -> list[str]:
         msg = f"{spec.table}: reads Kafka topics, which forget their messages: it cannot be built anew"
         raise BadInputError(msg, "Build the tables that read it anew instead.")
     place = landing_of(spec.landing_source.landing, context.args.landing)
-    return sorted(path for path in loaded_paths(context.records, spec.table) if place.listed(path) is None)
+    return sorted(path for path in loaded_paths(context.ops, spec.table) if place.listed(path) is None)

@@ -53,12 +53,12 @@ class Switch:
             ConflictError: another writer committed in the meantime; nothing was switched, and the rebuild can resume.
         """
         context, table = self.build.context, self.spec.table
-        path, ledger = context.paths.table(table), context.records.ledger
+        path, ledger = context.paths.table(table), context.ops.ledger
         position = resolve(path, Stream(table), ledger)
         intent, expected = self._intent(position), latest_version(path) + 1
         ledger.record_intent(intent)
         self._write_beside(intent)
-        records = context.records
+        records = context.ops
         records.quarantine.carry_over(table, position.table_id, intent.table_id, self.build.rebuild.id)
         self._write_down(intent, position.table_id, expected)
         winner = self._commit(intent, position)
@@ -69,14 +69,14 @@ class Switch:
 
     @property
     def _staged_version(self) -> int:
-        certified = self.build.records.gates.certified(self.spec.table)
+        certified = self.build.ops.gates.certified(self.spec.table)
         if certified is None:
             raise MillraceError(f"{self.spec.table}: the rebuilt table is not certified")
         return certified
 
     def _intent(self, position: StreamPosition) -> Intent:
         """Return the batch that has read everything that the batches of the rebuilt table have read."""
-        table, staged = self.spec.table, self.build.records
+        table, staged = self.spec.table, self.build.ops
         of_staged = table_id(self.build.paths.table(table))
         last = resolve(self.build.paths.table(table), Stream(table), staged.ledger).last
         if last is None:
@@ -119,7 +119,7 @@ class Switch:
 
     def _write_down(self, intent: Intent, earlier: str, version: int) -> None:
         """Record files, columns, refused rows, spec, certificate and batch under the id and version of the rows."""
-        records, staged, table = self.build.context.records, self.build.records, intent.table
+        records, staged, table = self.build.context.ops, self.build.ops, intent.table
         key = self.build.rebuild.id
         if isinstance(self.spec, BronzeSpec):
             take_over_loads(records.paths, self.build.paths, table, (earlier, intent.table_id), version)
@@ -158,7 +158,7 @@ def close_replacement(context: JobContext, winner: Winner) -> None:
     path = context.paths.table(winner.intent.table)
     rows = rows_of_rebuild(path, winner)
     check_conservation(path, winner, rows)
-    context.records.ledger.record_closed(winner, rows)
+    context.ops.ledger.record_closed(winner, rows)
 
 
 def replace_rows(

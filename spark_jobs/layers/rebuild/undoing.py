@@ -9,7 +9,7 @@ from include.control.ledger.resolution import resolve, table_id
 from include.control.log.batch import UNDO, Intent, Stream, Winner
 from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import identity, is_table, open_table
-from include.control.records import Records
+from include.control.ops_tables import OpsTables
 from include.errors import NotReadyError
 from spark_jobs.layers.rebuild.switching import close_replacement, replace_rows
 from spark_jobs.runtime.context import JobContext
@@ -37,15 +37,15 @@ def undo_rebuild(context: JobContext) -> Winner:
         NotReadyError: no rebuild has replaced the table, or the last one was undone.
         ConflictError: somebody else committed meanwhile; nothing was replaced.
     """
-    table, records = context.spec.table, context.records
+    table, ops = context.spec.table, context.ops
     path, stream = context.paths.table(table), Stream(context.spec.table)
-    position = resolve(path, stream, records.ledger)
-    switch = _last_switch(records, table, position.table_id)
+    position = resolve(path, stream, ops.ledger)
+    switch = _last_switch(ops, table, position.table_id)
     if switch is None or switch.intent.sources.rebuild.startswith(UNDO):
         raise NotReadyError(f"{table}: there is no rebuild to undo")
     before = switch.version - 1
     earlier = identity(open_table(path, version=before, without_files=True))
-    kept = records.ledger.last_recorded(table, earlier, stream.name, before)
+    kept = ops.ledger.last_recorded(table, earlier, stream.name, before)
     if kept is None:
         raise NotReadyError(f"{table}: the ledger does not know the batches of version {before} any more")
     intent = Intent(
@@ -60,16 +60,16 @@ def undo_rebuild(context: JobContext) -> Winner:
         spec_hash=kept.intent.spec_hash,
         sources=kept.intent.sources.rebuilt(f"{UNDO}{switch.intent.sources.rebuild}"),
     )
-    certificate = records.gates.certificate_of(table, earlier, before)
-    records.ledger.record_intent(intent)
+    certificate = ops.gates.certificate_of(table, earlier, before)
+    ops.ledger.record_intent(intent)
     expected = latest_version(path) + 1
     if certificate:
         batches = (f"{intent.stream}/{intent.batch_seq}",)
-        records.gates.record(certificate.model_copy(update={"version": expected, "batches": batches}))
-    records.ledger.record_committed([Winner(intent, expected)])
+        ops.gates.record(certificate.model_copy(update={"version": expected, "batches": batches}))
+    ops.ledger.record_committed([Winner(intent, expected)])
     winner = replace_rows(context, intent, position, path, before)
     if winner.version != expected:
-        records.ledger.record_committed([winner])
+        ops.ledger.record_committed([winner])
     close_replacement(context, winner)
     return winner
 
@@ -77,10 +77,10 @@ def undo_rebuild(context: JobContext) -> Winner:
 def _last_rebuild(context: JobContext, table: str) -> str:
     """Return the id of the last rebuild of a table, `UNDO` before it if it was undone; empty without a rebuild."""
     path = context.paths.table(table)
-    switch = _last_switch(context.records, table, table_id(path)) if is_table(path) else None
+    switch = _last_switch(context.ops, table, table_id(path)) if is_table(path) else None
     return switch.intent.sources.rebuild if switch else ""
 
 
-def _last_switch(records: Records, table: str, id_: str) -> Winner | None:
-    switches = [one for one in records.ledger.batches(table, id_, -1) if one.intent.sources.rebuild]
+def _last_switch(ops: OpsTables, table: str, id_: str) -> Winner | None:
+    switches = [one for one in ops.ledger.batches(table, id_, -1) if one.intent.sources.rebuild]
     return switches[-1] if switches else None

@@ -19,7 +19,7 @@ def require_allowed(context: JobContext, spec: SilverSpec, intent: Intent, absen
     Raises:
         DeletesRefusedError: there are too many, and no person has allowed it; the question is in `ops.deletes`.
     """
-    records = context.records.deletes
+    records = context.ops.deletes
     upto, start = intent.sources.ranges[spec.source][1], intent.interval_start
     all_deletes = [deletes_of(spec, intent.table_id, intent.sources, keys, start, upto) for keys in absent]
     allowed = records.allowed(spec.table, intent.table_id, intent.sources.source_ids[spec.source])
@@ -58,6 +58,6 @@ def _is_allowed(deletes: Deletes, allowed: Sequence[Deletes], context: JobContex
     upto = deletes.source_version
     if not allowed or not spec.snapshot:
         return are_allowed(allowed, deletes.keys, upto, upto)
-    batches = context.records.ledger.batches_of(deletes.source, deletes.source_id, [deletes.interval_start])
+    batches = context.ops.ledger.batches_of(deletes.source, deletes.source_id, [deletes.interval_start])
     since = max((batch.version for batch in batches if batch.version <= upto), default=upto)
     return are_allowed(allowed, deletes.keys, since, upto, deletes.interval_start)

@@ -74,7 +74,7 @@ class SilverMerge:
             NotReadyError: only the snapshot of the run's own interval is new, and it is not complete.
         """
         paths, reprocess = self._context.paths, self._context.args.reprocess
-        certified = pin_sources(self.spec, paths, self._context.records.gates, position)
+        certified = pin_sources(self.spec, paths, self._context.ops.gates, position)
         self.has_more = False
         has_waiting = bool(self.spec.snapshot and position.last_sources.waiting)
         if not changed_ranges(self.spec, certified, paths) and not reprocess and not has_waiting:
@@ -92,7 +92,7 @@ class SilverMerge:
     def _up_to_allowed(self, sources: BatchSources, table_id: str) -> BatchSources:
         """Return the source up to the first version for which a person has allowed deletes, else the whole source."""
         source, (after, upto) = self.spec.source, sources.ranges[self.spec.source]
-        allowed = self._context.records.deletes.allowed(self.spec.table, table_id, sources.source_ids[source])
+        allowed = self._context.ops.deletes.allowed(self.spec.table, table_id, sources.source_ids[source])
         first = next_allowed_version(allowed, after, upto)
         return sources.model_copy(update={"ranges": {source: (after, first)}})
 
@@ -146,7 +146,7 @@ class SilverMerge:
         """Plan the complete snapshots of the first of the sources that has any; smaller sources come first."""
         context, args = self._context, self._context.args
         allowed = args.interval_start if args.allow_deletes else None
-        snapshots = full_snapshots(context.catalog, self.spec, args.landing, context.records, allowed)
+        snapshots = full_snapshots(context.catalog, self.spec, args.landing, context.ops, allowed)
         plan = SnapshotPlan(None)
         for candidate in sources:
             plan = snapshots.plan(candidate, last)
@@ -159,7 +159,7 @@ class SilverMerge:
             absent = AbsentKeys(keys=wait.rows, of_keys=wait.rows, why=why)
             start, version = args.interval_start, wait.source_version
             deletes = deletes_of(self.spec, table_id, sources[-1], absent, start, version)
-            context.records.deletes.record_asked(deletes, args.run_id)
+            context.ops.deletes.record_asked(deletes, args.run_id)
         require_whole(self.spec.table, plan, args.interval)
         return None
 

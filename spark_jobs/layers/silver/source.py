@@ -44,8 +44,8 @@ class SilverSource:
         self._path = context.paths.table(spec.source)
         self.replays = SilverReplays(context, spec)
         # Every step of a batch reads these; for certified versions they do not change in the meantime.
-        self._replaced_files = cache(context.records.ledger.replaced_files)
-        self._intervals = cache(context.records.ledger.intervals)
+        self._replaced_files = cache(context.ops.ledger.replaced_files)
+        self._intervals = cache(context.ops.ledger.intervals)
 
     def replaced_files(self, sources: BatchSources) -> tuple[str, ...]:
         """Return the landing files whose rows were replaced in the versions that a batch reads."""
@@ -141,7 +141,7 @@ class SilverSource:
         Returns:
             The keys, null where they cannot be read, and `_interval_start`; None if no record was refused.
         """
-        events = self._context.records.quarantine
+        events = self._context.ops.quarantine
         rows = events.pinned(intent.table, intent.token)
         if not rows and (rows := self._undecided(intent.sources, starts)):
             events.pin(intent.table, intent.table_id, intent.token, rows, Said("", "", intent.run_id))
@@ -154,7 +154,7 @@ class SilverSource:
         """Return these records, also those that a replay has added to a later version than the batch reads."""
         source, paths = self._spec.source, self._context.paths
         _, upto = sources.ranges[source]
-        last = self._context.records.ledger.newest_number(source, sources.source_ids[source], upto)
+        last = self._context.ops.ledger.newest_number(source, sources.source_ids[source], upto)
         row_filter = RowFilter(starts=tuple(starts), statuses=(*PENDING, RowStatus.REPLAYED))
         refused = [row for row in quarantined_rows(source, paths, row_filter) if row.batch_seq <= last]
         return [row.to_try for row in refused if row.status is not RowStatus.REPLAYED or row.replayed_in > last]
@@ -164,7 +164,7 @@ class SilverSource:
         if sources.snapshots or not self._spec.keeps_history:
             return {*sources.snapshots, *([sources.snapshot_at] if sources.snapshot_at else [])}
         source, (after, upto) = self._spec.source, sources.ranges[self._spec.source]
-        batches = self._context.records.ledger.batches(
+        batches = self._context.ops.ledger.batches(
             source, sources.source_ids[source], -1 if after is None else after, upto
         )
         return {batch.intent.interval_start for batch in batches} | set(sources.released)

@@ -11,8 +11,8 @@ from include.catalog import load_catalog
 from include.control.changes.spec_changes import Effect
 from include.control.changes.table_diff import TableDiff, table_diff
 from include.control.log.delta_log import commits_after, latest_version
+from include.control.ops_tables import OpsTables
 from include.control.planning.planner import stream_position
-from include.control.records import Records
 from include.errors import ExitCode, Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse, copied, order
@@ -37,9 +37,9 @@ def shop(loaded: Lakehouse, tmp_path_factory: pytest.TempPathFactory) -> Lakehou
 
 
 def found(shop: Lakehouse, table: str) -> TableDiff:
-    records, spec = Records(shop.paths), load_catalog(shop.folder / "tables").spec(table)
-    position = stream_position(spec, shop.paths, records.ledger)
-    return table_diff(spec, position.last if position else None, records)
+    ops, spec = OpsTables(shop.paths), load_catalog(shop.folder / "tables").spec(table)
+    position = stream_position(spec, shop.paths, ops.ledger)
+    return table_diff(spec, position.last if position else None, ops)
 
 
 def with_column(document: dict[str, Any], name: str, **column: Any) -> dict[str, Any]:

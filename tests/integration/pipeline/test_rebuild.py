@@ -18,8 +18,8 @@ from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.control.log.batch import FileFact, Intent
 from include.control.log.delta_log import latest_version
+from include.control.ops_tables import OpsTables
 from include.control.planning.planner import stream_position
-from include.control.records import Records
 from include.errors import ExitCode, Outcome
 from tests.support.documents.specs import silver_document
 from tests.support.lakehouse import Lakehouse, copied, order
@@ -64,12 +64,12 @@ def test_the_new_table_takes_the_place_of_the_old_one_and_work_goes_on(
     assert seen(shop) == anew(tmp_path / "anew", 1, 2, **changes)
     old = DeltaTable(str(shop.paths.table(asked)), version=versions[asked]).to_pyarrow_table()
     assert sorted(old["order_id"].to_pylist(), key=repr) == sorted((row[0] for row in before[asked]), key=repr)
-    records = Records(shop.paths)
+    ops = OpsTables(shop.paths)
     for table in TABLES:
         spec = load_catalog(shop.folder / "tables").spec(table)
-        position = stream_position(spec, shop.paths, records.ledger)
+        position = stream_position(spec, shop.paths, ops.ledger)
         assert position is not None
-        assert table_diff(spec, position.last, records).changes == ()
+        assert table_diff(spec, position.last, ops).changes == ()
         assert shop.run(table, 2).outcome is Outcome.NO_OP, "the new table has read all that there is"
     load(shop, 3)
     assert seen(shop) == anew(tmp_path / "later", 1, 2, 3, **changes)
@@ -165,7 +165,7 @@ def test_a_driver_that_has_read_the_spec_of_before_writes_nothing_to_the_new_tab
     report = shop.run(SILVER, 3)
     assert waited == [Outcome.COMMITTED]
     assert (report.outcome, "keys: " in report.message) == (Outcome.BAD_INPUT, True)
-    assert Records(shop.paths).gates.certified(SILVER) == latest_version(shop.paths.table(SILVER))
+    assert OpsTables(shop.paths).gates.certified(SILVER) == latest_version(shop.paths.table(SILVER))
 
 
 @pytest.mark.slow

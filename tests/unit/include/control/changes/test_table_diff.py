@@ -11,7 +11,7 @@ from include.control.changes.table_diff import TableDiff, diff_for_run, table_di
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.control.log.stored_tables import TABLE_ID
-from include.control.records import Records
+from include.control.ops_tables import OpsTables
 from include.paths import LakehousePaths
 from tests.support.documents.specs import bronze_spec, gold_document, gold_spec, silver_document, silver_spec
 from tests.support.ledger.delta_tables import create_table, load_batch
@@ -22,22 +22,22 @@ MORE = gold_spec(measures=MORE_MEASURES)
 
 
 def test_a_table_without_a_batch_differs_in_nothing(tmp_path: Path) -> None:
-    assert table_diff(GOLD, None, Records(LakehousePaths(tmp_path))) == TableDiff(GOLD.table)
+    assert table_diff(GOLD, None, OpsTables(LakehousePaths(tmp_path))) == TableDiff(GOLD.table)
 
 
 def test_the_last_batch_s_spec_is_compared_and_a_new_measure_wants_a_run(tmp_path: Path) -> None:
-    records = Records(LakehousePaths(tmp_path))
+    ops = OpsTables(LakehousePaths(tmp_path))
     last = load_batch(tmp_path, GOLD, rows=7)
-    assert table_diff(GOLD, last, records).changes == ()
-    assert table_diff(MORE, last, records).unknown, "its spec was not written down"
-    records.specs.record(GOLD, last.intent.table_id)
-    found = table_diff(MORE, last, records)
+    assert table_diff(GOLD, last, ops).changes == ()
+    assert table_diff(MORE, last, ops).unknown, "its spec was not written down"
+    ops.specs.record(GOLD, last.intent.table_id)
+    found = table_diff(MORE, last, ops)
     assert (found.wants_a_run, found.unknown) == (True, False)
     assert found.lines() == (
         "gold.revenue_daily: applied by the next run: measures.most: a new measure; the next run computes all groups",
     )
     where = gold_spec(sources={"o": {"table": "silver.orders", "where": "amount > 0"}})
-    (line,) = table_diff(where, last, records).lines()
+    (line,) = table_diff(where, last, ops).lines()
     assert line.startswith("gold.revenue_daily: recompute: sources: ")
     assert line.endswith(
         "7 rows follow the old spec: lakehouse run --table gold.revenue_daily --reprocess --interval ..."
@@ -45,14 +45,14 @@ def test_the_last_batch_s_spec_is_compared_and_a_new_measure_wants_a_run(tmp_pat
 
 
 def test_what_a_run_has_applied_is_not_named_again_though_it_had_nothing_to_load(tmp_path: Path) -> None:
-    records, last = Records(LakehousePaths(tmp_path)), load_batch(tmp_path, GOLD)
-    records.specs.record(GOLD, last.intent.table_id)
+    ops, last = OpsTables(LakehousePaths(tmp_path)), load_batch(tmp_path, GOLD)
+    ops.specs.record(GOLD, last.intent.table_id)
     sources = {"o": {"table": "silver.orders", "where": "amount > 0"}}
     changed = gold_spec(sources=sources, description="Revenue", owner="the shop", measures=MORE_MEASURES)
-    before, wants = table_diff(changed, last, records), ("description", "measures.most")
+    before, wants = table_diff(changed, last, ops), ("description", "measures.most")
     assert [change.key for change in before.changes if change.is_work] == [*wants]
-    records.specs.record(changed, last.intent.table_id)  # by a run
-    after = table_diff(changed, last, records)
+    ops.specs.record(changed, last.intent.table_id)  # by a run
+    after = table_diff(changed, last, ops)
     assert [change.key for change in after.changes] == ["sources", "measures.most"]
     assert after.has_new_measures, "no batch has computed it"
 
@@ -62,18 +62,18 @@ def test_who_runs_a_table_reads_all_batches_only_while_the_last_one_follows_an_o
 ) -> None:
     bronze, silver = bronze_spec(), silver_spec()
     load_batch(tmp_path, bronze)
-    last, records = load_batch(tmp_path, silver), Records(LakehousePaths(tmp_path))
+    last, ops = load_batch(tmp_path, silver), OpsTables(LakehousePaths(tmp_path))
     asked: list[str] = []
     batches = Ledger.batches
     monkeypatch.setattr(Ledger, "batches", lambda self, table, *of: (asked.append(table), batches(self, table, *of))[1])
     column = silver_document()["columns"]["amount"]
     cents = silver_spec(columns={**silver_document()["columns"], "amount": {**column, "from": "amount * 100"}})
-    assert diff_for_run(cents, last, records).unknown
+    assert diff_for_run(cents, last, ops).unknown
     for spec in (cents, silver):
-        records.specs.record(spec, last.intent.table_id)
-    assert [change.effect for change in diff_for_run(silver, last, records).changes] == []
+        ops.specs.record(spec, last.intent.table_id)
+    assert [change.effect for change in diff_for_run(silver, last, ops).changes] == []
     assert asked == []
-    assert diff_for_run(cents, last, records) == table_diff(cents, last, records)
+    assert diff_for_run(cents, last, ops) == table_diff(cents, last, ops)
     assert asked
 
 
@@ -81,11 +81,11 @@ def test_a_spec_is_written_down_once_and_again_when_it_is_back(tmp_path: Path) -
     paths = LakehousePaths(tmp_path)
     last = load_batch(tmp_path, GOLD)
     for spec in (GOLD, GOLD, MORE, GOLD):
-        Records(paths).specs.record(spec, last.intent.table_id)
-    records = Records(paths)
-    assert set(records.specs.of(GOLD.table, last.intent.table_id)) == {GOLD.spec_hash, MORE.spec_hash}
-    assert len(records.specs._events.events(GOLD.table)) == 3
-    assert records.specs.of(GOLD.table, "of another table") == {}
+        OpsTables(paths).specs.record(spec, last.intent.table_id)
+    ops = OpsTables(paths)
+    assert set(ops.specs.of(GOLD.table, last.intent.table_id)) == {GOLD.spec_hash, MORE.spec_hash}
+    assert len(ops.specs._events.events(GOLD.table)) == 3
+    assert ops.specs.of(GOLD.table, "of another table") == {}
 
 
 def test_a_rebuild_says_by_a_property_which_table_its_rows_are(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from include.contracts.job.report import FileRows, RowCounts
 from include.control.log.batch import BatchSources, FileFact, Stream, Winner
+from include.control.ops_tables import OpsTables
 from include.control.planning.full_snapshots import SnapshotPlan, full_snapshots
-from include.control.records import Records
 from include.errors import NotReadyError
 from include.paths import LakehousePaths
 from tests.support.documents.specs import bronze_spec, catalog_of, silver_spec
@@ -50,7 +50,7 @@ class Shop:
 
     def __post_init__(self) -> None:
         self.spec = silver_spec(snapshot="full", sequence_by=[], stored_as_scd_type=self.scd)
-        self.records = Records(LakehousePaths(self.folder))
+        self.ops = OpsTables(LakehousePaths(self.folder))
         self.version = 0
         create_table(self.folder / "silver/orders")
 
@@ -65,7 +65,7 @@ class Shop:
 
     def load(self, number: int, most: int) -> None:
         """Bronze loads some of the day's files in one batch, and meets those that are torn."""
-        ledger = self.records.ledger
+        ledger = self.ops.ledger
         files = sorted(file for file in self.delivered.keys() - self.loaded - self.given_up if file[0] == number)
         torn = [file for file in files if not self.delivered[file]]
         ledger.record_failed(ORDERS.table, "id", day(number), [fact(file, defect="torn") for file in torn])
@@ -82,14 +82,14 @@ class Shop:
         self.loaded |= set(sound[:most])
 
     def give_up(self, file: tuple[int, str]) -> None:
-        self.records.ledger.record_given_up(ORDERS.table, "id", day(file[0]), fact(file, defect="by ann"))
+        self.ops.ledger.record_given_up(ORDERS.table, "id", day(file[0]), fact(file, defect="by ann"))
         self.given_up.add(file)
 
     def plan(self) -> SnapshotPlan:
         after = self.last.consumed(ORDERS.table, "id") if self.last.ranges else None
         sources = BatchSources(ranges={ORDERS.table: (after, self.version)}, source_ids={ORDERS.table: "id"})
         landing = str(self.folder / "landing")
-        return full_snapshots(catalog_of(BRONZE, self.spec), self.spec, landing, self.records).plan(sources, self.last)
+        return full_snapshots(catalog_of(BRONZE, self.spec), self.spec, landing, self.ops).plan(sources, self.last)
 
     def merge(self) -> None:
         """Take in what counts, as a batch of silver would."""

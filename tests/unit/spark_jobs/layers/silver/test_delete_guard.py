@@ -10,7 +10,7 @@ import pytest
 
 from include.contracts.job.findings import AbsentKeys
 from include.control.log.batch import BatchSources, Stream, Winner
-from include.control.records import Records
+from include.control.ops_tables import OpsTables
 from include.errors import DeletesRefusedError
 from include.paths import LakehousePaths
 from spark_jobs.layers.silver.delete_guard import require_allowed
@@ -22,7 +22,7 @@ SPEC = silver_spec(snapshot="full", sequence_by=[], max_deleted_percent=20)
 
 def nobody_allows(root: Path) -> Any:
     """The context of a job without `--allow-deletes`."""
-    return SimpleNamespace(records=Records(LakehousePaths(root)), allows_deletes=lambda _: False)
+    return SimpleNamespace(ops=OpsTables(LakehousePaths(root)), allows_deletes=lambda _: False)
 
 
 def test_an_approval_covers_a_number_of_keys_of_one_interval_and_source_version(tmp_path: Path) -> None:
@@ -37,13 +37,13 @@ def test_an_approval_covers_a_number_of_keys_of_one_interval_and_source_version(
     deletes(20)
     with pytest.raises(DeletesRefusedError):
         deletes(25)
-    (asked,) = context.records.deletes.asked(SPEC.table)
-    context.records.deletes.record_allowed(asked, said_by="ann", reason="they left", run_id="r")
+    (asked,) = context.ops.deletes.asked(SPEC.table)
+    context.ops.deletes.record_allowed(asked, said_by="ann", reason="they left", run_id="r")
     deletes(25)
     for other in ({"keys": 95}, {"keys": 25, "version": 6}, {"keys": 25, "number": 2}):
         with pytest.raises(DeletesRefusedError):
             deletes(**other)
-    ledger = context.records.ledger
+    ledger = context.ops.ledger
     ledger.record_committed([Winner(intent_of("id", 1, stream=Stream(SPEC.source)), 7)])
     ledger.record_committed([Winner(intent_of("id", 2, stream=Stream(SPEC.source)), 8)])
     deletes(25, version=8)
@@ -63,8 +63,8 @@ def test_an_approval_covers_one_version_of_a_source_of_events(tmp_path: Path) ->
 
     with pytest.raises(DeletesRefusedError):
         deletes(7)
-    (asked,) = context.records.deletes.asked(spec.table)
-    context.records.deletes.record_allowed(asked, said_by="ann", reason="they left", run_id="r")
+    (asked,) = context.ops.deletes.asked(spec.table)
+    context.ops.deletes.record_allowed(asked, said_by="ann", reason="they left", run_id="r")
     deletes(7, number=2)
     for version in (6, 8):
         with pytest.raises(DeletesRefusedError):

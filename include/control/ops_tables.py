@@ -1,4 +1,4 @@
-"""All that is written down of one lakehouse beside its tables."""
+"""The ledger's tables of one lakehouse: the Delta tables under `ops/`, and the states of its tables."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from include.paths import LakehousePaths
 
 
 @dataclass(frozen=True)
-class Records:
-    """The tables of the ledger, each opened once and then followed: opening one reads its log again.
+class OpsTables:
+    """The ledger's tables. Each is opened at its first use and kept open, because opening one reads its whole log.
 
     Attributes:
-        paths: where they lie.
-        keep_commits: how long whoever writes keeps the events of `ops.commits`; for ever where it is left out.
+        paths: the folders of the lakehouse.
+        keep_commits: how long a writer keeps the events of `ops.commits`; None keeps them for ever.
     """
 
     paths: LakehousePaths
@@ -32,7 +32,7 @@ class Records:
 
     @cached_property
     def ledger(self) -> Ledger:
-        """What batches were planned to do, and which files they loaded."""
+        """The plans and results of batches, and the files that they loaded (`ops.batches`, `ops.files`)."""
         return Ledger(self.paths)
 
     @cached_property
@@ -42,35 +42,35 @@ class Records:
 
     @cached_property
     def commits(self) -> CommitHistory:
-        """How writers got on with each other."""
+        """The waits and conflicts of each commit (`ops.commits`)."""
         return CommitHistory(self.paths, self.keep_commits)
 
     @cached_property
     def gates(self) -> Gates:
-        """What the gates said."""
+        """The results of the gates, and the overrides (`ops.gates`)."""
         return Gates(self.paths)
 
     @cached_property
     def new_columns(self) -> NewColumns:
-        """The columns that drift has brought to bronze tables."""
+        """The columns that sources brought to bronze tables, and the decisions about them (`ops.columns`)."""
         return NewColumns(self.paths)
 
     @cached_property
     def deletes(self) -> DeleteRecords:
-        """The deletes by absence that were asked for and allowed."""
+        """The deletes by absence that need an approval, and the approvals (`ops.deletes`)."""
         return DeleteRecords(self.paths)
 
     @cached_property
     def quarantine(self) -> QuarantineEvents:
-        """What became of quarantined rows."""
+        """The decisions about quarantined rows (`ops.quarantine`)."""
         return QuarantineEvents(self.paths)
 
     @cached_property
     def specs(self) -> SpecHistory:
-        """The specs that batches followed."""
+        """The specs that batches used (`ops.specs`)."""
         return SpecHistory(self.paths)
 
     @cached_property
     def rebuilds(self) -> Rebuilds:
-        """The tables that are being built anew."""
+        """The rebuilds of tables (`ops.rebuilds`)."""
         return Rebuilds(self.paths)
