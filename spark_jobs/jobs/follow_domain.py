@@ -84,7 +84,7 @@ class DomainFollower:
         folders = folders_of(spec.landing_source) if isinstance(spec, BronzeSpec) and not spec.reads_kafka else None
         try:
             if isinstance(spec, BronzeSpec) and folders:
-                due, young = self._planner.due(spec, folders)
+                due, young = self._planner.due_intervals(spec, folders)
                 wait = f"{young} files are younger than min_age" if young else f"a new file in {folders.source.landing}"
             else:
                 advice = self._planner.advise(spec, today())

@@ -32,7 +32,7 @@ def run(context: JobContext) -> JobReport:
     require_fitting_table(context, merge.spec)
     ensure_own_table(context, silver_shape(merge.spec))
     report = check_and_report(context, _batches(context, merge))
-    waiting = SnapshotPlan(None, merge.waits).notes(merge.spec.table)
+    waiting = SnapshotPlan(None, merge.delays).notes(merge.spec.table)
     return report.model_copy(update={"notes": (*report.notes, *waiting)})
 
 

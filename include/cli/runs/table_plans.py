@@ -55,9 +55,9 @@ class TablePlan:
     exit_code: ExitCode = ExitCode.OK
 
     @property
-    def brings(self) -> bool:
+    def has_new_data(self) -> bool:
         """Whether the run would bring readers something new, as far as can be known before it."""
-        return bool(self.after) or (self.advice is not None and self.advice.brings)
+        return bool(self.after) or (self.advice is not None and self.advice.has_new_data)
 
     @property
     def is_idle(self) -> bool:
@@ -73,7 +73,7 @@ class TablePlan:
         if self.skipped:
             return Kind.SKIPPED
         if self.exit_code is ExitCode.OK:
-            return Kind.WRITES if self.brings else Kind.NOTHING
+            return Kind.WRITES if self.has_new_data else Kind.NOTHING
         refused = dict.fromkeys((ExitCode.GATE_FAILED, ExitCode.DELETES_REFUSED), Kind.REFUSED)
         return {ExitCode.NOT_READY: Kind.NOT_READY, **refused}.get(self.exit_code, Kind.FAILS)
 
@@ -83,7 +83,7 @@ class TablePlan:
         reason = (self.skipped or self.obstacle).split("\n", 1)[0].removeprefix(self.table).removeprefix(":").strip()
         if self.skipped:
             return f"skipped: {reason}"
-        if reason and not self.brings:
+        if reason and not self.has_new_data:
             return reason
         parts = [f"reads what {' and '.join(self.after)} will bring"] if self.after else []
         if self.advice and not (self.after and self.advice.nothing_new):
@@ -140,7 +140,7 @@ class _RunPlanner:
             sources = [by_table[table] for table in spec.source_tables if table in by_table]
             by_table[spec.table] = self._plan(spec, interval, sources)
         plans = list(by_table.values())
-        self._done |= {plan.table for plan in plans if plan.brings}
+        self._done |= {plan.table for plan in plans if plan.has_new_data}
         self._files |= {path for plan in plans if plan.advice for path in plan.advice.files}
         return plans
 
@@ -150,7 +150,7 @@ class _RunPlanner:
         if failed := {source.table: source.obstacle for source in awaited if source.exit_code is not ExitCode.OK}:
             why = blocked_message(spec.table, failed)
             return replace(nothing, obstacle=why, waits_for=tuple(failed), exit_code=ExitCode.NOT_READY)
-        after = tuple(source.table for source in sources if source.brings)
+        after = tuple(source.table for source in sources if source.has_new_data)
         try:
             advice = self._advice(spec, interval)
         except NotReadyError as error:
@@ -177,31 +177,34 @@ class _RunPlanner:
         is_done = spec.table in self._done
         if is_done and not isinstance(spec, BronzeSpec) and not self._reprocess:
             message = f"nothing new in {', '.join(spec.source_tables)}"
-            return replace(self._planner.standing(spec), nothing_new=True, message=message, brings=False, refused="")
+            return replace(
+                self._planner.standing(spec), nothing_new=True, message=message, has_new_data=False, refused=""
+            )
         advice = self._planner.advise(spec, interval, reprocess=self._reprocess)
         if not is_done or not isinstance(spec, BronzeSpec):
             return advice
         new = tuple(path for path in advice.files if path not in self._files)
-        brings = bool(new) and advice.brings
-        waits = bool(new or advice.young or advice.failing)
-        return replace(advice, files=new, nothing_new=not waits, brings=brings, refused="")
+        waits = bool(new or advice.young_files or advice.failing_files)
+        return replace(
+            advice, files=new, nothing_new=not waits, has_new_data=bool(new) and advice.has_new_data, refused=""
+        )
 
     def _standing(self, spec: MaybeInvalidSpec) -> Advice | None:
         """Return the state of the table, as the advice of a run that does nothing."""
         try:
-            return replace(self._planner.standing(spec), brings=False)
+            return replace(self._planner.standing(spec), has_new_data=False)
         except MillraceError:
             return None  # the advice for the interval reports the same error
 
 
 def _ending(advice: Advice, after: tuple[str, ...]) -> tuple[str, ExitCode]:
     """Return why the run of a table would fail (empty if it would not), and its exit code."""
-    if advice.failing:
-        return f"{advice.table}: files cannot be loaded: {'; '.join(advice.failing)}", ExitCode.BAD_INPUT
-    if advice.young:
+    if advice.failing_files:
+        return f"{advice.table}: files cannot be loaded: {'; '.join(advice.failing_files)}", ExitCode.BAD_INPUT
+    if advice.young_files:
         return f"{advice.table}: files are younger than min_age and wait", ExitCode.NOT_READY
-    if advice.asks and not after:
-        return advice.asks, ExitCode.DELETES_REFUSED
+    if advice.approval_needed and not after:
+        return advice.approval_needed, ExitCode.DELETES_REFUSED
     # The gate checks new rows together with those of the refused version.
-    is_refused = advice.refused and not (advice.brings or after)
+    is_refused = advice.refused and not (advice.has_new_data or after)
     return (advice.refused, ExitCode.GATE_FAILED) if is_refused else ("", ExitCode.OK)

@@ -1,4 +1,4 @@
-"""What a run would do: its sources, its files, its full snapshots.
+"""Plan a run: its source versions, its landing files, its full snapshots.
 
-Nothing here writes; the driver plans again under its lease.
+Planning writes nothing to a table. The driver plans again under its lease.
 """

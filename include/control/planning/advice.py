@@ -1,4 +1,4 @@
-"""What a run of one table would do, and how the landing files and messages that wait add to it."""
+"""The advice of the planner for one table, with the landing files or Kafka messages that a run would load."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ class Advice:
 
     Attributes:
         table: the table.
-        nothing_new: there is nothing to do, and the last batch is complete and judged.
+        nothing_new: there is nothing to do, and the last batch is complete and checked by its gate.
         message: the advice in one line.
-        batch_seq: number of the last batch.
-        version: the version it made.
-        newest_version: the newest version of the table; a later one than `version` after OPTIMIZE.
-        certified_version: the version readers may use.
-        brings: whether readers may find something new afterwards: a batch is committed, or an open one is finished.
-        refused: why the gate refused the last batch, as far as that still stands.
-        asks: what a person has to allow first, since a run has stopped before these deletes; or since it will.
-        misfit: why a run would refuse to write, since the table does not fit its spec.
-        young: how many landing files are younger than `min_age`, and wait.
-        failing: landing files that have failed before as they are, each with its defect.
-        files: landing files to load, relative to the landing root; bronze only.
-        bytes: their size.
-        text_bytes: about how much a batch reads: in bronze as if it were text and not compressed, below it the bytes
-            that `bytes_of_batch` expects.
-        sources: source table -> (version consumed, version to consume up to); below bronze.
-        notes: remarks, such as a spec that changed since the last batch.
+        batch_seq: the number of the last batch.
+        version: the table version that the last batch committed.
+        newest_version: the newest version of the table; higher than `version` after OPTIMIZE.
+        certified_version: the certified version.
+        has_new_data: the run commits a batch or completes an open one, so that readers may find new data afterwards.
+        refused: why the gate refuses the last batch; empty if it does not.
+        approval_needed: the deletes that a person has to allow first; empty if a run would not stop before them.
+        misfit: why a run would not write: the table does not fit its spec.
+        young_files: the number of landing files that wait because they are younger than `min_age`.
+        failing_files: unchanged landing files that failed before, each with its defect.
+        files: bronze: the landing files to load, relative to the landing root.
+        bytes: bronze: their size in bytes.
+        text_bytes: an estimate of the bytes that a batch reads: in bronze the size as uncompressed text, in silver and
+            gold the result of `bytes_of_batch`.
+        sources: silver and gold: source table -> (version consumed, version to consume up to).
+        notes: remarks, such as a change of the spec since the last batch.
     """
 
     table: str
@@ -54,12 +54,12 @@ class Advice:
     version: int | None = None
     newest_version: int | None = None
     certified_version: int | None = None
-    brings: bool = False
+    has_new_data: bool = False
     refused: str = ""
-    asks: str = ""
+    approval_needed: str = ""
     misfit: str = ""
-    young: int = 0
-    failing: tuple[str, ...] = ()
+    young_files: int = 0
+    failing_files: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     bytes: int = 0
     text_bytes: int = 0
@@ -68,20 +68,20 @@ class Advice:
 
 
 def with_files(base: Advice, source: LandingSource, found: Matched, failures: Mapping[str, Failure]) -> Advice:
-    """Add the landing files that a run would load; `failures` are those that failed before."""
+    """Add the landing files that a run would load; `failures` holds the earlier failures by path."""
     new = found.unread
     young, settled = split_by_age(new, source)
-    failed = {path: failure.file for path, failure in failures.items()}
-    failing = tuple(f"{file.path}: {failed[file.path].defect}" for file in settled if same_listing(file, failed))
+    earlier = {path: failure.file for path, failure in failures.items()}
+    failing = tuple(f"{file.path}: {earlier[file.path].defect}" for file in settled if same_listing(file, earlier))
     waiting = f"; {len(young)} of them are younger than min_age and wait" if young else ""
-    again = f"; {len(failing)} of them failed before: {'; '.join(failing)}" if failing else ""
+    repeated = f"; {len(failing)} of them failed before: {'; '.join(failing)}" if failing else ""
     return replace(
         base,
         nothing_new=base.nothing_new and not new,
-        brings=base.brings or len(settled) > len(failing),
-        young=len(young),
-        failing=failing,
-        message=f"{len(new)} new of {found.listed} files" + waiting + again + base.message,
+        has_new_data=base.has_new_data or len(settled) > len(failing),
+        young_files=len(young),
+        failing_files=failing,
+        message=f"{len(new)} new of {found.listed} files" + waiting + repeated + base.message,
         files=tuple(file.path for file in settled),
         notes=(*base.notes, *given_up_notes(found.given_up)),
         bytes=sum(file.size for file in settled),
@@ -94,7 +94,7 @@ def with_messages(base: Advice, spec: BronzeSpec, position: StreamPosition | Non
 
     Raises:
         NotReadyError: no broker answers.
-        BadInputError: messages are gone that were never read.
+        BadInputError: the broker has deleted messages that no batch has read.
     """
     source = spec.kafka_source
     available = KafkaCluster.of(source.kafka, settings.kafka).available_offsets(source)
@@ -107,7 +107,7 @@ def with_messages(base: Advice, spec: BronzeSpec, position: StreamPosition | Non
     return replace(
         base,
         nothing_new=base.nothing_new and not is_new,
-        brings=base.brings or is_new,
+        has_new_data=base.has_new_data or is_new,
         message=messages + (", which wait for more (min_bytes_per_file)" if waits else "") + base.message,
         notes=(*base.notes, *(f"lost: {line}" for line in found.lost)),
         text_bytes=waiting * _BYTES_A_MESSAGE,

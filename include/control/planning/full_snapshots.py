@@ -1,9 +1,9 @@
-"""Which full snapshots of its source a silver table takes in: only those of which every file is loaded."""
+"""The full snapshots that a silver table reads from its source: only those whose files are all loaded."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -23,17 +23,17 @@ from include.control.log.delta_log import latest_version
 from include.control.ops_tables import OpsTables
 from include.errors import DeletesRefusedError, NotDeliveredError, NotReadyError
 
-_MOST_NAMED = 3
+_MAX_NAMES = 3
 
 
 @dataclass(frozen=True)
-class Wait:
-    """Why the snapshot of an interval does not count yet.
+class SnapshotDelay:
+    """The reason why the snapshot of an interval does not count yet.
 
     Attributes:
-        reason: what it waits for, or what speaks against it.
-        rows: how many rows would go, since its files hold no record; a person may let that happen.
-        source_version: the version of its source that says so.
+        reason: what the snapshot waits for, and the way out.
+        rows: for a snapshot without a record, the number of rows that it would delete; a person may allow that.
+        source_version: for a snapshot without a record, the source version in which it has none.
     """
 
     reason: str
@@ -48,64 +48,64 @@ class Wait:
 
 @dataclass(frozen=True)
 class SnapshotPlan:
-    """What a batch takes in.
+    """The snapshots that a batch reads.
 
     Attributes:
-        sources: what it reads; None where nothing new counts.
-        waits: start of an interval -> why its snapshot does not count yet.
-        held_up: the intervals whose snapshots are whole, and are not taken in for one that waits.
+        sources: the sources of the batch; None if no new snapshot counts.
+        delays: start of an interval -> why its snapshot does not count yet.
+        blocked: the intervals with a complete snapshot that has to wait for a delayed snapshot.
     """
 
     sources: BatchSources | None
-    waits: Mapping[datetime, Wait] = field(default_factory=dict)
-    held_up: Collection[datetime] = ()
+    delays: Mapping[datetime, SnapshotDelay] = field(default_factory=dict)
+    blocked: Collection[datetime] = ()
 
-    def asks_for(self, interval: Interval) -> bool:
-        """Whether the interval's snapshot holds no record, so that a person has to say whether that is right."""
-        return interval.start in self.waits and self.waits[interval.start].is_empty
+    def needs_approval(self, interval: Interval) -> bool:
+        """Whether the interval's snapshot holds no record, so that a person has to allow its deletes."""
+        return interval.start in self.delays and self.delays[interval.start].is_empty
 
     def notes(self, table: str) -> tuple[str, ...]:
-        """A line an interval whose snapshot does not count yet."""
-        return tuple(waiting_line(table, start, wait) for start, wait in sorted(self.waits.items()))
+        """Return one note for each interval whose snapshot does not count yet."""
+        return tuple(delay_message(table, start, delay) for start, delay in sorted(self.delays.items()))
 
 
-def waiting_line(table: str, start: datetime, wait: Wait) -> str:
-    """What a person must know of a snapshot that does not count yet."""
+def delay_message(table: str, start: datetime, delay: SnapshotDelay) -> str:
+    """Return the message about a snapshot that does not count yet."""
     cause = f"{table}: the full snapshot from {start:{MINUTE}} does not count yet"
-    return f"{cause}\n{wait.reason}\nThe table stays as it is."
+    return f"{cause}\n{delay.reason}\nThe table stays as it is."
 
 
 def require_whole(table: str, plan: SnapshotPlan, interval: Interval) -> None:
     """Require that the snapshot of a run's own interval counts.
 
     Raises:
-        NotReadyError: it does not yet, or an earlier one holds it up.
+        NotReadyError: a file of it is missing, or an earlier snapshot blocks it.
         DeletesRefusedError: it holds no record.
     """
-    start = min(plan.waits) if interval.start in plan.held_up else interval.start
-    if wait := plan.waits.get(start):
-        kind = DeletesRefusedError if wait.is_empty and start == interval.start else NotReadyError
-        raise kind(waiting_line(table, start, wait))
+    start = min(plan.delays) if interval.start in plan.blocked else interval.start
+    if delay := plan.delays.get(start):
+        kind = DeletesRefusedError if delay.is_empty and start == interval.start else NotReadyError
+        raise kind(delay_message(table, start, delay))
 
 
 def full_snapshots(
     catalog: Catalog, spec: SilverSpec, landing: str, ops: OpsTables, allowed: datetime | None = None
 ) -> FullSnapshots:
-    """The full snapshots of a silver table of the catalog; the one from `allowed` may delete whatever it lacks."""
+    """Return the full snapshots of a silver table; the snapshot from `allowed` may delete all keys that it lacks."""
     bronze: BronzeSpec = catalog.spec(spec.source)  # type: ignore[assignment]
     return FullSnapshots(spec, bronze, landing, ops, allowed)
 
 
 @dataclass(frozen=True)
 class FullSnapshots:
-    """The full snapshots that the source of a silver table holds.
+    """The full snapshots in the source of a silver table.
 
     Attributes:
-        spec: the silver table.
-        bronze: its source.
+        spec: the spec of the silver table.
+        bronze: the spec of its source.
         landing: the landing root.
         ops: the ledger's tables.
-        allowed: start of the interval that a person lets delete whatever it lacks; None for none.
+        allowed: the start of the interval whose snapshot may delete all keys that it lacks, as a person has allowed.
     """
 
     spec: SilverSpec
@@ -115,40 +115,42 @@ class FullSnapshots:
     allowed: datetime | None = None
 
     def plan(self, sources: BatchSources, last: BatchSources) -> SnapshotPlan:
-        """What a batch takes in.
+        """Return the snapshots that a batch reads.
 
         Args:
             sources: the pinned sources of the batch.
-            last: those of the batch before it.
+            last: the sources of the batch before it.
         """
         after, upto = sources.ranges[self.spec.source]
         source, ledger = self.spec.source, self.ops.ledger
         since = ledger.batches(source, sources.source_ids[source], -1 if after is None else after, upto)
         new = [winner.intent for winner in since]
-        arrived = {intent.interval_start for intent in new if not intent.sources.replay}
-        # What an earlier source held is no snapshot of the one that was built anew.
-        known, before = (None, set[datetime]()) if after is None else (last.snapshot_at, set(last.waiting))
-        waits = self._waits(sorted(arrived | before), sources)
-        newest = max([*(arrived | before) - waits.keys(), *([known] if known else [])], default=None)
-        if not self.spec.keeps_history:  # what is older than the newest one does not count anyway
-            waits = {start: wait for start, wait in waits.items() if newest is None or start >= newest}
-        taken = (arrived | before) - waits.keys()
+        new_starts = {intent.interval_start for intent in new if not intent.sources.replay}
+        # After a rebuild of the source, the snapshots of the earlier table do not count.
+        newest_read, open_starts = (None, set[datetime]()) if after is None else (last.snapshot_at, set(last.waiting))
+        delays = self._delays(sorted(new_starts | open_starts), sources)
+        newest = max(
+            [*(new_starts | open_starts) - delays.keys(), *([newest_read] if newest_read else [])], default=None
+        )
+        if not self.spec.keeps_history:  # a snapshot before the newest is never read
+            delays = {start: delay for start, delay in delays.items() if newest is None or start >= newest}
+        complete = (new_starts | open_starts) - delays.keys()
         is_plain = not (sources.reprocess or any(intent.sources.replay for intent in new))
-        if newest is None or (is_plain and not taken):
-            return SnapshotPlan(None, waits)
-        if self._is_held_up(waits.keys() & arrived, sources, last):
-            return SnapshotPlan(None, waits, held_up=taken)
-        on_top = is_plain and self.spec.keeps_history and known is not None and min(taken) > known
-        stated = {
+        if newest is None or (is_plain and not complete):
+            return SnapshotPlan(None, delays)
+        if self._is_blocked(delays.keys() & new_starts, sources, last):
+            return SnapshotPlan(None, delays, blocked=complete)
+        on_top = is_plain and self.spec.keeps_history and newest_read is not None and min(complete) > newest_read
+        update = {
             "snapshot_at": newest,
-            "snapshots": tuple(sorted(taken)) if on_top else (),
-            "waiting": tuple(sorted(waits)),
-            "released": tuple(sorted(before - waits.keys())),
+            "snapshots": tuple(sorted(complete)) if on_top else (),
+            "waiting": tuple(sorted(delays)),
+            "released": tuple(sorted(open_starts - delays.keys())),
         }
-        return SnapshotPlan(sources.model_copy(update=stated), waits)
+        return SnapshotPlan(sources.model_copy(update=update), delays)
 
-    def _is_held_up(self, waiting: set[datetime], sources: BatchSources, last: BatchSources) -> bool:
-        """Whether a snapshot that the table holds has got further rows, but not all of them yet."""
+    def _is_blocked(self, waiting: set[datetime], sources: BatchSources, last: BatchSources) -> bool:
+        """Whether a snapshot that the table has read has some new rows, but not all of them yet."""
         after, _ = sources.ranges[self.spec.source]
         if after is None or not waiting:
             return False
@@ -158,8 +160,8 @@ class FullSnapshots:
         batches = self.ops.ledger.batches_of(source, sources.source_ids[source], waiting - set(last.waiting))
         return any(batch.version <= after for batch in batches)
 
-    def _waits(self, starts: Sequence[datetime], sources: BatchSources) -> dict[datetime, Wait]:
-        """Start of an interval -> why its snapshot does not count, of those that do not."""
+    def _delays(self, starts: Sequence[datetime], sources: BatchSources) -> dict[datetime, SnapshotDelay]:
+        """Return the snapshots that do not count: start of the interval -> the reason."""
         source, ledger = self.spec.source, self.ops.ledger
         of_source = source, sources.source_ids[source]
         failures = ledger.unloaded(*of_source, interval_start=starts) if starts else {}
@@ -168,42 +170,49 @@ class FullSnapshots:
             batches[winner.intent.interval_start].append(winner)
         upto = sources.ranges[source][1]
         read = [winner for of_interval in batches.values() for winner in of_interval if winner.version <= upto]
-        records, rows = ledger.records_in(source, read) if read else Counter[datetime](), self._rows()
-        waits: dict[datetime, Wait] = {}
+        records = ledger.records_in(source, read) if read else Counter[datetime]()
+        path = self.ops.paths.table(self.spec.table)
+        newest = latest_version(path)
+        rows = table_rows(path, newest) if newest >= 0 else 0
+        delays: dict[datetime, SnapshotDelay] = {}
         for start in starts:
-            if wait := self._missing_files(start, batches[start], upto, failures):
-                waits[start] = wait
+            if delay := self._missing_files(start, batches[start], upto, failures):
+                delays[start] = delay
             elif rows and not records[start] and not self._is_allowed(start, rows, sources, batches[start]):
                 empty = f"Its files hold no record, so that all {rows:,} rows would be deleted."
-                waits[start] = Wait(f"{empty}\n{ways_to_allow(self.spec.table, start, upto)}", rows, upto)
-        return waits
+                delays[start] = SnapshotDelay(f"{empty}\n{ways_to_allow(self.spec.table, start, upto)}", rows, upto)
+        return delays
 
     def _missing_files(
         self, start: datetime, batches: Sequence[Winner], upto: int, failures: Mapping[str, Failure]
-    ) -> Wait | None:
-        """What is missing of an interval, as its source stands at version `upto`."""
+    ) -> SnapshotDelay | None:
+        """Return the delay of an interval with files that version `upto` of the source lacks; None if it has all."""
         source = self.spec.source
-        missing = [one for one in failures.values() if one.interval_start == start and not one.given_up]
-        if missing:
-            return Wait(_missing(source, missing))
+        failed = [each.file for each in failures.values() if each.interval_start == start and not each.given_up]
+        if failed:
+            cause = "A file of it cannot be loaded:" if len(failed) == 1 else "Files of it cannot be loaded:"
+            names = _first_names([f"{file.path} ({file.defect})" for file in failed])
+            way_out = "or go on without it: `lakehouse give-up FILE --reason ...`."
+            redelivery = f"Have it delivered again and run {source} for that interval"
+            return SnapshotDelay(f"{cause} {names}\n{redelivery}; {way_out}")
         read = [batch for batch in batches if batch.version <= upto]
         if not read or not read[-1].intent.sources.more_files:
             return None
-        left = self._left(read[-1].intent) if read == batches else ["files of later batches"]
-        return Wait(_named(f"Run {source} for that interval: it has not loaded", left)) if left else None
+        left = _first_names(self._unread_files(read[-1].intent)) if read == batches else "files of later batches"
+        return SnapshotDelay(f"Run {source} for that interval: it has not loaded {left}") if left else None
 
     def _is_allowed(self, start: datetime, rows: int, sources: BatchSources, batches: Sequence[Winner]) -> bool:
-        """Whether a person has allowed that the snapshot deletes all rows, and no file of it came since."""
+        """Whether a person has allowed that the snapshot deletes all rows, and no file of it was loaded since."""
         table, source_id = self.spec.table, sources.source_ids[self.spec.source]
         if start == self.allowed:
             return True
-        known = self.ops.deletes.allowed(table, table_id(self.ops.paths.table(table)), source_id)
+        allowed = self.ops.deletes.allowed(table, table_id(self.ops.paths.table(table)), source_id)
         upto = sources.ranges[self.spec.source][1]
         since = max((batch.version for batch in batches if batch.version <= upto), default=0)
-        return are_allowed(known, rows, since, upto, start)
+        return are_allowed(allowed, rows, since, upto, start)
 
-    def _left(self, intent: Intent) -> list[str]:
-        """The files of the interval that lie there and are not loaded."""
+    def _unread_files(self, intent: Intent) -> list[str]:
+        """Return the landing files of the interval that are not loaded."""
         interval = Interval(start=intent.interval_start, end=intent.interval_end)
         of_table, ledger = (self.bronze.table, intent.table_id), self.ops.ledger
         loaded = ledger.loaded_files(*of_table)
@@ -213,29 +222,14 @@ class FullSnapshots:
             listed = match(files_by_the_thousand(self.bronze, landing, interval), loaded)
         except NotDeliveredError:
             if landing.files(source.landing, lambda _: True) is None:
-                raise  # the whole feed is gone, as where a share is not mounted
-            return []  # only the interval's folder is: nothing is left in it
-        failed = ledger.unloaded(*of_table, path=[file.path for file in listed.unread])
-        given_up = {path: one.file for path, one in failed.items() if one.given_up}
+                raise  # the folder of the whole feed is missing, for example because a share is not mounted
+            return []  # only the folder of the interval is missing
+        failures = ledger.unloaded(*of_table, path=[file.path for file in listed.unread])
+        given_up = {path: failure.file for path, failure in failures.items() if failure.given_up}
         found = known_by_content(listed, loaded, given_up, source, partial(read_through, landing, self.bronze))
         return [file.path for file in found.unread]
 
-    def _rows(self) -> int:
-        path = self.ops.paths.table(self.spec.table)
-        newest = latest_version(path)
-        return table_rows(path, newest) if newest >= 0 else 0
 
-
-def _missing(source: str, failures: Iterable[Failure]) -> str:
-    told = [f"{one.file.path} ({one.file.defect})" for one in failures]
-    way_out = (
-        f"Have it delivered again and run {source} for that interval; or go on without it: `lakehouse give-up FILE "
-        "--reason ...`."
-    )
-    what = "A file of it cannot be loaded:" if len(told) == 1 else "Files of it cannot be loaded:"
-    return _named(what, told, way_out)
-
-
-def _named(what: str, names: list[str], way_out: str = "") -> str:
-    more = f", and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return "\n".join(part for part in (f"{what} {', '.join(names[:_MOST_NAMED])}{more}".rstrip(), way_out) if part)
+def _first_names(names: list[str]) -> str:
+    more = f", and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f"{', '.join(names[:_MAX_NAMES])}{more}"

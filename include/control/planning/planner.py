@@ -1,6 +1,6 @@
-"""What a run would do: read-only advice for the worker and the CLI.
+"""The planner: it tells the worker and the CLI what a run would do.
 
-No lease is taken, nothing is written, no Spark is started. The driver makes its own plan under the lease.
+It takes no lease and starts no Spark. The driver makes its own plan under the lease.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, Sil
 from include.control.changes.table_diff import TableDiff, diff_for_run
 from include.control.gates.overrides import override_note
 from include.control.gates.restore import why_not
-from include.control.gates.verdicts import Verdicts
 from include.control.landing.deliveries import Folders, delivered
 from include.control.landing.landing import files_by_the_thousand, is_as_listed, landing_of
 from include.control.landing.matching import Matched, given_up, known_by_content, match, read_through, split_by_age
@@ -29,7 +28,7 @@ from include.control.ledger.resolution import look
 from include.control.log.batch import BatchSources, FileFact, Stream, StreamPosition, Winner
 from include.control.ops_tables import OpsTables
 from include.control.planning.advice import Advice, with_files, with_messages
-from include.control.planning.full_snapshots import full_snapshots, require_whole, waiting_line
+from include.control.planning.full_snapshots import delay_message, full_snapshots, require_whole
 from include.control.planning.merge_size import bytes_of_batch
 from include.control.planning.source_ranges import changed_ranges, pin_sources
 from include.control.quarantine.ageing import ageing_note
@@ -40,11 +39,11 @@ from include.specs.problem import SpecsRefusedError
 
 
 class Planner:
-    """The plans of one lakehouse; its ledger is opened once for all of them.
+    """The planner of one lakehouse; it opens the ledger once for all plans.
 
     Args:
         catalog: the tables.
-        settings: where everything lies.
+        settings: the places of landing, tables and ledger.
 
     Attributes:
         ops: the ledger's tables.
@@ -57,23 +56,23 @@ class Planner:
         self._diffs: dict[str, TableDiff] = {}
 
     def standing(self, spec: MaybeInvalidSpec) -> Advice:
-        """How the table of `spec` stands, whatever its sources hold.
+        """Return the state of the table of `spec`, without regard to its sources.
 
         Raises:
             SpecsRefusedError: the spec is wrong.
             TornLogError: a log does not continue where it was last resolved.
         """
-        sound = _sound(spec)
-        return self._base(sound, stream_position(sound, self.ops.paths, self.ops.ledger))
+        valid = _require_valid(spec)
+        return self._state(valid, stream_position(valid, self.ops.paths, self.ops.ledger))
 
-    def due(self, spec: BronzeSpec, folders: Folders) -> tuple[tuple[Interval, ...], int]:
-        """(the intervals of which a run would load a file, or finish a batch, oldest first; how many files are young).
+    def due_intervals(self, spec: BronzeSpec, folders: Folders) -> tuple[tuple[Interval, ...], int]:
+        """Return the intervals for which a run has work, oldest first, and the number of files that are too young.
 
-        Who follows a source asks again and again: a file of which only the time has changed is written down, and is not
-        read the next time.
+        A run has work if it would load a file or complete a batch. A job that follows a source calls this repeatedly:
+        it therefore records the files of which only the time has changed, so that the next call does not read them.
 
         Raises:
-            NotDeliveredError: the feed has no folder at all.
+            NotDeliveredError: the folder of the feed does not exist.
             TornLogError: a log does not continue where it was last resolved.
         """
         ops, source = self.ops, spec.landing_source
@@ -81,13 +80,13 @@ class Planner:
         last, of_table = position.last if position else None, (spec.table, position.table_id if position else "")
         landing, loaded = landing_of(source.landing, self._settings.landing), ops.ledger.loaded_files(*of_table)
         listed = match(delivered(spec, landing, folders), loaded)
-        hopeless = given_up(self._failures(*of_table, listed), source)
-        found = known_by_content(listed, loaded, hopeless, source, partial(read_through, landing, spec))
+        abandoned = given_up(self._failures(*of_table, listed), source)
+        found = known_by_content(listed, loaded, abandoned, source, partial(read_through, landing, spec))
         young, settled = split_by_age(found.unread, source)
         due = {interval for file in settled if (interval := folders.interval(file.path))}
-        for record, known in ((ops.ledger.record_seen, found.seen), (ops.ledger.record_touched, found.touched)):
+        for record, unchanged in ((ops.ledger.record_seen, found.seen), (ops.ledger.record_touched, found.touched)):
             of_interval = defaultdict[Interval, list[FileFact]](list)
-            for file in known:
+            for file in unchanged:
                 if (interval := folders.interval(file.path)) and is_as_listed(file, landing):
                     of_interval[interval].append(file)
             for interval, files in of_interval.items():
@@ -97,41 +96,37 @@ class Planner:
         return tuple(sorted(due, key=lambda interval: interval.start)), len(young)
 
     def advise(self, spec: MaybeInvalidSpec, interval: Interval, *, reprocess: bool = False) -> Advice:
-        """What a run of `spec` for `interval` would do now.
+        """Return what a run of `spec` for `interval` would do now.
 
         Raises:
-            SpecError: the spec is wrong, or that of a table which it reads, directly or through others.
+            SpecError: the spec is wrong, or the spec of a table that it reads directly or indirectly.
             NotReadyError: the landing folder is missing, no Kafka broker answers, or a source has no certified version
                 yet.
-            BadInputError: Kafka messages are gone that were never read.
+            BadInputError: the broker has deleted Kafka messages that no batch has read.
             TornLogError: a log does not continue where it was last resolved.
         """
-        sound = _sound(spec)
-        self._catalog.require_sound_sources(sound)
-        return self._advise(sound, interval, reprocess=reprocess)
-
-    def _advise(self, spec: AnySpec, interval: Interval, *, reprocess: bool) -> Advice:
-        ops = self.ops
-        position = stream_position(spec, ops.paths, ops.ledger)
-        base = self._base(spec, position)
-        if isinstance(spec, BronzeSpec) and spec.reads_kafka:
-            return with_messages(base, spec, position, self._settings)
-        if isinstance(spec, BronzeSpec):
-            source, of_table = spec.landing_source, (spec.table, position.table_id if position else "")
-            landing, loaded = landing_of(source.landing, self._settings.landing), ops.ledger.loaded_files(*of_table)
-            listed = match(files_by_the_thousand(spec, landing, interval), loaded)
-            failures = self._failures(*of_table, listed)
-            hopeless = given_up(failures, source)
-            found = known_by_content(listed, loaded, hopeless, source, partial(read_through, landing, spec))
-            return with_files(base, source, found, failures)
-        return self._below_bronze(base, spec, position, interval, reprocess=reprocess)
+        valid, ops = _require_valid(spec), self.ops
+        self._catalog.require_sound_sources(valid)
+        position = stream_position(valid, ops.paths, ops.ledger)
+        state = self._state(valid, position)
+        if not isinstance(valid, BronzeSpec):
+            return self._with_sources(state, valid, position, interval, reprocess=reprocess)
+        if valid.reads_kafka:
+            return with_messages(state, valid, position, self._settings)
+        source, of_table = valid.landing_source, (valid.table, position.table_id if position else "")
+        landing, loaded = landing_of(source.landing, self._settings.landing), ops.ledger.loaded_files(*of_table)
+        listed = match(files_by_the_thousand(valid, landing, interval), loaded)
+        failures = self._failures(*of_table, listed)
+        abandoned = given_up(failures, source)
+        found = known_by_content(listed, loaded, abandoned, source, partial(read_through, landing, valid))
+        return with_files(state, source, found, failures)
 
     def _failures(self, table: str, table_id: str, listed: Matched) -> dict[str, Failure]:
-        """Which of the files that nobody has loaded could not be loaded before."""
+        """Return the earlier failures of the files that are not loaded, by path."""
         paths = [file.path for file in listed.unread]
         return self.ops.ledger.failures(table, table_id, path=paths) if paths else {}
 
-    def _below_bronze(
+    def _with_sources(
         self,
         base: Advice,
         spec: SilverSpec | GoldSpec,
@@ -140,39 +135,45 @@ class Planner:
         *,
         reprocess: bool,
     ) -> Advice:
+        """Add the source versions that a run of a silver or gold table would read."""
         ops = self.ops
         sources = pin_sources(spec, ops.paths, ops.gates, position)
         ranges = changed_ranges(spec, sources, ops.paths)
         last = position.last_sources if position else BatchSources()
-        is_new, asks = bool(ranges or reprocess or last.waiting), ""
+        is_new, approval_needed = bool(ranges or reprocess or last.waiting), ""
         if is_new and isinstance(spec, SilverSpec) and spec.snapshot:
-            again = sources.model_copy(update={"reprocess": reprocess})
-            found = full_snapshots(self._catalog, spec, self._settings.landing, ops).plan(again, last)
-            if found.sources is None and found.asks_for(interval):
-                asks = waiting_line(spec.table, interval.start, found.waits[interval.start])
-            elif found.sources is None:
-                require_whole(spec.table, found, interval)
+            wanted = sources.model_copy(update={"reprocess": reprocess})
+            plan = full_snapshots(self._catalog, spec, self._settings.landing, ops).plan(wanted, last)
+            if plan.sources is None and plan.needs_approval(interval):
+                approval_needed = delay_message(spec.table, interval.start, plan.delays[interval.start])
+            elif plan.sources is None:
+                require_whole(spec.table, plan, interval)
                 is_new, ranges = False, {}
-            base = replace(base, notes=(*base.notes, *found.notes(spec.table)))
-        if is_new and isinstance(spec, SilverSpec) and position and not asks:
-            asks = _question(spec, position.table_id, sources, ops)
+            base = replace(base, notes=(*base.notes, *plan.notes(spec.table)))
+        if is_new and isinstance(spec, SilverSpec) and position and not approval_needed:
+            approval_needed = _deletes_to_allow(spec, position.table_id, sources, ops)
         return replace(
             base,
             nothing_new=base.nothing_new and not is_new,
-            brings=base.brings or (is_new and not asks),
-            asks=asks,
+            has_new_data=base.has_new_data or (is_new and not approval_needed),
+            approval_needed=approval_needed,
             message=_ranges_message(spec, ranges, reprocess=reprocess) + base.message,
             text_bytes=bytes_of_batch(spec.table, base.version, ranges, ops.paths) if ranges else 0,
             sources=ranges,
         )
 
-    def _base(self, spec: AnySpec, position: StreamPosition | None) -> Advice:
-        """What can be said before the sources were looked at."""
+    def _state(self, spec: AnySpec, position: StreamPosition | None) -> Advice:
+        """Return the advice that follows from the table alone, without its sources."""
         last, ops = position.last if position else None, self.ops
         unfinished = last is not None and not is_complete(spec, last, ops)
         standing = ops.gates.standing(spec.table)
         certified = standing.certified if standing else None
-        diff = self._diff(spec, last)
+        result = ops.gates.result_of(standing, spec.table, last.version, spec.suite_hash) if last else None
+        # The difference is the same for every interval, until the table has another batch.
+        key = f"{spec.table}/{last.token if last else ''}"
+        if key not in self._diffs:
+            self._diffs[key] = diff_for_run(spec, last, ops)
+        diff = self._diffs[key]
         changed = "; the table is changed as its spec says" if diff.wants_a_run else ""
         return Advice(
             table=spec.table,
@@ -182,8 +183,8 @@ class Planner:
             version=last.version if last else None,
             newest_version=position.version if position else None,
             certified_version=certified,
-            brings=last is not None and unfinished and (certified is None or certified < last.version),
-            refused=_standing_refusal(spec, last, standing, ops) if last else "",
+            has_new_data=last is not None and unfinished and (certified is None or certified < last.version),
+            refused=result.refused if result and not result.passed else "",
             misfit=diff.misfit,
             notes=(
                 *diff.lines(),
@@ -192,22 +193,15 @@ class Planner:
             ),
         )
 
-    def _diff(self, spec: AnySpec, last: Winner | None) -> TableDiff:
-        """The same for every interval, until the table has another batch."""
-        key = f"{spec.table}/{last.token if last else ''}"
-        if key not in self._diffs:
-            self._diffs[key] = diff_for_run(spec, last, self.ops)
-        return self._diffs[key]
 
-
-def _sound(spec: MaybeInvalidSpec) -> AnySpec:
+def _require_valid(spec: MaybeInvalidSpec) -> AnySpec:
     if isinstance(spec, InvalidSpec):
         raise SpecsRefusedError(spec.problems)
     return spec
 
 
 def stream_position(spec: MaybeInvalidSpec, paths: LakehousePaths, ledger: Ledger) -> StreamPosition | None:
-    """Where the table's stream stands, read without writing; None when there is no table yet."""
+    """Return the position of the table's stream, read without writing; None if there is no table yet."""
     try:
         position, _ = look(paths.table(spec.table), Stream(spec.table), ledger)
     except TableNotFoundError:
@@ -216,29 +210,24 @@ def stream_position(spec: MaybeInvalidSpec, paths: LakehousePaths, ledger: Ledge
 
 
 def is_complete(spec: AnySpec, last: Winner, ops: OpsTables) -> bool:
-    """Whether a batch has its secondary writes and its gate result, and was taken back if that is wanted."""
+    """Whether a batch has its secondary writes and its gate result, and its rows are restored if the spec says so."""
     if not ops.ledger.closed(last):
         return False
     if last.intent.sources.restores is not None:
-        return True  # its rows have been judged, as another version
+        return True  # the gate has checked these rows in the version that was restored
     result = ops.gates.result(spec.table, last.version, spec.suite_hash)
     if result is None or result.passed or spec.on_refusal == "keep":
         return result is not None
     return bool(why_not(result, ops.paths, ops.gates))
 
 
-def _standing_refusal(spec: AnySpec, last: Winner, standing: Verdicts | None, ops: OpsTables) -> str:
-    """Why the rules as they are have refused the last batch."""
-    result = ops.gates.result_of(standing, spec.table, last.version, spec.suite_hash)
-    return result.refused if result and not result.passed else ""
-
-
-def _question(spec: SilverSpec, table_id: str, sources: BatchSources, ops: OpsTables) -> str:
-    """The deletes that nobody has allowed since a run stopped before them; empty where a run would not stop again."""
+def _deletes_to_allow(spec: SilverSpec, table_id: str, sources: BatchSources, ops: OpsTables) -> str:
+    """Return the message about deletes that stopped a run and that nobody has allowed; empty if none would stop it."""
     upto, source_id = sources.ranges[spec.source][1], sources.source_ids[spec.source]
-    asked = ops.deletes.question(spec.table, table_id, source_id, upto)
-    is_open = asked and are_too_many(asked.keys, asked.of_keys, spec.max_deleted_percent)
-    return refusal(asked, spec.max_deleted_percent) if asked and is_open else ""
+    deletes = ops.deletes.question(spec.table, table_id, source_id, upto)
+    if deletes and are_too_many(deletes.keys, deletes.of_keys, spec.max_deleted_percent):
+        return refusal(deletes, spec.max_deleted_percent)
+    return ""
 
 
 def _ranges_message(spec: SilverSpec | GoldSpec, ranges: dict[str, tuple[int | None, int]], *, reprocess: bool) -> str:
@@ -246,8 +235,5 @@ def _ranges_message(spec: SilverSpec | GoldSpec, ranges: dict[str, tuple[int | N
         return "reads the interval's rows again"
     if not ranges:
         return f"nothing new in {', '.join(spec.source_tables)}"
-    return ", ".join(f"{table} versions {_after(after)} to {upto}" for table, (after, upto) in ranges.items())
-
-
-def _after(after: int | None) -> int:
-    return 0 if after is None else after + 1
+    first = {table: 0 if after is None else after + 1 for table, (after, _) in ranges.items()}
+    return ", ".join(f"{table} versions {first[table]} to {upto}" for table, (_, upto) in ranges.items())

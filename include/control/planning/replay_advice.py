@@ -1,4 +1,4 @@
-"""Whether a replay has anything to do, before Spark is started for it."""
+"""The work of a replay, known before Spark starts for it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from include.paths import LakehousePaths
 
 
 def replay_interval(spec: AnySpec, rows: Sequence[QuarantinedRow], paths: LakehousePaths) -> Interval | None:
-    """The days that brought the rows, under which their replay is reported; they decide nothing.
+    """Return the period under which a replay of the rows is reported; it decides nothing else.
 
-    Without rows those of the table's last batch, where a driver that died left something of it undone; else None:
-    there is nothing to do.
+    With rows, the period covers the days that delivered them. Without rows, it is the interval of the last batch if a
+    dead driver left that batch incomplete, and otherwise None: there is nothing to do.
     """
     if rows:
         starts = [row.interval_start for row in rows]

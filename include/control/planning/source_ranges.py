@@ -1,4 +1,4 @@
-"""Which versions of its sources a silver or gold batch reads: (what the last batch consumed, what is certified now]."""
+"""The versions of its sources that a silver or gold batch reads: (consumed by the last batch, certified now]."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from include.paths import LakehousePaths
 
 
 def certified_sources(spec: SilverSpec | GoldSpec, gates: Gates, paths: LakehousePaths) -> dict[str, int]:
-    """source table -> the version that may be read.
+    """Return the certified version of each source table.
 
     Raises:
         NotReadyError: a source has no certified version yet.
@@ -34,10 +34,10 @@ def certified_sources(spec: SilverSpec | GoldSpec, gates: Gates, paths: Lakehous
 def pin_sources(
     spec: SilverSpec | GoldSpec, paths: LakehousePaths, gates: Gates, position: StreamPosition | None
 ) -> BatchSources:
-    """What a batch would read now: of each source, from what the last batch consumed to the certified version.
+    """Return the sources of a batch: of each one the versions after the last batch's, up to the certified version.
 
     Raises:
-        NotReadyError: a source has no certified version yet, or one that was never read and cannot be any more.
+        NotReadyError: a source has no certified version yet, or a new certified version that Delta cannot read.
     """
     last = position.last_sources if position else BatchSources()
     certified = certified_sources(spec, gates, paths)
@@ -52,31 +52,31 @@ def pin_sources(
 def changed_ranges(
     spec: SilverSpec | GoldSpec, sources: BatchSources, paths: LakehousePaths
 ) -> dict[str, tuple[int | None, int]]:
-    """The ranges in which rows changed, or in which a full snapshot came: one without rows says that all are gone."""
+    """Return the ranges with changed rows; also those with a full snapshot, which deletes all rows if it is empty."""
     by_batch = isinstance(spec, SilverSpec) and spec.snapshot is not None
     return {table: span for table, span in sources.ranges.items() if _has_changes(paths.table(table), span, by_batch)}
 
 
 def require_same_sources(sources: BatchSources, paths: LakehousePaths) -> None:
-    """Refuse to read a batch's pinned versions from tables that are others by now.
+    """Require that the folders of a batch's pinned sources still hold the tables that were pinned.
 
     Raises:
-        BadInputError: a source was built anew, or is gone.
+        BadInputError: a source was replaced by another table, or is gone.
     """
     for table, pinned in sources.source_ids.items():
         found = _id_at(paths.table(table), sources.ranges[table][1] if table in sources.ranges else None)
         if found != pinned:
-            msg = (
+            raise BadInputError(
                 f"{table} at {paths.table(table)} is not the table that this batch has read: its id was {pinned} and "
-                f"is {found or 'gone'}\nNothing more is written from it. Clear the task to read the new table from its "
-                "beginning; if that says the same again, the batch is committed and wants its old source: put the old "
-                "folder back, and build the table anew only when no run is under way."
+                f"is {found or 'gone'}",
+                "Nothing more is written from it. Clear the task to read the new table from its beginning. If this "
+                "error comes again, the batch is committed and needs its old source: put the old folder back, and "
+                "build the table again only while no run is active.",
             )
-            raise BadInputError(msg)
 
 
 def _id_at(table: LakePath, version: int | None) -> str:
-    """The id of the table as it was at a version: a rebuild puts another one in its place, and keeps what was there."""
+    """Return the id of the table at a version: a rebuild replaces the table, and keeps its earlier versions."""
     try:
         newest = newest_table(table)
         if version in (None, newest.version()):
@@ -84,23 +84,22 @@ def _id_at(table: LakePath, version: int | None) -> str:
         return identity(open_table(table, version=version, without_files=True))
     except TableNotFoundError:
         return ""
-    except (DeltaError, TornLogError):  # not a version of this table, or one that its log has forgotten
+    except (DeltaError, TornLogError):  # the table never had this version, or its log no longer has it
         return table_id(table)
 
 
 def _require_readable(reader: str, table: str, path: LakePath, version: int) -> None:
-    """Refuse a version that Delta cannot put together any more, since the log below it was cleaned up."""
+    """Require that Delta can still read a version: it cannot after a cleanup of the log below it."""
     if is_file(path / "_delta_log" / f"{version:020d}.json"):
         return
     try:
         open_table(path, version=version)
     except DeltaError as error:
-        msg = (
-            f"{reader}: version {version} of {table} is certified, but cannot be read any more: its log was cleaned up "
-            f"since.\nReaders of {table} wait until a later version passes its gate: correct what it refuses, or let "
-            f"it pass with `lakehouse gate override {table}`."
-        )
-        raise NotReadyError(msg) from error
+        raise NotReadyError(
+            f"{reader}: version {version} of {table} is certified, but cannot be read any more: its log was cleaned up",
+            f"Readers of {table} wait until a later version passes its gate: correct what its gate refuses, or let it "
+            f"pass with `lakehouse gate override {table}`.",
+        ) from error
 
 
 def _has_changes(table: LakePath, span: tuple[int | None, int], by_batch: bool) -> bool:
@@ -111,5 +110,5 @@ def _has_changes(table: LakePath, span: tuple[int | None, int], by_batch: bool) 
         commits = [commit for commit in commits_after(table, after) if commit.version <= upto]
         return any(commit.changes_data or (by_batch and commit.txns) for commit in commits)
     except TornLogError:
-        # The source's log was cleaned up since it was last read: what cannot be told any more is read again.
+        # The log of the source was cleaned up since the last batch: changes cannot be excluded.
         return True

@@ -18,8 +18,8 @@ from include.control.log.batch import BatchSources, Intent, StreamPosition, Winn
 from include.control.log.delta_log import committed_at, latest_version, read_commit
 from include.control.log.stored_tables import is_table
 from include.control.maintenance.retention import retention_of
-from include.control.planning.bounded_ranges import bounded
-from include.control.planning.full_snapshots import SnapshotPlan, Wait, full_snapshots, require_whole
+from include.control.planning.bounded_ranges import limit_batch
+from include.control.planning.full_snapshots import SnapshotDelay, SnapshotPlan, full_snapshots, require_whole
 from include.control.planning.source_ranges import changed_ranges, pin_sources
 from include.errors import ConservationError
 from spark_jobs.delta_io.merges import commit_no_change, merge_changes, merge_tombstones
@@ -51,7 +51,7 @@ class SilverMerge:
     Attributes:
         spec: the table's spec.
         has_more: whether the last plan left something for further batches.
-        waits: start of an interval -> why the last plan did not read its full snapshot.
+        delays: start of an interval -> why the last plan did not read its full snapshot.
     """
 
     def __init__(self, context: JobContext) -> None:
@@ -65,7 +65,7 @@ class SilverMerge:
         self._row_actions = RowActions(context, self.spec, self._source)
         self._counts: dict[str, MergeCounts] = {}
         self.has_more = False
-        self.waits: Mapping[datetime, Wait] = {}
+        self.delays: Mapping[datetime, SnapshotDelay] = {}
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Plan the source's versions since the last batch: as many as fit, or with `reprocess` all of them.
@@ -83,7 +83,7 @@ class SilverMerge:
         allowed = self._up_to_allowed(whole, position.table_id)
         # Half of the retention, as for any reader of an old version: Delta refuses a version soon after its retention.
         readable_since = self._context.now() - retention_of(self._context.catalog.spec(self.spec.source)) / 2
-        sources = allowed if reprocess else bounded(self.spec, allowed, paths, readable_since)
+        sources = allowed if reprocess else limit_batch(self.spec, allowed, paths, readable_since)
         if self.spec.snapshot:
             return self._plan_snapshots(position.last_sources, position.table_id, sources, allowed, whole)
         self.has_more = sources != whole
@@ -150,14 +150,14 @@ class SilverMerge:
         plan = SnapshotPlan(None)
         for candidate in sources:
             plan = snapshots.plan(candidate, last)
-            self.waits = plan.waits
+            self.delays = plan.delays
             if plan.sources:
                 self.has_more = candidate != sources[-1]
                 return BatchPlan(plan.sources)
-        if (wait := self.waits.get(args.interval.start)) and wait.is_empty:
+        if (delay := self.delays.get(args.interval.start)) and delay.is_empty:
             why = "the files of the full snapshot hold no record"
-            absent = AbsentKeys(keys=wait.rows, of_keys=wait.rows, why=why)
-            start, version = args.interval_start, wait.source_version
+            absent = AbsentKeys(keys=delay.rows, of_keys=delay.rows, why=why)
+            start, version = args.interval_start, delay.source_version
             deletes = deletes_of(self.spec, table_id, sources[-1], absent, start, version)
             context.ops.deletes.record_asked(deletes, args.run_id)
         require_whole(self.spec.table, plan, args.interval)

@@ -215,11 +215,13 @@ def require_agreement(lakehouse: Lakehouse, question: Question) -> None:
             continue
         after = standing(lakehouse, question.tables)
         event(f"{answer.kind}")
-        if answer.brings and ending(report) in (ExitCode.GATE_FAILED, ExitCode.DELETES_REFUSED):
+        if answer.has_new_data and ending(report) in (ExitCode.GATE_FAILED, ExitCode.DELETES_REFUSED):
             return  # what is written is judged, and what goes is counted, by nobody before it is there
         assert ending(report) is answer.exit_code, f"{answer.message}\n{report.message}"
-        assert answer.brings or report.outcome is not Outcome.COMMITTED, f"{answer.message}\n{report.message}"
-        assert not answer.brings or after[answer.table] != before[answer.table], f"{answer.message}\n{report.message}"
+        assert answer.has_new_data or report.outcome is not Outcome.COMMITTED, f"{answer.message}\n{report.message}"
+        assert not answer.has_new_data or after[answer.table] != before[answer.table], (
+            f"{answer.message}\n{report.message}"
+        )
     assert worst(ending(report) for report in reports.values()) is code
 
 

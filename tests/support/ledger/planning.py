@@ -1,4 +1,4 @@
-"""The planner for tests: one chain of tables, and a check that planning changes nothing."""
+"""A planner for tests: a bronze, a silver and a gold table, and a check that planning changes nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BRONZE, SILVER, GOLD = bronze_spec(), silver_spec(), gold_spec()
 CATALOG = catalog_of(BRONZE, SILVER, GOLD)
 
 
-class Said:
+class CheckedPlanner:
     """A planner that checks after each advice that no byte has changed."""
 
     def __init__(self, settings: Settings, everything: Path) -> None:

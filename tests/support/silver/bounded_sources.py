@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from include.contracts.spec.table_spec import SilverSpec
 from include.control.log.batch import BatchSources
-from include.control.planning.bounded_ranges import bounded
+from include.control.planning.bounded_ranges import limit_batch
 from include.paths import LakehousePaths
 from tests.support.ledger.delta_tables import ROWS
 
@@ -47,7 +47,7 @@ def ranges_of(
     found: list[tuple[int, int]] = []
     while after < newest:
         sources = BatchSources(ranges={BRONZE: (after, newest)})
-        end = bounded(spec, sources, paths, readable_since).ranges[BRONZE][1]
+        end = limit_batch(spec, sources, paths, readable_since).ranges[BRONZE][1]
         found.append((after, end))
         after = end
     return found

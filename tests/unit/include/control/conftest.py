@@ -11,7 +11,7 @@ from include.paths import LakehousePaths
 from include.settings import Settings
 from tests.support.deliveries import Deliver
 from tests.support.ledger.delta_tables import create_table
-from tests.support.ledger.planning import Said
+from tests.support.ledger.planning import CheckedPlanner
 
 
 @pytest.fixture
@@ -46,5 +46,5 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def said(root: Path, landing: Path, tmp_path: Path) -> Said:
-    return Said(Settings(root=root, landing=landing), tmp_path)
+def advise(root: Path, landing: Path, tmp_path: Path) -> CheckedPlanner:
+    return CheckedPlanner(Settings(root=root, landing=landing), tmp_path)

@@ -74,21 +74,21 @@ def test_every_unloaded_file_of_every_day_is_due(root: Path, landing: Path, deli
     planner = Planner(catalog_of(spec), Settings(root=root, landing=str(landing)))
     assert folders is not None
     with pytest.raises(NotDeliveredError, match="no landing folder"):
-        planner.due(spec, folders)
+        planner.due_intervals(spec, folders)
     for number in (1, 2, 3):
         os.utime(deliver("a.json", number=number), (1, 1))
     deliver("young.json", number=4)
     deliver("other.txt", number=5)
-    assert planner.due(spec, folders) == ((day(1), day(2), day(3)), 1)
+    assert planner.due_intervals(spec, folders) == ((day(1), day(2), day(3)), 1)
     files = tuple(inspect(file, place, spec) for number in (1, 2) for file in list_files(spec, place, day(number)))
     judge(root, spec, load_batch(root, spec, files=files).version)
-    assert planner.due(spec, folders) == ((day(3),), 1)
+    assert planner.due_intervals(spec, folders) == ((day(3),), 1)
     os.utime(deliver("late.json", number=1), (time.time() - 7200, time.time() - 7200))
-    assert planner.due(spec, folders) == ((day(1), day(3)), 1)
+    assert planner.due_intervals(spec, folders) == ((day(1), day(3)), 1)
     os.utime(deliver("a.json", number=2), ns=(7, 7))
-    assert planner.due(spec, folders) == ((day(1), day(3)), 1)
+    assert planner.due_intervals(spec, folders) == ((day(1), day(3)), 1)
     os.utime(deliver("a.json", AN_ORDER.replace("1", "2"), number=2), ns=(7, 7))
-    assert planner.due(spec, folders) == ((day(1), day(3)), 1), "a touched file is read once"
+    assert planner.due_intervals(spec, folders) == ((day(1), day(3)), 1), "a touched file is read once"
 
 
 def test_a_batch_that_was_left_open_is_due_for_its_own_interval(root: Path, landing: Path, deliver: Deliver) -> None:
@@ -100,4 +100,4 @@ def test_a_batch_that_was_left_open_is_due_for_its_own_interval(root: Path, land
     assert folders is not None
     deliver("a.json").unlink()
     load_batch(root, spec, closed=False)
-    assert planner.due(spec, folders) == ((day(1),), 0)
+    assert planner.due_intervals(spec, folders) == ((day(1),), 0)

@@ -1,4 +1,4 @@
-"""How much of its source a silver batch reads: whole commits, so many rows or files, all of them in the end."""
+"""A silver batch reads whole commits up to its limit of rows or files; further batches read the rest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.control.log.batch import BatchSources
-from include.control.planning.bounded_ranges import bounded
+from include.control.planning.bounded_ranges import limit_batch
 from include.paths import LakehousePaths
 from tests.support.documents.specs import silver_spec
 from tests.support.silver.bounded_sources import LONG_AGO, bronze_of, ranges_of
@@ -21,7 +21,7 @@ SIZES = st.lists(st.integers(0, 9), min_size=1, max_size=8)
 
 
 @given(sizes=SIZES, most=st.integers(1, 12), consumed=st.integers(0, 3))
-def test_batches_follow_one_another_and_hold_no_more_rows_than_they_may(
+def test_batches_are_contiguous_and_keep_the_row_limit(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], most: int, consumed: int
 ) -> None:
     paths = bronze_of(tmp_path_factory.mktemp("lake"), sizes)
@@ -37,31 +37,31 @@ def test_batches_follow_one_another_and_hold_no_more_rows_than_they_may(
         assert next_end > end
 
 
-def test_files_are_counted_as_rows_are(tmp_path: Path) -> None:
+def test_the_file_limit_works_like_the_row_limit(tmp_path: Path) -> None:
     paths = bronze_of(tmp_path, [5, 5, 5])
     assert ranges_of(silver_spec(max_files_per_batch=2), paths, 0, LONG_AGO) == [(0, 2), (2, 3)]
 
 
-def test_a_first_batch_begins_with_the_table(tmp_path: Path) -> None:
+def test_a_first_batch_starts_at_the_first_version(tmp_path: Path) -> None:
     paths = bronze_of(tmp_path, [5, 5])
     sources = BatchSources(ranges={"bronze.orders": (None, 2)})
-    found = bounded(silver_spec(max_rows_per_batch=6), sources, paths, LONG_AGO)
+    found = limit_batch(silver_spec(max_rows_per_batch=6), sources, paths, LONG_AGO)
     assert found.ranges == {"bronze.orders": (None, 1)}
 
 
-def test_commits_that_change_no_data_count_for_nothing(tmp_path: Path) -> None:
+def test_commits_without_changed_data_do_not_count(tmp_path: Path) -> None:
     paths = bronze_of(tmp_path, [5, 5])
     assert DeltaTable(str(paths.table("bronze.orders"))).optimize.compact()["numFilesAdded"] == 1
     assert ranges_of(silver_spec(max_rows_per_batch=10, max_files_per_batch=2), paths, 0, LONG_AGO, upto=3) == [(0, 3)]
 
 
-def test_a_version_that_delta_would_not_read_any_more_ends_no_batch(tmp_path: Path) -> None:
+def test_no_batch_ends_at_a_version_that_delta_no_longer_reads(tmp_path: Path) -> None:
     paths = bronze_of(tmp_path, [5, 5, 5])
     tomorrow = datetime.now(UTC) + timedelta(days=1)
     assert ranges_of(silver_spec(max_rows_per_batch=1), paths, 0, tomorrow) == [(0, 3)]
 
 
-def test_commits_that_the_log_has_forgotten_are_taken_along_with_what_follows(tmp_path: Path) -> None:
+def test_commits_missing_from_the_log_are_read_with_the_next_commit(tmp_path: Path) -> None:
     paths = bronze_of(tmp_path, [5, 5, 5, 5])
     table = paths.table("bronze.orders")
     DeltaTable(str(table)).create_checkpoint()
@@ -70,6 +70,6 @@ def test_commits_that_the_log_has_forgotten_are_taken_along_with_what_follows(tm
     assert ranges_of(silver_spec(max_rows_per_batch=1), paths, 0, LONG_AGO) == [(0, 3), (3, 4)]
 
 
-def test_without_a_bound_a_batch_takes_all(tmp_path: Path) -> None:
+def test_a_batch_without_a_limit_reads_everything(tmp_path: Path) -> None:
     sources = BatchSources(ranges={"bronze.orders": (None, 7)})
-    assert bounded(silver_spec(), sources, LakehousePaths(tmp_path), LONG_AGO) is sources
+    assert limit_batch(silver_spec(), sources, LakehousePaths(tmp_path), LONG_AGO) is sources

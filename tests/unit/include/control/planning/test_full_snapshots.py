@@ -1,4 +1,4 @@
-"""Which full snapshots count, of whatever is delivered, lost, mended and given up: none of which a file is missing."""
+"""A full snapshot counts only if all its files are loaded, whatever is delivered, lost, corrected or given up."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ DAYS = range(1, 4)
 
 @dataclass
 class Shop:
-    """A bronze table of which there is only the ledger, and a silver table that takes in what counts.
+    """A bronze table with only a ledger, and a silver table that reads the snapshots that count.
 
     Attributes:
-        folder: of the lakehouse.
-        scd: the kind of the silver table.
+        folder: the folder of the lakehouse.
+        scd: the SCD type of the silver table.
         delivered: (day, name) of each file -> whether it is sound.
-        loaded: those that bronze has loaded.
-        given_up: those that a person gave up.
+        loaded: the files that bronze has loaded.
+        given_up: the files that a person gave up.
         last: the sources of the last silver batch.
-        taken: the days whose snapshots silver has taken in -> the files that it read of them.
+        taken: day of a snapshot that silver has read -> the files of that snapshot.
     """
 
     folder: Path
@@ -55,7 +55,7 @@ class Shop:
         create_table(self.folder / "silver/orders")
 
     def deliver(self, number: int, *, is_sound: bool) -> None:
-        """A further file of a day comes; what is in it is said beside it."""
+        """Deliver one more file of a day."""
         name = f"{sum(day_ == number for day_, _ in self.delivered)}.json"
         path = self.folder / "landing" / fact((number, name)).path
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ class Shop:
         self.delivered[number, name] = is_sound
 
     def load(self, number: int, most: int) -> None:
-        """Bronze loads some of the day's files in one batch, and meets those that are torn."""
+        """Load some of the day's files into bronze in one batch, and record the torn ones as failed."""
         ledger = self.ops.ledger
         files = sorted(file for file in self.delivered.keys() - self.loaded - self.given_up if file[0] == number)
         torn = [file for file in files if not self.delivered[file]]
@@ -92,7 +92,7 @@ class Shop:
         return full_snapshots(catalog_of(BRONZE, self.spec), self.spec, landing, self.ops).plan(sources, self.last)
 
     def merge(self) -> None:
-        """Take in what counts, as a batch of silver would."""
+        """Read the snapshots that count, as a batch of silver does."""
         found = self.plan().sources
         if found is None or found.snapshot_at is None:
             return
@@ -108,7 +108,7 @@ class Shop:
         self.last = found
 
     def missing(self, number: int) -> set[tuple[int, str]]:
-        """The files of a day that bronze knows of, or has left for a later batch, and that nobody has given up."""
+        """Return the files of a day that are neither loaded nor given up."""
         return {file for file in self.delivered if file[0] == number} - self.loaded - self.given_up
 
 
@@ -120,7 +120,7 @@ def fact(file: tuple[int, str], defect: str = "") -> FileFact:
 @pytest.mark.parametrize("scd", [1, 2])
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 2**32))
-def test_no_snapshot_is_taken_in_before_its_last_file_and_each_is_in_the_end(
+def test_a_snapshot_is_read_only_when_all_its_files_are_loaded(
     tmp_path_factory: pytest.TempPathFactory, scd: int, seed: int
 ) -> None:
     shop, chance = Shop(tmp_path_factory.mktemp("shop"), scd), Random(seed)
@@ -155,17 +155,15 @@ def test_no_snapshot_is_taken_in_before_its_last_file_and_each_is_in_the_end(
     newest = max(loaded, default=0)
     wanted = loaded if scd == 2 else {newest: loaded[newest]} if loaded else {}
     assert {number: shop.taken.get(number) for number in wanted} == wanted
-    assert not shop.plan().waits
+    assert not shop.plan().delays
 
 
-def test_a_landing_that_does_not_answer_is_not_one_without_further_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_landing_that_cannot_be_read_is_not_an_empty_landing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shop = Shop(tmp_path, 1)
     for _ in range(2):
         shop.deliver(1, is_sound=True)
     shop.load(1, most=1)
-    assert shop.plan().waits
+    assert shop.plan().delays
 
     def broken(folder: str) -> None:
         raise OSError(errno.EIO, "the disk does not answer", folder)

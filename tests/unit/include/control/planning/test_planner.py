@@ -1,4 +1,4 @@
-"""What a run would do, said without a lease, without Spark, and without writing a byte."""
+"""The planner tells what a run would do, without a lease, without Spark, and without writing a byte."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.ledger.delta_tables import (
     judge,
     load_batch,
 )
-from tests.support.ledger.planning import BRONZE, Said, certify_bronze
+from tests.support.ledger.planning import BRONZE, CheckedPlanner, certify_bronze
 from tests.support.listing import list_files
 
 ROW_COUNT = {"expect_table_row_count_to_be_between": {"min_value": 1}, "action": "fail", "reason": "an empty day"}
@@ -41,54 +41,54 @@ def loaded(landing: Path) -> tuple[FileFact, ...]:
     return tuple(inspect(file, place, BRONZE) for file in list_files(BRONZE, place, day()))
 
 
-def test_a_first_run_would_load_all_files(landing: Path, deliver: Deliver, said: Said) -> None:
+def test_a_first_run_would_load_all_files(landing: Path, deliver: Deliver, advise: CheckedPlanner) -> None:
     deliver("a.json", "12345")
     deliver("b.json", "123")
-    assert said() == Advice(
+    assert advise() == Advice(
         table="bronze.orders",
         nothing_new=False,
         message="2 new of 2 files",
-        brings=True,
+        has_new_data=True,
         files=(f"{ONE_DAY}/a.json", f"{ONE_DAY}/b.json"),
         bytes=8,
         text_bytes=8,
     )
 
 
-def test_a_missing_delivery_is_not_ready(deliver: Deliver, said: Said) -> None:
+def test_a_missing_delivery_is_not_ready(deliver: Deliver, advise: CheckedPlanner) -> None:
     deliver("a.json", number=2)
     with pytest.raises(NotReadyError, match="no landing folder"):
-        said()
+        advise()
 
 
-def test_an_empty_delivery_before_the_first_batch_is_no_batch(deliver: Deliver, said: Said) -> None:
+def test_an_empty_delivery_before_the_first_batch_is_no_batch(deliver: Deliver, advise: CheckedPlanner) -> None:
     deliver("a.json").unlink()
-    assert (said().nothing_new, said().message) == (False, "0 new of 0 files")
+    assert (advise().nothing_new, advise().message) == (False, "0 new of 0 files")
 
 
-def test_a_plan_says_by_whose_word_the_last_batch_is_read(
-    root: Path, landing: Path, deliver: Deliver, said: Said
+def test_a_plan_names_the_person_who_overrode_a_refusal(
+    root: Path, landing: Path, deliver: Deliver, advise: CheckedPlanner
 ) -> None:
     deliver("a.json")
     winner = load_batch(root, BRONZE, files=loaded(landing))
     judge(root, BRONZE, winner.version, passed=False)
-    assert (said().certified_version, said().notes) == (None, ())
+    assert (advise().certified_version, advise().notes) == (None, ())
     let = Override(by="ann", reason="a holiday", run_id="cli", at=day().start)
     override(BRONZE, winner.version, let, LakehousePaths(root))
-    assert (said().nothing_new, said().certified_version) == (True, winner.version)
-    [note] = said().notes
+    assert (advise().nothing_new, advise().certified_version) == (True, winner.version)
+    [note] = advise().notes
     assert note.startswith(
         "readers use version 1 of bronze.orders, overridden by ann at 2013-01-01 00:00 UTC: a holiday"
     )
 
 
 def test_nothing_is_new_once_all_is_loaded_closed_and_judged(
-    root: Path, landing: Path, deliver: Deliver, said: Said
+    root: Path, landing: Path, deliver: Deliver, advise: CheckedPlanner
 ) -> None:
     deliver("a.json")
     winner = load_batch(root, BRONZE, files=loaded(landing))
     judge(root, BRONZE, winner.version)
-    assert said() == Advice(
+    assert advise() == Advice(
         table="bronze.orders",
         nothing_new=True,
         message="0 new of 1 files",
@@ -99,8 +99,8 @@ def test_nothing_is_new_once_all_is_loaded_closed_and_judged(
     )
 
 
-def test_a_file_that_was_given_up_is_not_new_but_is_not_forgotten(
-    root: Path, landing: Path, deliver: Deliver, said: Said
+def test_a_file_that_was_given_up_is_not_new_and_stays_in_the_notes(
+    root: Path, landing: Path, deliver: Deliver, advise: CheckedPlanner
 ) -> None:
     deliver("a.json")
     winner = load_batch(root, BRONZE, files=loaded(landing))
@@ -109,103 +109,109 @@ def test_a_file_that_was_given_up_is_not_new_but_is_not_forgotten(
     broken = next(file for file in loaded(landing) if file.path.endswith("b.json"))
     for _ in range(BRONZE.landing_source.max_attempts_per_file):
         Ledger(LakehousePaths(root)).record_failed(BRONZE.table, winner.intent.table_id, day(), [broken])
-    assert (said().nothing_new, said().message) == (True, "0 new of 2 files")
-    (note,) = said().notes
+    assert (advise().nothing_new, advise().message) == (True, "0 new of 2 files")
+    (note,) = advise().notes
     assert note.startswith(f"{ONE_DAY}/b.json was given up after 3 attempts")
     os.utime(landing / broken.path, ns=(1, 1))
-    assert (said().nothing_new, said().message, said().notes) == (True, "0 new of 2 files", (note,))
+    assert (advise().nothing_new, advise().message, advise().notes) == (True, "0 new of 2 files", (note,))
 
 
-def test_a_late_file_is_new(root: Path, landing: Path, deliver: Deliver, said: Said) -> None:
+def test_a_late_file_is_new(root: Path, landing: Path, deliver: Deliver, advise: CheckedPlanner) -> None:
     deliver("a.json")
     judge(root, BRONZE, load_batch(root, BRONZE, files=loaded(landing)).version)
     deliver("late.json", "123")
-    advice = said()
+    advice = advise()
     assert (advice.nothing_new, advice.message) == (False, "1 new of 2 files")
     assert (advice.files, advice.bytes) == ((f"{ONE_DAY}/late.json",), 3)
     assert (advice.batch_seq, advice.version) == (1, 1)
 
 
-def test_content_decides_what_is_new_and_never_the_time(
-    root: Path, landing: Path, deliver: Deliver, said: Said
+def test_a_file_is_new_by_its_content_and_not_by_its_time(
+    root: Path, landing: Path, deliver: Deliver, advise: CheckedPlanner
 ) -> None:
     path = deliver("a.json")
     judge(root, BRONZE, load_batch(root, BRONZE, files=loaded(landing)).version)
     os.utime(path, ns=(1, 1))
-    assert (said().nothing_new, said().message) == (True, "0 new of 1 files")
+    assert (advise().nothing_new, advise().message) == (True, "0 new of 1 files")
     os.utime(deliver("a.json", path.read_text().replace("1", "2")), ns=(2, 2))
-    assert (said().nothing_new, said().message) == (False, "1 new of 1 files")
+    assert (advise().nothing_new, advise().message) == (False, "1 new of 1 files")
 
 
-def test_a_batch_that_is_not_closed_is_not_done(root: Path, landing: Path, deliver: Deliver, said: Said) -> None:
+def test_a_batch_that_is_not_closed_is_not_complete(
+    root: Path, landing: Path, deliver: Deliver, advise: CheckedPlanner
+) -> None:
     deliver("a.json")
     winner = load_batch(root, BRONZE, files=loaded(landing), closed=False)
     judge(root, BRONZE, winner.version)
-    advice = said()
+    advice = advise()
     assert not advice.nothing_new
     assert advice.message == "0 new of 1 files; the last batch is still to be finished or judged"
     assert (advice.batch_seq, advice.certified_version) == (1, winner.version)
 
 
-def test_a_batch_that_was_not_judged_is_not_done(root: Path, landing: Path, deliver: Deliver, said: Said) -> None:
+def test_a_batch_without_a_gate_result_is_not_complete(
+    root: Path, landing: Path, deliver: Deliver, advise: CheckedPlanner
+) -> None:
     deliver("a.json")
     load_batch(root, BRONZE, files=loaded(landing))
-    advice = said()
+    advice = advise()
     assert not advice.nothing_new
     assert "still to be finished or judged" in advice.message
     assert advice.certified_version is None
 
 
-def test_a_batch_that_only_older_rules_judged_is_not_done(
-    root: Path, landing: Path, deliver: Deliver, said: Said
+def test_a_batch_that_only_older_rules_checked_is_not_complete(
+    root: Path, landing: Path, deliver: Deliver, advise: CheckedPlanner
 ) -> None:
     deliver("a.json")
     judge(root, BRONZE, load_batch(root, BRONZE, files=loaded(landing)).version)
     newer = bronze_spec(expectations=[ROW_COUNT])
     assert newer.suite_hash != BRONZE.suite_hash
-    assert said(BRONZE).nothing_new
-    assert not said(newer).nothing_new
+    assert advise(BRONZE).nothing_new
+    assert not advise(newer).nothing_new
 
 
-def test_a_refused_batch_is_judged_and_leaves_the_certificate_where_it_was(
-    root: Path, landing: Path, deliver: Deliver, said: Said
+def test_a_refused_batch_is_complete_and_keeps_the_earlier_certificate(
+    root: Path, landing: Path, deliver: Deliver, advise: CheckedPlanner
 ) -> None:
     deliver("a.json")
     certified = certify_bronze(root)
     refused = load_batch(root, BRONZE, files=loaded(landing))
     judge(root, BRONZE, refused.version, passed=False)
-    advice = said()
+    advice = advise()
     assert advice.nothing_new
     assert (advice.batch_seq, advice.version, advice.certified_version) == (2, refused.version, certified)
 
 
 def test_a_batch_whose_driver_died_right_after_its_commit_is_found_in_the_log(
-    root: Path, deliver: Deliver, said: Said
+    root: Path, deliver: Deliver, advise: CheckedPlanner
 ) -> None:
     deliver("a.json")
     first = load_batch(root, BRONZE)
     judge(root, BRONZE, first.version)
     second = commit(LakehousePaths(root).table("bronze.orders"), intent_of(first.intent.table_id, 2, stream=STREAM))
-    advice = said()
+    advice = advise()
     assert (advice.batch_seq, advice.version) == (2, second.version)
     assert "still to be finished" in advice.message
 
 
-def test_a_log_that_is_torn_stops_the_plan_too(root: Path, deliver: Deliver, said: Said) -> None:
+def test_a_torn_log_stops_the_plan(root: Path, deliver: Deliver, advise: CheckedPlanner) -> None:
     deliver("a.json")
     load_batch(root, BRONZE)
     append(LakehousePaths(root).table("bronze.orders"))
     commit_file(LakehousePaths(root).table("bronze.orders"), 1).unlink()
     with pytest.raises(TornLogError):
-        said()
+        advise()
 
 
-def test_a_spec_that_changed_since_the_last_batch_is_noted(root: Path, deliver: Deliver, said: Said) -> None:
+def test_a_spec_that_changed_since_the_last_batch_is_noted(
+    root: Path, deliver: Deliver, advise: CheckedPlanner
+) -> None:
     deliver("a.json")
     load_batch(root, BRONZE)
-    assert said().notes == ()
+    assert advise().notes == ()
     changed = bronze_spec(delta={"delta.logRetentionDuration": "interval 60 days"})
-    assert said(changed).notes == (
+    assert advise(changed).notes == (
         "bronze.orders: its last batch followed another spec, and which one was not written down",
     )
 

@@ -1,4 +1,4 @@
-"""What a run of a silver or gold table would do: which versions of its sources it would read."""
+"""The plan of a silver or gold table: the versions of its sources that a run would read."""
 
 from __future__ import annotations
 
@@ -14,95 +14,97 @@ from include.errors import NotReadyError
 from include.paths import LakehousePaths
 from tests.support.documents.specs import gold_spec, silver_spec
 from tests.support.ledger.delta_tables import day, judge, load_batch, optimize, reading
-from tests.support.ledger.planning import BRONZE, SILVER, Said, certify_bronze
+from tests.support.ledger.planning import BRONZE, SILVER, CheckedPlanner, certify_bronze
 
 
 def consume(root: Path, spec: AnySpec, **ranges: tuple[int | None, int]) -> int:
-    """A complete batch of a table that read its sources so; layer and name are joined by two underscores."""
+    """Commit a complete batch that read these ranges, keyed by `layer__name`, and return its version."""
     version = load_batch(root, spec, sources=reading(root, **ranges)).version
     judge(root, spec, version)
     return version
 
 
-def test_a_source_without_a_certified_version_is_not_ready(root: Path, said: Said) -> None:
+def test_a_source_without_a_certified_version_is_not_ready(root: Path, advise: CheckedPlanner) -> None:
     with pytest.raises(
         NotReadyError, match=r"silver\.orders: bronze\.orders has no certified version: it was never built\n"
     ):
-        said(SILVER)
+        advise(SILVER)
     version = load_batch(root, BRONZE).version
     with pytest.raises(NotReadyError, match="its gate has not judged it"):
-        said(SILVER)
+        advise(SILVER)
     table_id, ledger = open_table(LakehousePaths(root).table(BRONZE.table)).metadata().id, Ledger(LakehousePaths(root))
     broken = FileFact(path="orders/b.json", size=1, mtime_ns=1, checksum="b", defect="not a sound gzip file")
     ledger.record_failed(BRONZE.table, str(table_id), day(), [broken])
     with pytest.raises(NotReadyError, match=r"cannot load orders/b\.json: not a sound gzip file"):
-        said(SILVER)
+        advise(SILVER)
     judge(root, BRONZE, version, passed=False)
     with pytest.raises(NotReadyError, match=f"version {version} was refused"):
-        said(SILVER)
+        advise(SILVER)
 
 
-def test_a_first_batch_reads_its_source_from_the_beginning(root: Path, said: Said) -> None:
+def test_a_first_batch_reads_its_source_from_the_beginning(root: Path, advise: CheckedPlanner) -> None:
     version = certify_bronze(root)
-    advice = said(SILVER)
+    advice = advise(SILVER)
     assert (advice.nothing_new, advice.sources) == (False, {"bronze.orders": (None, version)})
     assert advice.message == f"bronze.orders versions 0 to {version}"
     assert advice.batch_seq is None
 
 
-def test_a_first_batch_is_told_to_be_as_large_as_what_it_reads_and_later_ones_as_the_last_merge(
-    root: Path, said: Said
+def test_a_first_batch_has_the_size_of_its_source_and_later_batches_the_size_of_the_last_merge(
+    root: Path, advise: CheckedPlanner
 ) -> None:
     first = certify_bronze(root)
-    whole = said(SILVER).text_bytes
+    whole = advise(SILVER).text_bytes
     assert whole == sum(file.stat().st_size for file in LakehousePaths(root).table("bronze.orders").glob("*.parquet"))
     assert whole > 0
     consume(root, SILVER, bronze__orders=(None, first))
     certify_bronze(root)
-    assert said(SILVER).text_bytes == 0, "the last batch has copied nothing"
+    assert advise(SILVER).text_bytes == 0, "the last batch has copied nothing"
 
 
-def test_what_was_consumed_is_not_read_again_and_only_what_is_certified_is_read(root: Path, said: Said) -> None:
+def test_a_batch_reads_only_certified_versions_after_those_of_the_last_batch(
+    root: Path, advise: CheckedPlanner
+) -> None:
     first = certify_bronze(root)
     consume(root, SILVER, bronze__orders=(None, first))
-    assert (said(SILVER).nothing_new, said(SILVER).message) == (True, "nothing new in bronze.orders")
+    assert (advise(SILVER).nothing_new, advise(SILVER).message) == (True, "nothing new in bronze.orders")
     refused = load_batch(root, BRONZE).version
-    assert said(SILVER).nothing_new
+    assert advise(SILVER).nothing_new
     judge(root, BRONZE, refused, passed=False)
-    assert said(SILVER).nothing_new
+    assert advise(SILVER).nothing_new
     newest = certify_bronze(root)
-    assert said(SILVER).sources == {"bronze.orders": (first, newest)}
-    assert said(SILVER).message == f"bronze.orders versions {first + 1} to {newest}"
+    assert advise(SILVER).sources == {"bronze.orders": (first, newest)}
+    assert advise(SILVER).message == f"bronze.orders versions {first + 1} to {newest}"
 
 
-def test_a_source_that_was_only_optimized_has_nothing_new(root: Path, said: Said) -> None:
+def test_a_source_that_was_only_optimized_has_nothing_new(root: Path, advise: CheckedPlanner) -> None:
     certify_bronze(root)
     consumed = certify_bronze(root)
     consume(root, SILVER, bronze__orders=(None, consumed))
     assert optimize(LakehousePaths(root).table("bronze.orders")) == consumed + 1
-    assert said(SILVER).nothing_new
+    assert advise(SILVER).nothing_new
     newest = certify_bronze(root)
-    assert said(SILVER).sources == {"bronze.orders": (consumed, newest)}
+    assert advise(SILVER).sources == {"bronze.orders": (consumed, newest)}
 
 
-def test_nothing_is_new_only_once_the_last_batch_is_closed_and_judged(root: Path, said: Said) -> None:
+def test_nothing_is_new_only_once_the_last_batch_is_closed_and_judged(root: Path, advise: CheckedPlanner) -> None:
     certified = certify_bronze(root)
     sources = reading(root, bronze__orders=(None, certified))
     winner = load_batch(root, SILVER, sources=sources, closed=False)
     waiting = "nothing new in bronze.orders; the last batch is still to be finished or judged"
-    assert (said(SILVER).nothing_new, said(SILVER).message) == (False, waiting)
+    assert (advise(SILVER).nothing_new, advise(SILVER).message) == (False, waiting)
     judge(root, SILVER, winner.version)
-    assert (said(SILVER).nothing_new, said(SILVER).message) == (False, waiting)
+    assert (advise(SILVER).nothing_new, advise(SILVER).message) == (False, waiting)
 
 
-def test_reprocessing_is_never_nothing(root: Path, said: Said) -> None:
+def test_a_run_that_reprocesses_always_has_work(root: Path, advise: CheckedPlanner) -> None:
     certified = certify_bronze(root)
     consume(root, SILVER, bronze__orders=(None, certified))
-    advice = said(SILVER, reprocess=True)
+    advice = advise(SILVER, reprocess=True)
     assert (advice.nothing_new, advice.message) == (False, "reads the interval's rows again")
 
 
-def test_each_source_of_a_gold_table_has_its_own_range(root: Path, said: Said) -> None:
+def test_each_source_of_a_gold_table_has_its_own_range(root: Path, advise: CheckedPlanner) -> None:
     planes = silver_spec(table="silver.planes")
     gold = gold_spec(
         sources={
@@ -111,8 +113,8 @@ def test_each_source_of_a_gold_table_has_its_own_range(root: Path, said: Said) -
         }
     )
     orders_at, planes_at = (consume(root, spec) for spec in (SILVER, planes))
-    assert said(gold).sources == {"silver.orders": (None, orders_at), "silver.planes": (None, planes_at)}
+    assert advise(gold).sources == {"silver.orders": (None, orders_at), "silver.planes": (None, planes_at)}
     consume(root, gold, silver__orders=(None, orders_at), silver__planes=(None, planes_at))
-    assert said(gold).message == "nothing new in silver.orders, silver.planes"
+    assert advise(gold).message == "nothing new in silver.orders, silver.planes"
     newest = consume(root, planes)
-    assert said(gold).sources == {"silver.planes": (planes_at, newest)}
+    assert advise(gold).sources == {"silver.planes": (planes_at, newest)}

@@ -1,4 +1,4 @@
-"""Which versions of its sources a batch reads: what changed after what was consumed, up to what is certified."""
+"""A batch reads the changed versions of its sources after the last batch, up to the certified version."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def gates(paths: LakehousePaths) -> Gates:
 
 
 def certify(paths: LakehousePaths, *specs: AnySpec) -> list[int]:
-    """A new certified version of each."""
+    """Commit and certify a new version of each table."""
     versions = [load_batch(paths.root, spec).version for spec in specs]
     for spec, version in zip(specs, versions, strict=True):
         judge(paths.root, spec, version)
@@ -46,7 +46,7 @@ def certify(paths: LakehousePaths, *specs: AnySpec) -> list[int]:
 
 
 def consumed(paths: LakehousePaths, **ranges: int) -> StreamPosition:
-    """A position whose last batch read these sources up to these versions."""
+    """Return a position whose last batch read these sources up to these versions."""
     sources = reading(paths.root, **{f"silver__{name}": (None, version) for name, version in ranges.items()})
     winner = Winner(intent_of("id", sources=sources), 1)
     return StreamPosition("id", version=1, last=winner)
@@ -64,7 +64,7 @@ def test_sources_are_read_up_to_their_certified_version(paths: LakehousePaths, g
     assert certified_sources(GOLD, gates, paths) == {"silver.orders": orders, "silver.planes": planes}
 
 
-def test_all_sources_that_are_missing_are_named(paths: LakehousePaths, gates: Gates) -> None:
+def test_the_error_names_all_missing_sources(paths: LakehousePaths, gates: Gates) -> None:
     with pytest.raises(
         NotReadyError, match=r"^gold\.revenue_daily: silver\.orders has no .* built; silver\.planes has no certified"
     ):
@@ -94,7 +94,7 @@ def test_a_source_that_came_to_the_spec_later_is_read_from_the_beginning(paths: 
     assert new_ranges(GOLD, paths, gates, consumed(paths, orders=orders)) == {"silver.planes": (None, planes)}
 
 
-def test_versions_that_change_no_data_are_not_worth_a_batch(paths: LakehousePaths, gates: Gates) -> None:
+def test_versions_without_changed_data_make_no_batch(paths: LakehousePaths, gates: Gates) -> None:
     certify(paths, ORDERS, PLANES)
     orders, planes = certify(paths, ORDERS, PLANES)
     position = consumed(paths, orders=orders, planes=planes)
@@ -110,7 +110,7 @@ def test_a_change_above_the_certified_version_is_not_read(paths: LakehousePaths,
     assert new_ranges(GOLD, paths, gates, consumed(paths, orders=orders, planes=planes)) == {}
 
 
-def test_who_consumed_more_than_is_certified_now_reads_nothing(paths: LakehousePaths, gates: Gates) -> None:
+def test_a_reader_beyond_the_certified_version_reads_nothing(paths: LakehousePaths, gates: Gates) -> None:
     orders, planes = certify(paths, ORDERS, PLANES)
     load_batch(paths.root, ORDERS)
     assert new_ranges(GOLD, paths, gates, consumed(paths, orders=orders + 1, planes=planes)) == {}
@@ -138,9 +138,7 @@ def test_a_batch_does_not_read_its_pinned_versions_from_another_table(paths: Lak
         require_same_sources(pinned, paths)
 
 
-def test_a_source_that_was_built_anew_in_its_place_still_has_the_pinned_version(
-    paths: LakehousePaths, gates: Gates
-) -> None:
+def test_a_rebuilt_source_still_has_the_pinned_version(paths: LakehousePaths, gates: Gates) -> None:
     certify(paths, ORDERS, PLANES)
     pinned = pin_sources(GOLD, paths, gates, None)
     orders = DeltaTable(str(paths.table("silver.orders")))
@@ -157,7 +155,7 @@ def test_a_source_that_was_built_anew_in_its_place_still_has_the_pinned_version(
         require_same_sources(later, paths)
 
 
-def test_a_source_whose_log_was_cleaned_up_since_is_read_again(paths: LakehousePaths, gates: Gates) -> None:
+def test_a_source_whose_log_was_cleaned_up_is_read_again(paths: LakehousePaths, gates: Gates) -> None:
     orders, planes = certify(paths, ORDERS, PLANES)
     position = consumed(paths, orders=orders, planes=planes)
     load_batch(paths.root, ORDERS)
