@@ -74,13 +74,13 @@ class Millrace:
     Attributes:
         without: a text to remove from the JVM's options, to measure its effect.
         tables: the folder of its specs; None for the project's own.
-        text_bytes: the bytes that it will read, as its planner would estimate them.
+        large_load: it has the JVM options of a large load.
     """
 
     name: str = "Millrace"
     without: str = ""
     tables: Path | None = None
-    text_bytes: int = 0
+    large_load: bool = False
     # Version 0 is the empty table, which is created before it is written.
     first_data_version: int = 1
 
@@ -115,7 +115,7 @@ class Millrace:
         return driver_environment(os.environ, MASTER, own_spark())
 
     def _conf(self) -> list[str]:
-        conf = launch_conf(Settings().jars, MASTER, self.text_bytes)
+        conf = launch_conf(Settings().jars, MASTER, large_load=self.large_load)
         conf = {key: value.replace(self.without, "") if self.without else value for key, value in conf.items()}
         return [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
 

@@ -67,8 +67,9 @@ SMALL_MACHINE = "-XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC"
 """JVM options that save CPU time on a single machine (`benchmarks/README.md`): no parallel garbage collector, and room
 for compiled code, which fills the default cache within a minute and then stops the compiler."""
 
-LARGE_LOAD = 96 * 1024**2
-"""Bytes of text, about a million records, above which the second compiler pays off (`benchmarks/README.md`)."""
+LARGE_LOAD = 32 * 1024**2
+"""Bytes of landing files from which a driver gets the second compiler. It pays off from a million records on, which are
+12 MB of compressed files and 96 MB of text (`benchmarks/README.md`)."""
 
 
 DRIVER_VARIABLES = {"PYDANTIC_DISABLE_PLUGINS": "__all__"}
@@ -79,7 +80,7 @@ STARTED_BY = "MILLRACE_STARTED_BY"
 """The variable by which a driver knows the process that started it, by its pid: it ends when that one is gone."""
 
 
-def launch_conf(jars: Path, master: str, text_bytes: int = 0, *, lasting: bool = False) -> dict[str, str]:
+def launch_conf(jars: Path, master: str, *, large_load: bool = False) -> dict[str, str]:
     """Return all settings of a new Spark application for `master`.
 
     On `local[...]` the shuffle partitions follow the cores and the jars go on the driver's class path,
@@ -88,8 +89,7 @@ def launch_conf(jars: Path, master: str, text_bytes: int = 0, *, lasting: bool =
     Args:
         jars: the folder of the jars.
         master: a Spark master.
-        text_bytes: about how many bytes of text, or of files that it copies, it will read, as far as known.
-        lasting: whether it will run many jobs, large ones among them.
+        large_load: it will process so many rows that the JVM's second compiler pays off.
 
     Raises:
         FileNotFoundError: `jars` holds no jar; `make setup` fetches them.
@@ -100,7 +100,7 @@ def launch_conf(jars: Path, master: str, text_bytes: int = 0, *, lasting: bool =
         raise FileNotFoundError(msg)
     conf = {**LAUNCH, **LOG_STORES, **SESSION}
     if master.startswith("local"):
-        return {**conf, **_local_conf(jars, master, both_compilers=lasting or text_bytes >= LARGE_LOAD)}
+        return {**conf, **_local_conf(jars, master, large_load=large_load)}
     return {**conf, "spark.jars": ",".join(map(str, files))}
 
 
@@ -109,8 +109,8 @@ def class_archive(jars: Path) -> Path:
     return jars / "spark-classes.jsa"
 
 
-def _local_conf(jars: Path, master: str, *, both_compilers: bool) -> dict[str, str]:
-    compiler = LATE_COMPILER if both_compilers else ONE_COMPILER
+def _local_conf(jars: Path, master: str, *, large_load: bool) -> dict[str, str]:
+    compiler = LATE_COMPILER if large_load else ONE_COMPILER
     java = " ".join((LAUNCH["spark.driver.extraJavaOptions"], SMALL_MACHINE, compiler))
     archive = class_archive(jars)
     return {

@@ -9,7 +9,6 @@ from benchmarks.contention.heat import Heat, Score, read_scores, write_heats
 from benchmarks.cost import measure
 from benchmarks.peers import Millrace
 from include.settings import PROJECT
-from include.spark_conf import LARGE_LOAD
 
 PATIENCE_S = 4 * 3600.0
 
@@ -33,7 +32,7 @@ def scores_of(bench: Bench, name: str, heats: list[Heat]) -> list[tuple[Heat, Sc
 
 
 def _run(bench: Bench, name: str, heats: list[Heat]) -> list[Score]:
-    folder, millrace = bench.fresh(name), Millrace(text_bytes=LARGE_LOAD)
+    folder, millrace = bench.fresh(name), Millrace(large_load=True)
     plan, scores = write_heats(folder / "heats.jsonl", heats), folder / "scores.jsonl"
     script = PROJECT / "benchmarks" / "contention" / "run_heats.py"
     command = millrace.application(script, str(plan), str(scores), str(folder / "lake"))

@@ -23,7 +23,6 @@ from benchmarks.peers import Millrace, Place
 from benchmarks.table_files import bytes_in, key_ranges, linked_copy
 from include.contracts.job.args import Job
 from include.settings import PROJECT
-from include.spark_conf import LARGE_LOAD
 
 MILLRACE, N = "Millrace", "N"
 Sides = Mapping[str, Place]
@@ -97,9 +96,9 @@ class OrderLakes:
         measure(command(str(work_file), str(costs)), environment, self._log(name), patience_s=_PATIENCE_OF_SESSION_S)
         return read_noted(costs)
 
-    def millrace(self, *, is_large: bool = False) -> Millrace:
-        """Return Millrace with the specs of the orders, for a large or a small read."""
-        return Millrace(tables=write_specs(self.folder / "tables"), text_bytes=LARGE_LOAD if is_large else 0)
+    def millrace(self, *, large_load: bool = False) -> Millrace:
+        """Return Millrace with the specs of the orders, for a large or a small load."""
+        return Millrace(tables=write_specs(self.folder / "tables"), large_load=large_load)
 
     def _plain_environment(self) -> dict[str, str]:
         """Return the environment of plain Spark scripts that import the benchmarks."""
@@ -112,7 +111,7 @@ class OrderLakes:
     def _load(self, folder: Path) -> None:
         landing = self.folder / "landing"
         deliver_arrivals(landing, self.rows)
-        places, millrace = self._places(folder, landing), self.millrace(is_large=self.rows >= _MANY_ROWS)
+        places, millrace = self._places(folder, landing), self.millrace(large_load=self.rows >= _MANY_ROWS)
         self._bench.console.print(f"  {self.rows:,} orders are loaded")
         for job, table in ((Job.BRONZE_INGEST, BRONZE), (Job.SILVER_MERGE, SILVER), (Job.TABLE_OPTIMIZE, SILVER)):
             command = millrace.job(job, table, places[MILLRACE], LOADED)
@@ -125,14 +124,14 @@ class OrderLakes:
         loaded, places = self.loaded(), self._places(folder, self.folder / "landing")
         for side, place in places.items():
             linked_copy(loaded[side].lake, place.lake)
-            millrace = self.millrace(is_large=self.rows >= _MANY_ROWS) if side == MILLRACE else None
+            millrace = self.millrace(large_load=self.rows >= _MANY_ROWS) if side == MILLRACE else None
             z_order(self._bench, place.table(SILVER), ("id",), bytes_a_file, millrace)
 
     def _equal_files(self, folder: Path, files: int) -> None:
         loaded, places = self.loaded(), self._places(folder, self.folder / "landing")
         table = places[MILLRACE].table(SILVER)
         linked_copy(loaded[MILLRACE].lake, places[MILLRACE].lake)
-        z_order(self._bench, table, ("id",), bytes_in(table) // files, self.millrace(is_large=True))
+        z_order(self._bench, table, ("id",), bytes_in(table) // files, self.millrace(large_load=True))
         self._link_bronze(places)
         script = PROJECT / "benchmarks" / "merging" / "plain_copy.py"
         arguments = (str(table), str(places[N].table(SILVER)), json.dumps(key_ranges(table, "id")))

@@ -14,10 +14,8 @@ from benchmarks.loading.flights import COLUMNS, DAY, TABLE, delivered
 from benchmarks.peers import Millrace, Place
 from benchmarks.result import Result
 from benchmarks.rounds import interleaved
-from include.catalog import load_catalog
-from include.cli.selection import parse_intervals
-from include.control.planning.planner import Planner
-from include.settings import PROJECT, Settings
+from include.settings import PROJECT
+from include.spark_conf import LARGE_LOAD
 
 KINDS = ("parquet", "csv", "json")
 MILLION = 1_000_000
@@ -78,10 +76,8 @@ def _sides(bench: Bench, folder: Path, landing: Path, kind: str) -> Mapping[str,
 def _millrace(bench: Bench, folder: Path, landing: Path, number: int) -> Cost:
     bench.fresh(str(folder / "lake"))
     place = Place(folder / "lake", landing)
-    catalog = load_catalog(folder / "tables")
-    settings = Settings(root=place.lake, landing=landing, tables=folder / "tables")
-    ahead = Planner(catalog, settings).advise(catalog.spec(TABLE), parse_intervals(DAY)[0])
-    peer = Millrace(tables=folder / "tables", text_bytes=ahead.text_bytes)
+    size = sum(file.stat().st_size for file in landing.rglob(f"date={DAY}/*"))
+    peer = Millrace(tables=folder / "tables", large_load=size >= LARGE_LOAD)
     log = bench.folder / "logs" / f"load.Millrace.{number}.log"
     return measure(peer.writer(TABLE, place, DAY), peer.environment(), log).whole
 

@@ -15,14 +15,13 @@ from benchmarks.cost import Cost, measure
 from benchmarks.merging.growth import exponent
 from benchmarks.merging.lakes import MILLRACE, N, OrderLakes, Sides, relations
 from benchmarks.merging.orders import CHANGED, COLUMNS, SILVER, Kind, batch
-from benchmarks.peers import Millrace, Place
+from benchmarks.peers import Place
 from benchmarks.result import Result
 from benchmarks.rounds import Side, interleaved
-from benchmarks.table_files import bytes_in, files_and_bytes, files_written, linked_copy, newest_commit
+from benchmarks.table_files import files_and_bytes, files_written, linked_copy, newest_commit
 from include.contracts.job.args import Job
 from include.control.maintenance.health import LEAST_FILE
 from include.settings import PROJECT
-from include.spark_conf import LARGE_LOAD
 
 TINY, MILLION = 20_000, 1_000_000
 WARM, DELTA_RS = "Millrace, warm", "delta-rs"
@@ -133,7 +132,7 @@ class _Merges:
 
     def _process(self, side: str, place: Place) -> tuple[list[str], Mapping[str, str]]:
         """Return command and environment of a side."""
-        naive, millrace = self.bench.naive, self._millrace()
+        naive, millrace = self.bench.naive, self.lakes.millrace()
         if side == N:
             return naive.script("orders", place, CHANGED), naive.environment()
         if side == DELTA_RS:
@@ -145,12 +144,7 @@ class _Merges:
         before = Place(linked_copy(self._original(WARM).lake, place.lake.with_name("warm-up")), place.landing)
         merges = {"warm-up": before, "counts": place}
         work = [self.lakes.work(Job.SILVER_MERGE, SILVER, name, at, CHANGED) for name, at in merges.items()]
-        return self.lakes.in_one_session("warm", work, self._millrace())["counts"]
-
-    def _millrace(self) -> Millrace:
-        """Return Millrace with its planner's estimate: as many bytes as the merge of this kind before it copied."""
-        copied = bytes_in(self.ready[MILLRACE].table(SILVER)) if self.kind is Kind.UNIFORM else 0
-        return self.lakes.millrace(is_large=copied >= LARGE_LOAD)
+        return self.lakes.in_one_session("warm", work, self.lakes.millrace(large_load=True))["counts"]
 
     def _copied(self, side: str) -> Place:
         place = self.place(side)

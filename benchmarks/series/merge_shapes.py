@@ -87,7 +87,7 @@ def _run(lakes: OrderLakes, side: str, runs: Mapping[str, Place]) -> dict[str, C
     if side == MILLRACE:
         work = [lakes.work(Job.SILVER_MERGE, SILVER, name, place, CHANGED) for name, place in runs.items()]
         # With both of the JVM's compilers, as a warm server and N have them.
-        return lakes.in_one_session("silver", work, lakes.millrace(is_large=True))
+        return lakes.in_one_session("silver", work, lakes.millrace(large_load=True))
     clauses = {shape.name: shape.clauses for shape in SHAPES} | {_WARM_UP: SHAPES[0].clauses}
     merges: list[dict[str, object]] = [
         {"name": name, "lake": str(place.lake), "clauses": clauses[name]} for name, place in runs.items()

@@ -68,7 +68,7 @@ class SparkServer:
     def argv(self) -> list[str]:
         """Return the command line, without the token."""
         # It runs for days: the second compiler costs 40 CPU-seconds once, and large merges gain more.
-        conf = launch_conf(self.jars, self.master, lasting=True)
+        conf = launch_conf(self.jars, self.master, large_load=True)
         conf = {
             **conf,
             # A server with a full heap answers but does not work; a server that ends is started again.

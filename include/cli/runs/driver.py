@@ -54,10 +54,10 @@ class DriverEnd:
 class Driver:
     """One run of a driver for the tables of a domain."""
 
-    def __init__(self, settings: Settings, arguments: DomainArgs, text_bytes: int = 0) -> None:
+    def __init__(self, settings: Settings, arguments: DomainArgs, *, large_load: bool = False) -> None:
         self._settings = settings
         self._arguments = arguments
-        self._text_bytes = text_bytes
+        self._large_load = large_load
         self._exit_code = 0
 
     def follow(self) -> Iterator[JobReport | str]:
@@ -121,8 +121,9 @@ class Driver:
         return _end(self._exit_code, self._arguments.log_file)
 
     def _process(self, application: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
-        command = driver_command(self._settings, application, self._arguments, os.environ, self._text_bytes)
-        return _running(command, self._arguments.log_file)
+        settings, arguments = self._settings, self._arguments
+        command = driver_command(settings, application, arguments, os.environ, large_load=self._large_load)
+        return _running(command, arguments.log_file)
 
 
 def run_job(settings: Settings, arguments: JobArgs, job: Job) -> tuple[JobReport | None, DriverEnd]:
@@ -175,7 +176,12 @@ def _end(exit_code: int, log: Path) -> DriverEnd:
 
 
 def driver_command(
-    settings: Settings, application: str, arguments: CommandLine, environment: Mapping[str, str], text_bytes: int = 0
+    settings: Settings,
+    application: str,
+    arguments: CommandLine,
+    environment: Mapping[str, str],
+    *,
+    large_load: bool = False,
 ) -> list[str]:
     """Return the driver's command: Python with the Spark Connect server of SPARK_REMOTE, else a local spark-submit.
 
@@ -187,7 +193,7 @@ def driver_command(
         require_server(remote)
         return [sys.executable, file, *arguments.to_argv()]
     try:
-        conf = launch_conf(settings.jars, MASTER, text_bytes)
+        conf = launch_conf(settings.jars, MASTER, large_load=large_load)
     except FileNotFoundError as error:
         raise SparkUnavailableError(str(error)) from error
     options = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]

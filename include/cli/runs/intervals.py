@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from include.cli.output import console, show
@@ -30,6 +29,7 @@ from include.errors import ExitCode, Outcome
 from include.paths import LakehousePaths
 from include.run_retention import delete_old_runs
 from include.settings import Settings
+from include.spark_conf import LARGE_LOAD
 from include.specs.invalid_spec import InvalidSpec
 
 _IDLE = {
@@ -69,7 +69,8 @@ def run_selection(
     common = _arguments(selection, settings, run_id, f"{to_do[0].start:{FILE_NAME}}")
     options = {"reprocess": reprocess, "skip_missing": skip_missing}
     arguments = common.for_intervals(to_do, **options, allow_deletes=allow_deletes)
-    return _run(selection, arguments, Driver(settings, arguments, _text_bytes(plans)), idle)
+    large_load = sum(plan.advice.bytes for plan in plans if plan.advice) >= LARGE_LOAD
+    return _run(selection, arguments, Driver(settings, arguments, large_load=large_load), idle)
 
 
 def follow_selection(selection: Selection, settings: Settings) -> ExitCode:
@@ -156,14 +157,6 @@ def _is_certified(plan: TablePlan) -> bool:
     if plan.skipped or advice is None or advice.version is None:
         return True
     return advice.certified_version is not None and advice.certified_version >= advice.version
-
-
-def _text_bytes(plans: Iterable[TablePlan]) -> int:
-    """Return about how many bytes the tables read in the interval that reads most."""
-    of_interval = Counter[Interval]()
-    for plan in plans:
-        of_interval[plan.interval] += plan.advice.text_bytes if plan.advice else 0
-    return max(of_interval.values(), default=0)
 
 
 def _idle_report(plan: TablePlan, run_id: str) -> JobReport:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -19,11 +18,6 @@ from include.control.log.batch import FileFact
 from include.errors import NotDeliveredError
 
 _AT_A_TIME = 5_000
-
-_TEXT_OF = defaultdict(lambda: 1, {".gz": 8, ".zst": 8})
-_TEXT_OF_COLUMNS = 10
-"""How much text a byte of a compressed file stands for, and one of a file that keeps columns together: rough, and
-enough to tell a large load from a small one."""
 
 
 @dataclass(frozen=True)
@@ -145,15 +139,6 @@ def same_listing(file: FileFact, known: Mapping[str, FileFact]) -> bool:
     if seen is None or seen.size != file.size:
         return False
     return seen.checksum == file.checksum if file.checksum else seen.mtime_ns == file.mtime_ns
-
-
-def text_bytes(file: FileFact, source: LandingSource) -> int:
-    """About how many bytes the records of a file take as text.
-
-    >>> text_bytes(FileFact(path="a.json.gz", size=10, mtime_ns=0), LandingSource(landing="a", format="json"))
-    80
-    """
-    return file.size * (_TEXT_OF_COLUMNS if source.format == "parquet" else _TEXT_OF[PurePosixPath(file.path).suffix])
 
 
 def is_as_listed(file: FileFact, landing: Landing) -> bool:

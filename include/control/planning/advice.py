@@ -10,15 +10,13 @@ from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.kafka.cluster import KafkaCluster
 from include.control.kafka.offsets import count_partitions, plan_offsets, require_nothing_lost, waits_for_more
-from include.control.landing.landing import same_listing, text_bytes
+from include.control.landing.landing import same_listing
 from include.control.landing.matching import Matched, given_up_notes, split_by_age
 from include.control.ledger.events import Failure
 from include.control.log.batch import BatchSources, StreamPosition
 from include.control.log.delta_log import read_commit
 from include.paths import LakehousePaths
 from include.settings import Settings
-
-_BYTES_A_MESSAGE = 100
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,6 @@ class Advice:
         failing_files: unchanged landing files that failed before, each with its defect.
         files: bronze: the landing files to load, relative to the landing root.
         bytes: bronze: their size in bytes.
-        text_bytes: an estimate of the bytes that a batch reads: in bronze the size as uncompressed text, in silver and
-            gold the result of `bytes_of_batch`.
         sources: silver and gold: source table -> (version consumed, version to consume up to).
         notes: remarks, such as a change of the spec since the last batch.
     """
@@ -62,7 +58,6 @@ class Advice:
     failing_files: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     bytes: int = 0
-    text_bytes: int = 0
     sources: dict[str, tuple[int | None, int]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -85,7 +80,6 @@ def with_files(base: Advice, source: LandingSource, found: Matched, failures: Ma
         files=tuple(file.path for file in settled),
         notes=(*base.notes, *given_up_notes(found.given_up)),
         bytes=sum(file.size for file in settled),
-        text_bytes=sum(text_bytes(file, source) for file in settled),
     )
 
 
@@ -110,5 +104,4 @@ def with_messages(base: Advice, spec: BronzeSpec, position: StreamPosition | Non
         has_new_data=base.has_new_data or is_new,
         message=messages + (", which wait for more (min_bytes_per_file)" if waits else "") + base.message,
         notes=(*base.notes, *(f"lost: {line}" for line in found.lost)),
-        text_bytes=waiting * _BYTES_A_MESSAGE,
     )

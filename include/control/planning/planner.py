@@ -29,7 +29,6 @@ from include.control.log.batch import BatchSources, FileFact, Stream, StreamPosi
 from include.control.ops_tables import OpsTables
 from include.control.planning.advice import Advice, with_files, with_messages
 from include.control.planning.full_snapshots import delay_message, full_snapshots, require_whole
-from include.control.planning.merge_size import bytes_of_batch
 from include.control.planning.source_ranges import changed_ranges, pin_sources
 from include.control.quarantine.ageing import ageing_note
 from include.paths import LakehousePaths
@@ -158,7 +157,6 @@ class Planner:
             has_new_data=base.has_new_data or (is_new and not approval_needed),
             approval_needed=approval_needed,
             message=_ranges_message(spec, ranges, reprocess=reprocess) + base.message,
-            text_bytes=bytes_of_batch(spec.table, base.version, ranges, ops.paths) if ranges else 0,
             sources=ranges,
         )
 

@@ -31,18 +31,18 @@ class SparkJobHook(SparkSubmitHook):
     Args:
         driver_log: stores what the driver prints.
         jars_folder: the jars of a submitted application.
-        text_bytes: an estimate of the bytes of text that the job reads; 0 if unknown.
+        large_load: the job processes so many rows that the JVM's second compiler pays off.
         arguments: the arguments of the provider's hook.
 
     Raises:
         AirflowFailException: the connection does not exist, or names no master that Spark knows.
     """
 
-    def __init__(self, *, driver_log: DriverLog, jars_folder: Path, text_bytes: int = 0, **arguments: Any) -> None:
+    def __init__(self, *, driver_log: DriverLog, jars_folder: Path, large_load: bool = False, **arguments: Any) -> None:
         self.driver_log = driver_log
         self.was_stopped = False
         self._jars_folder = jars_folder
-        self._text_bytes = text_bytes
+        self._large_load = large_load
         self._token: str | None = None
         super().__init__(**arguments)
 
@@ -115,7 +115,7 @@ class SparkJobHook(SparkSubmitHook):
 
     def _launch_conf(self) -> dict[str, str]:
         try:
-            return launch_conf(self._jars_folder, self.master, self._text_bytes)
+            return launch_conf(self._jars_folder, self.master, large_load=self._large_load)
         except FileNotFoundError as missing:
             raise AirflowFailException(str(missing)) from None
 

@@ -65,7 +65,7 @@ class SparkJobOperator(SparkSubmitOperator):
         self.table = table
         self.first_day = first_day
         self.last_day = last_day
-        self._text_bytes = 0
+        self._large_load = False
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Run the job, unless there can be no data for the run's interval.
@@ -166,7 +166,7 @@ class SparkJobOperator(SparkSubmitOperator):
         return SparkJobHook(
             driver_log=self._driver_log,
             jars_folder=task_settings().absolute().jars,
-            text_bytes=self._text_bytes,
+            large_load=self._large_load,
             conf=self.conf,
             conn_id=self._conn_id,
             files=self.files,

@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from include.contracts.interval import Interval
 from include.errors import HOPELESS, MillraceError
 from include.paths import LakehousePaths
+from include.spark_conf import LARGE_LOAD
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
 from lakehouse_airflow.hooks.store_access import task_settings
 from lakehouse_airflow.operators.job_call import wants_reprocess
@@ -43,7 +44,7 @@ class TableWriteOperator(SparkJobOperator):
             self.log.info("%s: nothing new for %s: %s; no Spark is started", self.table, interval, advice.message)
             return TaskResult.of_advice(advice).to_xcom()
         self.log.info("%s: %s", self.table, advice.message)
-        self._text_bytes = advice.text_bytes
+        self._large_load = advice.bytes >= LARGE_LOAD
         report = self.run_job_or_raise(context, interval)
         self._announce_new_columns(context)
         return TaskResult.of_report(report).to_xcom()

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from include.spark_conf import (
-    LARGE_LOAD,
     LATE_COMPILER,
     LAUNCH,
     LOG_STORES,
@@ -91,10 +90,11 @@ def test_a_cluster_driver_keeps_the_compilers_of_its_jvm(jars: Path, master: str
 
 def test_the_second_compiler_is_for_large_loads_alone(jars: Path) -> None:
     java = "spark.driver.extraJavaOptions"
-    assert ONE_COMPILER in launch_conf(jars, "local[2]", LARGE_LOAD - 1)[java].split()
-    assert ONE_COMPILER not in launch_conf(jars, "local[2]", LARGE_LOAD)[java].split()
-    assert LATE_COMPILER in launch_conf(jars, "local[2]", LARGE_LOAD)[java]
-    assert SMALL_MACHINE in launch_conf(jars, "local[2]", LARGE_LOAD)[java]
+    assert ONE_COMPILER in launch_conf(jars, "local[2]")[java].split()
+    large = launch_conf(jars, "local[2]", large_load=True)[java]
+    assert ONE_COMPILER not in large.split()
+    assert LATE_COMPILER in large
+    assert SMALL_MACHINE in large
 
 
 @pytest.mark.parametrize("master", CLUSTERS)

@@ -40,7 +40,7 @@ def test_reports_come_in_their_order_and_a_long_log_is_rotated(tmp_path: Path, m
     report = JobReport(job="job", table="bronze.a", outcome=Outcome.COMMITTED, message="", interval=day(), run_id="run")
     report.save(tmp_path / "report.json")
     command = [sys.executable, "-c", FOLLOWER, str(args.reports), str(tmp_path / "report.json")]
-    monkeypatch.setattr(cli_driver, "driver_command", lambda *_: command)
+    monkeypatch.setattr(cli_driver, "driver_command", lambda *_, **__: command)
     monkeypatch.setattr(cli_driver, "_LOG_BYTES", 4000)
     driver = Driver(Settings(root=tmp_path / "lake"), args)
     tables = [one.table for one in driver.follow() if isinstance(one, JobReport)]

@@ -51,7 +51,6 @@ def test_a_first_run_would_load_all_files(landing: Path, deliver: Deliver, advis
         has_new_data=True,
         files=(f"{ONE_DAY}/a.json", f"{ONE_DAY}/b.json"),
         bytes=8,
-        text_bytes=8,
     )
 
 

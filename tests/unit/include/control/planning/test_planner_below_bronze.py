@@ -50,18 +50,6 @@ def test_a_first_batch_reads_its_source_from_the_beginning(root: Path, advise: C
     assert advice.batch_seq is None
 
 
-def test_a_first_batch_has_the_size_of_its_source_and_later_batches_the_size_of_the_last_merge(
-    root: Path, advise: CheckedPlanner
-) -> None:
-    first = certify_bronze(root)
-    whole = advise(SILVER).text_bytes
-    assert whole == sum(file.stat().st_size for file in LakehousePaths(root).table("bronze.orders").glob("*.parquet"))
-    assert whole > 0
-    consume(root, SILVER, bronze__orders=(None, first))
-    certify_bronze(root)
-    assert advise(SILVER).text_bytes == 0, "the last batch has copied nothing"
-
-
 def test_a_batch_reads_only_certified_versions_after_those_of_the_last_batch(
     root: Path, advise: CheckedPlanner
 ) -> None:

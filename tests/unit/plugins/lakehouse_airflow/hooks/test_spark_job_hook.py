@@ -16,7 +16,7 @@ from airflow.providers.apache.spark.hooks import spark_submit
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.errors import SparkUnavailableError
-from include.spark_conf import STARTED_BY, launch_conf
+from include.spark_conf import LATE_COMPILER, STARTED_BY, launch_conf
 from lakehouse_airflow.hooks.driver_log import DriverLog
 from lakehouse_airflow.hooks.spark_job import SparkJobHook
 
@@ -46,6 +46,12 @@ def hook(tmp_path: Path, jars: Path, monkeypatch: pytest.MonkeyPatch) -> MakeHoo
 
 def conf_arguments(jars: Path, master: str) -> list[str]:
     return [part for key, value in launch_conf(jars, master).items() for part in ("--conf", f"{key}={value}")]
+
+
+@pytest.mark.parametrize("large_load", [True, False])
+def test_only_a_large_load_gets_the_second_compiler(hook: MakeHook, large_load: bool) -> None:
+    command = hook({"host": "local[2]"}, large_load=large_load)._build_spark_submit_command(APPLICATION)
+    assert any(LATE_COMPILER in argument for argument in command) is large_load
 
 
 @pytest.mark.parametrize(
