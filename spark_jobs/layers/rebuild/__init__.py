@@ -1,4 +1,4 @@
-"""A table built anew beside the one in use, switched, and undone.
+"""Rebuild a table in a separate folder, switch it, and undo the switch.
 
-Which rebuilds are under way is written in the ledger.
+The ledger records the active rebuilds.
 """

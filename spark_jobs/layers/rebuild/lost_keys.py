@@ -1,4 +1,4 @@
-"""Which keys of a silver table in use are missing in the table that was built anew."""
+"""The keys of the silver table in use that its rebuilt table lacks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SAMPLES = 3
 
 @dataclass(frozen=True)
 class LostKeys:
-    """Keys of a table in use that the built one lacks.
+    """The keys of the table in use that the rebuilt table lacks.
 
     Attributes:
-        keys: how many.
-        of_keys: of how many.
-        samples: some of them, as `key=value`.
+        keys: the number of keys that are missing.
+        of_keys: the number of keys of the table in use.
+        samples: some of the missing keys, as `key=value`.
     """
 
     keys: int
@@ -29,26 +29,27 @@ class LostKeys:
     samples: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """How many are missing.
+        """Return the numbers as a sentence.
 
         >>> str(LostKeys(3, 4, ("id=1",)))
-        '3 of 4 keys (75 %) are missing in what was built, such as id=1'
+        '3 of 4 keys (75 %) are missing in the rebuilt table, such as id=1'
         """
-        such = f", such as {', '.join(self.samples)}" if self.samples else ""
+        samples = f", such as {', '.join(self.samples)}" if self.samples else ""
         percent = 100 * self.keys / max(self.of_keys, 1)
-        return f"{self.keys:,} of {self.of_keys:,} keys ({percent:.0f} %) are missing in what was built{such}"
+        return f"{self.keys:,} of {self.of_keys:,} keys ({percent:.0f} %) are missing in the rebuilt table{samples}"
 
 
 def lost_keys(in_use: DataFrame, built: DataFrame, keys: Sequence[str]) -> LostKeys:
-    """The keys of the table in use that the built one lacks; of tables with history also those that only it closes.
+    """Return the keys of the table in use that the rebuilt table lacks.
 
-    Values are compared in the types of the built table. Of a key with a column that the table in use does not have, the
-    other columns are compared; where it has none of them, each of its rows counts as a missing key.
+    In tables with history, a key is also lost if only the rebuilt table has closed it. Values are compared in the types
+    of the rebuilt table. Key columns that the table in use does not have are ignored; if it has none of the key
+    columns, each of its rows counts as a lost key.
 
     Args:
-        in_use: the rows that readers have.
-        built: the rows that are to take their place.
-        keys: the key columns of the built table.
+        in_use: the rows of the table in use.
+        built: the rows of the rebuilt table.
+        keys: the key columns of the rebuilt table.
     """
     shared = [key for key in keys if key in in_use.columns]
     if not shared:
@@ -64,12 +65,12 @@ def lost_keys(in_use: DataFrame, built: DataFrame, keys: Sequence[str]) -> LostK
     ((of_keys, lost),) = joined.agg(F.count(F.lit(1)), F.count_if(is_lost)).collect()
     if not lost:
         return LostKeys(0, of_keys)
-    samples = joined.where(is_lost).select(key_in_words(shared).alias("said")).limit(_SAMPLES).collect()
-    return LostKeys(lost, of_keys, tuple(row["said"] for row in samples))
+    samples = joined.where(is_lost).select(key_in_words(shared).alias("key")).limit(_SAMPLES).collect()
+    return LostKeys(lost, of_keys, tuple(row["key"] for row in samples))
 
 
 def _by_key(rows: DataFrame, keys: Sequence[str], has_history: bool, *, alive: str) -> DataFrame:
-    """A row a key, with `alive`: whether it is not deleted; without history only the keys that are alive."""
+    """Return one row for each key; the column `alive` is false for a deleted key, which only history keeps."""
     is_alive = F.col(END_AT).isNull() if END_AT in rows.columns else F.lit(True)
-    kept = rows if has_history else rows.where(is_alive)
-    return kept.groupBy(*keys).agg(F.max(is_alive).alias(alive))
+    relevant = rows if has_history else rows.where(is_alive)
+    return relevant.groupBy(*keys).agg(F.max(is_alive).alias(alive))

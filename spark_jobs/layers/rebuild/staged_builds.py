@@ -1,4 +1,4 @@
-"""Builds tables anew in a folder beside those in use, by the very jobs that write any table (ADR 26)."""
+"""Build tables in a separate folder, by the same jobs that write any table (ADR 26)."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ from spark_jobs.runtime.entrypoint import RunJob
 
 @dataclass(frozen=True)
 class StagedContext(JobContext):
-    """A job's context within a rebuild.
+    """The context of a job within a rebuild.
 
     Attributes:
-        staged: the lakehouse as the rebuild sees it.
+        staged: the paths of the rebuild.
     """
 
     staged: StagedPaths | None = None
 
     @cached_property
     def paths(self) -> LakehousePaths:
-        """Where things lie."""
+        """The paths of the rebuild."""
         return self.staged or super().paths
 
     def allows_deletes(self, interval_start: datetime | None) -> bool:
-        """Whether who has asked for the rebuild lets deletes by absence go: of all intervals, since all are read."""
+        """Whether the request allows deletes by absence; for all intervals, since the rebuild reads all of them."""
         return bool(self.args.allow_deletes)
 
 
 @dataclass(frozen=True)
 class StagedBuild:
-    """One table of a rebuild, beside the one in use; its sources are read where they are.
+    """One table of a rebuild, in a separate folder; its sources are read in place.
 
     Attributes:
-        context: of the job that rebuilds.
-        rebuild: what it is part of.
+        context: the context of the rebuild job.
+        rebuild: the rebuild.
         table: the table.
         writers: the job of each layer.
     """
@@ -66,41 +66,39 @@ class StagedBuild:
 
     @cached_property
     def paths(self) -> StagedPaths:
-        """Where it builds."""
+        """The paths of the rebuild."""
         return staged_paths(self.context.paths, self.rebuild.id, [self.table])
 
     @cached_property
     def ops(self) -> OpsTables:
-        """What is written down there."""
+        """The ledger of the rebuild."""
         return StagedRecords(self.paths, self.context.ops.deletes)
 
     def build(self) -> None:
-        """Bring the table up to date with its sources, as they are now.
+        """Load everything that the sources hold now.
 
         Raises:
-            GateFailedError: its gate refuses what was built.
-            DeletesRefusedError: more keys would be deleted by absence than the spec lets go, and nobody has allowed it.
+            GateFailedError: the gate refuses the rebuilt table.
+            DeletesRefusedError: more keys would be deleted by absence than the spec permits, and nobody has allowed it.
         """
         table, spec = self.table, self.context.catalog.spec(self.table)
-        named = {rule.arguments["other_table"] for rule in spec.table_rules if "other_table" in rule.arguments}
-        bring_ledger(self.context.paths, self.paths, {*spec.source_tables} | named)
+        compared = {rule.arguments["other_table"] for rule in spec.table_rules if "other_table" in rule.arguments}
+        bring_ledger(self.context.paths, self.paths, {*spec.source_tables} | compared)
         reports = [self._run(spec, interval) for interval in self._intervals(spec)]
         refused = next((report for report in reports[-1:] if any(check.refuses for check in report.checks)), None)
         if refused or self.ops.gates.certified(table) is None:
-            said = refused.message if refused else "nothing was built"
-            msg = (
-                f"{table}: what was built anew did not pass its gate: {said}\n"
-                f"Readers keep the table in use. Mend what is wrong, then: lakehouse rebuild {self.rebuild.table}"
+            raise GateFailedError(
+                f"{table}: the rebuilt table did not pass its gate: {refused.message if refused else 'it has no batch'}",
+                f"Readers keep the table in use. Correct the error, then: lakehouse rebuild {self.rebuild.table}",
             )
-            raise GateFailedError(msg)
 
     def require_keys(self) -> None:
-        """Require that not many more keys of the table in use are gone than the spec lets go unasked.
+        """Require that the rebuilt table lacks no more keys than the spec permits without a person's approval.
 
-        All snapshots of a source count in one batch here, so that no batch finds keys absent that it has not got yet.
+        The batches do not check this: a rebuild reads all snapshots of a source in one batch, which deletes no keys.
 
         Raises:
-            DeletesRefusedError: they are too many, and nobody has allowed it.
+            DeletesRefusedError: it lacks more keys, and nobody has allowed it.
         """
         spec, live = self.context.catalog.spec(self.table), self.context.paths.table(self.table)
         if not isinstance(spec, SilverSpec) or self.context.args.allow_deletes:
@@ -115,27 +113,30 @@ class StagedBuild:
         if are_too_many(lost.keys, lost.of_keys, spec.max_deleted_percent):
             raise DeletesRefusedError(
                 f"{self.table}: {lost}: more than max_deleted_percent ({spec.max_deleted_percent})",
-                f"Readers keep the table in use. {self._way_to_allow}",
+                self._way_out,
             )
 
     @property
-    def _way_to_allow(self) -> str:
-        return f"If they are to go: lakehouse rebuild {self.rebuild.table} --allow-deletes"
+    def _way_out(self) -> str:
+        return (
+            "Readers keep the table in use. To delete the keys nevertheless: lakehouse rebuild "
+            f"{self.rebuild.table} --allow-deletes"
+        )
 
     def lost_files(self) -> list[str]:
-        """The landing files of which the table in use holds rows, and the one that was built does not."""
+        """Return the landing files that the table in use has loaded and the rebuilt table has not."""
         return sorted(loaded_paths(self.context.ops, self.table) - loaded_paths(self.ops, self.table))
 
     @property
     def id(self) -> str:
-        """The id of the table that is built here, and that the one in use has from the switch on."""
+        """The id of the rebuilt table, which the table in use has after the switch."""
         return table_id(self.paths.table(self.table))
 
     @property
     def is_switched(self) -> bool:
-        """Whether the table in use is the one that was built here."""
-        is_there = is_table(self.paths.table(self.table))
-        return is_there and table_id(self.context.paths.table(self.table)) == self.id
+        """Whether the table in use is the rebuilt table."""
+        is_built = is_table(self.paths.table(self.table))
+        return is_built and table_id(self.context.paths.table(self.table)) == self.id
 
     def _run(self, spec: AnySpec, interval: Interval) -> JobReport:
         of_table = {"table": spec.table, "interval_start": interval.start, "interval_end": interval.end}
@@ -143,12 +144,11 @@ class StagedBuild:
         context = StagedContext(args, self.context.is_to_stop, self.ops, staged=self.paths)
         try:
             return self.writers[WRITER_OF_LAYER[spec.layer]](context)
-        except DeletesRefusedError as refused:
-            way_out = f"Readers keep the table in use. {self._way_to_allow}"
-            raise DeletesRefusedError(first_line(refused), way_out) from refused
+        except DeletesRefusedError as error:
+            raise DeletesRefusedError(first_line(error), self._way_out) from error
 
     def _intervals(self, spec: AnySpec) -> Iterator[Interval]:
-        """The intervals of a bronze table that hold files still there; below bronze one run reads everything."""
+        """Yield the intervals whose files bronze can load again; for silver and gold one interval reads everything."""
         if not isinstance(spec, BronzeSpec):
             yield self.context.args.interval
             return
@@ -164,7 +164,7 @@ class StagedBuild:
 
 
 def loaded_paths(ops: OpsTables, table: str) -> set[str]:
-    """The landing files that a table has loaded; none below bronze."""
+    """Return the landing files that a bronze table has loaded; none for silver and gold."""
     if not table.startswith("bronze.") or not is_table(ops.paths.table(table)):
         return set()
     events = ops.ledger.file_events(table, table_id(ops.paths.table(table)))
@@ -172,15 +172,15 @@ def loaded_paths(ops: OpsTables, table: str) -> set[str]:
 
 
 def gone_files(context: JobContext, spec: AnySpec) -> list[str]:
-    """The landing files that a bronze table has loaded and that are not there any more.
+    """Return the landing files that a bronze table has loaded and that do not exist any more.
 
     Raises:
-        BadInputError: the table reads Kafka topics, whose messages do not stay.
+        BadInputError: the table reads Kafka topics, which do not keep their messages.
     """
     if not isinstance(spec, BronzeSpec):
         return []
     if spec.reads_kafka:
-        msg = f"{spec.table}: reads Kafka topics, which forget their messages: it cannot be built anew"
-        raise BadInputError(msg, "Build the tables that read it anew instead.")
+        msg = f"{spec.table}: cannot be rebuilt, since Kafka topics do not keep their messages"
+        raise BadInputError(msg, "Rebuild the tables that read it instead.")
     place = landing_of(spec.landing_source.landing, context.args.landing)
     return sorted(path for path in loaded_paths(context.ops, spec.table) if place.listed(path) is None)

@@ -1,7 +1,7 @@
 """The switch: one commit replaces the table in use by the rebuilt table (ADR 26).
 
-Files, certificate, refused rows and deleted keys of the new rows are recorded before, under the table id that the
-commit sets: these records count from the commit on, and not earlier.
+Before the commit, the ledger records files, certificate, refused rows and deleted keys under the table id that the
+commit sets. These records count only from the commit on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from include.contracts.spec.table_spec import AnySpec, BronzeSpec, SilverSpec
 from include.control.changes.staging import take_over_loads
 from include.control.gates.conservation import check_conservation, rows_of_rebuild
 from include.control.ledger.new_columns import ColumnState
-from include.control.ledger.resolution import resolve, table_id, winner_at
+from include.control.ledger.resolution import resolve, winner_at
 from include.control.log.batch import BatchSources, Intent, Stream, StreamPosition, Winner
 from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import TABLE_ID, is_table, open_table
@@ -57,33 +57,28 @@ class Switch:
         position = resolve(path, Stream(table), ledger)
         intent, expected = self._intent(position), latest_version(path) + 1
         ledger.record_intent(intent)
-        self._write_beside(intent)
-        records = context.ops
-        records.quarantine.carry_over(table, position.table_id, intent.table_id, self.build.rebuild.id)
-        self._write_down(intent, position.table_id, expected)
-        winner = self._commit(intent, position)
+        self._copy_secondary_rows(intent)
+        context.ops.quarantine.carry_over(table, position.table_id, intent.table_id, self.build.rebuild.id)
+        self._record(intent, position.table_id, expected)
+        staged_version = self.build.ops.gates.certified(table)
+        if staged_version is None:
+            raise MillraceError(f"{table}: the rebuilt table is not certified")
+        winner = replace_rows(context, intent, position, self.build.paths.table(table), staged_version)
         if winner.version != expected:
-            self._write_down(intent, position.table_id, winner.version)
+            self._record(intent, position.table_id, winner.version)
         close_replacement(context, winner)
         return winner
 
-    @property
-    def _staged_version(self) -> int:
-        certified = self.build.ops.gates.certified(self.spec.table)
-        if certified is None:
-            raise MillraceError(f"{self.spec.table}: the rebuilt table is not certified")
-        return certified
-
     def _intent(self, position: StreamPosition) -> Intent:
-        """Return the batch that has read everything that the batches of the rebuilt table have read."""
-        table, staged = self.spec.table, self.build.ops
-        of_staged = table_id(self.build.paths.table(table))
-        last = resolve(self.build.paths.table(table), Stream(table), staged.ledger).last
+        """Return the intent of one batch that reads everything that the batches of the rebuilt table have read."""
+        table = self.spec.table
+        last = resolve(self.build.paths.table(table), Stream(table), self.build.ops.ledger).last
         if last is None:
             raise MillraceError(f"{table}: the rebuilt table has no batch")
+        sources = last.intent.sources
         return Intent(
             table=table,
-            table_id=of_staged,
+            table_id=self.build.id,
             stream=Stream(table).name,
             batch_seq=position.next_seq,
             token=self.build.rebuild.token(table),
@@ -91,18 +86,15 @@ class Switch:
             interval_end=last.intent.interval_end,
             run_id=self.build.context.args.run_id,
             spec_hash=last.intent.spec_hash,
-            sources=self._sources(last.intent.sources),
+            sources=BatchSources(
+                ranges={source: (None, upto) for source, (_, upto) in sources.ranges.items()},
+                source_ids=sources.source_ids,
+                snapshot_at=sources.snapshot_at,
+                rebuild=self.build.rebuild.id,
+            ),
         )
 
-    def _sources(self, last: BatchSources) -> BatchSources:
-        return BatchSources(
-            ranges={source: (None, upto) for source, (_, upto) in last.ranges.items()},
-            source_ids=last.source_ids,
-            snapshot_at=last.snapshot_at,
-            rebuild=self.build.rebuild.id,
-        )
-
-    def _write_beside(self, intent: Intent) -> None:
+    def _copy_secondary_rows(self, intent: Intent) -> None:
         """Copy refused rows and deleted keys to the secondary tables of the table in use."""
         context, staged, table = self.build.context, self.build.paths, intent.table
         if is_table(staged.quarantine(table)):
@@ -117,27 +109,22 @@ class Switch:
                 rows = with_stamp(_newest(session, staged.tombstones(table, intent.table_id)), intent)
                 rows.select(*target.shape.columns).write.format("delta").mode("overwrite").save(spark_path(target.path))
 
-    def _write_down(self, intent: Intent, earlier: str, version: int) -> None:
+    def _record(self, intent: Intent, earlier: str, version: int) -> None:
         """Record files, columns, refused rows, spec, certificate and batch under the id and version of the rows."""
-        records, staged, table = self.build.context.ops, self.build.ops, intent.table
-        key = self.build.rebuild.id
+        ops, staged, table = self.build.context.ops, self.build.ops, intent.table
         if isinstance(self.spec, BronzeSpec):
-            take_over_loads(records.paths, self.build.paths, table, (earlier, intent.table_id), version)
-            existing = {column.name for column in records.new_columns.of(table, ColumnState.APPROVED)}
+            take_over_loads(ops.paths, self.build.paths, table, (earlier, intent.table_id), version)
+            existing = {column.name for column in ops.new_columns.of(table, ColumnState.APPROVED)}
             for column in staged.new_columns.of(table, ColumnState.APPROVED):
                 if column.name not in existing:
                     approval = {"run_id": column.run_id, "said_by": column.said_by}
-                    records.new_columns.record(ColumnState.APPROVED, table, [column.name], **approval)
-        records.quarantine.take_over(staged.quarantine, table, intent.table_id, key)
-        records.specs.record(self.spec, intent.table_id)
+                    ops.new_columns.record(ColumnState.APPROVED, table, [column.name], **approval)
+        ops.quarantine.take_over(staged.quarantine, table, intent.table_id, self.build.rebuild.id)
+        ops.specs.record(self.spec, intent.table_id)
         passed = [recorded.result for recorded in staged.gates.results(table) if recorded.result.passed]
         certificate = {"version": version, "batches": (f"{intent.stream}/{intent.batch_seq}",)}
-        records.gates.record(passed[-1].model_copy(update=certificate))
-        records.ledger.record_committed([Winner(intent, version)])
-
-    def _commit(self, intent: Intent, position: StreamPosition) -> Winner:
-        staged = self.build.paths.table(intent.table)
-        return replace_rows(self.build.context, intent, position, staged, self._staged_version)
+        ops.gates.record(passed[-1].model_copy(update=certificate))
+        ops.ledger.record_committed([Winner(intent, version)])
 
     def _session(self) -> Any:
         return self.build.context.open_session(
@@ -153,7 +140,7 @@ def close_replacement(context: JobContext, winner: Winner) -> None:
     """Count the rows, and close the batch.
 
     Raises:
-        ConservationError: the counts do not agree with the table.
+        ConservationError: the counts and the table differ.
     """
     path = context.paths.table(winner.intent.table)
     rows = rows_of_rebuild(path, winner)
@@ -164,11 +151,11 @@ def close_replacement(context: JobContext, winner: Winner) -> None:
 def replace_rows(
     context: JobContext, intent: Intent, position: StreamPosition, source: LakePath, version: int
 ) -> Winner:
-    """Replace the table in use by a version of another table, in one commit; the log alone tells the result.
+    """Replace the table in use by a version of another table, in one commit; only the log decides the result.
 
     Args:
-        context: the job's.
-        intent: the batch that the commit is.
+        context: the context of the job.
+        intent: the intent of the batch that is committed.
         position: the position of the table's stream.
         source: the folder of the table whose rows, columns, partitions and properties replace those in use.
         version: the version of that table.
@@ -190,9 +177,8 @@ def replace_rows(
     if winner is None and failure is not None:
         raise failure
     if winner is None or winner.token != intent.token:
-        msg = (
-            f"{intent.table}: another writer committed just before its rows were to be replaced\n"
-            f"Nothing was replaced. Run it again: lakehouse rebuild {intent.table}"
-        )
-        raise ConflictError(msg) from failure
+        raise ConflictError(
+            f"{intent.table}: another writer committed before its rows were replaced",
+            f"Nothing was replaced. Run it again: lakehouse rebuild {intent.table}",
+        ) from failure
     return winner

@@ -1,4 +1,4 @@
-"""Undo a rebuild: the table that was there before comes back, with all that was known of it (ADR 26)."""
+"""Undo a rebuild: restore the earlier table together with its ledger (ADR 26)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_jobs.runtime.context import JobContext
 
 
 def tables_to_undo(context: JobContext, tables: Iterable[str]) -> list[str]:
-    """Return the tables that the last rebuild of the job's table replaced, and that are not undone yet.
+    """Return the tables that were replaced by the last rebuild of the job's table, and that are not undone yet.
 
     Raises:
         NotReadyError: no rebuild has replaced the job's table.
@@ -28,14 +28,14 @@ def tables_to_undo(context: JobContext, tables: Iterable[str]) -> list[str]:
 
 
 def undo_rebuild(context: JobContext) -> Winner:
-    """Put the rows back that the last rebuild of the job's table has replaced; the caller holds the table's lease.
+    """Restore the rows that the last rebuild of the job's table replaced; the caller holds the table's lease.
 
-    What the table knew of itself comes back with its id: files, certificates, refused rows, deleted keys. What has come
-    since is read again.
+    The earlier table id makes the earlier records valid again: files, certificates, refused rows, deleted keys. The
+    next run reads everything that arrived after the rebuild.
 
     Raises:
-        NotReadyError: no rebuild has replaced the table, or the last one was undone.
-        ConflictError: somebody else committed meanwhile; nothing was replaced.
+        NotReadyError: no rebuild has replaced the table, or the last rebuild was undone.
+        ConflictError: another writer committed in the meantime; nothing was replaced.
     """
     table, ops = context.spec.table, context.ops
     path, stream = context.paths.table(table), Stream(context.spec.table)
@@ -45,20 +45,20 @@ def undo_rebuild(context: JobContext) -> Winner:
         raise NotReadyError(f"{table}: there is no rebuild to undo")
     before = switch.version - 1
     earlier = identity(open_table(path, version=before, without_files=True))
-    kept = ops.ledger.last_recorded(table, earlier, stream.name, before)
-    if kept is None:
-        raise NotReadyError(f"{table}: the ledger does not know the batches of version {before} any more")
+    last = ops.ledger.last_recorded(table, earlier, stream.name, before)
+    if last is None:
+        raise NotReadyError(f"{table}: the ledger does not have the batches of version {before} any more")
     intent = Intent(
         table=table,
         table_id=earlier,
         stream=stream.name,
         batch_seq=position.next_seq,
         token=hashlib.sha256(f"{UNDO}{switch.token}".encode()).hexdigest()[:32],
-        interval_start=kept.intent.interval_start,
-        interval_end=kept.intent.interval_end,
+        interval_start=last.intent.interval_start,
+        interval_end=last.intent.interval_end,
         run_id=context.args.run_id,
-        spec_hash=kept.intent.spec_hash,
-        sources=kept.intent.sources.rebuilt(f"{UNDO}{switch.intent.sources.rebuild}"),
+        spec_hash=last.intent.spec_hash,
+        sources=last.intent.sources.rebuilt(f"{UNDO}{switch.intent.sources.rebuild}"),
     )
     certificate = ops.gates.certificate_of(table, earlier, before)
     ops.ledger.record_intent(intent)
@@ -82,5 +82,5 @@ def _last_rebuild(context: JobContext, table: str) -> str:
 
 
 def _last_switch(ops: OpsTables, table: str, id_: str) -> Winner | None:
-    switches = [one for one in ops.ledger.batches(table, id_, -1) if one.intent.sources.rebuild]
+    switches = [batch for batch in ops.ledger.batches(table, id_, -1) if batch.intent.sources.rebuild]
     return switches[-1] if switches else None

@@ -205,7 +205,7 @@ def test_keys_that_are_gone_are_counted_though_as_many_others_have_come(lakehous
 
     assert refused.outcome is Outcome.DELETES_REFUSED, refused.message
     assert refused.message.startswith(
-        f"{SILVER}: 3 of 10 keys (30 %) are missing in what was built, such as order_id=o"
+        f"{SILVER}: 3 of 10 keys (30 %) are missing in the rebuilt table, such as order_id=o"
     )
     assert len(lakehouse.rows(SILVER, "order_id")) == 10
     assert lakehouse.rebuild(SILVER, allow_deletes=True).exit_code is ExitCode.OK
@@ -217,7 +217,7 @@ def test_keys_that_are_gone_are_counted_though_as_many_others_have_come(lakehous
     ("percent", "said"),
     [
         (20, "silver.orders: 4 of 5 keys (80 %) would be deleted"),
-        (50, "silver.orders: 4 of 5 keys (80 %) are missing in what"),
+        (50, "silver.orders: 4 of 5 keys (80 %) are missing in the rebuilt"),
     ],
     ids=["one of the deletes was allowed", "all snapshots in one batch"],
 )

@@ -1,4 +1,4 @@
-"""Which keys a rebuild would lose: keys are compared, not counts."""
+"""The keys that a rebuild would lose: keys are compared, not counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("before", "rows", "after", "built", "keys", "of_keys"), CASES.values(), ids=CASES)
-def test_keys_that_are_missing_are_found_whatever_takes_their_place(
+def test_missing_keys_are_counted_whatever_keys_replace_them(
     spark: SparkSession, before: str, rows: list[Any], after: str, built: list[Any], keys: int, of_keys: int
 ) -> None:
     names = [column.split()[0] for column in after.split(", ") if not column.startswith("__")]
@@ -31,7 +31,7 @@ def test_keys_that_are_missing_are_found_whatever_takes_their_place(
     assert (lost.keys, lost.of_keys) == (keys, of_keys)
 
 
-def test_some_of_them_are_shown(spark: SparkSession) -> None:
+def test_the_result_has_samples_of_the_missing_keys(spark: SparkSession) -> None:
     frames = [spark.createDataFrame([(key,) for key in keys], "id INT") for keys in ((1, 2, 3), (3, 4))]
     lost = lost_keys(*frames, ["id"])
     assert (lost.keys, set(lost.samples)) == (2, {"id=1", "id=2"})

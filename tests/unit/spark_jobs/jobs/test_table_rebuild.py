@@ -37,7 +37,7 @@ def test_a_table_of_topics_is_refused_since_they_forget_and_the_way_out_is_named
     report = run_and_report(Job.TABLE_REBUILD, table_rebuild.run, args)
     assert report.outcome is Outcome.BAD_INPUT
     assert report.message == (
-        "bronze.orders: reads Kafka topics, which forget their messages: it cannot be built anew\n"
-        "Build the tables that read it anew instead."
+        "bronze.orders: cannot be rebuilt, since Kafka topics do not keep their messages\n"
+        "Rebuild the tables that read it instead."
     )
     assert contents(tmp_path / "lake" / "ops") == ops
