@@ -87,8 +87,9 @@ class StagedBuild:
         reports = [self._run(spec, interval) for interval in self._intervals(spec)]
         refused = next((report for report in reports[-1:] if any(check.refuses for check in report.checks)), None)
         if refused or self.ops.gates.certified(table) is None:
+            cause = refused.message if refused else "it has no batch"
             raise GateFailedError(
-                f"{table}: the rebuilt table did not pass its gate: {refused.message if refused else 'it has no batch'}",
+                f"{table}: the rebuilt table did not pass its gate: {cause}",
                 f"Readers keep the table in use. Correct the error, then: lakehouse rebuild {self.rebuild.table}",
             )
 
