@@ -71,20 +71,20 @@ def _facts(table: str, ops: OpsTables) -> TableFacts:
     measures = recorded if recorded and recorded.is_newest(path) else measured(path)
     if measures is None:
         return TableFacts(table)
-    standing = ops.gates.standing(table)
-    overridden = standing.override_in_force if standing else None
+    verdicts = ops.gates.verdicts(table)
+    override = verdicts.override_in_force if verdicts else None
     streams = ops.states.read(table, Streams)
     last = streams.ends.get(Stream(table).name) if streams else None
     return TableFacts(
         table=table,
         version=measures.version,
-        certified_version=standing.certified if standing else None,
+        certified_version=verdicts.certified if verdicts else None,
         rows=measures.rows,
         deleted=last.rows.deleted if last and last.rows else None,
         bytes=measures.size,
         quarantined=_waiting(table, ops.paths),
         rescued=measures.rescued,
-        override=overridden.override if overridden else None,
+        override=override.override if override else None,
     )
 
 

@@ -45,11 +45,11 @@ def result_table(results: Iterable[RecordedResult]) -> Table:
 def status_lines(table: str, settings: Settings) -> list[str]:
     """Return the version that readers use, and what can be done about an open refusal."""
     gates = Gates(LakehousePaths(settings.root))
-    standing = gates.standing(table)
-    certified = standing.certified if standing else None
+    verdicts = gates.verdicts(table)
+    certified = verdicts.certified if verdicts else None
     lines = [f"Readers use version {certified}." if certified is not None else "No version is certified."]
     above = -1 if certified is None else certified
-    refused = [one for one in gates.refused(table, above) if standing and one.table_id == standing.table_id]
+    refused = [one for one in gates.refusals(table, above) if verdicts and one.table_id == verdicts.table_id]
     newest = max(refused, key=lambda result: result.version, default=None)
     if newest:
         command = f"lakehouse gate override {table} --version {newest.version} --reason ..."

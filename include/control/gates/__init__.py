@@ -1,4 +1,4 @@
-"""Gate results, certified versions, overrides, the restore of a refused version, and whether row counts add up.
+"""Gate results, certified versions, overrides, the restore after a refusal, and the check of row counts.
 
-The rules themselves are judged in `spark_jobs.quality`.
+The rules themselves are evaluated in `spark_jobs.quality`.
 """

@@ -1,4 +1,4 @@
-"""Row conservation: every row that a batch read is counted once, and the table grew by what was counted."""
+"""Row conservation: every row that a batch read is counted once, and the table grows by the counted rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from include.control.ledger.measures import table_rows
 from include.control.log.batch import Winner
 from include.errors import ConservationError
 
-_WHAT_NEXT = "The version is not certified; compare it with its sources before anything else."
+_WAY_OUT = "The version is not certified; compare it with its sources before anything else."
 
 
 def rows_of_rebuild(table: LakePath, winner: Winner) -> RowCounts:
@@ -19,18 +19,17 @@ def rows_of_rebuild(table: LakePath, winner: Winner) -> RowCounts:
 
 
 def require_conserved(winner: Winner, rows: RowCounts) -> None:
-    """Check that a batch's counts add up.
+    """Check that the counts of a batch add up.
 
     Raises:
         ConservationError: the counts do not add up to the rows read.
     """
     if not rows.are_conserved:
-        msg = f"{_named(winner)}: the row counts do not add up: {rows.model_dump()}\n{_WHAT_NEXT}"
-        raise ConservationError(msg)
+        raise ConservationError(f"{_name(winner)}: the row counts do not add up: {rows.model_dump()}", _WAY_OUT)
 
 
 def check_conservation(table: LakePath, winner: Winner, rows: RowCounts) -> None:
-    """Check that a batch's counts add up, and that the table grew by them.
+    """Check that the counts of a batch add up, and that the table grew by them.
 
     Raises:
         ConservationError: the counts do not add up to the rows read, or the table did not grow by
@@ -39,12 +38,12 @@ def check_conservation(table: LakePath, winner: Winner, rows: RowCounts) -> None
     require_conserved(winner, rows)
     before, after = table_rows(table, winner.version - 1), table_rows(table, winner.version)
     if after != before + rows.inserted - rows.deleted:
-        msg = (
-            f"{_named(winner)}: the table went from {before} to {after} rows, but {rows.inserted} were inserted and "
-            f"{rows.deleted} deleted\n{_WHAT_NEXT}"
+        raise ConservationError(
+            f"{_name(winner)}: the table went from {before} to {after} rows, but {rows.inserted} were inserted and "
+            f"{rows.deleted} deleted",
+            _WAY_OUT,
         )
-        raise ConservationError(msg)
 
 
-def _named(winner: Winner) -> str:
+def _name(winner: Winner) -> str:
     return f"{winner.intent.table} version {winner.version}, batch {winner.batch_seq}"

@@ -1,14 +1,14 @@
 """Gate results and certified versions, kept in `ops.gates`.
 
-A gate on version v judges every batch in (last certified, v]; the certified version never moves back. A commit that
-changes no data (OPTIMIZE) inherits the certificate of the version below it, one that puts a version's rows back
-(`include.control.gates.restore`) that version's. A person may let one refused version pass
-(`include.control.gates.overrides`): that is one more result of it, and counts above the others.
+A gate on version v covers every batch after the certified version up to v. The certified version never moves back. A
+commit that changes no data (OPTIMIZE) keeps the certificate of the version before it. A restore
+(`include.control.gates.restore`) gets the certificate of the version whose rows it puts back. An override
+(`include.control.gates.overrides`) is one more result of the refused version, and wins over the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby, islice
@@ -20,7 +20,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from include.control.events.conditions import Span
 from include.control.gates.result import GateResult
-from include.control.gates.verdicts import Verdicts, fold, rows_alike, walk
+from include.control.gates.verdicts import Verdicts, equal_versions, follow_log, summarize
 from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.resolution import table_id
 from include.control.ledger.table_state import TableStates
@@ -43,7 +43,7 @@ GATES = pa.schema(
 
 @dataclass(frozen=True)
 class RecordedResult:
-    """A gate result and when it was written down."""
+    """A gate result, and the time at which it was recorded."""
 
     at: datetime
     result: GateResult
@@ -52,8 +52,8 @@ class RecordedResult:
 class Gates:
     """Reads and writes the gate results of one lakehouse.
 
-    What readers and planners ask for is answered by the table's state (`Verdicts`); the events are read from where that
-    ends, and all of them only where there is none.
+    The table's state (`Verdicts`) answers readers and planners. Of the events only those after the state are read; all
+    of them if there is no state.
     """
 
     def __init__(self, paths: LakehousePaths) -> None:
@@ -62,157 +62,148 @@ class Gates:
         self._states = TableStates(paths)
 
     def record(self, result: GateResult) -> Verdicts | None:
-        """Write a verdict down; gives what all of them come to then."""
-        self._make_room(result)
+        """Record a result, and return the verdicts on the table after it."""
+        self._drop_outdated_state(result)
         self._events.append([gate_event(result)])
-        return self._keep(result)
+        return self._update_state(result)
 
     def record_override(self, result: GateResult) -> bool:
-        """Write an override down; says whether it is the first of this version by these rules, else nothing is written.
+        """Record an override unless the version has one by these rules, and return whether it was recorded.
 
         Raises:
             ValueError: the result is no override.
         """
         if result.override is None or not result.passed:
-            raise ValueError("an override is a result that passed, and says who let it")
+            raise ValueError("an override is a result that passed, and names the person")
         key = f"override/{result.table}/{result.table_id}/{result.version}/{result.suite_hash}"
-        self._make_room(result)
+        self._drop_outdated_state(result)
         is_first = self._events.append_once([gate_event(result)], key)
-        self._keep(result)
+        self._update_state(result)
         return is_first
 
     def result(self, table: str, version: int, suite_hash: str) -> GateResult | None:
-        """The newest verdict on exactly this version by exactly these rules; an override counts above all others.
+        """Return the newest result of exactly this version by exactly these rules; an override wins over all others.
 
-        None also for a refusal that may be out of date, since a table that the rules look at has moved on.
+        Return None also for a refusal that may be out of date: the rules read another table, and that table has another
+        certified version now.
         """
-        return self.result_of(self.standing(table), table, version, suite_hash)
+        return self.result_from(self.verdicts(table), table, version, suite_hash)
 
-    def result_of(self, standing: Verdicts | None, table: str, version: int, suite_hash: str) -> GateResult | None:
-        """The same, of what all verdicts on the table come to."""
-        if standing is None or version > standing.upto:
+    def result_from(self, verdicts: Verdicts | None, table: str, version: int, suite_hash: str) -> GateResult | None:
+        """Return the same as `result`, if the caller has already read the verdicts on the table."""
+        if verdicts is None or version > verdicts.upto:
             return None
-        judged = standing.judged if version == standing.upto else self._on(table, version)
-        found = [one for one in judged if (one.version, one.suite_hash) == (version, suite_hash)]
-        counting = [one for one in found if one.override] or found
-        newest = counting[-1] if counting else None
-        return None if newest is None or self._is_out_of_date(newest) else newest
+        results: Sequence[GateResult] = verdicts.judged
+        if version != verdicts.upto:
+            results = self._select(table, version=[version], table_id=[table_id(self._paths.table(table))])
+        candidates = [result for result in results if (result.version, result.suite_hash) == (version, suite_hash)]
+        if not candidates:
+            return None
+        newest = ([result for result in candidates if result.override] or candidates)[-1]
+        if not newest.passed and any(self.certified(other) != at for other, at in newest.compared.items()):
+            return None
+        return newest
 
     def results(self, table: str, newest: int = 0) -> list[RecordedResult]:
-        """Every verdict on the table and every override, oldest first; the newest so many, if a number is given."""
+        """Return the results and overrides of the table, oldest first: the `newest` latest, or all for 0."""
         return list(islice(self.newest_results(table), newest or None))[::-1]
 
     def newest_results(self, table: str) -> Iterator[RecordedResult]:
-        """Every verdict on the table and every override, the newest first: no more is read than taken."""
-        this_table = self._id_of(table)
+        """Yield the results and overrides of the table, newest first; read only as many as the caller takes."""
+        this_table = self._table_id(table)
         rows = self._events.downward(table, "recorded_at", ("result",), table_id=[this_table]) if this_table else ()
         for row in rows:
             yield RecordedResult(row["recorded_at"], GateResult.model_validate_json(row["result"]))
 
-    def override_in_force(self, table: str) -> GateResult | None:
-        """The override by which readers may use the version that they use, if there is one."""
-        standing = self.standing(table)
-        return standing.override_in_force if standing else None
-
-    def certified_before(self, table: str, version: int) -> Iterator[GateResult]:
-        """The certificates of versions below `version`, the newest first, one for each: no more is read than taken."""
-        this_table = self._id_of(table)
-        rows = self._passed(table, this_table, version - 1) if this_table else iter(())
-        for _, of_version in groupby(rows, itemgetter("version")):
-            yield GateResult.model_validate_json(next(of_version)["result"])
-
-    def last_passed(self, table: str) -> int | None:
-        """The newest version that a gate passed."""
-        standing = self.standing(table)
-        return standing.passed[-1].version if standing and standing.passed else None
-
-    def first_refused(self, table: str, above: int) -> GateResult | None:
-        """The refusal of the lowest version above `above`, if there is one."""
-        standing = self.standing(table)
-        if standing is None:
-            return None
-        known, passed = standing.refused, standing.passed[-1].version if standing.passed else -1
-        if above >= passed and (known is None or known.version > above):
-            return known
-        return min(self.refused(table, above), key=lambda one: one.version, default=None)
-
-    def refused(self, table: str, above: int) -> list[GateResult]:
-        """The refusals of versions above `above`, oldest first."""
-        return [one for one in self._found(table, version=Span(least=above + 1)) if not one.passed]
+    def verdicts(self, table: str) -> Verdicts | None:
+        """Return the summary of all results of the table as of now; None if there are none."""
+        return self._continue(table, self._states.read(table, Verdicts))
 
     def certified(self, table: str) -> int | None:
-        """The version that readers may use: the last passed one, or a later one with the very same rows."""
-        standing = self.standing(table)
-        return standing.certified if standing else None
+        """Return the version that readers may use: the last passed one, or a later one with exactly its rows."""
+        verdicts = self.verdicts(table)
+        return verdicts.certified if verdicts else None
+
+    def override_in_force(self, table: str) -> GateResult | None:
+        """Return the override that lets readers use the certified version, or None."""
+        verdicts = self.verdicts(table)
+        return verdicts.override_in_force if verdicts else None
+
+    def certificates_below(self, table: str, version: int) -> Iterator[GateResult]:
+        """Yield the newest certificate of each version below `version`, downward; read only as many as are taken."""
+        this_table = self._table_id(table)
+        rows = self._passed_rows(table, this_table, version - 1) if this_table else iter(())
+        for _, rows_of_version in groupby(rows, itemgetter("version")):
+            yield GateResult.model_validate_json(next(rows_of_version)["result"])
 
     def certificate_of(self, table: str, table_id: str, version: int) -> GateResult | None:
-        """The newest certificate of a table of another id, if a version still has the rows that it was given for."""
-        newest = next(self._passed(table, table_id), None)
+        """Return the newest certificate of a table with another id, if `version` still has the certified rows."""
+        newest = next(self._passed_rows(table, table_id), None)
         if newest is None:
             return None
-        alike = rows_alike(self._paths.table(table), (newest["version"],), newest["version"])
-        return GateResult.model_validate_json(newest["result"]) if version in alike.same else None
+        equal = equal_versions(self._paths.table(table), (newest["version"],), newest["version"])
+        return GateResult.model_validate_json(newest["result"]) if version in equal.versions else None
 
-    def with_the_same_rows(self, table: str, version: int) -> int:
-        """The newest version that has the very rows of `version`, as far as the log still says so."""
-        return max(rows_alike(self._paths.table(table), (version,), version).same)
+    def first_refusal(self, table: str, above: int) -> GateResult | None:
+        """Return the refusal of the lowest version above `above`, or None."""
+        verdicts = self.verdicts(table)
+        if verdicts is None:
+            return None
+        first, passed = verdicts.refused, verdicts.passed[-1].version if verdicts.passed else -1
+        if above >= passed and (first is None or first.version > above):
+            return first
+        return min(self.refusals(table, above), key=lambda result: result.version, default=None)
 
-    def _make_room(self, result: GateResult) -> None:
-        """Take out a state that says already what the version stands for: it would not miss what is to come."""
+    def refusals(self, table: str, above: int) -> list[GateResult]:
+        """Return the refusals of versions above `above`, oldest first."""
+        return [result for result in self._select(table, version=Span(least=above + 1)) if not result.passed]
 
-        def without_what_it_says(kept: Verdicts | None) -> Verdicts | None:
-            return None if kept is None or result.version <= kept.upto else kept
+    def _drop_outdated_state(self, result: GateResult) -> None:
+        """Drop a state that covers the version already: its readers would not look for the new event."""
 
-        self._states.change(result.table, (Verdicts, without_what_it_says))
+        def kept(stored: Verdicts | None) -> Verdicts | None:
+            return None if stored is None or result.version <= stored.upto else stored
 
-    def _keep(self, result: GateResult) -> Verdicts | None:
-        """Let the state follow what was written down; gives what it says then."""
-        now: list[Verdicts | None] = []
+        self._states.change(result.table, (Verdicts, kept))
 
-        def followed(kept: Verdicts | None) -> Verdicts | None:
-            # Whoever has put it since room was made may not have seen this verdict.
-            is_late = kept is not None and result.version <= kept.upto
-            now.append(self._followed(result.table, None if is_late else kept))
-            return now[-1]
+    def _update_state(self, result: GateResult) -> Verdicts | None:
+        """Bring the state up to date after a result was recorded, and return it."""
+        verdicts: Verdicts | None = None
 
-        self._states.change(result.table, (Verdicts, followed))
-        return now[-1]
+        def update(stored: Verdicts | None) -> Verdicts | None:
+            nonlocal verdicts
+            # A state that another process has written since the drop may lack this result.
+            may_lack_it = stored is not None and result.version <= stored.upto
+            verdicts = self._continue(result.table, None if may_lack_it else stored)
+            return verdicts
 
-    def standing(self, table: str) -> Verdicts | None:
-        """What the verdicts on the table come to now."""
-        return self._followed(table, self._states.read(table, Verdicts))
+        self._states.change(result.table, (Verdicts, update))
+        return verdicts
 
-    def _followed(self, table: str, kept: Verdicts | None) -> Verdicts | None:
-        """What was kept, and what log and events say since; all that they say where nothing of this table was kept."""
+    def _continue(self, table: str, stored: Verdicts | None) -> Verdicts | None:
+        """Return the stored verdicts with everything that log and events say since; from all events without them."""
         path = self._paths.table(table)
-        walked = walk(kept, path) if kept and kept.is_of(path) else None
-        if kept is None or walked is None:
-            found = [recorded.result for recorded in self.results(table)]
-            return walk(fold(found), path) if found else None
-        if walked.walked <= kept.upto:
-            return walked
-        later = self._found(table, version=Span(least=kept.upto + 1), table_id=[kept.table_id])
-        return walk(fold(later, walked), path) if later else walked
+        verdicts = follow_log(stored, path) if stored and stored.belong_to(path) else None
+        if stored is None or verdicts is None:
+            results = [recorded.result for recorded in self.results(table)]
+            return follow_log(summarize(results), path) if results else None
+        if verdicts.walked <= stored.upto:
+            return verdicts
+        later = self._select(table, version=Span(least=stored.upto + 1), table_id=[stored.table_id])
+        return follow_log(summarize(later, verdicts), path) if later else verdicts
 
-    def _found(self, table: str, **wanted: Collection[Any] | Span) -> list[GateResult]:
-        """The results of which the columns hold what is wanted, oldest first."""
-        rows = self._events.find(table, ("result",), **wanted)
+    def _select(self, table: str, **conditions: Collection[Any] | Span) -> list[GateResult]:
+        """Return the results whose columns meet the conditions, oldest first."""
+        rows = self._events.find(table, ("result",), **conditions)
         return [GateResult.model_validate_json(row["result"]) for row in rows]
 
-    def _on(self, table: str, version: int) -> list[GateResult]:
-        this_table = table_id(self._paths.table(table))
-        return self._found(table, version=[version], table_id=[this_table])
-
-    def _is_out_of_date(self, result: GateResult) -> bool:
-        return not result.passed and any(self.certified(table) != seen for table, seen in result.compared.items())
-
-    def _passed(self, table: str, table_id: str, upto: int | None = None) -> Iterator[dict[str, Any]]:
-        """What was recorded of versions that passed, from `upto` down; of one version the last result first."""
+    def _passed_rows(self, table: str, table_id: str, upto: int | None = None) -> Iterator[dict[str, Any]]:
+        """Yield the events of passed versions from `upto` downward; for one version the last result first."""
         rows = self._events.downward(table, "version", ("passed", "result"), upto, table_id=[table_id])
         return (row for row in rows if row["passed"])
 
-    def _id_of(self, table: str) -> str:
-        """The id of the table that lies there now; empty where there is none."""
+    def _table_id(self, table: str) -> str:
+        """Return the id of the table that is at the path now; empty if there is none."""
         try:
             return table_id(self._paths.table(table))
         except TableNotFoundError:
@@ -220,13 +211,12 @@ class Gates:
 
 
 def gate_event(result: GateResult) -> dict[str, Any]:
-    """A result as a row of `ops.gates`."""
-    named = result.model_dump(include={"table", "table_id", "version", "suite_hash", "passed"})
-    said = result.override
+    """Return a result as a row of `ops.gates`."""
+    override = result.override
     return {
-        **named,
+        **result.model_dump(include={"table", "table_id", "version", "suite_hash", "passed"}),
         "recorded_at": datetime.now(UTC),
         "result": result.model_dump_json(),
-        "overridden_by": said.by if said else None,
-        "override_reason": said.reason if said else None,
+        "overridden_by": override.by if override else None,
+        "override_reason": override.reason if override else None,
     }

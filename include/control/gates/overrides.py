@@ -1,7 +1,7 @@
 """Overriding a gate: a person lets one refused version pass, once, with a reason.
 
-An override is one more result in `ops.gates`: of exactly one version, by the rules as they are. It moves the certified
-version forward to it, never back, and says nothing of later versions: the rules judge those (ADR 0017).
+An override is one more result in `ops.gates`, for exactly one version and the current rules. It moves the certified
+version forward, never back. It does not cover later versions: the rules check those (ADR 17).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from urllib.parse import unquote
 from include.contracts.lake_path import LakePath, lake_path
 from include.contracts.spec.table_spec import AnySpec
 from include.control.gates.gates import Gates
-from include.control.gates.restore import taken_back_by
+from include.control.gates.restore import restoring_version
 from include.control.gates.result import GateResult, Override
-from include.control.gates.verdicts import Verdicts
+from include.control.gates.verdicts import Verdicts, equal_versions
 from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import open_table
 from include.control.storage.stored_files import is_file
@@ -21,116 +21,105 @@ from include.errors import OverrideError
 from include.paths import LakehousePaths
 
 
-def override(spec: AnySpec, version: int, said: Override, paths: LakehousePaths) -> GateResult:
-    """Let the refused `version` pass; one that this very run has let pass before stays as it is.
+def override(spec: AnySpec, version: int, decision: Override, paths: LakehousePaths) -> GateResult:
+    """Let the refused `version` pass; if the same run has done it before, return its result.
 
     Raises:
-        OverrideError: no reason is given, or `refusal_to_override` finds none.
+        OverrideError: the decision has no reason, or `refusal_to_override` finds no refusal.
     """
-    if not said.reason.strip():
-        msg = f"Why may version {version} of {spec.table} be read? An override needs a reason, for those who ask later."
-        raise OverrideError(msg)
+    if not decision.reason.strip():
+        raise OverrideError(
+            f"{spec.table}: the override of version {version} has no reason",
+            "An override needs a reason, for those who ask later why the version may be read.",
+        )
     gates = Gates(paths)
-    known = gates.result(spec.table, version, spec.suite_hash)
-    if known and known.override and known.override.run_id == said.run_id:
-        return known  # made by the try before this one, which was killed afterwards
+    recorded = gates.result(spec.table, version, spec.suite_hash)
+    if recorded and recorded.override and recorded.override.run_id == decision.run_id:
+        return recorded  # by an earlier try of this run, which was killed afterwards
     refusal = refusal_to_override(spec, version, paths, gates)
     checks = tuple(check.model_copy(update={"overridden": check.refuses}) for check in refusal.checks)
-    result = refusal.model_copy(update={"passed": True, "refused": "", "checks": checks, "override": said})
+    result = refusal.model_copy(update={"passed": True, "refused": "", "checks": checks, "override": decision})
     if not gates.record_override(result):
-        msg = f"{spec.table}: somebody else has just let version {version} pass\n{_look(spec.table)}"
-        raise OverrideError(msg)
+        raise OverrideError(f"{spec.table}: somebody else has just let version {version} pass", _hint(spec.table))
     return result
 
 
 def refusal_to_override(spec: AnySpec, version: int, paths: LakehousePaths, gates: Gates) -> GateResult:
-    """The refusal of `version` by the rules as they are, which a person may override.
+    """Return the refusal of `version` by the current rules, which a person may override.
 
     Raises:
         OverrideError: there is no such version, or it passed, or a later one is certified or refused, or the rules have
-            changed since, or its files are gone; the message says what is meant instead.
+            changed since, or its files are gone. The message names the way out.
     """
     table, path = spec.table, paths.table(spec.table)
-    _require_version(table, version, path)
-    _require_newest(table, version, gates)
-    _require_not_taken_back(table, version, path)
+    newest = latest_version(path)
+    if newest < 0:
+        raise OverrideError(f"{table} was never built: there is no version to override.")
+    if not 0 <= version <= newest:
+        raise OverrideError(f"{table} has no version {version}: its newest is {newest}", _hint(table))
+    _require_newest_refusal(table, version, gates)
+    _require_not_undone(table, version, path)
     result = gates.result(table, version, spec.suite_hash)
     if result is None:
-        msg = (
-            f"{table}: the rules have changed since version {version} was refused, or a table that they look at has\n"
-            "Clear the gate's task (or run the table again): the version is judged by the rules as they are, and what "
-            "they refuse can be overridden."
+        raise OverrideError(
+            f"{table}: the rules, or a table that they read, have changed since version {version} was refused",
+            "Clear the gate's task (or run the table again): it checks the version by the current rules, and what they "
+            "refuse can be overridden.",
         )
-        raise OverrideError(msg)
-    _require_files(table, path, gates.with_the_same_rows(table, version))
+    _require_files(table, path, max(equal_versions(path, (version,), version).versions))
     return result
 
 
-def override_note(table: str, standing: Verdicts | None) -> tuple[str, ...]:
-    """A remark while readers use a version of the table that a person let pass, by what all verdicts come to."""
-    result = standing.override_in_force if standing else None
+def override_note(table: str, verdicts: Verdicts | None) -> tuple[str, ...]:
+    """Return a note while readers use a version of the table that a person let pass; else nothing."""
+    result = verdicts.override_in_force if verdicts else None
     if result is None or result.override is None:
         return ()
     failed = ", ".join(check.rule for check in result.checks if check.overridden)
     return (f"readers use version {result.version} of {table}, {result.override}; it had failed {failed}",)
 
 
-def _require_version(table: str, version: int, path: LakePath) -> None:
-    newest = latest_version(path)
-    if newest < 0:
-        msg = f"{table} was never built: there is no version that could be overridden."
-        raise OverrideError(msg)
-    if not 0 <= version <= newest:
-        msg = f"{table} has no version {version}: its newest is {newest}\n{_look(table)}"
-        raise OverrideError(msg)
-
-
-def _require_newest(table: str, version: int, gates: Gates) -> None:
-    """That the version was refused, and no later one was judged."""
+def _require_newest_refusal(table: str, version: int, gates: Gates) -> None:
+    """Raise if the version was not refused, or a later version has a result."""
     results = [recorded.result for recorded in gates.results(table)]
     passed = {result.version: result for result in results if result.passed}
     certified = max(passed, default=-1)
-    standing = sorted({result.version for result in results if result.version > certified})
+    refused = sorted({result.version for result in results if result.version > certified})
     if version in passed:
-        said = passed[version].override
-        msg = (
-            f"{table}: version {version} {f'was {said}' if said else 'passed its gate'}: there is nothing to override."
+        decision = passed[version].override
+        how = f"was {decision}" if decision else "passed its gate"
+        raise OverrideError(f"{table}: version {version} {how}: there is nothing to override.")
+    if version < certified:
+        raise OverrideError(f"{table}: readers use version {certified}, and never go back to {version}.")
+    if version not in refused:
+        others = f"refused are {', '.join(map(str, refused))}" if refused else "no version is refused"
+        raise OverrideError(f"{table}: no gate has refused version {version}; {others}", _hint(table))
+    if version != refused[-1]:
+        raise OverrideError(
+            f"{table}: version {refused[-1]} came after {version}, and was refused too",
+            f"It holds the batches of both: override version {refused[-1]} if both may be read. {_hint(table)}",
         )
-    elif version < certified:
-        msg = f"{table}: readers use version {certified}, a later one than {version}: they are never led back."
-    elif version not in standing:
-        refused = f"refused are {', '.join(map(str, standing))}" if standing else "none stands refused"
-        msg = f"{table}: no gate has refused version {version}; {refused}\n{_look(table)}"
-    elif version != standing[-1]:
-        msg = (
-            f"{table}: version {standing[-1]} came after {version}, and was refused too\nIt holds the batches of both: "
-            f"override version {standing[-1]} if both may be read. {_look(table)}"
-        )
-    else:
-        return
-    raise OverrideError(msg)
 
 
-def _require_not_taken_back(table: str, version: int, path: LakePath) -> None:
-    restore = taken_back_by(path, version)
+def _require_not_undone(table: str, version: int, path: LakePath) -> None:
+    restore = restoring_version(path, version)
     if restore is not None:
-        msg = (
-            f"{table}: version {version} was taken back by version {restore} (on_refusal: restore), and later batches "
-            "build on that one\nTo read such rows all the same, state `on_refusal: keep`, run the table again, which "
-            "reads again what was taken back, and override the version that it makes."
+        raise OverrideError(
+            f"{table}: version {restore} has undone version {version} (on_refusal: restore), and later batches build "
+            "on it",
+            "To read such rows all the same, set `on_refusal: keep` and run the table again: the run reads the undone "
+            "batches again. Then override the version that it writes.",
         )
-        raise OverrideError(msg)
 
 
 def _require_files(table: str, path: LakePath, version: int) -> None:
-    gone = [file for file in open_table(path, version=version).file_uris() if not is_file(lake_path(unquote(file)))]
-    if gone:
-        msg = (
-            f"{table}: {len(gone)} files of version {version} were removed by VACUUM, so that nobody can read it\nRun "
-            "the table and its gate again: what they make can be judged."
+    missing = [file for file in open_table(path, version=version).file_uris() if not is_file(lake_path(unquote(file)))]
+    if missing:
+        raise OverrideError(
+            f"{table}: {len(missing)} files of version {version} were removed by VACUUM, so that nobody can read it",
+            "Run the table and its gate again: the gate can check the version that this run writes.",
         )
-        raise OverrideError(msg)
 
 
-def _look(table: str) -> str:
-    return f"`lakehouse gate show {table}` lists what was judged."
+def _hint(table: str) -> str:
+    return f"`lakehouse gate show {table}` lists the results."

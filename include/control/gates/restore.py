@@ -1,8 +1,8 @@
-"""Restore on refusal: the rows of the certified version are put back on top of a version that the gate refused.
+"""Restore on refusal: put the rows of the certified version back on top of a version that the gate refused.
 
-One commit of delta-rs does it, with the next number of the table's stream as its txn, so that a writer that has planned
-meanwhile is sent back to plan, and at exactly the version after the refused one, so that nothing newer is ever taken
-back. What the batches above the certified version had consumed is read again by the next one (ADR 0018).
+delta-rs does it in one commit. The commit has the next number of the table's stream as its txn, so that a writer that
+planned in the meantime must plan again. It is exactly the version after the refused one, so that it undoes nothing
+newer. The next batch reads again what the batches above the certified version had read (ADR 18).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _SPARK_KEEPS_THE_LOG = PostCommitHookProperties(create_checkpoint=False, cleanup
 
 @dataclass(frozen=True)
 class Restore:
-    """Puts back the certified rows of one table, for a run.
+    """Puts the certified rows of one table back, for a run.
 
     Attributes:
         spec: the table's spec.
         interval: the interval of the run.
-        run_id: the run whose version was refused, or that found it so.
+        run_id: the run whose version was refused, or that found the refusal.
         paths: the lakehouse.
         ledger: its ledger.
         gates: its gate results.
@@ -53,42 +53,28 @@ class Restore:
     gates: Gates
 
     def run(self, refused: GateResult) -> Winner:
-        """Put them back on top of the refused version; the caller holds the lease of the table.
+        """Put the rows back on top of the refused version; the caller holds the lease of the table.
 
         Raises:
-            RestoreError: `why_not` says why not, or another commit came first; nothing was changed.
-            ConservationError: the new version has not as many rows as the one that it restores.
+            RestoreError: there is a `restore_obstacle`, or another commit came first; nothing was changed.
+            ConservationError: the new version has not as many rows as the certified one.
         """
-        if reason := why_not(refused, self.paths, self.gates):
-            raise RestoreError(f"{self.spec.table}: version {refused.version} was not taken back: {reason}")
+        if obstacle := restore_obstacle(refused, self.paths, self.gates):
+            raise RestoreError(f"{self.spec.table}: version {refused.version} was not undone: {obstacle}")
         path, stream = self.paths.table(self.spec.table), Stream(self.spec.table)
-        position = resolve(path, stream, self.ledger)
-        intent = self._intent(stream, position)
+        intent = self._intent(stream, resolve(path, stream, self.ledger))
         self.ledger.record_intent(intent)
         winner = self._commit(path, stream, refused.version, intent)
         self.ledger.record_committed([winner])
         self.ledger.record_closed(winner, close_restore(winner, self.paths))
         return winner
 
-    def _commit(self, path: LakePath, stream: Stream, refused: int, intent: Intent) -> Winner:
-        """Commit, then settle by the log alone: whatever was said, the token found there is the truth."""
-        failure: CommitFailedError | None = None
-        try:
-            _restore(open_table(path, version=refused), _restored(intent), stream.app_id, intent)
-        except CommitFailedError as error:
-            failure = error
-        winner = winner_at(path, stream.app_id, intent.batch_seq, after=refused)
-        if winner is None or winner.token != intent.token:
-            msg = f"{intent.table}: version {refused} was not taken back: another commit came right after it"
-            raise RestoreError(msg) from failure
-        return winner
-
     def _intent(self, stream: Stream, position: StreamPosition) -> Intent:
-        """What takes back every batch above the certified version."""
+        """Return the intent of a batch that undoes every batch above the certified version."""
         certified = int(self.gates.certified(stream.table) or 0)
         undone = _batches_above(self.paths.table(stream.table), certified)
-        kept = self.ledger.last_recorded(stream.table, position.table_id, stream.name, certified)
-        sources = kept.intent.sources if kept else BatchSources()
+        last = self.ledger.last_recorded(stream.table, position.table_id, stream.name, certified)
+        sources = last.intent.sources if last else BatchSources()
         return Intent(
             table=stream.table,
             table_id=position.table_id,
@@ -102,9 +88,22 @@ class Restore:
             sources=sources.restoring(certified, [intent.token for intent in undone]),
         )
 
+    def _commit(self, path: LakePath, stream: Stream, refused: int, intent: Intent) -> Winner:
+        """Commit, and return the winner by the token in the log, whatever the commit reported."""
+        failure: CommitFailedError | None = None
+        try:
+            _restore(open_table(path, version=refused), _certified_version(intent), stream.app_id, intent)
+        except CommitFailedError as error:
+            failure = error
+        winner = winner_at(path, stream.app_id, intent.batch_seq, after=refused)
+        if winner is None or winner.token != intent.token:
+            cause = f"{intent.table}: version {refused} was not undone: another commit came right after it"
+            raise RestoreError(cause) from failure
+        return winner
 
-def why_not(refused: GateResult, paths: LakehousePaths, gates: Gates) -> str:
-    """Why a refused version cannot be taken back; empty when it can."""
+
+def restore_obstacle(refused: GateResult, paths: LakehousePaths, gates: Gates) -> str:
+    """Return why a refused version cannot be undone by a restore; empty if it can."""
     path, certified = paths.table(refused.table), gates.certified(refused.table)
     if certified is None:
         return "no version of the table was ever certified"
@@ -115,14 +114,14 @@ def why_not(refused: GateResult, paths: LakehousePaths, gates: Gates) -> str:
     try:
         undone = _batches_above(path, certified)
     except TornLogError:
-        return f"the log of {path} has forgotten which batches came after version {certified}, which readers use"
+        return f"the log of {path} lacks commits after version {certified}, which readers use"
     if replays := [intent.batch_seq for intent in undone if intent.sources.replay]:
         return f"batch {replays[0]} is a replay of quarantined rows, which would have to wait again"
     return ""
 
 
-def taken_back_by(table: LakePath, version: int) -> int | None:
-    """The version that took back what `version` had brought; None when nothing was taken back."""
+def restoring_version(table: LakePath, version: int) -> int | None:
+    """Return the version that undid `version` by a restore; None if there is none."""
     for commit in commits_still_known(table, version):
         restored = commit.metadata.get("sources", {}).get("restores")
         if restored is not None and restored < version:
@@ -131,42 +130,47 @@ def taken_back_by(table: LakePath, version: int) -> int | None:
 
 
 def close_restore(winner: Winner, paths: LakehousePaths) -> RowCounts:
-    """Put the tables beside the restored one back as well, once; the rows by which it grew or shrank.
+    """Restore the quarantine and the tombstones too, and return by how many rows the table grew or shrank.
 
-    What its undone batches had quarantined, or known as deleted, comes again with what is read again.
+    The next batches read the sources again, and write the rows of these secondary tables again. A second call changes
+    nothing.
 
     Raises:
-        ConservationError: the new version has not as many rows as the one that it restores.
+        ConservationError: the new version has not as many rows as the version whose rows it puts back.
     """
     intent, path = winner.intent, paths.table(winner.intent.table)
-    restored = _restored(intent)
+    certified = _certified_version(intent)
     layer, name = intent.table.split(".")
-    _put_back(paths.quarantine(intent.table), f"{layer}_quarantine.{name}", intent)
-    _put_back(paths.tombstones(intent.table, intent.table_id), f"{layer}_tombstones.{name}", intent)
+    _restore_secondary(paths.quarantine(intent.table), f"{layer}_quarantine.{name}", intent)
+    _restore_secondary(paths.tombstones(intent.table, intent.table_id), f"{layer}_tombstones.{name}", intent)
     before, after = table_rows(path, winner.version - 1), table_rows(path, winner.version)
-    if after != table_rows(path, restored):
-        msg = (
-            f"{intent.table} version {winner.version} was to have the rows of version {restored}, but has {after} "
-            "rows\nThe version is not certified; compare the two before anything else."
+    if after != (expected := table_rows(path, certified)):
+        raise ConservationError(
+            f"{intent.table} version {winner.version} restores {expected} rows of version {certified}, but has {after}",
+            "The version is not certified; compare the two before anything else.",
         )
-        raise ConservationError(msg)
     return RowCounts(inserted=max(after - before, 0), deleted=max(before - after, 0))
 
 
-def _restored(intent: Intent) -> int:
+def _certified_version(intent: Intent) -> int:
     if intent.sources.restores is None:
         raise ValueError(f"batch {intent.batch_seq} of {intent.table} restores nothing")
     return intent.sources.restores
 
 
 def _batches_above(table: LakePath, version: int) -> Sequence[Intent]:
+    """Return the intents of the batches above `version`, without restores.
+
+    Raises:
+        TornLogError: the log lacks a commit above `version`.
+    """
     commits = (commit for commit in commits_after(table, version) if commit.metadata)
     intents = (Intent.model_validate(commit.metadata) for commit in commits)
     return [intent for intent in intents if intent.sources.restores is None]
 
 
-def _put_back(path: LakePath, name: str, intent: Intent) -> None:
-    """Take what undone batches wrote out of a table beside the restored one, unless that was done before."""
+def _restore_secondary(path: LakePath, name: str, intent: Intent) -> None:
+    """Remove from a secondary table what the undone batches wrote, unless that was done before."""
     if not is_table(path):
         return
     table, app_id = open_table(path), intent.app_id_beside(name)
@@ -179,7 +183,7 @@ def _put_back(path: LakePath, name: str, intent: Intent) -> None:
 
 
 def _restore(table: DeltaTable, version: int, app_id: str, intent: Intent) -> None:
-    """One commit right above the version that `table` was opened at, or none."""
+    """Restore `version` by one commit right after the version that `table` was opened at, or fail."""
     with new_looks():
         table.restore(
             version,

@@ -1,4 +1,4 @@
-"""What a gate says of one version, and a person who lets it pass."""
+"""The result of a gate for one version, and the override of a refusal."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from include.contracts.time_format import MINUTE
 
 
 class Override(BaseModel):
-    """Who let a refused version pass, and why.
+    """The decision of a person to let a refused version pass.
 
     Attributes:
         by: the person.
-        reason: why, in their words.
-        run_id: the Airflow run in which they did, or `cli__<time>__<random>`: the same one asks for the same override.
-        at: when.
+        reason: the reason, in the words of the person.
+        run_id: the Airflow run of the decision, or `cli__<time>__<random>`. A retry in the same run is the same
+            override.
+        at: when it was made.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -31,20 +32,20 @@ class Override(BaseModel):
 
 
 class GateResult(BaseModel):
-    """What the gate said of one exact table version; a passed one is that version's certificate.
+    """The result of the gate for one exact table version; a passed result is the certificate of the version.
 
     Attributes:
         table: the table.
-        table_id: Delta's id of the table; another id at the same path is another table.
-        version: the version that was judged.
-        suite_hash: digest of the rules it was judged by.
+        table_id: Delta's id of the table; a table with another id at the same path is another table.
+        version: the checked version.
+        suite_hash: digest of the rules.
         passed: whether readers may use the version.
-        checks: what each rule said.
-        batches: the batches that the verdict covers, as `<stream>/<batch_seq>`.
-        refused: when not passed, what the gate found, and on a line of its own what to do.
-        override: who let it pass although the rules refused it; the checks are still what the rules said.
-        facts: what later versions are held against: rows `in_table`, and rows that its run has `applied`.
-        compared: another table that its rules look at -> the certified version that they saw.
+        checks: the result of each rule.
+        batches: the batches that the result covers, as `<stream>/<batch_seq>`.
+        refused: if the version did not pass, the cause, and on further lines the way out.
+        override: the decision to let the version pass although the rules refused it; `checks` still has their results.
+        facts: the numbers with which later versions are compared: rows `in_table`, and rows that the run has `applied`.
+        compared: each other table that the rules read -> its certified version at the time of the check.
     """
 
     model_config = ConfigDict(frozen=True)

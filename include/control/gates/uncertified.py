@@ -1,4 +1,4 @@
-"""Why nobody may read a table yet: what stops the tables that read it."""
+"""The reason why a table has no certified version. It stops the tables that read this table."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from include.control.log.delta_log import latest_version
 from include.paths import LakehousePaths
 
 
-def why_uncertified(table: str, gates: Gates, paths: LakehousePaths) -> str:
-    """The refusal, or the files that cannot be loaded, for which a table has no certified version; in one line."""
-    if refused := gates.first_refused(table, above=-1):
-        return refused.refused.partition("\n")[0] or f"version {refused.version} was refused"
+def missing_certificate_cause(table: str, gates: Gates, paths: LakehousePaths) -> str:
+    """Return in one line why a table has no certified version: a refusal, or files that cannot be loaded."""
+    if refusal := gates.first_refusal(table, above=-1):
+        return refusal.refused.partition("\n")[0] or f"version {refusal.version} was refused"
     path = paths.table(table)
     if latest_version(path) < 0:
         return "it was never built"

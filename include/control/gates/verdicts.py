@@ -1,4 +1,4 @@
-"""What the verdicts on a table come to: a part of its state, so that nobody has to read them all (ADR 25)."""
+"""The summary of a table's gate results. It is part of the table's state, so that nobody reads all results (ADR 25)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from include.control.log.delta_log import commits_still_known
 
 
 class Verdicts(StatePart):
-    """What counts of all verdicts up to a version.
+    """The summary of all gate results up to a version.
 
     Attributes:
-        upto: the newest version that was judged.
-        judged: every result on it, oldest first.
-        passed: every passed result on the newest version that passed, oldest first; empty where none did.
-        refused: the refusal of the lowest version above the one that passed.
-        same: the versions that have the very rows of the one that passed, upward.
-        walked: the version up to which the log was read for that.
-        mark: digest of the commit that made it, which tells the table from another one at the same path.
+        upto: the newest version that has a result.
+        judged: all results of that version, oldest first.
+        passed: all passed results of the newest version that passed, oldest first; empty if no version passed.
+        refused: the refusal of the lowest version above the passed one.
+        same: the versions with exactly the rows of the passed one, ascending.
+        walked: the newest version of the log that was read to find `same`.
+        mark: digest of the commit of `walked`; another table at the same path has another digest.
     """
 
     upto: int
@@ -43,88 +43,84 @@ class Verdicts(StatePart):
 
     @property
     def override_in_force(self) -> GateResult | None:
-        """The override by which readers may use that version, if there is one."""
-        # A version that the rules let pass as well needs nobody's word.
-        return self.passed[-1] if self.passed and all(one.override for one in self.passed) else None
+        """The override that lets readers use that version; None if the rules passed the version as well."""
+        return self.passed[-1] if self.passed and all(result.override for result in self.passed) else None
 
-    def is_of(self, table: LakePath) -> bool:
-        """Whether they are about the table that lies there now."""
+    def belong_to(self, table: LakePath) -> bool:
+        """Return whether these are the verdicts on the table that is at the path now."""
         if mark := commit_mark(table, self.walked):
             return mark == self.mark
         try:
-            # The log was cleaned up, or there is no such table any more; asking Delta takes longer.
+            # The log was cleaned up, or the table is gone. To ask Delta takes longer.
             return table_id(table) == self.table_id
         except TableNotFoundError:
             return False
 
 
 @dataclass(frozen=True)
-class Alike:
-    """The versions with the rows of one of them, up to a version of the log.
+class EqualVersions:
+    """The versions of a table that have the same rows.
 
     Attributes:
-        same: these versions, upward.
-        walked: the newest version that was looked at.
-        replaced: whether one of them put a table that was built anew in the place of this one (ADR 26).
+        versions: these versions, ascending.
+        upto: the newest version of the log that was read.
+        is_replaced: whether a rebuilt table was put in the place of this table in between (ADR 26).
     """
 
-    same: tuple[int, ...]
-    walked: int
-    replaced: bool = False
+    versions: tuple[int, ...]
+    upto: int
+    is_replaced: bool = False
 
 
-def fold(results: Sequence[GateResult], before: Verdicts | None = None) -> Verdicts:
-    """What verdicts come to.
+def summarize(results: Sequence[GateResult], before: Verdicts | None = None) -> Verdicts:
+    """Return the verdicts that follow from results.
 
     Args:
-        results: they, oldest first; at least one.
-        before: what earlier ones, on lower versions, come to.
+        results: the results, oldest first; at least one.
+        before: the verdicts on lower versions.
     """
-    upto = max(one.version for one in results)
-    newest = max((one.version for one in results if one.passed), default=None)
-    passed = tuple(one for one in results if one.passed and one.version == newest)
-    is_new = newest is not None
-    certificate = newest if newest is not None else (before.passed[-1].version if before and before.passed else -1)
-    known = [before.refused] if before and before.refused else []
-    refused = [one for one in (*known, *results) if not one.passed and one.version > certificate]
-    return Verdicts(
-        table_id=results[-1].table_id,
-        upto=upto,
-        judged=tuple(one for one in results if one.version == upto),
-        passed=passed if is_new or before is None else before.passed,
-        refused=min(refused, key=lambda one: one.version, default=None),
-        same=(certificate,) if is_new else before.same if before else (),
-        walked=certificate if is_new else before.walked if before else upto,
-        mark=before.mark if before and not is_new else "",
+    upto = max(result.version for result in results)
+    newest = max((result.version for result in results if result.passed), default=None)
+    earlier = [before.refused] if before and before.refused else []
+    if newest is not None or before is None:
+        passed = tuple(result for result in results if result.passed and result.version == newest)
+        same, walked = ((), upto) if newest is None else ((newest,), newest)
+        before = Verdicts(table_id=results[-1].table_id, upto=upto, judged=(), passed=passed, same=same, walked=walked)
+    certificate = before.passed[-1].version if before.passed else -1
+    refusals = [result for result in (*earlier, *results) if not result.passed and result.version > certificate]
+    return before.model_copy(
+        update={
+            "table_id": results[-1].table_id,
+            "upto": upto,
+            "judged": tuple(result for result in results if result.version == upto),
+            "refused": min(refusals, key=lambda result: result.version, default=None),
+        }
     )
 
 
-def walk(verdicts: Verdicts, table: LakePath) -> Verdicts | None:
-    """The same with what the log says above the version up to which it was read; None where they are of no use now.
-
-    That is where a table that was built anew has taken the place of theirs since.
-    """
-    found = rows_alike(table, verdicts.same, verdicts.walked)
-    if found.replaced:
+def follow_log(verdicts: Verdicts, table: LakePath) -> Verdicts | None:
+    """Return the verdicts after reading the rest of the log; None if a rebuilt table has replaced their table."""
+    equal = equal_versions(table, verdicts.same, verdicts.walked)
+    if equal.is_replaced:
         return None
-    if found.walked == verdicts.walked and verdicts.mark:
+    if equal.upto == verdicts.walked and verdicts.mark:
         return verdicts
-    mark = commit_mark(table, found.walked)
-    return verdicts.model_copy(update={"same": found.same, "walked": found.walked, "mark": mark})
+    mark = commit_mark(table, equal.upto)
+    return verdicts.model_copy(update={"same": equal.versions, "walked": equal.upto, "mark": mark})
 
 
-def rows_alike(table: LakePath, same: Sequence[int], walked: int) -> Alike:
-    """Which versions have the rows of those in `same`; `walked` is the version up to which they are known.
+def equal_versions(table: LakePath, versions: Sequence[int], upto: int) -> EqualVersions:
+    """Return the versions with the same rows as `versions`, which are complete up to version `upto`.
 
-    Nothing but OPTIMIZE and the like came since, or what else came was taken back (ADR 0018). What the log has
-    forgotten may have changed rows: nothing above it inherits, and what is known stays what it is.
+    Later versions have the same rows after commits such as OPTIMIZE, and after a restore of one of them (ADR 18). A
+    commit that is missing from the log may have changed rows. So a version above a gap counts only after a restore.
     """
-    found, replaced = list(same), False
-    for commit in commits_still_known(table, walked):
+    equal, is_replaced = list(versions), False
+    for commit in commits_still_known(table, upto):
         sources = commit.metadata.get("sources", {})
-        restored, replaced = sources.get("restores"), replaced or bool(sources.get("rebuild"))
-        inherits = bool(found) and found[-1] == walked and commit.version == walked + 1
-        if restored in found if commit.changes_data else inherits:
-            found.append(commit.version)
-        walked = commit.version
-    return Alike(tuple(found), walked, replaced)
+        restored, is_replaced = sources.get("restores"), is_replaced or bool(sources.get("rebuild"))
+        is_next = bool(equal) and equal[-1] == upto and commit.version == upto + 1
+        if restored in equal if commit.changes_data else is_next:
+            equal.append(commit.version)
+        upto = commit.version
+    return EqualVersions(tuple(equal), upto, is_replaced)

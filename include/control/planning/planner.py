@@ -17,7 +17,7 @@ from include.contracts.interval import Interval
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.control.changes.table_diff import TableDiff, diff_for_run
 from include.control.gates.overrides import override_note
-from include.control.gates.restore import why_not
+from include.control.gates.restore import restore_obstacle
 from include.control.landing.deliveries import Folders, delivered
 from include.control.landing.landing import files_by_the_thousand, is_as_listed, landing_of
 from include.control.landing.matching import Matched, given_up, known_by_content, match, read_through, split_by_age
@@ -164,9 +164,9 @@ class Planner:
         """Return the advice that follows from the table alone, without its sources."""
         last, ops = position.last if position else None, self.ops
         unfinished = last is not None and not is_complete(spec, last, ops)
-        standing = ops.gates.standing(spec.table)
-        certified = standing.certified if standing else None
-        result = ops.gates.result_of(standing, spec.table, last.version, spec.suite_hash) if last else None
+        verdicts = ops.gates.verdicts(spec.table)
+        certified = verdicts.certified if verdicts else None
+        result = ops.gates.result_from(verdicts, spec.table, last.version, spec.suite_hash) if last else None
         # The difference is the same for every interval, until the table has another batch.
         key = f"{spec.table}/{last.token if last else ''}"
         if key not in self._diffs:
@@ -186,7 +186,7 @@ class Planner:
             misfit=diff.misfit,
             notes=(
                 *diff.lines(),
-                *override_note(spec.table, standing),
+                *override_note(spec.table, verdicts),
                 *ageing_note(spec, ops.paths, datetime.now(UTC)),
             ),
         )
@@ -216,7 +216,7 @@ def is_complete(spec: AnySpec, last: Winner, ops: OpsTables) -> bool:
     result = ops.gates.result(spec.table, last.version, spec.suite_hash)
     if result is None or result.passed or spec.on_refusal == "keep":
         return result is not None
-    return bool(why_not(result, ops.paths, ops.gates))
+    return bool(restore_obstacle(result, ops.paths, ops.gates))
 
 
 def _deletes_to_allow(spec: SilverSpec, table_id: str, sources: BatchSources, ops: OpsTables) -> str:

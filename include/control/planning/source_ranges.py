@@ -7,7 +7,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.table_spec import GoldSpec, SilverSpec
 from include.control.gates.gates import Gates
-from include.control.gates.uncertified import why_uncertified
+from include.control.gates.uncertified import missing_certificate_cause
 from include.control.ledger.resolution import table_id
 from include.control.log.batch import BatchSources, StreamPosition
 from include.control.log.delta_log import commits_after
@@ -26,7 +26,9 @@ def certified_sources(spec: SilverSpec | GoldSpec, gates: Gates, paths: Lakehous
     """
     certified = {table: gates.certified(table) for table in spec.source_tables}
     if missing := [table for table, version in certified.items() if version is None]:
-        causes = [f"{table} has no certified version: {why_uncertified(table, gates, paths)}" for table in missing]
+        causes = [
+            f"{table} has no certified version: {missing_certificate_cause(table, gates, paths)}" for table in missing
+        ]
         raise NotReadyError(f"{spec.table}: {'; '.join(causes)}", f"Run {' and '.join(missing)} first.")
     return {table: version for table, version in certified.items() if version is not None}
 

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
 def way_out(table: str, version: int | None) -> str:
     """Return what a person can do about a refused version: override it, unless an earlier one was restored."""
-    from include.control.gates.restore import taken_back_by
+    from include.control.gates.restore import restoring_version
 
-    if version is not None and taken_back_by(LakehousePaths(task_settings().root).table(table), version) is not None:
+    if (
+        version is not None
+        and restoring_version(LakehousePaths(task_settings().root).table(table), version) is not None
+    ):
         return (
             "An earlier version was restored: fix data or rules, then clear the task that writes the table with this."
         )

@@ -48,9 +48,9 @@ def run_gate(context: JobContext, version: int) -> GateOutcome:
     A refused version is restored if the spec says so.
     """
     table, gates = context.spec.table, context.ops.gates
-    verdicts = gates.standing(table)
+    verdicts = gates.verdicts(table)
     before = verdicts.certified if verdicts else None
-    recorded = gates.result_of(verdicts, table, version, context.spec.suite_hash)
+    recorded = gates.result_from(verdicts, table, version, context.spec.suite_hash)
     result = recorded or _check(context, version, before)
     warnings = verdict(table, version, result.checks, before).warnings
     if recorded is None:
@@ -59,7 +59,7 @@ def run_gate(context: JobContext, version: int) -> GateOutcome:
     if result.passed:
         return GateOutcome(result, verdicts, is_new, warnings)
     restore = restore_certified_rows(context, result)
-    return GateOutcome(result, gates.standing(table), is_new, warnings, restore)
+    return GateOutcome(result, gates.verdicts(table), is_new, warnings, restore)
 
 
 def _check(context: JobContext, version: int, certified: int | None) -> GateResult:
@@ -98,7 +98,7 @@ def _earlier_refusal(context: JobContext, version: int, certified: int | None) -
     table, gates = context.spec.table, context.ops.gates
     override = gates.override_in_force(table)
     text = f" Version {override.version} was {override.override}; that covers no later version." if override else ""
-    first = gates.first_refused(table, above=-1 if certified is None else certified)
+    first = gates.first_refusal(table, above=-1 if certified is None else certified)
     if first is None or first.version == version:
         return text
     last_batch = first.batches[-1] if first.batches else "?"

@@ -53,7 +53,7 @@ def comparable_version(
     commit = _commit_of(context.paths.table(table), version)
     sources = BatchSources.model_validate(commit.metadata["sources"])
     gates = context.ops.gates
-    last = next(gates.certified_before(table, version), None)
+    last = next(gates.certificates_below(table, version), None)
 
     def read(other: str, at: int) -> DataFrame:
         return read_version(session, context.paths.table(other), at)
@@ -64,7 +64,7 @@ def comparable_version(
         interval_end=datetime.fromisoformat(commit.metadata["interval_end"]),
         committed_at=commit.at,
         facts=facts,
-        past=lambda: (result.facts for result in gates.certified_before(table, version)),
+        past=lambda: (result.facts for result in gates.certificates_below(table, version)),
         certified=last.version if last else None,
         others=others,
         sources={source: upto for source, (_, upto) in sources.ranges.items()},

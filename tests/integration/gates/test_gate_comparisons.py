@@ -14,6 +14,7 @@ from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.ledger.delta_tables import day
+from tests.support.ledger.gate_results import last_passed
 
 BRONZE, SILVER, GOLD, KNOWN = "bronze.orders", "silver.orders", "gold.revenue_daily", "bronze.known"
 EXISTS = "expect_column_values_to_exist_in_other_table"
@@ -225,7 +226,7 @@ class TestDrift:
         assert check.against == f"{BRONZE} version {first.version}"
         # The commit that adds the column has the rows of before, and so their certificate; the batch has none.
         assert second.certified_version == second.version - 1
-        assert Gates(lakehouse.paths).last_passed(BRONZE) == first.version
+        assert last_passed(Gates(lakehouse.paths), BRONZE) == first.version
 
         state_rules(lakehouse, rule(stable, allow=["added"]), on_drift="evolve")
         assert lakehouse.run(BRONZE, 2, job=Job.QUALITY_GATE).certified_version == second.version

@@ -103,7 +103,7 @@ def test_a_version_is_kept_when_a_newer_commit_exists(shop: Lakehouse) -> None:
     shop.deliver(3, "c.json", [order(6, 6, of_day=3)])
     shop.run_all(3, BRONZE, SILVER)
     newest = latest_version(shop.paths.table(SILVER))
-    with pytest.raises(RestoreError, match=r"silver\.orders: version 2 was not taken back: version 3 came after it"):
+    with pytest.raises(RestoreError, match=r"silver\.orders: version 2 was not undone: version 3 came after it"):
         restore(shop).run(refusal(shop, 2))
     assert latest_version(shop.paths.table(SILVER)) == newest == 3
 
@@ -156,7 +156,7 @@ def test_a_batch_that_was_planned_before_the_restore_plans_again(shop: Lakehouse
 def test_a_version_before_a_restore_cannot_be_overridden(shop: Lakehouse) -> None:
     shop.run(SILVER, 2)
     said = Override(by="ann", reason="a holiday", run_id="manual__2", at=datetime(2013, 1, 5, tzinfo=UTC))
-    with pytest.raises(OverrideError, match="version 2 was taken back by version 3"):
+    with pytest.raises(OverrideError, match="version 3 has undone version 2"):
         override(load_catalog(shop.folder / "tables").spec(SILVER), 2, said, shop.paths)
 
 
@@ -164,7 +164,7 @@ def test_the_first_version_of_a_table_stays_refused(lakehouse: Lakehouse) -> Non
     lakehouse.specs(bronze_document(), silver(1))
     deliver_two_days(lakehouse)
     _, report = lakehouse.run_all(1, BRONZE, SILVER)
-    assert report.message.endswith("was not taken back: no version of the table was ever certified.")
+    assert report.message.endswith("was not undone: no version of the table was ever certified.")
     assert len(lakehouse.rows(SILVER, "order_id")) == 2
 
 

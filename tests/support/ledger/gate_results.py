@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from include.contracts.job.report import CheckResult
+from include.control.gates.gates import Gates
 from include.control.gates.result import GateResult
 
 TABLE = "silver.flights"
+
+
+def last_passed(gates: Gates, table: str = TABLE) -> int | None:
+    """Return the newest version that a gate passed."""
+    verdicts = gates.verdicts(table)
+    return verdicts.passed[-1].version if verdicts and verdicts.passed else None
 
 
 def verdict(table_id: str, version: int, *, passed: bool = True, suite_hash: str = "suite") -> GateResult:

@@ -48,6 +48,6 @@ def judge(paths: LakehousePaths, version: int, *, passed: bool = False, spec: An
     return result
 
 
-def said(by: str = "ann", reason: str = "a holiday", run_id: str = "manual__1") -> Override:
+def decision(by: str = "ann", reason: str = "a holiday", run_id: str = "manual__1") -> Override:
     """Return the override of a person."""
     return Override(by=by, reason=reason, run_id=run_id, at=AT)

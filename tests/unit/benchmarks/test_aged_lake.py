@@ -80,7 +80,7 @@ def plan_of_a_late_file(settings: Settings, catalog: Catalog, _: int) -> None:
 def verdicts(settings: Settings, _: Catalog, number: int) -> None:
     gates = Gates(LakehousePaths(settings.root))
     assert [one.result.version for one in gates.results("silver.a0", 5)] == list(range(number - 4, number + 1))
-    assert next(gates.certified_before("silver.a0", number)).version == number - 1
+    assert next(gates.certificates_below("silver.a0", number)).version == number - 1
     assert gates.certified("silver.a0") == number
 
 

@@ -20,7 +20,7 @@ from tests.support.ledger.delta_tables import (
     create_table,
     optimize,
 )
-from tests.support.ledger.gate_results import TABLE, verdict
+from tests.support.ledger.gate_results import TABLE, last_passed, verdict
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def test_nothing_is_certified_before_the_first_gate(table: Path, table_id: str, 
     append(table)
     before = contents(tmp_path)
     assert gates.certified(TABLE) is None
-    assert gates.last_passed(TABLE) is None
-    assert gates.first_refused(TABLE, above=-1) is None
+    assert last_passed(gates) is None
+    assert gates.first_refusal(TABLE, above=-1) is None
     assert gates.result(TABLE, 1, "suite") is None
     assert contents(tmp_path) == before
 
@@ -53,7 +53,7 @@ def test_a_table_that_does_not_exist_has_no_certificate(gates: Gates) -> None:
     assert gates.certified(TABLE) is None
 
 
-def test_a_verdict_counts_though_another_one_was_written_down_meanwhile(
+def test_two_results_recorded_at_once_both_count(
     table: Path, table_id: str, gates: Gates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gates.record(verdict(table_id, 0))
@@ -68,20 +68,20 @@ def test_a_verdict_counts_though_another_one_was_written_down_meanwhile(
     monkeypatch.setattr(OpsTable, "append", write_second)
     gates.record(passed)
     assert gates.certified(TABLE) == passed.version == 1
-    assert gates.first_refused(TABLE, above=1) == refused
+    assert gates.first_refusal(TABLE, above=1) == refused
 
 
-def test_a_result_comes_back_as_it_was_given(table_id: str, gates: Gates) -> None:
-    given_result = verdict(table_id, 0, passed=False)
-    gates.record(given_result)
-    assert gates.result(TABLE, 0, "suite") == given_result
+def test_a_recorded_result_is_read_back_unchanged(table_id: str, gates: Gates) -> None:
+    recorded = verdict(table_id, 0, passed=False)
+    gates.record(recorded)
+    assert gates.result(TABLE, 0, "suite") == recorded
 
 
 def test_a_passed_version_is_certified_and_a_refused_one_is_not(table: Path, table_id: str, gates: Gates) -> None:
     first, second = append(table), append(table)
     gates.record(verdict(table_id, first))
     gates.record(verdict(table_id, second, passed=False))
-    assert gates.certified(TABLE) == first == gates.last_passed(TABLE)
+    assert gates.certified(TABLE) == first == last_passed(gates)
 
 
 def test_the_certified_version_never_moves_back(table: Path, table_id: str, gates: Gates) -> None:
@@ -101,7 +101,7 @@ def test_a_version_refused_by_newer_rules_keeps_the_certificate_it_has(
     assert gates.certified(TABLE) == version
 
 
-def test_a_version_judged_by_other_rules_is_judged_anew(table: Path, table_id: str, gates: Gates) -> None:
+def test_a_result_counts_only_for_the_rules_it_was_made_by(table: Path, table_id: str, gates: Gates) -> None:
     version = append(table)
     gates.record(verdict(table_id, version, passed=False))
     assert gates.result(TABLE, version, "corrected rules") is None
@@ -118,9 +118,9 @@ def test_the_newest_result_of_a_version_counts(table: Path, table_id: str, gates
     version = append(table)
     for passed in (False, True):
         gates.record(verdict(table_id, version, passed=passed))
-    found = gates.result(TABLE, version, "suite")
-    assert found is not None
-    assert found.passed
+    newest = gates.result(TABLE, version, "suite")
+    assert newest is not None
+    assert newest.passed
 
 
 def test_results_of_another_table_at_the_same_path_do_not_count(
@@ -146,10 +146,10 @@ def test_the_first_refusal_is_that_of_the_lowest_version(table: Path, table_id: 
     gates.record(verdict(table_id, versions[1]))
     for version in (versions[3], versions[2]):
         gates.record(verdict(table_id, version, passed=False))
-    refused = gates.first_refused(TABLE, above=versions[1])
+    refused = gates.first_refusal(TABLE, above=versions[1])
     assert refused is not None
     assert (refused.version, refused.refused) == (versions[2], f"version {versions[2]} refused")
-    assert gates.first_refused(TABLE, above=versions[3]) is None
+    assert gates.first_refusal(TABLE, above=versions[3]) is None
 
 
 EVENTS = st.lists(
@@ -163,7 +163,7 @@ EVENTS = st.lists(
 
 @settings(max_examples=12, deadline=None)
 @given(events=EVENTS)
-def test_whatever_is_judged_in_whatever_order_the_certified_version_only_grows(
+def test_the_certified_version_only_grows_in_any_order_of_results_and_commits(
     events: list[str | tuple[int, bool, str]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     paths = LakehousePaths(tmp_path_factory.mktemp("lake"))
@@ -202,7 +202,7 @@ def certify_other(gates: Gates, tmp_path: Path, version: int) -> None:
     gates.record(verdict(other_id, version).model_copy(update={"table": OTHER}))
 
 
-def test_a_refusal_by_another_table_is_out_of_date_once_that_one_has_moved(
+def test_a_refusal_is_out_of_date_after_the_compared_table_has_a_new_certified_version(
     table: Path, table_id: str, gates: Gates, tmp_path: Path
 ) -> None:
     append(table)
@@ -214,17 +214,17 @@ def test_a_refusal_by_another_table_is_out_of_date_once_that_one_has_moved(
     assert gates.result(TABLE, 1, "suite") is not None
 
 
-def test_a_certificate_stands_whatever_becomes_of_the_tables_it_was_held_against(
+def test_a_certificate_stays_valid_after_the_compared_table_has_a_new_certified_version(
     table: Path, table_id: str, gates: Gates, tmp_path: Path
 ) -> None:
     append(table)
     gates.record(compared_verdict(table_id, None, passed=True))
     certify_other(gates, tmp_path, 0)
     assert gates.result(TABLE, 1, "suite") is not None
-    assert gates.last_passed(TABLE) == 1
+    assert last_passed(gates) == 1
 
 
-def test_certificates_before_a_version_come_newest_first_and_once_each(
+def test_certificates_below_a_version_come_newest_first_and_one_per_version(
     table: Path, table_id: str, gates: Gates
 ) -> None:
     for _ in range(4):
@@ -232,9 +232,9 @@ def test_certificates_before_a_version_come_newest_first_and_once_each(
     gates.record(verdict(table_id, 3))
     gates.record(verdict(table_id, 1))
     gates.record(verdict(table_id, 2, passed=False))
-    gates.record(verdict(table_id, 1, suite_hash="mended").model_copy(update={"facts": {"in_table": 7}}))
+    gates.record(verdict(table_id, 1, suite_hash="corrected").model_copy(update={"facts": {"in_table": 7}}))
     gates.record(verdict(table_id, 4))
-    before = list(gates.certified_before(TABLE, 4))
+    before = list(gates.certificates_below(TABLE, 4))
     assert [result.version for result in before] == [3, 1]
-    assert before[1].facts == {"in_table": 7}, "the newest verdict on a version"
-    assert list(gates.certified_before(TABLE, 1)) == []
+    assert before[1].facts == {"in_table": 7}, "the newest result of a version"
+    assert list(gates.certificates_below(TABLE, 1)) == []

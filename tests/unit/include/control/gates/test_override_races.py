@@ -1,4 +1,4 @@
-"""Several people at once, people who are killed, and whatever else happens: a version is let pass once or never."""
+"""Overrides by several people at once and by killed processes: a version is overridden once or never."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from include.errors import OverrideError
 from include.paths import LakehousePaths
 from include.settings import PROJECT
 from tests.support.ledger.delta_tables import append, create_table
-from tests.support.ledger.refused_table import SPEC, TABLE, judge, refused_table, said
+from tests.support.ledger.gate_results import last_passed
+from tests.support.ledger.refused_table import SPEC, TABLE, decision, judge, refused_table
 
 
 @pytest.fixture
@@ -32,20 +33,20 @@ def gates(paths: LakehousePaths) -> Gates:
 
 
 @pytest.mark.usefixtures("gates")
-def test_of_many_at_once_one_lets_it_pass(paths: LakehousePaths) -> None:
+def test_one_of_many_concurrent_overrides_wins(paths: LakehousePaths) -> None:
     def attempt(number: int) -> str:
         try:
-            made = override(SPEC, 2, said(f"person {number}", run_id=f"manual__{number}"), paths)
-        except OverrideError as refused:
-            return str(refused)
-        assert made.override is not None
-        return made.override.by
+            result = override(SPEC, 2, decision(f"person {number}", run_id=f"manual__{number}"), paths)
+        except OverrideError as error:
+            return str(error)
+        assert result.override is not None
+        return result.override.by
 
     with ThreadPoolExecutor(8) as people:
         answers = list(people.map(attempt, range(8)))
     winners = [answer for answer in answers if answer.startswith("person")]
-    recorded = [one.result.override for one in Gates(paths).results(TABLE) if one.result.override]
-    assert [one.by for one in recorded] == winners
+    results = [recorded.result for recorded in Gates(paths).results(TABLE)]
+    assert [result.override.by for result in results if result.override] == winners
     assert len(winners) == 1
     others = [answer for answer in answers if answer not in winners]
     assert all("overridden by" in answer or "somebody else" in answer for answer in others)
@@ -63,7 +64,7 @@ EVENTS = st.lists(
 
 @settings(max_examples=25, deadline=None)
 @given(events=EVENTS)
-def test_whatever_happened_before_an_override_certifies_just_the_newest_refused_version(
+def test_an_override_certifies_only_the_newest_refused_version_after_any_history(
     events: list[str | tuple[str, int, bool] | tuple[str, int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     paths = LakehousePaths(tmp_path_factory.mktemp("lake"))
@@ -77,14 +78,14 @@ def test_whatever_happened_before_an_override_certifies_just_the_newest_refused_
             judge(paths, event[1], passed=bool(event[2]))
             (passed if event[2] else refused).add(event[1])
         elif event[0] == "override":
-            standing = [version for version in refused if version > certified]
-            if standing and event[1] == max(standing):
-                assert override(SPEC, event[1], said(run_id=str(number)), paths).version == event[1]
+            open_refusals = [version for version in refused if version > certified]
+            if open_refusals and event[1] == max(open_refusals):
+                assert override(SPEC, event[1], decision(run_id=str(number)), paths).version == event[1]
                 passed.add(event[1])
             else:
                 with pytest.raises(OverrideError):
-                    override(SPEC, event[1], said(run_id=str(number)), paths)
-        now = Gates(paths).last_passed(TABLE)
+                    override(SPEC, event[1], decision(run_id=str(number)), paths)
+        now = last_passed(Gates(paths), TABLE)
         assert (-1 if now is None else now) == max(passed, default=-1) >= certified
 
 
@@ -94,19 +95,19 @@ from pathlib import Path
 from include.control.events.event_log import EventLog
 from include.control.gates.overrides import override
 from include.paths import LakehousePaths
-from tests.support.ledger.refused_table import SPEC, said
+from tests.support.ledger.refused_table import SPEC, decision
 when, root = sys.argv[1], Path(sys.argv[2])
-def dies(*args, **named):
+def append_and_die(*args, **named):
     if when == "before": os._exit(9)
     append_once(*args, **named)
     os._exit(9)
-append_once, EventLog.append_once = EventLog.append_once, dies
-override(SPEC, 2, said(), LakehousePaths(root))
+append_once, EventLog.append_once = EventLog.append_once, append_and_die
+override(SPEC, 2, decision(), LakehousePaths(root))
 """
 
 
 @pytest.mark.parametrize(("when", "certified"), [("before", 1), ("after", 2)])
-def test_one_who_is_killed_has_let_it_pass_or_not_and_may_ask_again(
+def test_a_killed_override_is_recorded_or_not_and_can_be_repeated(
     paths: LakehousePaths, gates: Gates, when: str, certified: int
 ) -> None:
     environment = {"PYTHONPATH": f"{PROJECT}:{PROJECT / 'plugins'}", "PATH": "/usr/bin:/bin"}
@@ -114,6 +115,6 @@ def test_one_who_is_killed_has_let_it_pass_or_not_and_may_ask_again(
     killed = subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert killed.returncode == 9, killed.stderr
     assert gates.certified(TABLE) == certified
-    assert override(SPEC, 2, said(), paths).override == said()
+    assert override(SPEC, 2, decision(), paths).override == decision()
     assert gates.certified(TABLE) == 2
-    assert sum(1 for one in gates.results(TABLE) if one.result.override) == 1
+    assert sum(1 for recorded in gates.results(TABLE) if recorded.result.override) == 1

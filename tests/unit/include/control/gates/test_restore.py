@@ -1,4 +1,4 @@
-"""Taking refused versions back, on Delta tables in milliseconds, against a model of what readers may see."""
+"""Restores after refusals on small Delta tables, compared with a model of what readers see."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from include.control.gates.gates import Gates
-from include.control.gates.restore import Restore, taken_back_by, why_not
+from include.control.gates.restore import Restore, restore_obstacle, restoring_version
 from include.control.gates.result import GateResult
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import resolve
@@ -34,14 +34,16 @@ def restore(root: Path) -> Restore:
 
 
 def refusal(root: Path) -> GateResult:
-    return [one.result for one in Gates(LakehousePaths(root)).results(TABLE) if not one.result.passed][-1]
+    return [recorded.result for recorded in Gates(LakehousePaths(root)).results(TABLE) if not recorded.result.passed][
+        -1
+    ]
 
 
-class TakenBack(RuleBasedStateMachine):
-    """Batches read a source to its end, pass their gate or do not, and are taken back or left.
+class Restores(RuleBasedStateMachine):
+    """Batches read a source to its end, pass their gate or are refused, and refused ones are undone or not.
 
-    Model: how far the table has read (`read`), how far what readers see has (`seen`), and whether the newest version
-    stands refused. A row of the table stands for a version of the source.
+    Model: the last source version that the table has read (`read`) and that readers see (`seen`), and whether the
+    newest version is refused. A row of the table stands for a version of the source.
     """
 
     @initialize()
@@ -50,39 +52,39 @@ class TakenBack(RuleBasedStateMachine):
         self.paths = LakehousePaths(self.root)
         self.path = self.paths.table(TABLE)
         self.arrived = self.read = self.seen = 0
-        self.stands_refused = self.is_dirty = False
+        self.is_refused = self.is_dirty = False
         self.batch(rows=1, passes=True)
 
     @rule(rows=st.integers(1, 3), passes=st.booleans())
     def batch(self, rows: int, passes: bool) -> None:
-        """A batch reads all that it has not read, and is judged."""
+        """Load everything that was not read yet, and record the result of the gate."""
         self.arrived += rows
         after = self._position()
         sources = BatchSources(ranges={SOURCE: (after, self.arrived)}, source_ids={SOURCE: "source"})
         winner = load_batch(self.root, SPEC, rows=self.arrived - (after or 0), sources=sources)
         judge(self.root, SPEC, winner.version, passed=passes)
-        self.read, self.stands_refused, self.is_dirty = self.arrived, not passes, False
+        self.read, self.is_refused, self.is_dirty = self.arrived, not passes, False
         if passes:
             self.seen = self.read
 
     @rule()
-    def put_files_together(self) -> None:
-        """A commit that changes no row, but is newer than the judged version."""
+    def optimize(self) -> None:
+        """Commit a version that changes no row, but is newer than the checked version."""
         if len(DeltaTable(str(self.path)).file_uris()) > 1:
             optimize(self.path)
-            self.is_dirty = self.stands_refused
+            self.is_dirty = self.is_refused
 
-    @precondition(lambda self: self.stands_refused and not self.is_dirty)
+    @precondition(lambda self: self.is_refused and not self.is_dirty)
     @rule()
-    def take_back(self) -> None:
+    def undo(self) -> None:
         refused = latest_version(self.path)
         winner = restore(self.root).run(refusal(self.root))
-        assert (winner.version, taken_back_by(self.path, refused)) == (refused + 1, refused + 1)
-        self.read, self.stands_refused = self.seen, False
+        assert (winner.version, restoring_version(self.path, refused)) == (refused + 1, refused + 1)
+        self.read, self.is_refused = self.seen, False
 
-    @precondition(lambda self: self.stands_refused and self.is_dirty)
+    @precondition(lambda self: self.is_refused and self.is_dirty)
     @rule()
-    def take_back_too_late(self) -> None:
+    def undo_too_late(self) -> None:
         before = latest_version(self.path)
         with pytest.raises(RestoreError, match="came after it"):
             restore(self.root).run(refusal(self.root))
@@ -107,68 +109,68 @@ class TakenBack(RuleBasedStateMachine):
             shutil.rmtree(self.root)
 
 
-test_any_order_of_refusals_and_restores_ends_where_the_model_does = TakenBack.TestCase
-TakenBack.TestCase.settings = settings(max_examples=15, stateful_step_count=12, deadline=None)
+test_any_order_of_refusals_and_restores_agrees_with_the_model = Restores.TestCase
+Restores.TestCase.settings = settings(max_examples=15, stateful_step_count=12, deadline=None)
 
 
-def test_a_table_that_was_never_certified_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_table_without_a_certified_version_is_not_restored(tmp_path: Path) -> None:
     winner = load_batch(tmp_path, SPEC, rows=2)
     judge(tmp_path, SPEC, winner.version, passed=False)
     with pytest.raises(RestoreError, match="no version of the table was ever certified"):
         restore(tmp_path).run(refusal(tmp_path))
 
 
-def test_a_replay_among_the_refused_batches_is_named(tmp_path: Path) -> None:
+def test_a_replay_among_the_refused_batches_prevents_a_restore(tmp_path: Path) -> None:
     judge(tmp_path, SPEC, load_batch(tmp_path, SPEC).version)
     replay = load_batch(tmp_path, SPEC, sources=BatchSources(replay="r1", replayed_rows=1))
     judge(tmp_path, SPEC, replay.version, passed=False)
     paths = LakehousePaths(tmp_path)
-    assert why_not(refusal(tmp_path), paths, Gates(paths)).startswith("batch 2 is a replay of quarantined rows")
+    assert restore_obstacle(refusal(tmp_path), paths, Gates(paths)).startswith(
+        "batch 2 is a replay of quarantined rows"
+    )
 
 
-def test_a_version_that_readers_use_is_not_taken_back(tmp_path: Path) -> None:
+def test_a_version_that_readers_use_is_not_undone(tmp_path: Path) -> None:
     judge(tmp_path, SPEC, load_batch(tmp_path, SPEC).version)
     refused = load_batch(tmp_path, SPEC)
     judge(tmp_path, SPEC, refused.version, passed=False)
     judge(tmp_path, SPEC, load_batch(tmp_path, SPEC).version)
     paths = LakehousePaths(tmp_path)
-    assert why_not(refusal(tmp_path), paths, Gates(paths)).startswith("readers use version 3")
+    assert restore_obstacle(refusal(tmp_path), paths, Gates(paths)).startswith("readers use version 3")
 
 
-def test_several_refused_batches_go_together_and_tables_beside_it_with_them(tmp_path: Path) -> None:
+def test_several_refused_batches_and_their_quarantined_rows_are_undone_together(tmp_path: Path) -> None:
     paths = LakehousePaths(tmp_path)
     judge(tmp_path, SPEC, load_batch(tmp_path, SPEC, rows=2).version)
     undone = [load_batch(tmp_path, SPEC, rows=rows) for rows in (3, 4)]
     judge(tmp_path, SPEC, undone[-1].version, passed=False)
-    beside = paths.quarantine(TABLE)
-    kept, gone = (load_beside(beside, token) for token in ("kept", undone[0].token))
+    secondary = paths.quarantine(TABLE)
+    kept, gone = (load_secondary(secondary, token) for token in ("kept", undone[0].token))
     winner = restore(tmp_path).run(refusal(tmp_path))
     assert winner.intent.sources.undoes == tuple(batch.token for batch in undone)
     assert DeltaTable(str(paths.table(TABLE))).to_pyarrow_table().num_rows == 2
-    assert DeltaTable(str(beside)).to_pyarrow_table().num_rows == kept
+    assert DeltaTable(str(secondary)).to_pyarrow_table().num_rows == kept
     assert gone == 1
     app_id = f"millrace/silver_quarantine.orders/{winner.intent.table_id}/main"
-    assert DeltaTable(str(beside)).transaction_version(app_id) == winner.batch_seq
+    assert DeltaTable(str(secondary)).transaction_version(app_id) == winner.batch_seq
     rows = Ledger(paths).closed(winner)
     assert rows is not None
     assert (rows.read, rows.inserted, rows.deleted) == (0, 0, 7)
 
 
-def load_beside(path: Path, token: str) -> int:
-    """A commit of one row in a secondary table, by the batch with this token; how many rows."""
+def load_secondary(path: Path, token: str) -> int:
+    """Commit one row to a secondary table for the batch with this token, and return the number of rows."""
     if latest_version(path) < 0:
         create_table(path)
     append(path, 1, user_metadata=f'{{"millrace": {{"token": "{token}"}}}}')
     return 1
 
 
-def test_nothing_is_taken_back_where_the_log_has_forgotten_what_came_since(tmp_path: Path) -> None:
+def test_nothing_is_undone_if_the_log_lacks_commits_after_the_certified_version(tmp_path: Path) -> None:
     certified = load_batch(tmp_path, SPEC).version
     judge(tmp_path, SPEC, certified)
     refused = [load_batch(tmp_path, SPEC).version for _ in range(3)][-1]
     judge(tmp_path, SPEC, refused, passed=False)
     paths = LakehousePaths(tmp_path)
     clean_log(paths.table(TABLE), below=refused)
-    assert f"has forgotten which batches came after version {certified}" in why_not(
-        refusal(tmp_path), paths, Gates(paths)
-    )
+    assert f"lacks commits after version {certified}" in restore_obstacle(refusal(tmp_path), paths, Gates(paths))

@@ -1,4 +1,4 @@
-"""Which later versions have the rows of a certified one, and inherit its certificate."""
+"""The later versions that have the rows of a certified version, and so keep its certificate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from include.control.log.delta_log import USER_METADATA_KEY
 from include.control.log.stored_tables import open_table
 from include.paths import LakehousePaths
 from tests.support.ledger.delta_tables import append, clean_log, commit_file, delete_all, optimize, set_property
-from tests.support.ledger.gate_results import TABLE, verdict
+from tests.support.ledger.gate_results import TABLE, last_passed, verdict
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_commits_without_a_change_of_data_inherit_the_certificate(table: Path, t
     assert gates.certified(TABLE) == optimized
     altered = set_property(table)
     assert gates.certified(TABLE) == altered
-    assert gates.last_passed(TABLE) == optimized - 1
+    assert last_passed(gates) == optimized - 1
 
 
 def test_a_commit_that_changes_data_ends_the_inheritance(table: Path, table_id: str, gates: Gates) -> None:
@@ -51,7 +51,7 @@ def test_a_delete_changes_data_too(table: Path, table_id: str, gates: Gates) -> 
     assert gates.certified(TABLE) == version
 
 
-def test_a_certificate_outlives_the_log_but_is_not_inherited_over_what_the_log_has_forgotten(
+def test_a_certificate_stays_valid_after_log_cleanup_but_is_not_inherited_over_missing_commits(
     table: Path, table_id: str, gates: Gates
 ) -> None:
     append(table)
@@ -69,12 +69,12 @@ def test_a_certificate_outlives_the_log_but_is_not_inherited_over_what_the_log_h
     assert optimize(table) == gates.certified(TABLE)
 
 
-def test_rows_put_back_after_the_log_was_cleaned_are_certified_again(table: Path, table_id: str, gates: Gates) -> None:
+def test_rows_restored_after_log_cleanup_are_certified_again(table: Path, table_id: str, gates: Gates) -> None:
     passed = append(table)
     gates.record(verdict(table_id, passed))
     for _ in range(3):
         append(table)
     clean_log(table, below=4)
-    told = json.dumps({USER_METADATA_KEY: {"sources": {"restores": passed}}})
-    restored = append(table, user_metadata=told)
+    metadata = json.dumps({USER_METADATA_KEY: {"sources": {"restores": passed}}})
+    restored = append(table, user_metadata=metadata)
     assert gates.certified(TABLE) == restored

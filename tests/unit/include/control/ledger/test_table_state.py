@@ -24,6 +24,7 @@ from include.paths import LakehousePaths
 from include.settings import PROJECT
 from tests.support.documents.specs import silver_spec
 from tests.support.ledger.delta_tables import FLIGHTS, append, create_table, judge, load_batch, optimize
+from tests.support.ledger.gate_results import last_passed
 from tests.support.ledger.resolving import commit_next
 
 SPEC = silver_spec(table=FLIGHTS.table)
@@ -49,8 +50,8 @@ def said(paths: LakehousePaths) -> dict[str, Any]:
     last = position.last
     return {
         "certified": gates.certified(TABLE),
-        "passed": gates.last_passed(TABLE),
-        "refused": gates.first_refused(TABLE, above=-1),
+        "passed": last_passed(gates),
+        "refused": gates.first_refusal(TABLE, above=-1),
         "by a person": gates.override_in_force(TABLE),
         "on the last": gates.result(TABLE, last.version, SPEC.suite_hash) if last else None,
         "last": last,
@@ -121,7 +122,7 @@ def _once_then_die(change: Callable[..., None]) -> Callable[..., None]:
     """Let what takes a part out pass, and end before what puts one."""
 
     def dying(self: TableStates, table: str, *changes: Change) -> None:
-        if "_make_room" in changes[0][1].__qualname__:
+        if "_drop_outdated_state" in changes[0][1].__qualname__:
             change(self, table, *changes)
             return
         raise Died
@@ -139,7 +140,7 @@ from tests.support.documents.specs import silver_spec
 keep = TableStates.change
 def change(self, table, *changes):
     keep(self, table, *changes)
-    if "_make_room" not in changes[0][1].__qualname__:
+    if "_drop_outdated_state" not in changes[0][1].__qualname__:
         return
     TableStates.change = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 TableStates.change = change
