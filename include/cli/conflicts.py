@@ -13,7 +13,7 @@ from include.cli.catalog import command_catalog
 from include.cli.views import new_table
 from include.contracts.job.contention import LostRace
 from include.contracts.time_format import SECOND
-from include.control.ledger.commit_history import BATCH, CommitHistory, Written, contended
+from include.control.ledger.commit_history import BATCH, CommitHistory, TableWrite, contended_writes
 from include.errors import MillraceError
 from include.paths import LakehousePaths
 from include.settings import Settings
@@ -61,17 +61,17 @@ def contentions(tables: Sequence[str], settings: Settings) -> tuple[list[Content
     every, damage = list[Contention](), list[str]()
     for table in tables or catalog.tables:
         try:
-            every += count_contentions(contended(history.of(table)))
+            every += count_contentions(contended_writes(history.of(table)))
         except MillraceError as error:
             damage.append(f"{table}: {error}")
     return sorted(every, key=lambda one: (one.waited_s, sum(one.lost.values())), reverse=True), damage
 
 
-def count_contentions(history: Iterable[Written]) -> list[Contention]:
+def count_contentions(history: Iterable[TableWrite]) -> list[Contention]:
     """Count the contentions in the history of one or several tables."""
     contentions: dict[tuple[str, str, str], Contention] = {}
 
-    def of(written: Written, winner: str) -> Contention:
+    def of(written: TableWrite, winner: str) -> Contention:
         key = (written.table, _who(written), winner)
         contention = contentions.setdefault(key, Contention(*key))
         contention.last = written.at
@@ -111,7 +111,7 @@ def advice(contentions: Iterable[Contention]) -> list[str]:
     return [f"{table}: {'; '.join(dict.fromkeys(advices))}" for table, advices in lines.items()]
 
 
-def _who(written: Written) -> str:
+def _who(written: TableWrite) -> str:
     kind = kind_of(written.run_id)
     return kind if written.operation == BATCH else f"{written.operation} of {kind}"
 

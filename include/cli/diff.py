@@ -37,7 +37,7 @@ def show_diffs(tables: Sequence[str], settings: Settings) -> ExitCode:
         unchanged += [] if lines else [spec.table]
     if unchanged:
         show(f"{unchanged[0] if len(unchanged) == 1 else f'{len(unchanged)} tables'}: as the spec says")
-    for rebuild in ops.rebuilds.open_at(catalog.specs):
+    for rebuild in ops.rebuilds.active(catalog.specs):
         show(
             f"{', '.join(rebuild.tables)}: a rebuild is under way; `lakehouse rebuild {rebuild.table}` goes on with it"
         )

@@ -32,7 +32,7 @@ def give_up_files(names: Sequence[str], reason: str, settings: Settings) -> list
     matches = [one for name in relative_names for one in find_files(name, *list_all_files(catalog, paths))]
     for spec, file in matches:
         identity = table_id(paths.table(spec.table))
-        failure = ledger.unloaded(spec.table, identity).get(file.path)
+        failure = ledger.failed_files(spec.table, identity).get(file.path)
         if failure is None:
             msg = f"{file.path} is {file.status}: only a file that could not be loaded can be given up"
             raise typer.BadParameter(msg)

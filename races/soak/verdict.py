@@ -67,7 +67,7 @@ def _of_batches(paths: LakehousePaths) -> Iterator[str]:
             yield f"{table}: its batches are numbered {numbers}"
         yield from (f"{table}: token {token} is there {count} times" for token, count in tokens.items() if count > 1)
         for winner in winners:
-            rows = ops.ledger.closed(winner)
+            rows = ops.ledger.closed_rows(winner)
             if rows is None:
                 yield f"{table}: batch {winner.batch_seq} was never closed"
                 continue

@@ -102,7 +102,7 @@ def _under_way(context: JobContext) -> Rebuild | None:
     Raises:
         BadInputError: the table is part of a rebuild that was asked for at another one.
     """
-    found = context.ops.rebuilds.open_at(context.catalog.specs)
+    found = context.ops.rebuilds.active(context.catalog.specs)
     mine = [rebuild for rebuild in found if context.spec.table in rebuild.tables]
     if mine and mine[0].table != context.spec.table:
         msg = f"{context.spec.table}: is being built anew with {mine[0].table}"
@@ -112,7 +112,7 @@ def _under_way(context: JobContext) -> Rebuild | None:
 
 
 def _start(context: JobContext, tables: Sequence[str], request: RebuildRequest) -> Rebuild:
-    for ended in context.ops.rebuilds.ended(context.spec.table):
+    for ended in context.ops.rebuilds.ended_ids(context.spec.table):
         remove_staging(staged_paths(context.paths, ended, tables))
     hashes = _hashes(context, tables)
     return context.ops.rebuilds.start(context.spec.table, tuple(tables), hashes, request, context.args.run_id)

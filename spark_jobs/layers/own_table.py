@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from include.contracts.spec.table_spec import AnySpec
 from include.control.changes.table_diff import TableDiff, changes_since
-from include.control.ledger.resolution import look
+from include.control.ledger.resolution import read_position
 from include.control.log.batch import Intent, Stream, StreamPosition, Winner
 from spark_jobs.delta_io.tables import TableShape, ensure_table
 from spark_jobs.layers.maintenance.maintenance import maintenance_conf
@@ -64,7 +64,7 @@ def require_fitting_table(context: JobContext, spec: AnySpec) -> TableDiff:
     """
     path = context.paths.table(spec.table)
     try:
-        position, _ = look(path, Stream(spec.table), context.ops.ledger)
+        position, _ = read_position(path, Stream(spec.table), context.ops.ledger)
     except TableNotFoundError:
         return TableDiff(spec.table)
     changes = changes_since(spec, position.last, context.ops)

@@ -10,7 +10,7 @@ from include.contracts.job.findings import merge_findings
 from include.contracts.job.report import JobReport, RowCounts, total
 from include.control.changes.table_diff import diff_for_run
 from include.control.gates.overrides import override_note
-from include.control.ledger.commit_history import Written
+from include.control.ledger.commit_history import TableWrite
 from include.control.ledger.measures import table_rows
 from include.control.ledger.resolution import table_id
 from include.control.log.batch import Stream
@@ -46,9 +46,9 @@ def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
             context.ops.commits.record(_written(request, writer.result))
 
 
-def _written(request: BatchRequest, result: BatchResult) -> Written:
+def _written(request: BatchRequest, result: BatchResult) -> TableWrite:
     winner = result.winner if result.committed else None
-    return Written(
+    return TableWrite(
         table=request.stream.table,
         stream=request.stream.name,
         run_id=request.run_id,

@@ -212,7 +212,7 @@ class BatchWriter:
         """Close the last batch if its writer died after the commit."""
         if last is None:
             return
-        rows = self._ledger.closed(last)
+        rows = self._ledger.closed_rows(last)
         self.result.finished = rows is None
         if rows is None:
             self._close(last)

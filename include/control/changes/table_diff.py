@@ -215,4 +215,4 @@ def _worked_out(winner: Winner, source: str, source_id: str, brought: list[Winne
 
 def _rows(source: str, start: datetime, brought: list[Winner], ops: OpsTables) -> int:
     of_interval = {one.token: one.batch_seq for one in brought if one.intent.interval_start == start}
-    return ops.ledger.applied(source, of_interval) or 0
+    return ops.ledger.applied_rows(source, of_interval) or 0

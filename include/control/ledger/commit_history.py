@@ -43,7 +43,7 @@ BATCH = "batch"
 
 
 @dataclass(frozen=True)
-class Written:
+class TableWrite:
     """How one run's writing of one table went.
 
     Attributes:
@@ -86,21 +86,21 @@ class CommitHistory:
     def __init__(self, paths: LakehousePaths, keep: timedelta | None = None) -> None:
         self._events = OpsTable(paths.ops("commits"), COMMITS, keep)
 
-    def record(self, written: Written) -> None:
+    def record(self, written: TableWrite) -> None:
         """Write down how a run has got on."""
         self._events.append([_event(written)])
 
-    def of(self, table: str) -> list[Written]:
+    def of(self, table: str) -> list[TableWrite]:
         """The runs that wrote a table, oldest first."""
         return [_written(event) for event in self._events.events(table)]
 
 
-def contended(history: Sequence[Written], seconds: float = 1.0) -> list[Written]:
+def contended_writes(history: Sequence[TableWrite], seconds: float = 1.0) -> list[TableWrite]:
     """The runs that lost a race, or waited for a lease for so long."""
     return [one for one in history if one.lost or one.waited.seconds >= seconds]
 
 
-def _event(written: Written) -> dict[str, Any]:
+def _event(written: TableWrite) -> dict[str, Any]:
     return {
         "recorded_at": written.at,
         "event": NOT_COMMITTED if written.version is None else COMMITTED,
@@ -111,8 +111,8 @@ def _event(written: Written) -> dict[str, Any]:
     }
 
 
-def _written(event: dict[str, Any]) -> Written:
-    return Written(
+def _written(event: dict[str, Any]) -> TableWrite:
+    return TableWrite(
         **{name: event[name] for name in _SAME if event[name] is not None or name in _MAY_LACK},
         waited=LeaseWait(seconds=event["waited_s"], holders=event["waited_for"]),
         lost=tuple(LostRace.model_validate(race) for race in event["lost_to"]),

@@ -35,7 +35,7 @@ from include.control.ledger.events import (
 from include.control.ledger.loaded_files import LoadedFiles, Planned, PlannedFiles, Winners
 from include.control.ledger.measures import Measures, measured, newest_of
 from include.control.ledger.ops_table import OpsTable
-from include.control.ledger.streams import Streams, followed
+from include.control.ledger.streams import Streams, advance_streams
 from include.control.ledger.table_state import TableStates, failing_without_harm
 from include.control.log.batch import FileFact, Intent, Winner
 from include.paths import LakehousePaths
@@ -61,7 +61,7 @@ class Ledger:
         self._batches.append([batch_event(BatchEvent.COMMITTED, one.intent, one.version) for one in known])
         if known:
             with failing_without_harm(known[-1].intent.table):
-                self._states.change(known[-1].intent.table, (Streams, partial(followed, known[-1], None)))
+                self._states.change(known[-1].intent.table, (Streams, partial(advance_streams, known[-1], None)))
 
     def record_closed(self, winner: Winner, rows: RowCounts, rows_of_file: Mapping[str, FileRows] = {}) -> None:
         """Write down that the batch's secondary writes are done, its row counts, and the rows of each file.
@@ -77,7 +77,7 @@ class Ledger:
         self._batches.append([{**event, "rows": rows.model_dump_json()}])
         with failing_without_harm(winner.intent.table):
             now = measured(self._paths.table(winner.intent.table))
-            ends = partial(followed, winner, rows)
+            ends = partial(advance_streams, winner, rows)
             self._states.change(winner.intent.table, (Streams, ends), (Measures, lambda kept: newest_of(kept, now)))
 
     def record_failed(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
@@ -138,7 +138,7 @@ class Ledger:
         before = self._batches.downward(table, "batch_seq", ("batch_seq",), upto, **of_stream)
         return next((row["batch_seq"] for row in before), 0)
 
-    def closed(self, winner: Winner) -> RowCounts | None:
+    def closed_rows(self, winner: Winner) -> RowCounts | None:
         """The row counts of a batch whose secondary writes are done, else None."""
         intent = winner.intent
         kept = self._states.read(intent.table, Streams)
@@ -148,7 +148,7 @@ class Ledger:
         rows = self._batches.find(intent.table, ("rows",), **_of(BatchEvent.CLOSED, intent))
         return RowCounts.model_validate_json(rows[-1]["rows"]) if rows else None
 
-    def applied(self, table: str, batches: Mapping[str, int]) -> int | None:
+    def applied_rows(self, table: str, batches: Mapping[str, int]) -> int | None:
         """The rows that batches (token -> number) have applied together; None where one of them is not closed."""
         wanted = {"event": [BatchEvent.CLOSED], "token": batches.keys(), "batch_seq": set(batches.values())}
         events = self._batches.find(table, ("token", "rows"), **wanted)
@@ -226,10 +226,10 @@ class Ledger:
             table_id: Delta's id of it.
             among: the files that matter: `path` of them, or `interval_start` of intervals in which they failed.
         """
-        unloaded = self.unloaded(table, table_id, **among)
+        unloaded = self.failed_files(table, table_id, **among)
         return {path: failure for path, failure in unloaded.items() if failure.attempts or failure.given_up}
 
-    def unloaded(self, table: str, table_id: str, **among: Collection[Any]) -> dict[str, Failure]:
+    def failed_files(self, table: str, table_id: str, **among: Collection[Any]) -> dict[str, Failure]:
         """path -> failure, for every file that could not be loaded when last tried, replayed ones included."""
         # Few files ever fail, if any: the events of all others are left alone.
         ever_failed = self._files.find(table, ("path",), table_id=[table_id], event=[FileEvent.FAILED], **among)

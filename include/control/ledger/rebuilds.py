@@ -70,11 +70,11 @@ class Rebuilds:
     def __init__(self, paths: LakehousePaths) -> None:
         self._events = OpsTable(paths.ops("rebuilds"), REBUILDS)
 
-    def open_at(self, tables: Iterable[str]) -> list[Rebuild]:
+    def active(self, tables: Iterable[str]) -> list[Rebuild]:
         """The rebuilds under way that somebody asked for at one of the tables."""
         return [rebuild for table in tables for rebuild in self._open(table)]
 
-    def ended(self, table: str) -> list[str]:
+    def ended_ids(self, table: str) -> list[str]:
         """The ids of the rebuilds of a table that are over; the folder of one whose driver died may still be there."""
         return [row["rebuild"] for row in self._events.events(table) if row["event"] != RebuildEvent.STARTED]
 

@@ -28,12 +28,12 @@ def resolve(table: LakePath, stream: Stream, ledger: Ledger) -> StreamPosition:
         deltalake.exceptions.TableNotFoundError: there is no table at the path.
     """
     look_again()
-    position, new = look(table, stream, ledger)
+    position, new = read_position(table, stream, ledger)
     ledger.record_committed(new)
     return position
 
 
-def look(table: LakePath, stream: Stream, ledger: Ledger) -> tuple[StreamPosition, tuple[Winner, ...]]:
+def read_position(table: LakePath, stream: Stream, ledger: Ledger) -> tuple[StreamPosition, tuple[Winner, ...]]:
     """The same reading without writing anything: the position, and the winners unknown to the ledger."""
     delta = newest_table(table)
     named = (stream.table, identity(delta), stream.name)

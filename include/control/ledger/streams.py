@@ -35,7 +35,7 @@ class Streams(StatePart):
     ends: dict[str, StreamEnd] = Field(default_factory=dict)
 
 
-def followed(winner: Winner, rows: RowCounts | None, kept: Streams | None) -> Streams:
+def advance_streams(winner: Winner, rows: RowCounts | None, kept: Streams | None) -> Streams:
     """Where the streams stand once a batch has come, unless its stream has come further."""
     intent = winner.intent
     ends = kept.ends if kept and kept.table_id == intent.table_id else {}

@@ -58,7 +58,7 @@ def old_tombstones(spec: AnySpec, paths: LakehousePaths, ledger: Ledger, now: da
         return OldTombstones(retain)
     upto = ledger.closed_before(spec.table, last.intent.table_id, last.intent.stream, now - RETENTION.parse(retain))
     keys = _count_keys(path, spec.keys, upto) if upto else 0
-    return OldTombstones(retain, keys, upto, None if ledger.closed(last) else last.batch_seq)
+    return OldTombstones(retain, keys, upto, None if ledger.closed_rows(last) else last.batch_seq)
 
 
 def _count_keys(path: LakePath, keys: Sequence[str], upto: int) -> int:

@@ -164,7 +164,7 @@ class FullSnapshots:
         """Return the snapshots that do not count: start of the interval -> the reason."""
         source, ledger = self.spec.source, self.ops.ledger
         of_source = source, sources.source_ids[source]
-        failures = ledger.unloaded(*of_source, interval_start=starts) if starts else {}
+        failures = ledger.failed_files(*of_source, interval_start=starts) if starts else {}
         batches = defaultdict[datetime, list[Winner]](list)
         for winner in ledger.batches_of(*of_source, starts):
             batches[winner.intent.interval_start].append(winner)
@@ -224,7 +224,7 @@ class FullSnapshots:
             if landing.files(source.landing, lambda _: True) is None:
                 raise  # the folder of the whole feed is missing, for example because a share is not mounted
             return []  # only the folder of the interval is missing
-        failures = ledger.unloaded(*of_table, path=[file.path for file in listed.unread])
+        failures = ledger.failed_files(*of_table, path=[file.path for file in listed.unread])
         given_up = {path: failure.file for path, failure in failures.items() if failure.given_up}
         found = known_by_content(listed, loaded, given_up, source, partial(read_through, landing, self.bronze))
         return [file.path for file in found.unread]

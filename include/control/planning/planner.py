@@ -24,7 +24,7 @@ from include.control.landing.matching import Matched, given_up, known_by_content
 from include.control.ledger.deletes import are_too_many, refusal
 from include.control.ledger.events import Failure
 from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import look
+from include.control.ledger.resolution import read_position
 from include.control.log.batch import BatchSources, FileFact, Stream, StreamPosition, Winner
 from include.control.ops_tables import OpsTables
 from include.control.planning.advice import Advice, with_files, with_messages
@@ -201,7 +201,7 @@ def _require_valid(spec: MaybeInvalidSpec) -> AnySpec:
 def stream_position(spec: MaybeInvalidSpec, paths: LakehousePaths, ledger: Ledger) -> StreamPosition | None:
     """Return the position of the table's stream, read without writing; None if there is no table yet."""
     try:
-        position, _ = look(paths.table(spec.table), Stream(spec.table), ledger)
+        position, _ = read_position(paths.table(spec.table), Stream(spec.table), ledger)
     except TableNotFoundError:
         return None
     return position
@@ -209,7 +209,7 @@ def stream_position(spec: MaybeInvalidSpec, paths: LakehousePaths, ledger: Ledge
 
 def is_complete(spec: AnySpec, last: Winner, ops: OpsTables) -> bool:
     """Whether a batch has its secondary writes and its gate result, and its rows are restored if the spec says so."""
-    if not ops.ledger.closed(last):
+    if not ops.ledger.closed_rows(last):
         return False
     if last.intent.sources.restores is not None:
         return True  # the gate has checked these rows in the version that was restored

@@ -14,7 +14,7 @@ from include.contracts.job.contention import LeaseWait
 from include.contracts.job.report import JobReport
 from include.contracts.lake_path import LakePath
 from include.control.leases.leases import Leases
-from include.control.ledger.commit_history import Written
+from include.control.ledger.commit_history import TableWrite
 from include.control.ledger.measures import table_rows
 from include.control.log.batch import new_token
 from include.control.log.delta_log import MAINTENANCE_KEY, latest_version
@@ -99,7 +99,7 @@ def table_work(context: JobContext, operation: str) -> Iterator[TableWork]:
         yield work
     finally:
         version = latest_version(path)
-        written = Written(
+        written = TableWrite(
             table=table,
             run_id=context.args.run_id,
             operation=operation,

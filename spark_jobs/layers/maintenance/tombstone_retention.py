@@ -49,7 +49,7 @@ def count_unneeded_tombstones(context: JobContext, session: SparkSession) -> int
         return 0
     position = stream_position(spec, context.paths, records.ledger)
     last, certified = position.last if position else None, records.gates.certified(spec.table)
-    if last is None or not records.ledger.closed(last) or certified is None or certified < last.version:
+    if last is None or not records.ledger.closed_rows(last) or certified is None or certified < last.version:
         return 0
     path = context.paths.tombstones(spec.table, last.intent.table_id)
     return count_returned_keys(session, path, context.paths.table(spec.table), spec.keys) if is_table(path) else 0

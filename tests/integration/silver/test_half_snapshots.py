@@ -117,7 +117,7 @@ def give_up(shop: Lakehouse) -> None:
     from include.control.ledger.ledger import Ledger
 
     ledger, identity = Ledger(shop.paths), table_id(shop.paths.table(BRONZE))
-    (failure,) = ledger.unloaded(BRONZE, identity).values()
+    (failure,) = ledger.failed_files(BRONZE, identity).values()
     interval: Interval = day(2)
     ledger.record_given_up(BRONZE, identity, interval, failure.file)
 

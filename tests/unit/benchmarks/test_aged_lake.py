@@ -17,7 +17,7 @@ from include.contracts.lake_path import LakePath
 from include.control.gates.gates import Gates
 from include.control.ledger import ops_table
 from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import look, table_id
+from include.control.ledger.resolution import read_position, table_id
 from include.control.log.batch import FileFact, Stream
 from include.control.planning.planner import Planner
 from include.paths import LakehousePaths
@@ -105,7 +105,7 @@ def an_old_interval(settings: Settings, _: Catalog, __: int) -> None:
     batches = ledger.batches_of(*of_table, [aged_lake.day(3).start])
     assert [one.version for one in batches] == [3]
     assert ledger.records_in("bronze.a0", batches) == {aged_lake.day(3).start: 1}
-    assert ledger.unloaded(*of_table, interval_start=[aged_lake.day(3).start]) == {}
+    assert ledger.failed_files(*of_table, interval_start=[aged_lake.day(3).start]) == {}
 
 
 def an_old_file(settings: Settings, _: Catalog, __: int) -> None:
@@ -123,10 +123,10 @@ def listing(settings: Settings, catalog: Catalog, number: int) -> None:
 def where_it_stands(settings: Settings, catalog: Catalog, number: int) -> None:
     paths, ledger = LakehousePaths(settings.root), Ledger(LakehousePaths(settings.root))
     for spec in catalog.specs.values():
-        position, _ = look(paths.table(spec.table), Stream(spec.table), ledger)
+        position, _ = read_position(paths.table(spec.table), Stream(spec.table), ledger)
         assert position.last is not None
         assert position.last.version == number
-        assert ledger.closed(position.last)
+        assert ledger.closed_rows(position.last)
 
 
 ASKED = [

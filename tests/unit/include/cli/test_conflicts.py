@@ -10,7 +10,7 @@ import pytest
 
 from include.cli.conflicts import advice, count_contentions
 from include.contracts.job.contention import LeaseWait, LostRace
-from include.control.ledger.commit_history import CommitHistory, Written
+from include.control.ledger.commit_history import CommitHistory, TableWrite
 from include.errors import ExitCode
 from include.paths import LakehousePaths
 from tests.support.cli import Lakehouse
@@ -22,9 +22,9 @@ OTHERS = LostRace(conflict="x", operation="WRITE", version=3)
 RACE = LostRace(conflict="ConcurrentAppendException", operation="MERGE", run_id=SCHEDULED, version=4)
 
 
-def written(run_id: str, waited_s: float = 0.0, holders: str = "", *lost: LostRace) -> Written:
+def written(run_id: str, waited_s: float = 0.0, holders: str = "", *lost: LostRace) -> TableWrite:
     waited = LeaseWait(seconds=waited_s, holders=holders)
-    return Written(ORDERS, run_id, attempts=1 + len(lost), waited=waited, lost=lost)
+    return TableWrite(ORDERS, run_id, attempts=1 + len(lost), waited=waited, lost=lost)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_it_counts_by_table_and_pair_of_writers(history: CommitHistory, lakehous
 
 def test_maintenance_is_told_from_writers(history: CommitHistory, lakehouse: Lakehouse) -> None:
     waited = LeaseWait(seconds=90.0, holders=f"{SCHEDULED} (process 7 on a)")
-    history.record(Written(ORDERS, "manual__1", operation="OPTIMIZE", waited=waited))
+    history.record(TableWrite(ORDERS, "manual__1", operation="OPTIMIZE", waited=waited))
     said = lakehouse("conflicts").stdout
     assert f" {ORDERS}   OPTIMIZE of manual   the lease of scheduled " in said
     assert f"{ORDERS}: OPTIMIZE of manual runs wait for scheduled ones" in said
@@ -79,7 +79,7 @@ def test_an_unknown_table_is_a_wrong_usage(history: CommitHistory, lakehouse: La
         (written(BACKFILL, 0.0, "", LostRace(conflict="x")), ""),
     ],
 )
-def test_advice_is_given_where_there_is_something_to_change(met: Written, said: str) -> None:
+def test_advice_is_given_where_there_is_something_to_change(met: TableWrite, said: str) -> None:
     assert said in "".join(advice(count_contentions([met])))
     assert bool(said) == bool(advice(count_contentions([met])))
 

@@ -49,14 +49,14 @@ def test_a_file_is_given_up_with_a_reason_until_it_is_replayed(settings: Setting
     assert "the shop was closed (torn)" in note
     ledger.record_replayed("bronze.orders", identity(settings), day(2), FileFact("orders/b.gz", 7, 1, "aa"))
     assert not ledger.failures("bronze.orders", identity(settings))
-    assert not ledger.unloaded("bronze.orders", identity(settings))["orders/b.gz"].given_up
+    assert not ledger.failed_files("bronze.orders", identity(settings))["orders/b.gz"].given_up
 
 
 @pytest.mark.usefixtures("ledger")
 def test_other_content_under_its_name_is_tried_again(settings: Settings, ledger: Ledger) -> None:
     give_up_files(["orders/b.gz"], "closed", settings)
     ledger.record_failed("bronze.orders", identity(settings), day(2), [FileFact("orders/b.gz", 8, 2, "bb", "torn")])
-    assert not ledger.unloaded("bronze.orders", identity(settings))["orders/b.gz"].given_up
+    assert not ledger.failed_files("bronze.orders", identity(settings))["orders/b.gz"].given_up
 
 
 @pytest.mark.usefixtures("ledger")

@@ -55,7 +55,7 @@ def test_a_batch_is_planned_recorded_committed_settled_and_closed(lake: Lake) ->
     assert (result.committed, result.previous, result.attempts, result.lost) == (True, None, 1, [])
     assert (winner.batch_seq, winner.version, winner.intent.table_id) == (1, 1, lake.table_id)
     assert (winner.intent.run_id, winner.intent.interval_start) == ("manual__1", day().start)
-    assert result.rows == lake.work.rows == lake.ledger.closed(winner)
+    assert result.rows == lake.work.rows == lake.ledger.closed_rows(winner)
     assert lake.ledger.last_committed("bronze.orders", lake.table_id, "main") == winner
     assert loaded_by_path(lake.ledger, "bronze.orders", lake.table_id) == {"a.json": FILE}
 
@@ -160,7 +160,7 @@ def test_what_a_writer_that_died_left_undone_is_finished_before_anything_new(lak
     died = lake.someone_else_commits(1)
     result = lake.run()
     assert lake.work.closed[0] == died
-    assert lake.ledger.closed(died) == lake.work.rows
+    assert lake.ledger.closed_rows(died) == lake.work.rows
     assert result.previous == died
     assert result.winner is not None
     assert result.winner.batch_seq == 2
@@ -171,7 +171,7 @@ def test_what_was_left_undone_is_finished_even_if_nothing_is_new(lake: Lake) -> 
     result = lake.run()
     assert (result.winner, result.committed, result.finished) == (died, False, True)
     assert result.rows == lake.work.rows
-    assert lake.ledger.closed(died) is not None
+    assert lake.ledger.closed_rows(died) is not None
 
 
 def test_a_batch_whose_secondary_writes_failed_is_closed_by_the_next_run(
@@ -185,7 +185,7 @@ def test_a_batch_whose_secondary_writes_failed_is_closed_by_the_next_run(
     result = lake.run()
     assert (result.committed, result.rows, latest_version(lake.table)) == (False, lake.work.rows, 1)
     assert result.winner is not None
-    assert lake.ledger.closed(result.winner) == lake.work.rows
+    assert lake.ledger.closed_rows(result.winner) == lake.work.rows
 
 
 def test_rows_that_are_not_conserved_leave_the_batch_unclosed(lake: Lake) -> None:
@@ -194,7 +194,7 @@ def test_rows_that_are_not_conserved_leave_the_batch_unclosed(lake: Lake) -> Non
         lake.run()
     last = lake.ledger.last_committed("bronze.orders", lake.table_id, "main")
     assert last is not None
-    assert lake.ledger.closed(last) is None
+    assert lake.ledger.closed_rows(last) is None
 
 
 def test_who_loses_until_the_budget_is_spent_gives_up_with_a_conflict(lake: Lake) -> None:

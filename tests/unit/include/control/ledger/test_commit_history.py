@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.contracts.job.contention import LeaseWait, LostRace
-from include.control.ledger.commit_history import CommitHistory, Written, contended
+from include.control.ledger.commit_history import CommitHistory, TableWrite, contended_writes
 from include.paths import LakehousePaths
 from tests.support.ledger.delta_tables import FIRST_DAY
 
 WORDS = st.text(max_size=5)
 RACES = st.builds(LostRace, conflict=WORDS, operation=WORDS, run_id=WORDS, version=st.none() | st.integers(0, 9))
 WRITTEN = st.builds(
-    Written,
+    TableWrite,
     table=st.just("silver.orders"),
     operation=WORDS,
     stream=WORDS,
@@ -37,7 +37,7 @@ def test_there_is_none_before_the_first_batch(tmp_path: Path) -> None:
 
 @settings(max_examples=20)
 @given(written=WRITTEN)
-def test_what_was_recorded_comes_back_and_no_other_table_s(tmp_path_factory: object, written: Written) -> None:
+def test_what_was_recorded_comes_back_and_no_other_table_s(tmp_path_factory: object, written: TableWrite) -> None:
     folder = tmp_path_factory.mktemp("ops")  # type: ignore[attr-defined]
     history = CommitHistory(LakehousePaths(folder))
     history.record(written)
@@ -46,7 +46,7 @@ def test_what_was_recorded_comes_back_and_no_other_table_s(tmp_path_factory: obj
 
 
 def test_a_run_that_met_nobody_is_not_contended() -> None:
-    alone = Written("silver.orders", "scheduled__1", attempts=1, waited=LeaseWait(seconds=0.2))
-    loser = Written("silver.orders", "scheduled__2", lost=(LostRace(conflict="ConcurrentAppendException"),))
-    waiter = Written("silver.orders", "scheduled__3", waited=LeaseWait(seconds=1.0, holders="manual__1"))
-    assert contended([alone, loser, waiter]) == [loser, waiter]
+    alone = TableWrite("silver.orders", "scheduled__1", attempts=1, waited=LeaseWait(seconds=0.2))
+    loser = TableWrite("silver.orders", "scheduled__2", lost=(LostRace(conflict="ConcurrentAppendException"),))
+    waiter = TableWrite("silver.orders", "scheduled__3", waited=LeaseWait(seconds=1.0, holders="manual__1"))
+    assert contended_writes([alone, loser, waiter]) == [loser, waiter]

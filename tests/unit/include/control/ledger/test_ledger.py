@@ -52,7 +52,7 @@ def win(ledger: Ledger, intent: Intent, *files: FileFact, version: int | None = 
 def test_an_empty_ledger_knows_nothing_and_reading_it_writes_nothing(ledger: Ledger, tmp_path: Path) -> None:
     winner = Winner(order_intent(), 1)
     assert ledger.last_committed("bronze.orders", "id", "main") is None
-    assert ledger.closed(winner) is None
+    assert ledger.closed_rows(winner) is None
     assert ledger.files_of(winner.intent) == ()
     assert loaded_by_path(ledger, "bronze.orders", "id") == {}
     assert ledger.failures("bronze.orders", "id") == {}
@@ -111,8 +111,8 @@ def test_a_batch_is_closed_once_its_secondary_writes_are_done(ledger: Ledger) ->
     winner, other = win(ledger, order_intent(1)), win(ledger, order_intent(2))
     rows = RowCounts(read=5, applied=3, quarantined=2, inserted=3)
     ledger.record_closed(winner, rows)
-    assert ledger.closed(winner) == rows
-    assert ledger.closed(other) is None
+    assert ledger.closed_rows(winner) == rows
+    assert ledger.closed_rows(other) is None
 
 
 def test_a_batch_is_closed_though_its_table_cannot_be_measured(ledger: Ledger, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_batch_is_closed_though_its_table_cannot_be_measured(ledger: Ledger, t
     with pytest.raises(TornLogError):
         measured(table)
     ledger.record_closed(winner, rows)
-    assert ledger.closed(winner) == rows
+    assert ledger.closed_rows(winner) == rows
 
 
 def test_a_batch_is_recorded_and_closed_though_its_state_cannot_be_put(
@@ -139,17 +139,17 @@ def test_a_batch_is_recorded_and_closed_though_its_state_cannot_be_put(
     winner, rows = win(ledger, order_intent()), RowCounts(read=1, applied=1)
     ledger.record_closed(winner, rows)
     assert ledger.last_committed("bronze.orders", "id", "main") == winner
-    assert ledger.closed(winner) == rows
+    assert ledger.closed_rows(winner) == rows
 
 
 def test_rows_applied_by_several_batches_are_known_once_all_of_them_are_closed(ledger: Ledger) -> None:
     first, second = win(ledger, order_intent(1)), win(ledger, order_intent(2))
     ledger.record_closed(first, RowCounts(read=5, applied=3, quarantined=2))
     both = {winner.token: winner.batch_seq for winner in (first, second)}
-    assert ledger.applied("bronze.orders", {first.token: first.batch_seq}) == 3
-    assert ledger.applied("bronze.orders", both) is None
+    assert ledger.applied_rows("bronze.orders", {first.token: first.batch_seq}) == 3
+    assert ledger.applied_rows("bronze.orders", both) is None
     ledger.record_closed(second, RowCounts(read=4, applied=4))
-    assert ledger.applied("bronze.orders", both) == 7
+    assert ledger.applied_rows("bronze.orders", both) == 7
 
 
 def test_closing_says_how_many_rows_each_file_gave(ledger: Ledger, tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_processes_that_record_at_once_lose_nothing(ledger: Ledger, tmp_path: Pa
         last = ledger.last_committed("bronze.orders", "id", f"writer-{writer}")
         assert last is not None
         assert last.batch_seq == EACH
-        assert ledger.closed(last) == RowCounts(read=1, applied=1)
+        assert ledger.closed_rows(last) == RowCounts(read=1, applied=1)
     recorded = DeltaTable(str(LakehousePaths(tmp_path).ops("batches"))).to_pyarrow_table()
     counts = {
         count["values"]: count["counts"] for count in pa.chunked_array(recorded["event"]).value_counts().to_pylist()
@@ -282,6 +282,6 @@ def test_the_ledger_says_what_a_dictionary_of_attempts_would(
         assert {path: failure.file for path, failure in found.items()} == failed[table_id]
         for stream_name in ("main", "other"):
             assert ledger.last_committed("bronze.orders", table_id, stream_name) == last.get((table_id, stream_name))
-    assert {winner.token: ledger.closed(winner) for winner in winners} == {
+    assert {winner.token: ledger.closed_rows(winner) for winner in winners} == {
         winner.token: closed.get(winner.token) for winner in winners
     }

@@ -114,7 +114,7 @@ class AllOfHistory:
         of_files = (row for row in self.committed if '"replay":"r"' not in row["intent"])
         return {row["token"] for row in of_files if row["interval_start"] in starts}
 
-    def unloaded(self) -> dict[str, Failure]:
+    def failed_files(self) -> dict[str, Failure]:
         return failures_of(self.files, self.won)
 
     def contents(self, path: str) -> list[FileFact]:
@@ -145,13 +145,13 @@ def test_the_ledger_answers_as_if_it_read_all_of_history(
 
 
 def _require_same_files(ledger: Ledger, every: AllOfHistory, starts: list[Any]) -> None:
-    unloaded, loaded = every.unloaded(), ledger.loaded_files(TABLE, "id")
-    assert ledger.unloaded(TABLE, "id") == unloaded
-    of_days = ledger.unloaded(TABLE, "id", interval_start=starts)
+    unloaded, loaded = every.failed_files(), ledger.loaded_files(TABLE, "id")
+    assert ledger.failed_files(TABLE, "id") == unloaded
+    of_days = ledger.failed_files(TABLE, "id", interval_start=starts)
     assert of_days.items() <= unloaded.items()
     assert of_days.keys() >= {path for path, one in unloaded.items() if one.interval_start in starts}
     for path in {file.path for file in FILES_OF_ALL}:
-        assert ledger.unloaded(TABLE, "id", path=[path]) == {at: one for at, one in unloaded.items() if at == path}
+        assert ledger.failed_files(TABLE, "id", path=[path]) == {at: one for at, one in unloaded.items() if at == path}
         assert loaded.facts([path]) == every.contents(path)
     for file in FILES_OF_ALL:
         assert loaded.holds(file, only_last=False) == (file in every.contents(file.path))

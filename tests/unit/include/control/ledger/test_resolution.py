@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import look, resolve, winner_at
+from include.control.ledger.resolution import read_position, resolve, winner_at
 from include.control.log.batch import BatchSources, Stream, Winner
 from include.paths import LakehousePaths
 from tests.support.ledger.delta_tables import (
@@ -56,7 +56,7 @@ def test_the_winner_is_found_by_its_token_whatever_the_ledger_planned_last(table
 def test_looking_finds_the_same_and_writes_nothing(table: Path, ledger: Ledger, tmp_path: Path) -> None:
     commit_next(table, 1)
     before = contents(tmp_path)
-    position, new = look(table, FLIGHTS, ledger)
+    position, new = read_position(table, FLIGHTS, ledger)
     assert [winner.batch_seq for winner in new] == [1]
     assert contents(tmp_path) == before
     assert resolve(table, FLIGHTS, ledger) == position
@@ -65,7 +65,7 @@ def test_looking_finds_the_same_and_writes_nothing(table: Path, ledger: Ledger, 
 def test_resolving_again_finds_nothing_new(table: Path, ledger: Ledger) -> None:
     commit_next(table, 1)
     position = resolve(table, FLIGHTS, ledger)
-    assert look(table, FLIGHTS, ledger) == (position, ())
+    assert read_position(table, FLIGHTS, ledger) == (position, ())
 
 
 def test_a_writer_that_died_after_its_commit_is_found_by_the_next(table: Path, ledger: Ledger) -> None:
@@ -73,7 +73,7 @@ def test_a_writer_that_died_after_its_commit_is_found_by_the_next(table: Path, l
     commit_next(table, 1)
     resolve(table, FLIGHTS, ledger)
     later = [commit_next(table, batch_seq) for batch_seq in (2, 3)]
-    position, new = look(table, FLIGHTS, ledger)
+    position, new = read_position(table, FLIGHTS, ledger)
     assert list(new) == later
     assert (position.last, position.next_seq, position.version) == (later[-1], 4, 3)
 
@@ -83,7 +83,7 @@ def test_a_ledger_that_was_lost_after_the_commits_is_found_again_in_the_log(
 ) -> None:
     winners = [commit_next(table, batch_seq) for batch_seq in (1, 2, 3)]
     before = resolve(table, FLIGHTS, ledger)
-    found, new = look(table, FLIGHTS, forget(tmp_path))
+    found, new = read_position(table, FLIGHTS, forget(tmp_path))
     assert list(new) == winners
     assert found == before
 
@@ -121,7 +121,7 @@ def test_optimize_under_our_token_but_without_a_number_is_no_batch(table: Path, 
     told = intent_of(id_of(table), 3, token=second.token).user_metadata()
     version = optimize(table, told)
     assert second.token in commit_file(table, version).read_text()
-    position, new = look(table, FLIGHTS, ledger)
+    position, new = read_position(table, FLIGHTS, ledger)
     assert new == (first, second)
     assert (position.version, position.next_seq) == (version, 3)
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from include.contracts.job.report import RowCounts
 from include.control.gates.gates import Gates
 from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import look
+from include.control.ledger.resolution import read_position
 from include.control.ledger.table_state import Change, StatePart, TableStates
 from include.paths import LakehousePaths
 from include.settings import PROJECT
@@ -46,7 +46,7 @@ class Other(StatePart):
 def said(paths: LakehousePaths) -> dict[str, Any]:
     """What planner, gate and listing ask for."""
     gates, ledger = Gates(paths), Ledger(paths)
-    position, _ = look(paths.table(TABLE), FLIGHTS, ledger)
+    position, _ = read_position(paths.table(TABLE), FLIGHTS, ledger)
     last = position.last
     return {
         "certified": gates.certified(TABLE),
@@ -55,7 +55,7 @@ def said(paths: LakehousePaths) -> dict[str, Any]:
         "by a person": gates.override_in_force(TABLE),
         "on the last": gates.result(TABLE, last.version, SPEC.suite_hash) if last else None,
         "last": last,
-        "closed": ledger.closed(last) if last else None,
+        "closed": ledger.closed_rows(last) if last else None,
     }
 
 
@@ -109,7 +109,7 @@ def test_state_says_what_all_of_history_says_whoever_dies_before_it_is_put(
                 else:
                     (Path(paths.state) / TABLE).unlink(missing_ok=True)
             except Died:
-                newest = max(newest, look(paths.table(TABLE), FLIGHTS, Ledger(paths))[0].version)
+                newest = max(newest, read_position(paths.table(TABLE), FLIGHTS, Ledger(paths))[0].version)
         assert said(paths) == without_state(paths, said)
 
 
@@ -171,9 +171,9 @@ def test_history_that_is_lost_is_found_again_in_the_log_though_the_state_knows_t
     judge(tmp_path, SPEC, winner.version)
     (tmp_path / "ops").rename(tmp_path / "gone")
     ledger = Ledger(paths)
-    position, unrecorded = look(paths.table(TABLE), FLIGHTS, ledger)
+    position, unrecorded = read_position(paths.table(TABLE), FLIGHTS, ledger)
     assert (position.last, unrecorded) == (winner, (winner,))
-    assert ledger.closed(winner) == RowCounts(read=1, applied=1, inserted=1)
+    assert ledger.closed_rows(winner) == RowCounts(read=1, applied=1, inserted=1)
     assert Gates(paths).certified(TABLE) == winner.version
 
 

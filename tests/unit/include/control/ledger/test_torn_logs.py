@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from include.control.ledger.ledger import Ledger
-from include.control.ledger.resolution import look, resolve
+from include.control.ledger.resolution import read_position, resolve
 from include.errors import TornLogError
 from tests.support.ledger.delta_tables import (
     FLIGHTS,
@@ -28,7 +28,7 @@ def test_a_gap_in_the_log_stops_the_run_with_or_without_a_checkpoint_over_it(
         commit_next(table, batch_seq)
         if batch_seq == checkpoint_at:
             DeltaTable(str(table)).create_checkpoint()
-    assert look(table, FLIGHTS, ledger)[0].next_seq == 5
+    assert read_position(table, FLIGHTS, ledger)[0].next_seq == 5
     commit_file(table, 3).unlink()
     with pytest.raises(TornLogError, match="Do not write; restore"):
         resolve(table, FLIGHTS, ledger)
@@ -64,7 +64,7 @@ def test_a_log_cleaned_up_to_the_last_resolved_version_goes_on(table: Path, ledg
     fourth = commit_next(table, 4)
     clean_log(table, below=fourth.version)
     assert not commit_file(table, 3).exists()
-    position, new = look(table, FLIGHTS, ledger)
+    position, new = read_position(table, FLIGHTS, ledger)
     assert (new, position.next_seq) == ((fourth,), 5)
 
 
@@ -85,9 +85,9 @@ def test_a_table_that_was_only_optimized_for_longer_than_its_log_is_kept_goes_on
     append(table)
     newest = optimize(table)
     clean_log(table, below=newest)
-    position, new = look(table, FLIGHTS, ledger)
+    position, new = read_position(table, FLIGHTS, ledger)
     assert (position.last, position.version, new) == (last, newest, ())
-    assert commit_next(table, 3) == look(table, FLIGHTS, ledger)[0].last
+    assert commit_next(table, 3) == read_position(table, FLIGHTS, ledger)[0].last
 
 
 def test_a_lost_ledger_over_a_cleaned_log_stops_the_run(table: Path, ledger: Ledger, tmp_path: Path) -> None:
