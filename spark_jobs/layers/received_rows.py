@@ -76,5 +76,5 @@ def record_outcome(
             "quarantine unchanged; put the spec back to what it was when the batch was committed, and run this again."
         )
         raise ConservationError(msg)
-    replay = context.ops.quarantine.pinned_by(winner.intent.table, winner.intent.sources.replay)
+    replay = context.ops.quarantine.decision_of(winner.intent.table, winner.intent.sources.replay)
     context.ops.quarantine.record_outcome(winner, refused.items(), replay)

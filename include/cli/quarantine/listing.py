@@ -24,13 +24,13 @@ from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.time_format import MINUTE
 from include.control.ledger.resolution import table_id
 from include.control.quarantine.ageing import ageing_note
-from include.control.quarantine.events import QuarantineEvents, RowEvent, Said
+from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
 from include.control.quarantine.rows import (
     SUMMARY,
     QuarantinedRow,
     Refusal,
     count_by_status,
-    ids_beginning,
+    ids_with_prefix,
     quarantined_rows,
     refusals,
 )
@@ -141,7 +141,7 @@ def decide(
     rows = quarantined_rows(table, paths, selected, SUMMARY)
     require_status(rows, before, event.value)
     if rows:
-        decision = Said(getpass.getuser(), why, BY_HAND)
+        decision = Decision(getpass.getuser(), why, BY_HAND)
         target = table_id(paths.table(table))
         QuarantineEvents(paths).record(event, table, target, [row.id for row in rows], decision)
     return f"{count(len(rows))} rows of {table} {event.value}"
@@ -197,7 +197,7 @@ def row_table(rows: Iterable[QuarantinedRow]) -> Table:
 def histories(table: str, rows: Iterable[QuarantinedRow], settings: Settings) -> Iterator[RenderableType]:
     """Yield each row in full, with its history."""
     paths = LakehousePaths(settings.root)
-    events = QuarantineEvents(paths).of(table, table_id(paths.table(table)))
+    events = QuarantineEvents(paths).events_of(table, table_id(paths.table(table)))
     for row in rows:
         yield row_table([row])
         state = "as it was fixed" if row.fix else "as it was received"
@@ -233,13 +233,13 @@ def _whole_id(table: str, beginning: str, paths: LakehousePaths) -> str:
     Raises:
         typer.BadParameter: it names no row, or several.
     """
-    ids = ids_beginning(table, paths, beginning)
+    ids = ids_with_prefix(table, paths, beginning)
     if len(ids) == 1:
         return ids[0]
     if ids:
         raise typer.BadParameter(f"{beginning!r} is the beginning of {len(ids)} ids: write more of it")
     msg = f"{table} has no row {beginning!r} in quarantine; `lakehouse quarantine show` lists them."
-    every = ids_beginning(table, paths, "")
+    every = ids_with_prefix(table, paths, "")
     raise typer.BadParameter(f"{msg} {did_you_mean(beginning, every)}" if every else msg)
 
 

@@ -1,4 +1,4 @@
-"""Refused rows: which ones there are, and what became of each.
+"""Refused rows, and the decisions about each of them.
 
-Fixing and replaying them is the work of `spark_jobs.layers.quarantine`.
+`spark_jobs.layers.quarantine` fixes and replays them.
 """

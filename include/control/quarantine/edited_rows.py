@@ -1,8 +1,7 @@
-"""Rows that somebody has edited: JSON lines, each `{"id": ..., "record": {column: value}}`."""
+"""Rows that a person has edited: JSON lines, each `{"id": ..., "record": {column: value}}`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from include.control.storage.json_lines import JsonLine, json_lines
@@ -11,12 +10,12 @@ from include.errors import BadInputError
 
 @dataclass(frozen=True)
 class EditedRow:
-    """One line.
+    """One edited row.
 
     Attributes:
-        id: of the quarantined row.
-        line: the whole line; its numbers are read by Spark, which keeps every digit.
-        columns: the columns that it states.
+        id: the id of the quarantined row.
+        line: the whole line; Spark reads its numbers, and keeps every digit.
+        columns: the columns that have a value in it.
     """
 
     id: str
@@ -25,34 +24,28 @@ class EditedRow:
 
 
 def edited_rows(text: str) -> list[EditedRow]:
-    """The rows of a file.
+    """Return the rows of a file.
 
     Raises:
-        BadInputError: a line is no such row, or two are about the same one.
+        BadInputError: a line is no edited row, or two lines edit the same row.
     """
     rows: dict[str, EditedRow] = {}
-    for line in _lines(text):
-        row = _edited_row(line)
-        if row.id in rows:
-            raise BadInputError(f"line {line.number} is about row {row.id}, as an earlier line is: keep one of them")
-        rows[row.id] = row
+    try:
+        for line in json_lines(text):
+            row = _edited_row(line)
+            if row.id in rows:
+                raise BadInputError(f"line {line.number} edits row {row.id}, as an earlier line does: keep one of them")
+            rows[row.id] = row
+    except ValueError as error:
+        raise BadInputError(str(error)) from error
     return list(rows.values())
 
 
-def _lines(text: str) -> Iterator[JsonLine]:
-    try:
-        yield from json_lines(text)
-    except ValueError as error:
-        raise BadInputError(str(error)) from error
-
-
 def _edited_row(line: JsonLine) -> EditedRow:
-    said = line.value
-    record = said.get("record") if isinstance(said, dict) else None
-    if not isinstance(record, dict) or not isinstance(said.get("id"), str):
-        msg = (
-            f'line {line.number} is no edited row: write {{"id": "...", "record": {{"column": value}}}}, as `show` '
-            "prints it"
+    record = line.value.get("record") if isinstance(line.value, dict) else None
+    if not isinstance(record, dict) or not isinstance(line.value.get("id"), str):
+        raise BadInputError(
+            f"line {line.number} is no edited row",
+            'Write {"id": "...", "record": {"column": value}}, as `lakehouse quarantine show` prints it.',
         )
-        raise BadInputError(msg)
-    return EditedRow(said["id"], line.text, tuple(record))
+    return EditedRow(line.value["id"], line.text, tuple(record))

@@ -1,4 +1,4 @@
-"""What a bronze table keeps in `_rescued`: for how many rows a field is there, and some of its values."""
+"""The fields in the `_rescued` column of a bronze table: in how many rows each is, and some of its values."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from include.control.log.stored_tables import is_table, open_table
 from include.control.log.table_queries import query
 
 RESCUED = "_rescued"
-MOST_SAMPLES = 5
+MAX_SAMPLES = 5
 _WIDTH = 40
-_KEPT = f"SELECT {RESCUED}, count(*) AS rows FROM stored WHERE {RESCUED} IS NOT NULL GROUP BY {RESCUED}"
+_FIELDS = f"SELECT {RESCUED}, count(*) AS rows FROM stored WHERE {RESCUED} IS NOT NULL GROUP BY {RESCUED}"
 
 
 @dataclass(frozen=True)
 class RescuedField:
-    """A field that no column is declared for.
+    """A field without a declared column.
 
     Attributes:
-        rows: how many rows have it.
-        samples: its commonest values as JSON, each cut to a few characters.
+        rows: the number of rows that have it.
+        samples: its most common values as JSON, each cut to a few characters.
     """
 
     rows: int = 0
@@ -35,23 +35,20 @@ class RescuedField:
 
 
 def rescued_fields(table: LakePath, names: Collection[str]) -> dict[str, RescuedField]:
-    """name -> what the newest version of the table keeps of it; nothing else of the table is read.
+    """Return the fields that the newest version of the table has rescued, by name; read nothing else of the table.
 
     Args:
         table: the folder of a bronze table.
         names: the fields.
     """
     values = {name: Counter[str]() for name in names}
-    kept = query(open_table(table), _KEPT) if names and is_table(table) else []
-    for row in kept:
+    rows = query(open_table(table), _FIELDS) if names and is_table(table) else []
+    for row in rows:
         fields = json.loads(row[RESCUED])
         for name in values.keys() & fields.keys():
-            values[name][_cut(json.dumps(fields[name], ensure_ascii=False))] += row["rows"]
+            value = json.dumps(fields[name], ensure_ascii=False)
+            values[name][value if len(value) <= _WIDTH else f"{value[: _WIDTH - 3]}..."] += row["rows"]
     return {
-        name: RescuedField(of_name.total(), tuple(value for value, _ in of_name.most_common(MOST_SAMPLES)))
-        for name, of_name in values.items()
+        name: RescuedField(counts.total(), tuple(value for value, _ in counts.most_common(MAX_SAMPLES)))
+        for name, counts in values.items()
     }
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."

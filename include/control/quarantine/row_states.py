@@ -1,4 +1,4 @@
-"""Where quarantined rows stand: their events, oldest first, put together by row."""
+"""The states of quarantined rows, computed from their events."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from include.control.quarantine.events import RowEvent
 
 @dataclass(frozen=True)
 class RowState:
-    """What became of a row since it was refused.
+    """The state of a row after its events.
 
     Attributes:
-        status: where it stands.
-        received: the row as it was last mended, as JSON; empty where nobody has.
-        fix: what was mended, as an expression or `edited`.
-        reasons: why the last replay refused it; None where none did.
-        replays: the replays that tried it, by the number of their batch.
+        status: its status.
+        received: the row after its last fix, as JSON; empty if nobody has fixed it.
+        fix: the last fix, as an expression or `edited`.
+        reasons: why the last replay refused it; None if no replay did.
+        replays: the replays that tried it -> the number of their batch.
     """
 
     status: RowStatus = RowStatus.OPEN
@@ -30,44 +30,47 @@ class RowState:
 
     @property
     def attempts(self) -> int:
-        """How many replays tried it."""
+        """The number of replays that tried it."""
         return len(self.replays)
 
 
 STATE_COLUMNS = ("event", "row_id", "replay", "batch_seq", "received", "fix", "reasons")
-"""What of an event says where its row stands."""
+"""The columns of an event that affect the state of its row."""
 
 
 def row_states(events: Iterable[Mapping[str, Any]]) -> dict[str, RowState]:
-    """Row id -> where it stands, of every row that has events.
+    """Return the state of every row that has events, by its id.
 
-    A row that was replayed is through for good: what a person said of it while its replay was under way came too late.
+    A replayed row stays replayed: a decision of a person during the replay came too late.
+
+    Args:
+        events: the events, oldest first.
     """
     states: dict[str, RowState] = {}
     for event in events:
         if event["event"] != RowEvent.PLANNED:
-            states[event["row_id"]] = _next(states.get(event["row_id"], RowState()), event)
+            states[event["row_id"]] = _next_state(states.get(event["row_id"], RowState()), event)
     return states
 
 
-def _next(state: RowState, event: Mapping[str, Any]) -> RowState:
-    what = RowEvent(event["event"])
-    if what in (RowEvent.REPLAYED, RowEvent.REFUSED):
-        return _tried(state, event, what)
-    if state.status is RowStatus.REPLAYED:
-        return state
-    if what is RowEvent.DISCARDED:
-        return replace(state, status=RowStatus.DISCARDED)
-    if what is RowEvent.FIXED:
-        return replace(state, status=RowStatus.FIXED, received=event["received"], fix=event["fix"])
+def _next_state(state: RowState, event: Mapping[str, Any]) -> RowState:
+    match RowEvent(event["event"]):
+        case (RowEvent.REPLAYED | RowEvent.REFUSED) as outcome:
+            return _after_replay(state, event, outcome)
+        case _ if state.status is RowStatus.REPLAYED:
+            return state
+        case RowEvent.DISCARDED:
+            return replace(state, status=RowStatus.DISCARDED)
+        case RowEvent.FIXED:
+            return replace(state, status=RowStatus.FIXED, received=event["received"], fix=event["fix"])
     return replace(state, status=RowStatus.FIXED if state.received else RowStatus.OPEN)
 
 
-def _tried(state: RowState, event: Mapping[str, Any], what: RowEvent) -> RowState:
-    """After a replay; two drivers may have told its outcome."""
+def _after_replay(state: RowState, event: Mapping[str, Any], outcome: RowEvent) -> RowState:
+    """Return the state after a replay, whose outcome two drivers may have recorded."""
     tried = replace(state, replays={**state.replays, event["replay"]: event["batch_seq"]})
-    if RowStatus.REPLAYED in (what.value, state.status):
+    if RowStatus.REPLAYED in (outcome.value, state.status):
         return replace(tried, status=RowStatus.REPLAYED)
-    is_known = event["replay"] in state.replays
-    failed = RowStatus.OPEN if state.status is RowStatus.FIXED and not is_known else state.status
-    return replace(tried, status=failed, reasons=tuple(event["reasons"] or ()))
+    is_new = event["replay"] not in state.replays
+    status = RowStatus.OPEN if state.status is RowStatus.FIXED and is_new else state.status
+    return replace(tried, status=status, reasons=tuple(event["reasons"] or ()))

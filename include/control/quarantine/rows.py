@@ -1,8 +1,8 @@
-"""The quarantine as people ask of it: which rows, why, since when, and where each of them stands. No Spark."""
+"""The quarantined rows of a table: their reasons, their age and their status, read without Spark."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,41 +20,42 @@ from include.control.quarantine.row_states import STATE_COLUMNS, RowState, row_s
 from include.paths import LakehousePaths
 
 SUMMARY = ("row_id", "reasons", "source", "position", "_interval_start", "_batch_seq", "first_seen", "last_seen")
-"""The columns of a quarantine table that say which row it is; the row itself is what costs."""
+"""The columns of a quarantine table that describe a row, without the row itself, which is expensive to read."""
 
 WHOLE = (*SUMMARY, "record", "received")
-"""Those, and the row itself."""
+"""All columns, with the row itself."""
 
-_PLACE = "_batch_seq DESC, coalesce(source, ''), coalesce(position, 0), row_id"
-"""The newest batch first, then where its source has a row."""
+_ORDER = "_batch_seq DESC, coalesce(source, ''), coalesce(position, 0), row_id"
+"""The newest batch first, then by the position in the source."""
 
-_ALIKE = (
+_GROUP = (
     "reasons, count(*) AS rows, min(first_seen) AS first_seen, min(_interval_start) AS first, "
     "max(_interval_start) AS last, max(_batch_seq) AS batch_seq"
 )
 
-_NAMED = 1000
+_MAX_IDS = 1000
+"""The number of ids in one query. With some ten thousands DataFusion ends the process."""
 
 
 @dataclass(frozen=True)
 class QuarantinedRow:
-    """One row.
+    """One quarantined row.
 
     Attributes:
-        id: what it is known by, the same however often its interval is read again.
-        status: where it stands.
+        id: its id, the same each time its interval is read.
+        status: its status.
         reasons: why it is refused: by the last replay that tried it, else by the batch that read it.
-        source: the landing file it came from, or the Kafka topic and partition; empty where that is not known.
-        position: its record number in that file, or its Kafka offset, where known.
-        interval_start: start of the interval that brought it.
+        source: its landing file, or its Kafka topic and partition; empty if unknown.
+        position: its record number in that file, or its Kafka offset, if known.
+        interval_start: start of the interval of the batch that read it.
         batch_seq: the last batch that refused it.
         first_seen: when it was refused first.
         last_seen: when it was refused last.
-        attempts: how many replays tried it.
+        attempts: the number of replays that tried it.
         replayed_in: the batch of the last of them; 0 for none.
-        fix: what was mended in it; empty for a row that is as its source delivered it.
-        record: the row as the table's rules saw it, as JSON, or the text that could not be parsed.
-        received: the row as the table's writer receives it, mended if it was, as JSON.
+        fix: how it was fixed; empty for a row as its source delivered it.
+        record: the row as the rules of the table saw it, as JSON, or the text that could not be parsed.
+        received: the row as the writer of the table receives it, with its fix, as JSON.
     """
 
     id: str
@@ -73,22 +74,22 @@ class QuarantinedRow:
     received: str = ""
 
     @property
-    def to_try(self) -> ReceivedRow:
-        """What a replay tries."""
+    def received_row(self) -> ReceivedRow:
+        """The row that a replay tries."""
         return ReceivedRow(self.id, self.received, self.fix)
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """The rows of one table that were refused for one reason and stand alike; a row with two reasons counts for both.
+    """The rows of one table with the same reason and the same status; a row with two reasons counts for both.
 
     Attributes:
         reason: `rule: reason`, as the spec states it.
-        status: where they stand.
-        rows: how many.
-        first_seen: when the oldest was refused first.
-        first: start of the first interval that brought one.
-        last: start of the last one.
+        status: their status.
+        rows: their number.
+        first_seen: when the first of them was refused first.
+        first: start of the first interval with such a row.
+        last: start of the last interval with such a row.
         batch_seq: the last batch that refused one.
     """
 
@@ -100,166 +101,164 @@ class Refusal:
     last: datetime
     batch_seq: int
 
-    def with_those_of(self, other: Refusal) -> Refusal:
-        """These rows and those of another one that was refused for the same reason and stands alike."""
-        return replace(
-            self,
-            rows=self.rows + other.rows,
-            first_seen=min(self.first_seen, other.first_seen),
-            first=min(self.first, other.first),
-            last=max(self.last, other.last),
-            batch_seq=max(self.batch_seq, other.batch_seq),
-        )
-
 
 def refusals(table: str, paths: LakehousePaths, statuses: Sequence[RowStatus] = PENDING) -> list[Refusal]:
-    """The reasons for which rows of the table are in quarantine, the commonest first."""
-    rows, wanted = StoredRows(table, paths), RowFilter(statuses=tuple(statuses))
-    known = [_refusal_of(reason, row) for row in rows.decided(wanted) for reason in row.reasons]
-    for part in rows.undecided(wanted):
-        for one in rows.ask(_ALIKE, f"{part} GROUP BY reasons"):
-            told = {name: one[name] for name in ("rows", "first_seen", "first", "last", "batch_seq")}
-            known += [Refusal(without_value(reason), RowStatus.OPEN, **told) for reason in one["reasons"] or ()]
-    alike: dict[tuple[str, RowStatus], Refusal] = {}
-    for refusal in known:
-        key = refusal.reason, refusal.status
-        alike[key] = alike[key].with_those_of(refusal) if key in alike else refusal
-    return sorted(alike.values(), key=lambda one: (-one.rows, one.reason))
+    """Return the reasons for which rows of the table are in quarantine, the most common first."""
+    rows, row_filter = StoredRows(table, paths), RowFilter(statuses=tuple(statuses))
+    groups = defaultdict[tuple[str, RowStatus], list[Refusal]](list)
+    for row in rows.with_events(row_filter):
+        start = row.interval_start
+        for reason in map(without_value, row.reasons):
+            part = Refusal(reason, row.status, 1, row.first_seen, start, start, row.batch_seq)
+            groups[reason, row.status].append(part)
+    for condition in rows.conditions_without_events(row_filter):
+        for group in rows.select(_GROUP, f"{condition} GROUP BY reasons"):
+            for reason in map(without_value, group.pop("reasons") or ()):
+                groups[reason, RowStatus.OPEN].append(Refusal(reason, RowStatus.OPEN, **group))
+    merged = [
+        Refusal(
+            *key,
+            rows=sum(part.rows for part in parts),
+            first_seen=min(part.first_seen for part in parts),
+            first=min(part.first for part in parts),
+            last=max(part.last for part in parts),
+            batch_seq=max(part.batch_seq for part in parts),
+        )
+        for key, parts in groups.items()
+    ]
+    return sorted(merged, key=lambda refusal: (-refusal.rows, refusal.reason))
 
 
 def quarantined_rows(
-    table: str, paths: LakehousePaths, wanted: RowFilter, columns: Sequence[str] = WHOLE
+    table: str, paths: LakehousePaths, row_filter: RowFilter, columns: Sequence[str] = WHOLE
 ) -> list[QuarantinedRow]:
-    """The quarantined rows of the table that the filter lets through, the newest batch first."""
+    """Return the quarantined rows of the table that pass the filter, the newest batch first."""
     rows = StoredRows(table, paths)
-    found = rows.decided(wanted, columns)
-    for part in rows.undecided(wanted):
-        found += [_row(one, RowState()) for one in rows.ask(identifiers(columns), part)]
-    return sorted(found, key=_place)
+    selected = rows.with_events(row_filter, columns)
+    for condition in rows.conditions_without_events(row_filter):
+        selected += [_row(stored, RowState()) for stored in rows.select(identifiers(columns), condition)]
+    return sorted(selected, key=_sort_key)
 
 
-def newest_rows(table: str, paths: LakehousePaths, wanted: RowFilter, most: int) -> tuple[list[QuarantinedRow], int]:
-    """(The first so many of `quarantined_rows`, how many there are): the others are counted, and not read."""
+def newest_rows(
+    table: str, paths: LakehousePaths, row_filter: RowFilter, limit: int
+) -> tuple[list[QuarantinedRow], int]:
+    """Return (the first `limit` rows of `quarantined_rows`, the number of all); the others are counted, not read."""
     rows = StoredRows(table, paths)
-    found = rows.decided(wanted)
-    count = len(found)
-    for part in rows.undecided(wanted):
-        count += rows.ask("count(*) AS rows", part)[0]["rows"]
-        first = rows.ask(identifiers(SUMMARY), f"{part} ORDER BY {_PLACE} LIMIT {most}")
-        found += [_row(one, RowState()) for one in first]
-    return rows.whole(sorted(found, key=_place)[:most]), count
+    selected = rows.with_events(row_filter)
+    count = len(selected)
+    for condition in rows.conditions_without_events(row_filter):
+        count += rows.select("count(*) AS rows", condition)[0]["rows"]
+        newest = rows.select(identifiers(SUMMARY), f"{condition} ORDER BY {_ORDER} LIMIT {limit}")
+        selected += [_row(stored, RowState()) for stored in newest]
+    return rows.add_records(sorted(selected, key=_sort_key)[:limit]), count
 
 
 def count_by_status(table: str, paths: LakehousePaths) -> Counter[RowStatus]:
-    """How many quarantined rows of the table stand so."""
-    rows, every = StoredRows(table, paths), RowFilter(statuses=tuple(RowStatus))
-    counted = Counter(row.status for row in rows.decided(every))
-    for part in rows.undecided(every):
-        counted[RowStatus.OPEN] += sum(one["rows"] for one in rows.ask("count(*) AS rows", part))
-    return +counted
+    """Return the number of quarantined rows of the table by status."""
+    rows, any_row = StoredRows(table, paths), RowFilter(statuses=tuple(RowStatus))
+    counts = Counter(row.status for row in rows.with_events(any_row))
+    for condition in rows.conditions_without_events(any_row):
+        counts[RowStatus.OPEN] += rows.select("count(*) AS rows", condition)[0]["rows"]
+    return +counts
 
 
-def waiting_since_before(table: str, paths: LakehousePaths, limit: datetime) -> tuple[int, datetime | None]:
-    """(How many rows that wait for somebody were seen before `limit`, when the oldest was); each run asks for it."""
-    rows, old = StoredRows(table, paths), f"first_seen < {moment(limit)}"
-    if not rows.ask("first_seen", f"{old} LIMIT 1"):
+def count_old_rows(table: str, paths: LakehousePaths, limit: datetime) -> tuple[int, datetime | None]:
+    """Return (the number of pending rows that were refused first before `limit`, the time of the first).
+
+    Each run asks this, so that the common answer, none, costs one query.
+    """
+    rows, is_old = StoredRows(table, paths), f"first_seen < {moment(limit)}"
+    if not rows.select("first_seen", f"{is_old} LIMIT 1"):
         return 0, None
-    seen = [row.first_seen for row in rows.decided(RowFilter()) if row.first_seen < limit]
-    count = len(seen)
-    for part in rows.undecided(RowFilter()):
-        [told] = rows.ask("count(*) AS rows, min(first_seen) AS first_seen", f"{part} AND {old}")
-        count += told["rows"]
-        seen += [told["first_seen"]] if told["rows"] else []
-    return count, min(seen, default=None)
+    times = [row.first_seen for row in rows.with_events(RowFilter()) if row.first_seen < limit]
+    count = len(times)
+    for condition in rows.conditions_without_events(RowFilter()):
+        [group] = rows.select("count(*) AS rows, min(first_seen) AS first_seen", f"{condition} AND {is_old}")
+        count += group["rows"]
+        times += [group["first_seen"]] if group["rows"] else []
+    return count, min(times, default=None)
 
 
-def ids_beginning(table: str, paths: LakehousePaths, beginning: str) -> list[str]:
-    """The ids of quarantined rows that begin so."""
-    found = StoredRows(table, paths).ask("row_id", f"starts_with(row_id, {texts([beginning])})")
-    return [one["row_id"] for one in found]
+def ids_with_prefix(table: str, paths: LakehousePaths, prefix: str) -> list[str]:
+    """Return the ids of the quarantined rows of the table that begin with `prefix`."""
+    rows = StoredRows(table, paths).select("row_id", f"starts_with(row_id, {texts([prefix])})")
+    return [row["row_id"] for row in rows]
 
 
 class StoredRows:
-    """The quarantined rows of one table as they are stored, beside what became of them.
+    """The quarantined rows of one table as they are stored, and their events.
 
-    Few of them were ever decided about. Those are read and judged one by one; all others are open, for the reasons that
-    are stored, so that a query chooses and counts them.
+    Few rows have events. Those rows are read, and their state is computed in Python. All others are open, and have the
+    stored reasons, so that a query selects and counts them.
     """
 
     def __init__(self, table: str, paths: LakehousePaths) -> None:
         self._table, self._paths = table, paths
         path = paths.quarantine(table)
-        # An earlier table of the name, whose folder was removed, has left none.
-        is_there = is_table(path) and is_table(paths.table(table))
-        self._stored = open_table(path) if is_there else None
-        self._id = table_id(paths.table(table)) if is_there else ""
+        # Rows of an earlier table with this name, whose folder was removed, do not count.
+        exists = is_table(path) and is_table(paths.table(table))
+        self._stored = open_table(path) if exists else None
+        self._table_id = table_id(paths.table(table)) if exists else ""
 
-    def ask(self, columns: str, where: str) -> list[dict[str, Any]]:
-        """What a query answers of this table's rows."""
+    def select(self, columns: str, condition: str) -> list[dict[str, Any]]:
+        """Return the result of a query over the rows of this table."""
         if self._stored is None:
             return []
-        return query(self._stored, f"SELECT {columns} FROM stored WHERE _table_id = {texts([self._id])} AND {where}")
+        of_table = f"_table_id = {texts([self._table_id])}"
+        return query(self._stored, f"SELECT {columns} FROM stored WHERE {of_table} AND {condition}")
 
-    def decided(self, wanted: RowFilter, columns: Sequence[str] = SUMMARY) -> list[QuarantinedRow]:
-        """The wanted rows that somebody or a replay has decided about."""
-        ids = sorted(self._states.keys() & set(wanted.ids)) if wanted.ids else self._decided
-        stored = (one for some in _some(ids) for one in self.ask(identifiers(columns), f"row_id IN ({texts(some)})"))
-        rows = (_row(one, self._states[one["row_id"]]) for one in stored)
-        return [row for row in rows if _is_wanted(row, wanted)]
+    def with_events(self, row_filter: RowFilter, columns: Sequence[str] = SUMMARY) -> list[QuarantinedRow]:
+        """Return the rows with events that pass the filter."""
+        ids = sorted(self._states.keys() & set(row_filter.ids) if row_filter.ids else self._states)
+        chunks = (self.select(identifiers(columns), f"row_id IN ({texts(chunk)})") for chunk in _chunks(ids))
+        rows = (_row(stored, self._states[stored["row_id"]]) for chunk in chunks for stored in chunk)
+        return [row for row in rows if _passes(row, row_filter)]
 
-    def undecided(self, wanted: RowFilter) -> Iterator[str]:
-        """Conditions that choose the other wanted rows, each of them by one condition."""
-        if self._stored is None or RowStatus.OPEN not in wanted.statuses:
+    def conditions_without_events(self, row_filter: RowFilter) -> Iterator[str]:
+        """Yield SQL conditions that select the rows without events that pass the filter, each row by one condition."""
+        if self._stored is None or RowStatus.OPEN not in row_filter.statuses:
             return
-        meant = _conditions(wanted)
-        if wanted.ids:
-            others = sorted(set(wanted.ids) - self._states.keys())
-            yield from (" AND ".join([*meant, f"row_id IN ({texts(some)})"]) for some in _some(others))
+        conditions = ["true"]
+        if row_filter.starts:
+            conditions.append(f"_interval_start IN ({', '.join(map(moment, row_filter.starts))})")
+        if row_filter.reason:
+            # No spec can contain the character between the reasons.
+            conditions.append(f"strpos(array_to_string(reasons, chr(31)), {texts([row_filter.reason])}) > 0")
+        if row_filter.ids:
+            others = sorted(set(row_filter.ids) - self._states.keys())
+            yield from (" AND ".join([*conditions, f"row_id IN ({texts(chunk)})"]) for chunk in _chunks(others))
             return
-        parts = list(_some(self._decided)) or [[]]
-        for at, ids in enumerate(parts):
-            begin = [f"row_id >= {texts(ids[:1])}"] if at > 0 else []
-            end = [f"row_id < {texts(parts[at + 1][:1])}"] if at + 1 < len(parts) else []
+        chunks = list(_chunks(sorted(self._states))) or [[]]
+        for number, ids in enumerate(chunks):
+            start = [f"row_id >= {texts(ids[:1])}"] if number > 0 else []
+            end = [f"row_id < {texts(chunks[number + 1][:1])}"] if number + 1 < len(chunks) else []
             others = [f"row_id NOT IN ({texts(ids)})"] if ids else []
-            yield " AND ".join([*meant, *begin, *end, *others])
+            yield " AND ".join([*conditions, *start, *end, *others])
 
-    def whole(self, rows: Sequence[QuarantinedRow]) -> list[QuarantinedRow]:
-        """Rows that were read by their `SUMMARY`, each with the row itself: only of these is it read."""
+    def add_records(self, rows: Sequence[QuarantinedRow]) -> list[QuarantinedRow]:
+        """Return rows that were read by their `SUMMARY` with `record` and `received`."""
         columns = identifiers(("row_id", "record", "received"))
-        parts = _some([row.id for row in rows])
-        stored = [one for some in parts for one in self.ask(columns, f"row_id IN ({texts(some)})")]
-        held = {one["row_id"]: one for one in stored}
+        chunks = (self.select(columns, f"row_id IN ({texts(ids)})") for ids in _chunks([row.id for row in rows]))
+        stored = {row["row_id"]: row for chunk in chunks for row in chunk}
         return [
-            replace(row, record=held[row.id]["record"] or "", received=row.received or held[row.id]["received"] or "")
+            replace(row, record=found["record"] or "", received=row.received or found["received"] or "")
             for row in rows
-            if row.id in held
+            if (found := stored.get(row.id))
         ]
 
     @cached_property
     def _states(self) -> dict[str, RowState]:
         if self._stored is None:
             return {}
-        return row_states(QuarantineEvents(self._paths).decisions(self._table, self._id, STATE_COLUMNS))
-
-    @cached_property
-    def _decided(self) -> list[str]:
-        return sorted(self._states)
+        return row_states(QuarantineEvents(self._paths).state_changes(self._table, self._table_id, STATE_COLUMNS))
 
 
-def _conditions(wanted: RowFilter) -> list[str]:
-    """What a query asks of rows that nobody has decided about."""
-    starts = f"_interval_start IN ({', '.join(map(moment, wanted.starts))})" if wanted.starts else "true"
-    # Between reasons stands a character that no spec can hold.
-    reason = f"strpos(array_to_string(reasons, chr(31)), {texts([wanted.reason])}) > 0" if wanted.reason else "true"
-    return [starts, reason]
+def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (ids[first : first + _MAX_IDS] for first in range(0, len(ids), _MAX_IDS))
 
 
-def _some(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Ids as many at a time as a query can name: DataFusion ends the process where they are some ten thousands."""
-    return (ids[first : first + _NAMED] for first in range(0, len(ids), _NAMED))
-
-
-def _place(row: QuarantinedRow) -> tuple[int, str, int, str]:
+def _sort_key(row: QuarantinedRow) -> tuple[int, str, int, str]:
     return -row.batch_seq, row.source, row.position or 0, row.id
 
 
@@ -282,15 +281,10 @@ def _row(stored: dict[str, Any], state: RowState) -> QuarantinedRow:
     )
 
 
-def _is_wanted(row: QuarantinedRow, wanted: RowFilter) -> bool:
+def _passes(row: QuarantinedRow, row_filter: RowFilter) -> bool:
     return (
-        row.status in wanted.statuses
-        and (not wanted.ids or row.id in wanted.ids)
-        and (not wanted.starts or row.interval_start in wanted.starts)
-        and (not wanted.reason or any(wanted.reason in one for one in row.reasons))
+        row.status in row_filter.statuses
+        and (not row_filter.ids or row.id in row_filter.ids)
+        and (not row_filter.starts or row.interval_start in row_filter.starts)
+        and (not row_filter.reason or any(row_filter.reason in reason for reason in row.reasons))
     )
-
-
-def _refusal_of(reason: str, row: QuarantinedRow) -> Refusal:
-    start = row.interval_start
-    return Refusal(without_value(reason), row.status, 1, row.first_seen, start, start, row.batch_seq)

@@ -198,7 +198,7 @@ class BronzeIngest:
     def _read_checked(self, session: SparkSession, plan: BatchPlan) -> DataFrame:
         """Read the records of the plan, with their refusals."""
         if replay := plan.sources.replay:
-            return self.check_received(session, self._context.ops.quarantine.pinned(self.spec.table, replay))
+            return self.check_received(session, self._context.ops.quarantine.pinned_rows(self.spec.table, replay))
         return self._check(self.records.read(session, self.spec, plan))
 
     def _check(self, records: DataFrame) -> DataFrame:

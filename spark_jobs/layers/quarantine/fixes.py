@@ -66,7 +66,7 @@ def fix_values(
             column.
     """
     schema = layer.received_schema(session)
-    frame = received_frame(session, [row.to_try for row in rows], schema)
+    frame = received_frame(session, [row.received_row for row in rows], schema)
     try:
         if request.edited:
             values, frame = _edited_values(session, frame, schema, edited_rows(request.edited))

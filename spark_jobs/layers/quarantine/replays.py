@@ -7,7 +7,7 @@ from typing import Any
 
 from include.contracts.job.quarantine_request import QuarantineRequest
 from include.control.log.batch import Intent, StreamPosition, Winner, new_token
-from include.control.quarantine.events import Said
+from include.control.quarantine.events import Decision
 from include.control.quarantine.rows import QuarantinedRow, quarantined_rows
 from spark_jobs.protocol.batches import BatchPlan, BatchWork, Closing
 from spark_jobs.runtime.context import JobContext
@@ -41,8 +41,8 @@ class ReplayWork:
         if not rows:
             return None
         replay, table = new_token(), self._context.spec.table
-        decision = Said(self._request.said_by, self._request.why, self._context.args.run_id)
-        pinned = [row.to_try for row in rows[:MAX_ROWS]]
+        decision = Decision(self._request.said_by, self._request.why, self._context.args.run_id)
+        pinned = [row.received_row for row in rows[:MAX_ROWS]]
         self._context.ops.quarantine.pin(table, position.table_id, replay, pinned, decision)
         return BatchPlan(position.last_sources.replaying(replay, len(pinned)))
 
@@ -54,7 +54,7 @@ class ReplayWork:
         """Close the batch, and remember its rows: the run does not try a row twice."""
         closing = self._layer.close(winner)
         if replay := winner.intent.sources.replay:
-            self._tried |= {row.id for row in self._context.ops.quarantine.pinned(winner.intent.table, replay)}
+            self._tried |= {row.id for row in self._context.ops.quarantine.pinned_rows(winner.intent.table, replay)}
         return closing
 
     def _pending(self) -> list[QuarantinedRow]:

@@ -58,7 +58,7 @@ class Switch:
         intent, expected = self._intent(position), latest_version(path) + 1
         ledger.record_intent(intent)
         self._copy_secondary_rows(intent)
-        context.ops.quarantine.carry_over(table, position.table_id, intent.table_id, self.build.rebuild.id)
+        context.ops.quarantine.copy_decisions(table, position.table_id, intent.table_id, self.build.rebuild.id)
         self._record(intent, position.table_id, expected)
         staged_version = self.build.ops.gates.certified(table)
         if staged_version is None:
@@ -119,7 +119,7 @@ class Switch:
                 if column.name not in existing:
                     approval = {"run_id": column.run_id, "said_by": column.said_by}
                     ops.new_columns.record(ColumnState.APPROVED, table, [column.name], **approval)
-        ops.quarantine.take_over(staged.quarantine, table, intent.table_id, self.build.rebuild.id)
+        ops.quarantine.copy_staged(staged.quarantine, table, intent.table_id, self.build.rebuild.id)
         ops.specs.record(self.spec, intent.table_id)
         passed = [recorded.result for recorded in staged.gates.results(table) if recorded.result.passed]
         certificate = {"version": version, "batches": (f"{intent.stream}/{intent.batch_seq}",)}

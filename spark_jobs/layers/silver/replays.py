@@ -43,7 +43,9 @@ class SilverReplays:
 
     def read_replay(self, session: SparkSession, intent: Intent) -> DataFrame:
         """Return the rows of a replay, with their types and refusals."""
-        return self.check_received(session, self._context.ops.quarantine.pinned(intent.table, intent.sources.replay))
+        return self.check_received(
+            session, self._context.ops.quarantine.pinned_rows(intent.table, intent.sources.replay)
+        )
 
     def settle(self, winner: Winner, counts: RowCounts) -> None:
         """Record the outcome of each row of a committed replay.
@@ -68,7 +70,7 @@ class SilverReplays:
             intent: the batch.
             still_in: bronze as the batch reads it; rows of deliveries that it does not contain any more are left out.
         """
-        replayed = self._context.ops.quarantine.replayed_before(intent.table, intent.table_id, intent.batch_seq)
+        replayed = self._context.ops.quarantine.replayed_rows(intent.table, intent.table_id, intent.batch_seq)
         if not replayed:
             return None
         rows = received_frame(session, replayed, self.received_schema(session))

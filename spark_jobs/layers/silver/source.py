@@ -17,7 +17,7 @@ from include.control.log.batch import BatchSources, Intent
 from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import is_table
 from include.control.planning.source_ranges import require_same_sources
-from include.control.quarantine.events import ReceivedRow, Said
+from include.control.quarantine.events import Decision, ReceivedRow
 from include.control.quarantine.rows import quarantined_rows
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.reads import read_appended, read_removed, read_version
@@ -142,9 +142,9 @@ class SilverSource:
             The keys, null where they cannot be read, and `_interval_start`; None if no record was refused.
         """
         events = self._context.ops.quarantine
-        rows = events.pinned(intent.table, intent.token)
+        rows = events.pinned_rows(intent.table, intent.token)
         if not rows and (rows := self._undecided(intent.sources, starts)):
-            events.pin(intent.table, intent.table_id, intent.token, rows, Said("", "", intent.run_id))
+            events.pin(intent.table, intent.table_id, intent.token, rows, Decision("", "", intent.run_id))
         if not rows:
             return None
         received = received_frame(session, rows, self.replays.received_schema(session))
@@ -157,7 +157,7 @@ class SilverSource:
         last = self._context.ops.ledger.newest_number(source, sources.source_ids[source], upto)
         row_filter = RowFilter(starts=tuple(starts), statuses=(*PENDING, RowStatus.REPLAYED))
         refused = [row for row in quarantined_rows(source, paths, row_filter) if row.batch_seq <= last]
-        return [row.to_try for row in refused if row.status is not RowStatus.REPLAYED or row.replayed_in > last]
+        return [row.received_row for row in refused if row.status is not RowStatus.REPLAYED or row.replayed_in > last]
 
     def new_snapshots(self, sources: BatchSources) -> set[datetime]:
         """Return the intervals of the snapshots that a batch reads for the first time, or again with new rows."""

@@ -14,14 +14,14 @@ import pytest
 from include.cli.quarantine.listing import BY_HAND
 from include.contracts.row_status import RowStatus
 from include.control.ledger.resolution import table_id
-from include.control.quarantine.events import QuarantineEvents, RowEvent, Said
+from include.control.quarantine.events import Decision, QuarantineEvents, RowEvent
 from include.errors import ExitCode, Outcome
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.lakehouse import Lakehouse, order
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
 AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
-ANN = Said("ann", "so", BY_HAND)
+ANN = Decision("ann", "so", BY_HAND)
 STEPS = 12
 OPEN, REPLAYED, DISCARDED = RowStatus.OPEN, RowStatus.REPLAYED, RowStatus.DISCARDED
 

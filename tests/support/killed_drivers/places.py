@@ -247,7 +247,7 @@ _AT: dict[str, Callable[[Die], None]] = {
     BEFORE_REPLAY: lambda die: _before(Ledger, "record_replayed", die),
     REPLAYS_RECORDED: lambda die: _after(cli_replay, "record_replays", die),
     REPLAY_OF_ONE: lambda die: _after(Ledger, "record_replayed", die),
-    FIXED: lambda die: _after(QuarantineEvents, "record_fixed", die),
+    FIXED: lambda die: _after(QuarantineEvents, "record_fixes", die),
     BEFORE_PINNING: lambda die: _before(QuarantineEvents, "pin", die),
     PINNED: lambda die: _after(QuarantineEvents, "pin", die),
     HALF_TOLD: lambda die: _after(OpsTable, "append", die, _of_files(RowEvent.REFUSED)),

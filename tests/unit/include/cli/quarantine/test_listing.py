@@ -16,7 +16,7 @@ from include.cli.quarantine.listing import edit_lines
 from include.contracts.job.quarantine_request import RowFilter
 from include.contracts.row_status import RowStatus
 from include.control.quarantine.edited_rows import edited_rows
-from include.control.quarantine.events import QuarantineEvents, ReceivedRow, RowEvent, Said
+from include.control.quarantine.events import Decision, QuarantineEvents, ReceivedRow, RowEvent
 from include.control.quarantine.rows import QuarantinedRow, quarantined_rows
 from include.errors import ExitCode
 from include.paths import LakehousePaths
@@ -27,7 +27,7 @@ from tests.support.texts import texts
 ORDERS = "silver.orders"
 TOO_LOW, NO_KEY = "expect_between(amount): no [negative] prices", "not_null(order_id): every order has a number"
 ROW = QuarantinedRow("r1", RowStatus.OPEN, (), "a.json", 1, datetime(2013, 1, 1, tzinfo=UTC), 1, None, None)
-ANN = Said("ann", "the till was wrong", "a run")
+ANN = Decision("ann", "the till was wrong", "a run")
 
 
 @pytest.fixture
@@ -78,8 +78,8 @@ def test_a_row_is_shown_whole_with_where_it_came_from(lakehouse: Lakehouse, path
 def test_a_row_that_is_named_is_shown_with_its_history(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
     events = QuarantineEvents(paths)
     target = quarantine(paths, ORDERS)
-    events.record_fixed(ORDERS, target, [ReceivedRow("r1", '{"amount":7}', "amount = 7")], ANN)
-    events.record(RowEvent.DISCARDED, ORDERS, target, ["r1"], Said("bob", "no order at all", "another run"))
+    events.record_fixes(ORDERS, target, [ReceivedRow("r1", '{"amount":7}', "amount = 7")], ANN)
+    events.record(RowEvent.DISCARDED, ORDERS, target, ["r1"], Decision("bob", "no order at all", "another run"))
     said = lakehouse("quarantine", "show", ORDERS, "r1").stdout
     for words in ('{"amount":7}', "amount = 7; the till was wrong", "ann", "no order at all", "bob", "refused first"):
         assert words in said

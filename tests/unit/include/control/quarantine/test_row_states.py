@@ -1,4 +1,4 @@
-"""Where a quarantined row stands, worked out from its events: a replay is for good, and counts once."""
+"""The state of a quarantined row, computed from its events: a replay is final, and counts once."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from include.contracts.row_status import RowStatus
 from include.control.log.batch import BatchSources, Winner
-from include.control.quarantine.events import QuarantineEvents, ReceivedRow, RowEvent, Said
+from include.control.quarantine.events import Decision, QuarantineEvents, ReceivedRow, RowEvent
 from include.control.quarantine.row_states import row_states
 from include.paths import LakehousePaths
 from tests.support.ledger.delta_tables import intent_of
 
-ANN = Said("ann", "so", "a run")
+ANN = Decision("ann", "so", "a run")
 TABLE = "silver.flights"
 
 
@@ -40,51 +40,51 @@ ANY = st.sampled_from(
 @given(st.lists(ANY))
 def test_a_replayed_row_stays_replayed_and_each_replay_counts_once(events: list[dict[str, Any]]) -> None:
     state = row_states(events).get("r1")
-    tried = {one["replay"] for one in events if one["event"] in (RowEvent.REPLAYED, RowEvent.REFUSED)}
-    through = any(one["event"] == RowEvent.REPLAYED for one in events)
-    assert (state is None) == all(one["event"] == RowEvent.PLANNED for one in events)
+    replays = {change["replay"] for change in events if change["event"] in (RowEvent.REPLAYED, RowEvent.REFUSED)}
+    is_replayed = any(change["event"] == RowEvent.REPLAYED for change in events)
+    assert (state is None) == all(change["event"] == RowEvent.PLANNED for change in events)
     if state:
-        assert (state.status is RowStatus.REPLAYED) == through
-        assert state.attempts == len(tried)
+        assert (state.status is RowStatus.REPLAYED) == is_replayed
+        assert state.attempts == len(replays)
 
 
 @given(st.lists(ANY))
-def test_what_is_told_twice_changes_nothing(events: list[dict[str, Any]]) -> None:
-    tried = (RowEvent.REPLAYED, RowEvent.REFUSED)
-    doubled = [copy for one in events for copy in ([one, one] if one["event"] in tried else [one])]
+def test_an_outcome_that_is_recorded_twice_counts_once(events: list[dict[str, Any]]) -> None:
+    outcomes = (RowEvent.REPLAYED, RowEvent.REFUSED)
+    doubled = [change for change in events for _ in range(2 if change["event"] in outcomes else 1)]
     assert row_states(doubled) == row_states(events)
 
 
-def test_a_row_that_a_replay_refused_waits_again_with_its_new_reasons_and_what_was_mended() -> None:
+def test_a_row_that_a_replay_refused_is_open_again_with_new_reasons_and_keeps_its_fix() -> None:
     refused = event(RowEvent.REFUSED, replay="p", batch_seq=4, reasons=["day is null"])
     state = row_states([FIX, refused])["r1"]
     assert (state.status, state.reasons, state.received) == (RowStatus.OPEN, ("day is null",), '{"a":1}')
     assert state.replays == {"p": 4}
 
 
-def test_reopened_rows_stand_as_they_stood() -> None:
+def test_a_reopened_row_has_its_earlier_status() -> None:
     discarded, reopened = event(RowEvent.DISCARDED), event(RowEvent.REOPENED)
     assert row_states([discarded])["r1"].status is RowStatus.DISCARDED
     assert row_states([discarded, reopened])["r1"].status is RowStatus.OPEN
     assert row_states([FIX, discarded, reopened])["r1"].status is RowStatus.FIXED
 
 
-def test_the_outcome_of_a_replay_is_told_of_each_of_its_rows(tmp_path: Path) -> None:
+def test_the_outcome_of_a_replay_is_recorded_for_each_of_its_rows(tmp_path: Path) -> None:
     events = QuarantineEvents(LakehousePaths(tmp_path))
     rows = [ReceivedRow("r1", "{}"), ReceivedRow("r2", '{"a":1}', "a = 1"), ReceivedRow("r3", "{}")]
     events.pin(TABLE, "t", "p", rows, ANN)
-    assert row_states(events.of(TABLE, "t")) == {}
+    assert row_states(events.events_of(TABLE, "t")) == {}
     winner = Winner(intent_of("t", 7, sources=BatchSources(replay="p", replayed_rows=3)), version=9)
     events.record_outcome(winner, [("r3", ["no"])], ANN)
-    states = row_states(events.of(TABLE, "t"))
+    states = row_states(events.events_of(TABLE, "t"))
     assert {row: state.status.value for row, state in states.items()} == {
         "r1": "replayed", "r2": "replayed", "r3": "open"
     }  # fmt: skip
-    assert events.pinned(TABLE, "p") == rows
-    assert events.pinned_by(TABLE, "p") == ANN
-    assert events.replayed_before(TABLE, "t", 7) == []
-    assert events.replayed_before(TABLE, "t", 8) == rows[:2]
-    assert events.replayed_before(TABLE, "another", 8) == []
+    assert events.pinned_rows(TABLE, "p") == rows
+    assert events.decision_of(TABLE, "p") == ANN
+    assert events.replayed_rows(TABLE, "t", 7) == []
+    assert events.replayed_rows(TABLE, "t", 8) == rows[:2]
+    assert events.replayed_rows(TABLE, "another", 8) == []
 
 
 def test_a_replay_reads_nothing_new_and_loses_no_position() -> None:

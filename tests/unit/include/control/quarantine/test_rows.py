@@ -1,4 +1,4 @@
-"""The quarantine as people ask of it: reasons, rows, where they stand."""
+"""The quarantined rows of a table: reasons, filters and statuses."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from include.contracts.row_status import PENDING, RowStatus
 from include.control.log.batch import BatchSources, Stream, Winner
 from include.control.quarantine import rows as quarantine_rows
 from include.control.quarantine.ageing import ageing_note
-from include.control.quarantine.events import QuarantineEvents, ReceivedRow, RowEvent, Said
+from include.control.quarantine.events import Decision, QuarantineEvents, ReceivedRow, RowEvent
 from include.control.quarantine.row_states import RowState, row_states
 from include.control.quarantine.rows import (
     Refusal,
     count_by_status,
+    count_old_rows,
     newest_rows,
     quarantined_rows,
     refusals,
-    waiting_since_before,
 )
 from include.paths import LakehousePaths
 from tests.support.documents.specs import gold_spec, silver_spec
@@ -33,7 +33,7 @@ from tests.support.ledger.quarantine_rows import FIRST, SEEN, quarantine, refuse
 
 ORDERS = "silver.orders"
 TOO_LOW, NO_KEY = "expect_between(amount): no negative prices", "not_null(order_id)"
-ANN = Said("ann", "so", "a run")
+ANN = Decision("ann", "so", "a run")
 DAY = timedelta(days=1)
 
 
@@ -94,7 +94,7 @@ FILTERS = st.builds(
 def decide(paths: LakehousePaths, table_id: str, what: str, number: int, seq: int) -> None:
     events, row = QuarantineEvents(paths), ReceivedRow(f"r{number}", "{}", "x = 1")
     if what == "fixed":
-        events.record_fixed(ORDERS, table_id, [row], ANN)
+        events.record_fixes(ORDERS, table_id, [row], ANN)
     elif what in ("discarded", "reopened"):
         events.record(RowEvent(what), ORDERS, table_id, [row.id], ANN)
     else:
@@ -106,7 +106,7 @@ def decide(paths: LakehousePaths, table_id: str, what: str, number: int, seq: in
 
 @settings(max_examples=40, deadline=None)
 @given(stored=REFUSED, decided=DECIDED, wanted=FILTERS, most=st.integers(1, 4))
-def test_what_is_not_read_changes_no_answer(
+def test_queries_that_read_only_a_part_give_the_same_answer_as_all_rows(
     stored: list[tuple[int, tuple[str, ...], str | None]],
     decided: list[tuple[str, int]],
     wanted: RowFilter,
@@ -119,35 +119,35 @@ def test_what_is_not_read_changes_no_answer(
     for seq, (what, number) in enumerate(decided):
         decide(paths, table_id, what, number, seq)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quarantine_rows, "_NAMED", 2)
+        patch.setattr(quarantine_rows, "_MAX_IDS", 2)
         every = quarantined_rows(ORDERS, paths, RowFilter(statuses=tuple(RowStatus)))
         chosen = quarantined_rows(ORDERS, paths, wanted)
         first, count = newest_rows(ORDERS, paths, wanted, most)
-        counted, old = count_by_status(ORDERS, paths), waiting_since_before(ORDERS, paths, day(3).end)
+        counted, old = count_by_status(ORDERS, paths), count_old_rows(ORDERS, paths, day(3).end)
         found = refusals(ORDERS, paths, wanted.statuses)
-    states = row_states(QuarantineEvents(paths).of(ORDERS, table_id))
-    stands = {row["row_id"]: states.get(row["row_id"], RowState()) for row in rows}
-    assert {row.id: row.status for row in every} == {one: state.status for one, state in stands.items()}
-    said = {row["row_id"]: tuple(row["reasons"]) for row in rows}
+    known = row_states(QuarantineEvents(paths).events_of(ORDERS, table_id))
+    states = {row["row_id"]: known.get(row["row_id"], RowState()) for row in rows}
+    assert {row.id: row.status for row in every} == {row_id: state.status for row_id, state in states.items()}
+    first_reasons = {row["row_id"]: tuple(row["reasons"]) for row in rows}
     for row in every:
-        reasons_now = stands[row.id].reasons
-        assert row.reasons == (said[row.id] if reasons_now is None else reasons_now)
+        reasons_now = states[row.id].reasons
+        assert row.reasons == (first_reasons[row.id] if reasons_now is None else reasons_now)
     assert [(-row.batch_seq, row.source, row.id) for row in every] == sorted(
         (-row["_batch_seq"], row["source"] or "", row["row_id"]) for row in rows
     )
-    assert counted == Counter(state.status for state in stands.values())
+    assert counted == Counter(state.status for state in states.values())
     assert chosen == [
         row
         for row in every
         if row.status in wanted.statuses
         and (not wanted.ids or row.id in wanted.ids)
         and (not wanted.starts or row.interval_start in wanted.starts)
-        and any(wanted.reason in one for one in row.reasons or ([] if wanted.reason else [""]))
+        and any(wanted.reason in reason for reason in row.reasons or ([] if wanted.reason else [""]))
     ]
     assert (first, count) == (chosen[:most], len(chosen))
     meant = [row for row in every if row.status in wanted.statuses]
     reasons = Counter((reason, row.status) for row in meant for reason in row.reasons)
-    assert {(one.reason, one.status): one.rows for one in found} == reasons
+    assert {(refusal.reason, refusal.status): refusal.rows for refusal in found} == reasons
     for one in found:
         alike = [row for row in meant if row.status == one.status and one.reason in row.reasons]
         assert one.first_seen == min(row.first_seen for row in alike)
@@ -160,20 +160,20 @@ def test_what_is_not_read_changes_no_answer(
     assert old == (len(waiting), min(waiting, default=None))
 
 
-def test_a_mended_row_is_tried_as_it_was_mended(paths: LakehousePaths, orders: str) -> None:
-    mended = ReceivedRow("r1", '{"order_id":"o1","amount":7}', "amount = 7")
-    QuarantineEvents(paths).record_fixed(ORDERS, orders, [mended], ANN)
+def test_a_replay_tries_a_row_with_its_fix(paths: LakehousePaths, orders: str) -> None:
+    fixed = ReceivedRow("r1", '{"order_id":"o1","amount":7}', "amount = 7")
+    QuarantineEvents(paths).record_fixes(ORDERS, orders, [fixed], ANN)
     (row,) = quarantined_rows(ORDERS, paths, RowFilter(statuses=(RowStatus.FIXED,)))
-    assert row.to_try == mended
+    assert row.received_row == fixed
 
 
-def test_what_became_of_rows_of_a_table_that_was_built_anew_does_not_count(paths: LakehousePaths, orders: str) -> None:
+def test_decisions_about_rows_of_an_earlier_table_do_not_count(paths: LakehousePaths, orders: str) -> None:
     QuarantineEvents(paths).record(RowEvent.DISCARDED, ORDERS, "the id of an earlier table", ["r1"], ANN)
     assert orders
     assert count_by_status(ORDERS, paths) == {RowStatus.OPEN: 3}
 
 
-def test_rows_of_an_earlier_table_of_the_name_are_none_of_this_one(paths: LakehousePaths, orders: str) -> None:
+def test_rows_of_an_earlier_table_with_the_same_name_do_not_count(paths: LakehousePaths, orders: str) -> None:
     quarantine(paths, ORDERS, refused(9, TOO_LOW), table_id="the id of an earlier table")
     assert orders
     assert count_by_status(ORDERS, paths) == {RowStatus.OPEN: 3}
@@ -181,7 +181,7 @@ def test_rows_of_an_earlier_table_of_the_name_are_none_of_this_one(paths: Lakeho
     assert quarantined_rows(ORDERS, paths, RowFilter()) == []
 
 
-def test_rows_that_wait_for_too_long_are_warned_of(paths: LakehousePaths, orders: str) -> None:
+def test_a_note_warns_of_rows_that_wait_for_too_long(paths: LakehousePaths, orders: str) -> None:
     spec = silver_spec(quarantine={"warn_after": "36 hours"})
     assert ageing_note(spec, paths, SEEN + DAY) == ()
     (note,) = ageing_note(spec, paths, SEEN + 2 * DAY)
