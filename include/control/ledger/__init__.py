@@ -1,4 +1,4 @@
 """The ledger: the append-only `ops` tables, and the current state of each table.
 
-What follows from it for the next run is decided in `include.control.planning`.
+`include.control.planning` decides what the next run does with it.
 """

@@ -1,6 +1,6 @@
-"""`ops.commits`: how the runs that wrote or maintained a table got on with others, append-only.
+"""`ops.commits`: the waits and conflicts of each run that wrote or maintained a table, append-only.
 
-It explains, and decides nothing: a run that dies before its line is written has lost no more than that line.
+It is for people only: a run that dies before it appends its event loses nothing else.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ COMMITS = pa.schema(
 COMMITTED, NOT_COMMITTED = "committed", "not_committed"
 
 BATCH = "batch"
-"""The operation of those that carry a number; maintenance is named as Delta names it, such as `OPTIMIZE`."""
+"""The operation of a batch; maintenance has the name that Delta gives it, such as `OPTIMIZE`."""
 
 
 @dataclass(frozen=True)
 class TableWrite:
-    """How one run's writing of one table went.
+    """A run's write to one table.
 
     Attributes:
         table: the table.
         run_id: the run.
-        operation: `batch`, or what maintenance did, as Delta names it.
+        operation: `batch`, or Delta's name of the maintenance operation.
         stream: the stream of the batch; empty for maintenance, which works on the whole table.
-        batch_seq: the number of the batch that it committed; None, like `token` and `version`, where it committed none.
-        token: the token of that batch.
-        version: the version that it made.
-        attempts: how often it was begun.
-        took_s: seconds from asking for the lease to the end.
-        waited: what it waited for.
-        lost: the races that it lost on the way.
-        at: when it was recorded.
+        batch_seq: the number of the committed batch; None if the run committed no batch.
+        token: the token of the committed batch; empty if there is none.
+        version: the committed version; None if there is none.
+        attempts: the number of attempts.
+        took_s: seconds from the request for the lease to the end.
+        waited: the wait for the lease.
+        lost: the commits of other writers that came first.
+        at: when the write was recorded.
     """
 
     table: str
@@ -79,41 +79,38 @@ class CommitHistory:
     """Reads and writes `ops.commits` of one lakehouse.
 
     Args:
-        paths: where it lies.
-        keep: how long a writer keeps its events; for ever where it is left out.
+        paths: the lakehouse.
+        keep: how long a writer keeps the events; None keeps them for ever.
     """
 
     def __init__(self, paths: LakehousePaths, keep: timedelta | None = None) -> None:
         self._events = OpsTable(paths.ops("commits"), COMMITS, keep)
 
-    def record(self, written: TableWrite) -> None:
-        """Write down how a run has got on."""
-        self._events.append([_event(written)])
+    def record(self, write: TableWrite) -> None:
+        """Append a run's write."""
+        event = {
+            "recorded_at": write.at,
+            "event": NOT_COMMITTED if write.version is None else COMMITTED,
+            **{name: getattr(write, name) for name in _SAME},
+            "waited_s": write.waited.seconds,
+            "waited_for": write.waited.holders,
+            "lost_to": [race.model_dump() for race in write.lost],
+        }
+        self._events.append([event])
 
     def of(self, table: str) -> list[TableWrite]:
-        """The runs that wrote a table, oldest first."""
-        return [_written(event) for event in self._events.events(table)]
+        """Return the writes to a table, oldest first."""
+        return [_table_write(event) for event in self._events.events(table)]
 
 
 def contended_writes(history: Sequence[TableWrite], seconds: float = 1.0) -> list[TableWrite]:
-    """The runs that lost a race, or waited for a lease for so long."""
-    return [one for one in history if one.lost or one.waited.seconds >= seconds]
+    """Return the writes that lost a race, or waited at least `seconds` for a lease."""
+    return [write for write in history if write.lost or write.waited.seconds >= seconds]
 
 
-def _event(written: TableWrite) -> dict[str, Any]:
-    return {
-        "recorded_at": written.at,
-        "event": NOT_COMMITTED if written.version is None else COMMITTED,
-        **{name: getattr(written, name) for name in _SAME},
-        "waited_s": written.waited.seconds,
-        "waited_for": written.waited.holders,
-        "lost_to": [race.model_dump() for race in written.lost],
-    }
-
-
-def _written(event: dict[str, Any]) -> TableWrite:
+def _table_write(event: dict[str, Any]) -> TableWrite:
     return TableWrite(
-        **{name: event[name] for name in _SAME if event[name] is not None or name in _MAY_LACK},
+        **{name: event[name] for name in _SAME if event[name] is not None or name in _NULLABLE},
         waited=LeaseWait(seconds=event["waited_s"], holders=event["waited_for"]),
         lost=tuple(LostRace.model_validate(race) for race in event["lost_to"]),
         at=event["recorded_at"],
@@ -121,7 +118,7 @@ def _written(event: dict[str, Any]) -> TableWrite:
 
 
 _SAME = ("operation", "table", "stream", "run_id", "batch_seq", "token", "version", "attempts", "took_s")
-"""What is called the same in the event."""
+"""The attributes that have the same name in the event."""
 
-_MAY_LACK = ("batch_seq", "version")
-"""What an event may say nothing of; of the rest an older event may lack a column, which then has its default."""
+_NULLABLE = ("batch_seq", "version")
+"""The attributes that may be None. A null in another column comes from an older event, and means the default."""

@@ -1,4 +1,4 @@
-"""The events of the ledger: the columns of `ops.batches` and `ops.files`, and the rows that say what happened."""
+"""The events of the ledger: the columns and the rows of `ops.batches` and `ops.files`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from include.control.log.batch import FileFact, Intent, Winner
 
 _TIME = pa.timestamp("us", tz="UTC")
 
-_SAID_OF_ALL = [
+_COMMON_COLUMNS = [
     ("recorded_at", _TIME),
     ("event", pa.string()),
     ("table", pa.string()),
@@ -26,11 +26,11 @@ _SAID_OF_ALL = [
     ("batch_seq", pa.int64()),
     ("token", pa.string()),
 ]
-"""What both tables begin with: when, what happened, and to which attempt at which batch."""
+"""The first columns of both tables: when, what happened, and to which attempt at which batch."""
 
 BATCHES = pa.schema(
     [
-        *_SAID_OF_ALL,
+        *_COMMON_COLUMNS,
         ("version", pa.int64()),
         ("interval_start", _TIME),
         ("interval_end", _TIME),
@@ -42,7 +42,7 @@ BATCHES = pa.schema(
 
 FILES = pa.schema(
     [
-        *_SAID_OF_ALL,
+        *_COMMON_COLUMNS,
         ("path", pa.string()),
         ("size", pa.int64()),
         ("mtime_ns", pa.int64()),
@@ -58,22 +58,24 @@ FILES = pa.schema(
 )
 
 
+_INTENT_COLUMNS = {"table", "table_id", "stream", "batch_seq", "token", "interval_start", "interval_end"}
+
 NO_TOKEN = ""
-"""The token of what is said of a file beside any batch."""
+"""The token of an event that belongs to no batch."""
 
 FACTS = ("path", "size", "mtime_ns", "checksum", "reason", "columns", "layout")
-"""The columns of `ops.files` that say which file it is."""
+"""The columns of `ops.files` that describe the file."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A file that could not be loaded when last tried.
+    """A file that the last attempt could not load.
 
     Attributes:
         file: the file, with its defect.
-        attempts: how many runs in a row have failed because of this content, since a person had it tried again.
-        interval_start: start of the interval that it was delivered for.
-        given_up: whether a person has decided that runs go on without it.
+        attempts: the number of failed attempts with this content; a replay starts the count again at 0.
+        interval_start: the start of the interval that the file was delivered for.
+        given_up: a person has decided that runs continue without the file.
     """
 
     file: FileFact
@@ -83,7 +85,7 @@ class Failure:
 
 
 class BatchEvent(StrEnum):
-    """What the ledger says of an attempt, in this order."""
+    """The events of an attempt, in this order."""
 
     INTENT = "intent"
     COMMITTED = "committed"
@@ -91,11 +93,16 @@ class BatchEvent(StrEnum):
 
 
 class FileEvent(StrEnum):
-    """What the ledger says of a source file; a planned file is loaded once its token won.
+    """The events of a landing file.
 
-    A replayed one is to be tried again, however often it failed; one that a person has given up is not. An unreachable
-    one the storage did not hand over. A seen one is loaded, and has another time since: its content need not be read
-    again to know it. A touched one could not be loaded, and likewise has another time and the same content.
+    - planned: an attempt loads the file; it is loaded if the token of the attempt wins.
+    - loaded: a batch has loaded the file, with these row counts.
+    - failed: the file cannot be loaded.
+    - replayed: a person wants another attempt, although earlier attempts failed.
+    - given_up: a person wants no further attempt.
+    - unreachable: the storage did not deliver the file.
+    - seen: the loaded file has another time and the same content, which need not be read again.
+    - touched: the failed file has another time and the same content.
     """
 
     PLANNED = "planned"
@@ -109,12 +116,9 @@ class FileEvent(StrEnum):
 
 
 def batch_event(event: BatchEvent, intent: Intent, version: int | None = None) -> dict[str, Any]:
-    """What happened to an attempt."""
-    named = intent.model_dump(
-        include={"table", "table_id", "stream", "batch_seq", "token", "interval_start", "interval_end", "run_id"}
-    )
+    """Return the row of `ops.batches` for an event of an attempt."""
     return {
-        **named,
+        **intent.model_dump(include={*_INTENT_COLUMNS, "run_id"}),
         "recorded_at": datetime.now(UTC),
         "event": event.value,
         "version": version,
@@ -124,55 +128,54 @@ def batch_event(event: BatchEvent, intent: Intent, version: int | None = None) -
 
 
 def file_event(event: FileEvent, intent: Intent, file: FileFact) -> dict[str, Any]:
-    """What an attempt means to one of its files."""
-    named = intent.model_dump(
-        include={"table", "table_id", "stream", "batch_seq", "token", "interval_start", "interval_end"}
-    )
-    return {**named, **_fact(event, file)}
+    """Return the row of `ops.files` for a file of an attempt."""
+    return {**intent.model_dump(include=_INTENT_COLUMNS), **_file_columns(event, file)}
 
 
 def batchless_event(event: FileEvent, table: str, table_id: str, interval: Interval, file: FileFact) -> dict[str, Any]:
-    """What is said of a file beside any batch."""
-    blank = {"table": table, "table_id": table_id, "stream": "", "batch_seq": None, "token": NO_TOKEN}
-    said = {**blank, "interval_start": interval.start, "interval_end": interval.end}
-    return {**said, **_fact(event, file), "reason": file.defect}
+    """Return the row of `ops.files` for a file that belongs to no batch."""
+    of_table = {"table": table, "table_id": table_id, "stream": "", "batch_seq": None, "token": NO_TOKEN}
+    of_interval = {"interval_start": interval.start, "interval_end": interval.end}
+    return {**of_table, **of_interval, **_file_columns(event, file), "reason": file.defect}
 
 
 def loaded_event(winner: Winner, file: FileFact, rows: FileRows) -> dict[str, Any]:
-    """A file that a batch has loaded, and what became of its records."""
-    fates = {f"rows_{name}": number for name, number in rows}
-    return {**file_event(FileEvent.LOADED, winner.intent, file), "version": winner.version, **fates}
+    """Return the row of `ops.files` for a file that a batch has loaded, with its row counts."""
+    counts = {f"rows_{name}": number for name, number in rows}
+    return {**file_event(FileEvent.LOADED, winner.intent, file), "version": winner.version, **counts}
 
 
-def _fact(event: FileEvent, file: FileFact) -> dict[str, Any]:
+def _file_columns(event: FileEvent, file: FileFact) -> dict[str, Any]:
     facts = {name: getattr(file, name) for name in ("path", "size", "mtime_ns", "checksum", "layout")}
     return {**facts, "columns": list(file.columns), "recorded_at": datetime.now(UTC), "event": event.value}
 
 
 def file_fact(row: dict[str, Any]) -> FileFact:
-    """The file that an event is about."""
-    known = {key: row[key] for key in ("path", "size", "mtime_ns", "checksum")}
+    """Return the file of an event."""
+    facts = {key: row[key] for key in ("path", "size", "mtime_ns", "checksum")}
     columns, layout = tuple(row["columns"] or ()), row["layout"] or ""
-    return FileFact(**known, defect=row["reason"] or "", columns=columns, layout=layout)
+    return FileFact(**facts, defect=row["reason"] or "", columns=columns, layout=layout)
 
 
 def recorded_winner(row: dict[str, Any]) -> Winner:
-    """The batch that a committed event is about."""
+    """Return the batch of a committed event."""
     return Winner(Intent.model_validate(json.loads(row["intent"])), row["version"])
 
 
 def failures_of(events: Iterable[dict[str, Any]], winners: Collection[str]) -> dict[str, Failure]:
-    """path -> failure, of the files that could not be loaded when last tried.
+    """Return the files that the last attempt could not load: path -> failure.
 
     Args:
-        events: all that is said of files that ever failed, oldest first.
-        winners: the tokens of attempts that became batches.
+        events: all events of the files that ever failed, oldest first.
+        winners: the tokens of the attempts that became batches.
     """
     failed: dict[str, Failure] = {}
     for row in events:
         path, before = row["path"], failed.get(row["path"])
         if row["event"] == FileEvent.FAILED:
-            failed[path] = _failed_again(before, file_fact(row), row["interval_start"])
+            file, start = file_fact(row), row["interval_start"]
+            earlier = before if before and before.file.checksum == file.checksum else Failure(file, attempts=0)
+            failed[path] = replace(earlier, file=file, attempts=earlier.attempts + 1, interval_start=start)
         elif row["token"] in winners:
             failed.pop(path, None)
         elif before and row["event"] == FileEvent.REPLAYED:
@@ -182,10 +185,3 @@ def failures_of(events: Iterable[dict[str, Any]], winners: Collection[str]) -> d
         elif before and row["event"] == FileEvent.TOUCHED and row["checksum"] == before.file.checksum:
             failed[path] = replace(before, file=replace(before.file, mtime_ns=row["mtime_ns"]))
     return failed
-
-
-def _failed_again(before: Failure | None, file: FileFact, interval_start: datetime) -> Failure:
-    """The failure of a file that has failed once more; other content is counted anew."""
-    if before is None or before.file.checksum != file.checksum:
-        return Failure(file, 1, interval_start)
-    return replace(before, file=file, attempts=before.attempts + 1, interval_start=interval_start)

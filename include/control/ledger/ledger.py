@@ -1,7 +1,7 @@
-"""The ledger: what each batch was planned to do, from which sources, and which attempts won.
+"""The ledger: the plan of each batch, its sources, and the attempts that won.
 
 `ops.batches` and `ops.files` are append-only; the state of a batch is the last event of its token. The ledger pairs
-tokens with sources; which token won is said by the table's log alone (ADR 0002).
+tokens with sources; only the log of the table decides which token won (ADR 0002).
 """
 
 from __future__ import annotations
@@ -51,25 +51,25 @@ class Ledger:
         self._files = OpsTable(paths.ops("files"), FILES)
 
     def record_intent(self, intent: Intent, files: Sequence[FileFact] = ()) -> None:
-        """Pair the intent's token with its sources. Files go first: an intent implies that its files are known."""
+        """Record an intent with its sources; the files come first, since an intent implies that they are recorded."""
         self._files.append([file_event(FileEvent.PLANNED, intent, file) for file in files])
         self._batches.append([batch_event(BatchEvent.INTENT, intent)])
 
     def record_committed(self, winners: Iterable[Winner]) -> None:
-        """Write down which attempts the log let win."""
-        known = list(winners)
-        self._batches.append([batch_event(BatchEvent.COMMITTED, one.intent, one.version) for one in known])
-        if known:
-            with failing_without_harm(known[-1].intent.table):
-                self._states.change(known[-1].intent.table, (Streams, partial(advance_streams, known[-1], None)))
+        """Record the attempts of one table that the log let win, oldest first."""
+        batches = list(winners)
+        self._batches.append([batch_event(BatchEvent.COMMITTED, batch.intent, batch.version) for batch in batches])
+        if batches:
+            with failing_without_harm(batches[-1].intent.table):
+                self._states.change(batches[-1].intent.table, (Streams, partial(advance_streams, batches[-1], None)))
 
     def record_closed(self, winner: Winner, rows: RowCounts, rows_of_file: Mapping[str, FileRows] = {}) -> None:
-        """Write down that the batch's secondary writes are done, its row counts, and the rows of each file.
+        """Record that the secondary writes of a batch are complete, with its row counts.
 
         Args:
             winner: the batch.
             rows: its row counts.
-            rows_of_file: path -> what became of its records; bronze only.
+            rows_of_file: bronze: path -> the row counts of the file.
         """
         files = [file for file in self.files_of(winner.intent) if file.path in rows_of_file] if rows_of_file else []
         self._files.append([loaded_event(winner, file, rows_of_file[file.path]) for file in files])
@@ -81,43 +81,40 @@ class Ledger:
             self._states.change(winner.intent.table, (Streams, ends), (Measures, lambda kept: newest_of(kept, now)))
 
     def record_failed(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
-        """Write down files of an interval that cannot be loaded, each with its defect: one more failed attempt."""
+        """Record a failed attempt for each file of an interval that cannot be loaded, with its defect."""
         self._files.append([batchless_event(FileEvent.FAILED, table, table_id, interval, file) for file in files])
 
     def record_unreachable(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
-        """Write down files that the storage did not hand over, each with what it said; no attempt is counted."""
+        """Record files that the storage did not deliver, each with its error; they count as no attempt."""
         self._files.append([batchless_event(FileEvent.UNREACHABLE, table, table_id, interval, file) for file in files])
 
     def record_seen(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
-        """Write down files whose content is loaded, and whose time is another one now."""
+        """Record loaded files that have another time now, and the same content."""
         self._files.append([batchless_event(FileEvent.SEEN, table, table_id, interval, file) for file in files])
 
     def record_touched(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
-        """Write down files that were given up, and whose time is another one now; their content has failed before."""
+        """Record files that were given up and have another time now, and the same content."""
         self._files.append([batchless_event(FileEvent.TOUCHED, table, table_id, interval, file) for file in files])
 
     def record_replayed(self, table: str, table_id: str, interval: Interval, file: FileFact) -> None:
-        """Write down that a person wants a failed file to be tried again."""
+        """Record that a person wants another attempt at a failed file."""
         self._files.append([batchless_event(FileEvent.REPLAYED, table, table_id, interval, file)])
 
     def record_given_up(self, table: str, table_id: str, interval: Interval, file: FileFact) -> None:
-        """Write down that a person goes on without a failed file; its `defect` says who, and why."""
+        """Record that a person wants no further attempt at a failed file; its `defect` holds the name and reason."""
         self._files.append([batchless_event(FileEvent.GIVEN_UP, table, table_id, interval, file)])
 
     def last_committed(self, table: str, table_id: str, stream: str) -> Winner | None:
-        """The last batch of the stream that was resolved, by the table's state; the log may hold newer ones."""
-        kept = self._states.read(table, Streams)
-        end = kept.ends.get(stream) if kept and kept.table_id == table_id else None
-        if end and self._is_recorded(end.intent):
+        """Return the last resolved batch of the stream, by the table's state; the log may hold newer batches."""
+        state = self._states.read(table, Streams)
+        end = state.ends.get(stream) if state and state.table_id == table_id else None
+        # A ledger that was restored from a backup may lack the batch of the state.
+        if end and self._batches.find(table, ("token",), **_of(BatchEvent.COMMITTED, end.intent)):
             return Winner(end.intent, end.version)
         return self.last_recorded(table, table_id, stream)
 
-    def _is_recorded(self, intent: Intent) -> bool:
-        """Whether history has the batch: it is behind the state where it was restored from a backup, or cut."""
-        return bool(self._batches.find(intent.table, ("token",), **_of(BatchEvent.COMMITTED, intent)))
-
     def last_recorded(self, table: str, table_id: str, stream: str, upto: int | None = None) -> Winner | None:
-        """The last batch by all that was ever written down, at or below version `upto` of the table if one is given."""
+        """Return the last batch of the stream by all events; with `upto`, the last one up to this table version."""
         of_stream = _of_stream(BatchEvent.COMMITTED, table_id, stream)
         rows = self._batches.downward(table, "batch_seq", ("version", "intent"), **of_stream)
         below = (row for row in rows if upto is None or row["version"] <= upto)
@@ -125,13 +122,13 @@ class Ledger:
         return max(map(recorded_winner, newest), key=lambda winner: winner.version, default=None)
 
     def newest_number(self, table: str, table_id: str, upto: int) -> int:
-        """The greatest number of a batch, of whatever stream, at or below a version of the table; 0 for none."""
+        """Return the highest batch number of any stream up to a table version; 0 if there is no batch."""
         event, columns = [BatchEvent.COMMITTED], ("version",)
         rows = self._batches.downward(table, "batch_seq", columns, table_id=[table_id], event=event)
         return next((row["batch_seq"] for row in rows if row["version"] <= upto), 0)
 
     def closed_before(self, table: str, table_id: str, stream: str, instant: datetime) -> int:
-        """The last batch of the stream that was closed before an instant, as all batches below it were; 0 for none."""
+        """Return the last batch that, like all earlier batches, was closed before an instant; 0 if there is none."""
         of_stream = _of_stream(BatchEvent.CLOSED, table_id, stream)
         since = self._batches.find(table, ("batch_seq",), **of_stream, recorded_at=Span(least=instant))
         upto = min((row["batch_seq"] - 1 for row in since), default=None)
@@ -139,28 +136,28 @@ class Ledger:
         return next((row["batch_seq"] for row in before), 0)
 
     def closed_rows(self, winner: Winner) -> RowCounts | None:
-        """The row counts of a batch whose secondary writes are done, else None."""
+        """Return the row counts of a batch whose secondary writes are complete; otherwise None."""
         intent = winner.intent
-        kept = self._states.read(intent.table, Streams)
-        end = kept.ends.get(intent.stream) if kept else None
+        state = self._states.read(intent.table, Streams)
+        end = state.ends.get(intent.stream) if state else None
         if end and end.rows and end.intent.token == intent.token:
             return end.rows
         rows = self._batches.find(intent.table, ("rows",), **_of(BatchEvent.CLOSED, intent))
         return RowCounts.model_validate_json(rows[-1]["rows"]) if rows else None
 
     def applied_rows(self, table: str, batches: Mapping[str, int]) -> int | None:
-        """The rows that batches (token -> number) have applied together; None where one of them is not closed."""
+        """Return the total of the rows that batches (token -> number) applied; None if one of them is not closed."""
         wanted = {"event": [BatchEvent.CLOSED], "token": batches.keys(), "batch_seq": set(batches.values())}
         events = self._batches.find(table, ("token", "rows"), **wanted)
         rows = {row["token"]: RowCounts.model_validate_json(row["rows"]).applied for row in events}
         return sum(rows.values()) if rows.keys() == batches.keys() else None
 
     def files_of(self, intent: Intent) -> tuple[FileFact, ...]:
-        """The files that an intent was planned to load."""
+        """Return the files of an intent."""
         return tuple(self._planned(intent.table, [intent]))
 
     def loaded_files(self, table: str, table_id: str) -> LoadedFiles:
-        """Every file that a winning attempt loaded into the table; a path once for each content."""
+        """Return the files that winning attempts loaded into the table; a path counts once for each content."""
 
         def planned(paths: Collection[str]) -> Collection[PlannedFiles]:
             return self._files.answers(table, Planned(table_id), path=paths).values()
@@ -169,36 +166,35 @@ class Ledger:
         return LoadedFiles(planned, won, partial(self._loaded, table, table_id))
 
     def file_events(self, table: str, table_id: str) -> list[dict[str, Any]]:
-        """All that `ops.files` says of a table's files, oldest first."""
+        """Return all events of a table's files, oldest first."""
         return self._files.find(table, table_id=[table_id])
 
     def versions(self, table: str, table_id: str) -> dict[str, int]:
-        """token -> version, for every attempt that became a batch."""
+        """Return the version of every attempt that became a batch: token -> version."""
         wanted = ("token", "version")
         rows = self._batches.events(table, wanted, table_id=table_id, event=BatchEvent.COMMITTED)
         return {row["token"]: row["version"] for row in rows}
 
     def replaced_files(self, table: str, table_id: str, after: int, upto: int) -> tuple[str, ...]:
-        """The landing files whose rows were replaced in versions (after, upto] of the table, by path."""
+        """Return the paths of the landing files whose rows were replaced in versions (after, upto], sorted."""
         winners = self.batches(table, table_id, after, upto)
         replacing = [winner.intent for winner in winners if winner.intent.sources.replaces_files]
         return tuple(sorted({file.path for file in self._planned(table, replacing)}))
 
     def intervals(self, table: str, table_id: str, upto: int) -> tuple[datetime, ...]:
-        """Start of each interval of which a batch was committed at or before a version of the table, oldest first."""
+        """Return the start of each interval with a batch up to a table version, oldest first."""
         intents = [winner.intent for winner in self.batches(table, table_id, -1, upto)]
-        # A replay brings single rows to intervals of before.
+        # A replay adds single rows to earlier intervals.
         return tuple(sorted({intent.interval_start for intent in intents if not intent.sources.replay}))
 
     def batches(self, table: str, table_id: str, after: int, upto: int | None = None) -> list[Winner]:
-        """The batches that made versions (after, upto] of the table, up to the newest one for None, oldest first."""
-        span = Span(after + 1, upto)
-        return self._winners(table, table_id, version=span)
+        """Return the batches of versions (after, upto], oldest first; `upto` None means the newest version."""
+        return self._winners(table, table_id, version=Span(after + 1, upto))
 
     def batches_of(self, table: str, table_id: str, starts: Collection[datetime]) -> list[Winner]:
-        """The batches that files of some intervals made, oldest first; no replay, which brings single rows to them."""
-        found = self._winners(table, table_id, interval_start=starts) if starts else []
-        return [winner for winner in found if not winner.intent.sources.replay]
+        """Return the batches of some intervals, oldest first, without replays, which add only single rows to them."""
+        winners = self._winners(table, table_id, interval_start=starts) if starts else []
+        return [winner for winner in winners if not winner.intent.sources.replay]
 
     def _winners(self, table: str, table_id: str, **wanted: Collection[datetime] | Span) -> list[Winner]:
         event, columns = [BatchEvent.COMMITTED], ("version", "intent")
@@ -207,31 +203,31 @@ class Ledger:
         return sorted(winners.values(), key=lambda winner: winner.version)
 
     def records_in(self, table: str, batches: Collection[Winner]) -> Counter[datetime]:
-        """Start of an interval -> how many records its files hold, of those that batches loaded.
+        """Return the number of records in the files that batches loaded: start of the interval -> number.
 
-        Of a file that they loaded twice its last content counts.
+        If they loaded a file twice, only its last content counts.
         """
         wanted = ("path", "interval_start", "rows_read")
-        rows = self._files.find(table, wanted, **_of(FileEvent.LOADED, *(one.intent for one in batches)))
+        rows = self._files.find(table, wanted, **_of(FileEvent.LOADED, *(batch.intent for batch in batches)))
         records = Counter[datetime]()
         for row in {row["path"]: row for row in rows}.values():
             records[row["interval_start"]] += row["rows_read"] or 0
         return records
 
     def failures(self, table: str, table_id: str, **among: Collection[Any]) -> dict[str, Failure]:
-        """path -> failure, for every file that could not be loaded when last tried, and that nobody replayed since.
+        """Return the files that the last attempt could not load, without those to be replayed: path -> failure.
 
         Args:
             table: the table.
-            table_id: Delta's id of it.
-            among: the files that matter: `path` of them, or `interval_start` of intervals in which they failed.
+            table_id: its Delta table id.
+            among: limits the files, by `path` or by the `interval_start` of the failed attempts.
         """
-        unloaded = self.failed_files(table, table_id, **among)
-        return {path: failure for path, failure in unloaded.items() if failure.attempts or failure.given_up}
+        failed = self.failed_files(table, table_id, **among)
+        return {path: failure for path, failure in failed.items() if failure.attempts or failure.given_up}
 
     def failed_files(self, table: str, table_id: str, **among: Collection[Any]) -> dict[str, Failure]:
-        """path -> failure, for every file that could not be loaded when last tried, replayed ones included."""
-        # Few files ever fail, if any: the events of all others are left alone.
+        """Return the files that the last attempt could not load, also those to be replayed: path -> failure."""
+        # Few files ever fail: the events of all other files are not read.
         ever_failed = self._files.find(table, ("path",), table_id=[table_id], event=[FileEvent.FAILED], **among)
         paths = {row["path"] for row in ever_failed}
         wanted = ("event", "token", "batch_seq", "interval_start", *FACTS)
@@ -240,19 +236,19 @@ class Ledger:
         return failures_of(events, tokens)
 
     def _planned(self, table: str, intents: Collection[Intent]) -> list[FileFact]:
-        """The files that attempts were planned to load, oldest first."""
-        found = self._files.find(table, FACTS, **_of(FileEvent.PLANNED, *intents)) if intents else []
-        return [file_fact(row) for row in found]
+        """Return the files of some intents, oldest first."""
+        rows = self._files.find(table, FACTS, **_of(FileEvent.PLANNED, *intents)) if intents else []
+        return [file_fact(row) for row in rows]
 
     def _loaded(self, table: str, table_id: str, paths: Collection[str]) -> list[FileFact]:
-        """The contents of paths that winning attempts were planned to load, oldest first."""
+        """Return the files with these paths that winning attempts loaded, oldest first."""
         wanted = ("token", "batch_seq", *FACTS)
         rows = self._files.find(table, wanted, table_id=[table_id], path=paths, event=[FileEvent.PLANNED])
         tokens = self._won(table, table_id, {row["token"]: row["batch_seq"] for row in rows})
         return [file_fact(row) for row in rows if row["token"] in tokens]
 
     def _won(self, table: str, table_id: str, attempts: Mapping[str, int | None]) -> set[str]:
-        """Those of some attempts (token -> number) that became batches."""
+        """Return the tokens of those attempts (token -> number) that became batches."""
         numbers = {number for number in attempts.values() if number is not None}
         question, event = Winners(table_id), [BatchEvent.COMMITTED]
         found = self._batches.answers(table, question, batch_seq=numbers, event=event) if numbers else {}
@@ -260,11 +256,11 @@ class Ledger:
 
 
 def _of(event: BatchEvent | FileEvent, *intents: Intent) -> dict[str, Collection[Any]]:
-    """What events of a kind hold that are about some attempts."""
+    """Return the conditions for the events of one kind about some attempts."""
     numbers, tokens = {intent.batch_seq for intent in intents}, {intent.token for intent in intents}
     return {"event": [event], "batch_seq": numbers, "token": tokens}
 
 
 def _of_stream(event: BatchEvent, table_id: str, stream: str) -> dict[str, Collection[Any]]:
-    """What events of a kind hold that are about batches of a stream."""
+    """Return the conditions for the events of one kind about the batches of a stream."""
     return {"event": [event], "table_id": [table_id], "stream": [stream]}

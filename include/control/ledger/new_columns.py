@@ -1,4 +1,4 @@
-"""`ops.columns`: the fields that records brought and no column is declared for, and what was decided about each."""
+"""`ops.columns`: the fields of records without a declared column, and the decision about each field."""
 
 from __future__ import annotations
 
@@ -29,10 +29,7 @@ COLUMNS = pa.schema(
 
 
 class ColumnState(StrEnum):
-    """Where a new column stands: the last thing that was said of it, but an approval is for good.
-
-    Its table has the column from then on, and no run ever takes one away.
-    """
+    """The state of a new column: its last event. An approval is final: no run ever removes a column from a table."""
 
     PROPOSED = "proposed"
     ASKED = "asked"
@@ -41,19 +38,19 @@ class ColumnState(StrEnum):
 
 
 OPEN = (ColumnState.PROPOSED, ColumnState.ASKED)
-"""Nobody has decided yet."""
+"""The states in which nobody has decided yet."""
 
 
 @dataclass(frozen=True)
 class NewColumn:
-    """A field that no column is declared for.
+    """A field without a declared column.
 
     Attributes:
-        name: of the field, and of the column that it becomes.
-        state: where it stands.
-        since: when that was said.
-        run_id: the run in which it was said.
-        said_by: who decided: a person, or the policy of the spec; empty while nobody has.
+        name: the name of the field, and of its column.
+        state: the state.
+        since: the time of the state's event.
+        run_id: the run that recorded the event.
+        said_by: the person who decided, or the policy of the spec; empty while nobody has decided.
     """
 
     name: str
@@ -70,19 +67,19 @@ class NewColumns:
         self._events = OpsTable(paths.ops("columns"), COLUMNS)
 
     def record(self, state: ColumnState, table: str, names: Iterable[str], *, run_id: str, said_by: str = "") -> None:
-        """Write down that the columns `names` of `table` stand so from now on.
+        """Record the state of the columns `names` of `table`.
 
         Raises:
-            BadInputError: one of them is no name of a column; names come from records, and end in SQL.
+            BadInputError: a name is no valid column name. Names come from records and become part of SQL.
         """
         names = list(names)
-        if unfit := [name for name in names if not re.fullmatch(NAME, name)]:
-            raise BadInputError(f"{unfit[0]!r} is no name of a column of {table}")
-        said = {"recorded_at": datetime.now(UTC), "event": state.value, "table": table}
-        self._events.append([{**said, "column": name, "run_id": run_id, "said_by": said_by} for name in names])
+        if invalid := [name for name in names if not re.fullmatch(NAME, name)]:
+            raise BadInputError(f"{invalid[0]!r} is no name of a column of {table}")
+        event = {"recorded_at": datetime.now(UTC), "event": state.value, "table": table}
+        self._events.append([{**event, "column": name, "run_id": run_id, "said_by": said_by} for name in names])
 
     def of(self, table: str, *states: ColumnState) -> list[NewColumn]:
-        """The table's new columns that stand in one of `states` (in any, for none), in the order they came up."""
+        """Return the new columns of a table in the order of their first event; with `states`, only those in a state."""
         last: dict[str, dict[str, Any]] = {}
         for row in self._events.events(table):
             before = last.get(row["column"])

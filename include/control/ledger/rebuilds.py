@@ -1,6 +1,6 @@
-"""`ops.rebuilds`: which tables are being built anew, by whom, and how far that came; append-only.
+"""`ops.rebuilds`: the rebuilds of tables, who requested them, and how they ended; append-only.
 
-Whether a table was switched is said by its log alone: the commit carries the rebuild's id (ADR 26).
+Only the log of a table tells whether it was switched: the commit carries the id of the rebuild (ADR 26).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REBUILDS = pa.schema(
 
 
 class RebuildEvent(StrEnum):
-    """What happened to a rebuild. It is under way until it is done or cancelled."""
+    """An event of a rebuild, which is active from `started` to `done` or `cancelled`."""
 
     STARTED = "started"
     DONE = "done"
@@ -45,13 +45,13 @@ class RebuildEvent(StrEnum):
 
 @dataclass(frozen=True)
 class Rebuild:
-    """A rebuild that is under way.
+    """An active rebuild.
 
     Attributes:
-        id: names its folder, and is in the commits that it makes.
-        table: the table that somebody asked for.
-        tables: it, and the tables below it that are built anew with it, in build order.
-        specs: the hash of the spec of each of them, when it was started.
+        id: the id, which is also the name of its folder and part of its commits.
+        table: the requested table.
+        tables: the requested table and the downstream tables that are rebuilt with it, in build order.
+        specs: the `spec_hash` of each of these tables at the start of the rebuild.
     """
 
     id: str
@@ -60,44 +60,52 @@ class Rebuild:
     specs: tuple[str, ...]
 
     def token(self, table: str) -> str:
-        """The token of the one batch by which a table is switched, the same whoever resumes the rebuild."""
+        """Return the token of the batch that switches a table; it is the same for everybody who resumes the rebuild."""
         return hashlib.sha256(f"{self.id}/{table}".encode()).hexdigest()[:32]
 
 
 class Rebuilds:
-    """Reads and writes `ops.rebuilds` of one lakehouse; each event is about the table that somebody asked for."""
+    """Reads and writes `ops.rebuilds` of one lakehouse; its events are stored under the requested table."""
 
     def __init__(self, paths: LakehousePaths) -> None:
         self._events = OpsTable(paths.ops("rebuilds"), REBUILDS)
 
     def active(self, tables: Iterable[str]) -> list[Rebuild]:
-        """The rebuilds under way that somebody asked for at one of the tables."""
-        return [rebuild for table in tables for rebuild in self._open(table)]
+        """Return the active rebuilds that were requested for one of the tables."""
+        rebuilds: list[Rebuild] = []
+        for table in tables:
+            events: dict[str, dict[str, Any]] = {}
+            for row in self._events.events(table):
+                if row["event"] == RebuildEvent.STARTED:
+                    events[row["rebuild"]] = row
+                else:
+                    events.pop(row["rebuild"], None)
+            rebuilds += [Rebuild(id_, table, tuple(row["tables"]), tuple(row["specs"])) for id_, row in events.items()]
+        return rebuilds
 
     def ended_ids(self, table: str) -> list[str]:
-        """The ids of the rebuilds of a table that are over; the folder of one whose driver died may still be there."""
+        """Return the ids of the ended rebuilds of a table; after a crash the folder of a rebuild may still exist."""
         return [row["rebuild"] for row in self._events.events(table) if row["event"] != RebuildEvent.STARTED]
 
     def start(
         self, table: str, tables: tuple[str, ...], specs: tuple[str, ...], request: RebuildRequest, run_id: str
     ) -> Rebuild:
-        """Write down that a rebuild begins."""
+        """Create a rebuild, and record its start."""
         rebuild = Rebuild(new_token()[:12], table, tables, specs)
         self.record(RebuildEvent.STARTED, rebuild, request, run_id)
         return rebuild
 
     def record(self, event: RebuildEvent, rebuild: Rebuild, request: RebuildRequest, run_id: str) -> None:
-        """Write down what happened to a rebuild, and by whose word."""
-        said = {"run_id": run_id, "said_by": request.said_by, "why": request.why}
-        about = {"table": rebuild.table, "rebuild": rebuild.id, "tables": list(rebuild.tables)}
-        event_ = {"recorded_at": datetime.now(UTC), "event": event.value, "specs": list(rebuild.specs)}
-        self._events.append_once([{**event_, **about, **said}], f"{rebuild.id}/{event}")
-
-    def _open(self, table: str) -> list[Rebuild]:
-        started: dict[str, dict[str, Any]] = {}
-        for row in self._events.events(table):
-            if row["event"] == RebuildEvent.STARTED:
-                started[row["rebuild"]] = row
-            else:
-                started.pop(row["rebuild"], None)
-        return [Rebuild(id_, table, tuple(row["tables"]), tuple(row["specs"])) for id_, row in started.items()]
+        """Record an event of a rebuild, and the person who requested it."""
+        row = {
+            "recorded_at": datetime.now(UTC),
+            "event": event.value,
+            "table": rebuild.table,
+            "rebuild": rebuild.id,
+            "tables": list(rebuild.tables),
+            "specs": list(rebuild.specs),
+            "run_id": run_id,
+            "said_by": request.said_by,
+            "why": request.why,
+        }
+        self._events.append_once([row], f"{rebuild.id}/{event}")

@@ -1,7 +1,7 @@
-"""Resolve: read the table's log upward from the last resolved version, and learn which attempts won.
+"""Resolve a stream: read the table's log from the last resolved version on, and find the attempts that won.
 
-The token found in the commit is the truth: not the number, not the ledger. A log that does not continue where it was
-last resolved stops the run; Millrace never guesses (ADR 0002).
+The token in the commit decides, neither the number nor the ledger. A log that does not continue where it was last
+resolved stops the run; Millrace never guesses (ADR 0002).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from include.errors import TornLogError
 
 
 def resolve(table: LakePath, stream: Stream, ledger: Ledger) -> StreamPosition:
-    """The stream's position in the log as it is now; winners that the ledger does not know yet are written to it.
+    """Return the current position of the stream, and record the new winners in the ledger.
 
     Raises:
         TornLogError: the log does not continue where it was last resolved.
@@ -34,113 +34,107 @@ def resolve(table: LakePath, stream: Stream, ledger: Ledger) -> StreamPosition:
 
 
 def read_position(table: LakePath, stream: Stream, ledger: Ledger) -> tuple[StreamPosition, tuple[Winner, ...]]:
-    """The same reading without writing anything: the position, and the winners unknown to the ledger."""
+    """Return the current position of the stream, and the winners that the ledger lacks; write nothing."""
     delta = newest_table(table)
-    named = (stream.table, identity(delta), stream.name)
-    known = _where_it_is(table, ledger.last_committed(*named))
+    stream_key = (stream.table, identity(delta), stream.name)
+    last = _at_its_version(table, ledger.last_committed(*stream_key))
     try:
-        return _look(table, delta, stream, known)
+        return _read_after(last, table, delta, stream)
     except TornLogError:
-        recorded = ledger.last_recorded(*named)
-        if recorded == known:
+        recorded = ledger.last_recorded(*stream_key)
+        if recorded == last:
             raise
-        return _look(table, delta, stream, recorded)  # the state was behind what is written down
+        return _read_after(recorded, table, delta, stream)  # the state was older than the ledger
 
 
-def _look(
-    table: LakePath, delta: DeltaTable, stream: Stream, known: Winner | None
+def _read_after(
+    last: Winner | None, table: LakePath, delta: DeltaTable, stream: Stream
 ) -> tuple[StreamPosition, tuple[Winner, ...]]:
-    if known:
-        _check_still_there(table, known)
-    recorded = None if known else delta.transaction_version(stream.app_id)
-    start = known.version if known else _start_of_unknown_stream(delta, recorded)
-    commits = _commits_since(table, start, known, delta, stream)
+    """Return the position and the winners after the last resolved batch."""
+    if last:
+        _require_in_log(table, last)
+    recorded = None if last else delta.transaction_version(stream.app_id)
+    # A stream that neither ledger nor log knows starts at the end of the log.
+    first_start = -1 if recorded is not None or delta.version() == 0 else delta.version()
+    start = last.version if last else first_start
+    commits = _commits_after(start, table, last, delta, stream)
     new = tuple(winner for commit in commits if (winner := winner_of(commit, stream.app_id)))
-    _check_numbers(stream, known, new, recorded)
+    _require_all_numbers(stream, last, new, recorded)
     newest = commits[-1].version if commits else start
-    return StreamPosition(identity(delta), newest, new[-1] if new else known), new
+    return StreamPosition(identity(delta), newest, new[-1] if new else last), new
 
 
 def table_id(table: LakePath) -> str:
-    """The id of the table: another one after it was built anew, in its place or in a folder of its own.
+    """Return the id of the table, which changes with a rebuild or a new folder.
 
     Raises:
-        TableNotFoundError: there is none.
+        TableNotFoundError: there is no table at the path.
     """
     return identity(newest_table(table))
 
 
 def winner_at(table: LakePath, app_id: str, batch_seq: int, after: int) -> Winner | None:
-    """The attempt that won `batch_seq`, looked for in the commits above version `after`."""
+    """Return the attempt that won `batch_seq` in a commit above version `after`; None if there is none."""
     winners = (winner_of(commit, app_id) for commit in commits_after(table, after))
     return next((winner for winner in winners if winner and winner.batch_seq == batch_seq), None)
 
 
-def _where_it_is(table: LakePath, known: Winner | None) -> Winner | None:
-    """The last known batch, at the version that it has in the log.
+def _at_its_version(table: LakePath, last: Winner | None) -> Winner | None:
+    """Return the last recorded batch with the version that it has in the log.
 
-    A rebuild writes its version down before it commits; whoever commits in between without a number, an ALTER by hand
-    say, makes it a later one (ADR 26).
+    A rebuild records its version before it commits. A commit without a number in between, such as a manual ALTER,
+    gives the rebuild a higher version (ADR 26).
     """
-    if known is None or not known.intent.sources.rebuild:
-        return known
-    found = (winner_of(commit, known.intent.app_id) for commit in commits_still_known(table, known.version - 1))
-    return next((winner for winner in found if winner and winner.token == known.token), known)
+    if last is None or not last.intent.sources.rebuild:
+        return last
+    winners = (winner_of(commit, last.intent.app_id) for commit in commits_still_known(table, last.version - 1))
+    return next((winner for winner in winners if winner and winner.token == last.token), last)
 
 
-def _start_of_unknown_stream(delta: DeltaTable, recorded: int | None) -> int:
-    """Where to read from when the ledger knows nothing: the end, unless the log already has batches of the stream."""
-    return -1 if recorded is not None or delta.version() == 0 else delta.version()
+def _commits_after(start: int, table: LakePath, last: Winner | None, delta: DeltaTable, stream: Stream) -> list[Commit]:
+    """Return the commits after version `start`.
 
-
-def _commits_since(
-    table: LakePath, start: int, known: Winner | None, delta: DeltaTable, stream: Stream
-) -> list[Commit]:
-    """The commits above `start`.
-
-    Some of them Delta may have cleaned up: that is no harm where those that are left hold every batch of the stream
-    from the known one to the one that Delta has recorded last. So a table that was only optimized for longer than its
-    log is kept goes on.
+    Delta may have cleaned up some of them. That is harmless if the remaining commits hold every batch of the stream
+    after the last resolved one, as for a table that was only optimized for longer than its log retention.
     """
     try:
         return list(commits_after(table, start))
     except TornLogError:
-        left = list(commits_still_known(table, start))
-        batches = [commit.txns[stream.app_id] for commit in left if stream.app_id in commit.txns]
-        wanted = delta.transaction_version(stream.app_id) or 0
-        if known is None or batches != list(range(known.batch_seq + 1, wanted + 1)) or wanted < known.batch_seq:
+        remaining = list(commits_still_known(table, start))
+        batches = [commit.txns[stream.app_id] for commit in remaining if stream.app_id in commit.txns]
+        newest = delta.transaction_version(stream.app_id) or 0
+        if last is None or batches != list(range(last.batch_seq + 1, newest + 1)) or newest < last.batch_seq:
             raise
-        return left
+        return remaining
 
 
-def _check_still_there(table: LakePath, known: Winner) -> None:
-    """A log that was put back to an older state, or replaced, no longer has the batch that the ledger knows last."""
-    commit = read_commit(table, known.version)
-    if commit is None and latest_version(table) > known.version:
-        return  # cleaned up by Delta; what follows it is checked by reading on
-    winner = winner_of(commit, known.intent.app_id) if commit else None
-    if winner is None or winner.token != known.token:
-        msg = (
-            f"{known.intent.table}: batch {known.batch_seq} was version {known.version}, but the log has "
-            f"it there no more: {table} was put back to an older state, or replaced\nDo not write; restore its files "
-            "and _delta_log from a backup that holds this version."
+def _require_in_log(table: LakePath, last: Winner) -> None:
+    """Require that the log still has the last recorded batch: a restored or replaced log has not."""
+    commit = read_commit(table, last.version)
+    if commit is None and latest_version(table) > last.version:
+        return  # Delta has cleaned it up; the later commits are checked when they are read
+    winner = winner_of(commit, last.intent.app_id) if commit else None
+    if winner is None or winner.token != last.token:
+        raise TornLogError(
+            f"{last.intent.table}: batch {last.batch_seq} was version {last.version}, but the log no longer has it "
+            f"there: {table} was put back to an older state, or replaced",
+            "Do not write; restore its files and _delta_log from a backup that holds this version.",
         )
-        raise TornLogError(msg)
 
 
-def _check_numbers(stream: Stream, known: Winner | None, new: tuple[Winner, ...], recorded: int | None) -> None:
-    """A stream's numbers follow one another without a gap, from the last resolved one to what Delta has recorded."""
-    numbers = [known.batch_seq if known else 0, *(winner.batch_seq for winner in new)]
+def _require_all_numbers(stream: Stream, last: Winner | None, new: tuple[Winner, ...], recorded: int | None) -> None:
+    """Require that the batch numbers have no gap, from the last resolved batch to the last one that Delta records."""
+    numbers = [last.batch_seq if last else 0, *(winner.batch_seq for winner in new)]
     for before, after in pairwise(numbers):
         if after != before + 1:
-            msg = (
+            raise TornLogError(
                 f"{stream.table}: batch {after} follows batch {before} in the log of stream {stream.name}: commits are "
-                "missing\nDo not write; restore the missing files of _delta_log from a backup."
+                "missing",
+                "Do not write; restore the missing files of _delta_log from a backup.",
             )
-            raise TornLogError(msg)
     if numbers[-1] < (recorded or 0):
-        msg = (
+        raise TornLogError(
             f"{stream.table}: Delta has recorded batch {recorded} of stream {stream.name}, but neither the ledger nor "
-            "the log says what it was\nDo not write; restore ops/batches or the files of _delta_log from a backup."
+            "the log has it",
+            "Do not write; restore ops/batches or the files of _delta_log from a backup.",
         )
-        raise TornLogError(msg)

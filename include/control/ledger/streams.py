@@ -1,4 +1,4 @@
-"""Where the streams of a table stand: a part of its state (ADR 25)."""
+"""The last batch of each stream of a table: a part of its state (ADR 25)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from include.control.log.batch import Intent, Winner
 
 
 class StreamEnd(BaseModel):
-    """The last batch of a stream that the ledger knows.
+    """The last recorded batch of a stream.
 
     Attributes:
-        intent: what it was to do.
-        version: the version that it made.
-        rows: its row counts; None while it is not known to be closed.
+        intent: its intent.
+        version: its version.
+        rows: its row counts; None until it is recorded as closed.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -26,19 +26,19 @@ class StreamEnd(BaseModel):
 
 
 class Streams(StatePart):
-    """Where the streams of a table stand: a part of its state (ADR 25).
+    """The last batch of each stream of a table: a part of its state (ADR 25).
 
     Attributes:
-        ends: stream -> its last batch. The log may hold newer ones, and the events may say that it was closed.
+        ends: stream -> its last batch. The log may hold newer batches, and the events may say that it was closed.
     """
 
     ends: dict[str, StreamEnd] = Field(default_factory=dict)
 
 
-def advance_streams(winner: Winner, rows: RowCounts | None, kept: Streams | None) -> Streams:
-    """Where the streams stand once a batch has come, unless its stream has come further."""
+def advance_streams(winner: Winner, rows: RowCounts | None, streams: Streams | None) -> Streams:
+    """Return the streams with a batch as the last one of its stream, unless the stream has a newer batch."""
     intent = winner.intent
-    ends = kept.ends if kept and kept.table_id == intent.table_id else {}
+    ends = streams.ends if streams and streams.table_id == intent.table_id else {}
     end = ends.get(intent.stream)
     if end and (end.version > winner.version or (end.version == winner.version and rows is None)):
         return Streams(table_id=intent.table_id, ends=ends)

@@ -1,4 +1,4 @@
-"""What is remembered of writers that met: it comes back as it was, and only what was contended is told."""
+"""The history of writes: it returns what was recorded, and selects the contended writes."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ WRITTEN = st.builds(
 )
 
 
-def test_there_is_none_before_the_first_batch(tmp_path: Path) -> None:
+def test_the_history_is_empty_before_the_first_batch(tmp_path: Path) -> None:
     assert CommitHistory(LakehousePaths(tmp_path)).of("silver.orders") == []
 
 
 @settings(max_examples=20)
 @given(written=WRITTEN)
-def test_what_was_recorded_comes_back_and_no_other_table_s(tmp_path_factory: object, written: TableWrite) -> None:
+def test_the_history_of_a_table_has_its_writes_and_no_others(tmp_path_factory: object, written: TableWrite) -> None:
     folder = tmp_path_factory.mktemp("ops")  # type: ignore[attr-defined]
     history = CommitHistory(LakehousePaths(folder))
     history.record(written)
@@ -45,7 +45,7 @@ def test_what_was_recorded_comes_back_and_no_other_table_s(tmp_path_factory: obj
     assert history.of("silver.others") == []
 
 
-def test_a_run_that_met_nobody_is_not_contended() -> None:
+def test_only_writes_that_waited_or_lost_a_race_are_contended() -> None:
     alone = TableWrite("silver.orders", "scheduled__1", attempts=1, waited=LeaseWait(seconds=0.2))
     loser = TableWrite("silver.orders", "scheduled__2", lost=(LostRace(conflict="ConcurrentAppendException"),))
     waiter = TableWrite("silver.orders", "scheduled__3", waited=LeaseWait(seconds=1.0, holders="manual__1"))

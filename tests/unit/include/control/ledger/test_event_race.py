@@ -1,4 +1,4 @@
-"""Several processes append to a table of events, put its files together and read it: each event is there once."""
+"""Several processes append to an `ops` table, compact it and read it: each event is there once."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.support.ledger.event_race import race_and_count
 PROCESSES, ROUNDS = 3, 6
 
 
-def test_on_a_disk(tmp_path: Path) -> None:
+def test_each_event_is_once_in_a_folder(tmp_path: Path) -> None:
     race_and_count(tmp_path / "a lake, 100% übrig" / "ops" / "events", PROCESSES, ROUNDS)
 
 
-def test_in_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_event_is_once_in_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
     with s3_bucket("events") as bucket:
         for name, value in bucket.environment.items():
             monkeypatch.setenv(name, value)

@@ -1,4 +1,4 @@
-"""The ledger: which files each attempt planned, which attempts won, and what became of their rows."""
+"""The ledger: the files of each attempt, the attempts that won, and the row counts of files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def win(ledger: Ledger, intent: Intent, *files: FileFact, version: int | None = 
     return winner
 
 
-def test_an_empty_ledger_knows_nothing_and_reading_it_writes_nothing(ledger: Ledger, tmp_path: Path) -> None:
+def test_an_empty_ledger_has_no_batches_and_reading_it_writes_nothing(ledger: Ledger, tmp_path: Path) -> None:
     winner = Winner(order_intent(), 1)
     assert ledger.last_committed("bronze.orders", "id", "main") is None
     assert ledger.closed_rows(winner) is None
@@ -74,14 +74,14 @@ def test_a_file_comes_back_with_all_its_facts(ledger: Ledger) -> None:
     assert loaded_by_path(ledger, "bronze.orders", "id") == {given_file.path: given_file}
 
 
-def test_a_winner_comes_back_with_all_that_its_intent_said(ledger: Ledger) -> None:
+def test_a_winner_comes_back_with_its_whole_intent(ledger: Ledger) -> None:
     ranges: dict[str, tuple[int | None, int]] = {"bronze.a": (None, 3), "bronze.b": (4, 9)}
     sources = BatchSources(ranges=ranges, files=2, files_digest="d", snapshot_at=day(1).start, reprocess=True)
     winner = win(ledger, order_intent(sources=sources), version=12)
     assert ledger.last_committed("bronze.orders", "id", "main") == winner
 
 
-def test_several_attempts_may_claim_one_number_and_only_the_winners_files_are_loaded(ledger: Ledger) -> None:
+def test_only_the_files_of_the_winner_are_loaded_if_attempts_share_a_number(ledger: Ledger) -> None:
     first, second, third = order_intent(1), order_intent(1), order_intent(1)
     ledger.record_intent(first, [file("a.json"), file("b.json")])
     ledger.record_intent(second, [file("b.json"), file("c.json")])
@@ -93,14 +93,14 @@ def test_several_attempts_may_claim_one_number_and_only_the_winners_files_are_lo
     assert last.token == second.token
 
 
-def test_a_batch_that_is_found_in_the_log_again_is_recorded_twice_without_harm(ledger: Ledger) -> None:
+def test_a_batch_may_be_recorded_twice(ledger: Ledger) -> None:
     winner = win(ledger, order_intent(), file("a.json"))
     ledger.record_committed([winner])
     assert ledger.last_committed("bronze.orders", "id", "main") == winner
     assert list(loaded_by_path(ledger, "bronze.orders", "id")) == ["a.json"]
 
 
-def test_the_last_batch_is_the_one_with_the_greatest_number_whatever_was_recorded_last(ledger: Ledger) -> None:
+def test_the_last_batch_is_the_batch_with_the_highest_number(ledger: Ledger) -> None:
     ninth, tenth = Winner(order_intent(9), 20), Winner(order_intent(10), 21)
     ledger.record_committed([tenth])
     ledger.record_committed([ninth])
@@ -115,7 +115,7 @@ def test_a_batch_is_closed_once_its_secondary_writes_are_done(ledger: Ledger) ->
     assert ledger.closed_rows(other) is None
 
 
-def test_a_batch_is_closed_though_its_table_cannot_be_measured(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_batch_is_closed_even_if_its_table_cannot_be_measured(ledger: Ledger, tmp_path: Path) -> None:
     table = LakehousePaths(tmp_path).table("bronze.orders")
     write_deltalake(table, pa.table({"n": [1]}))
     winner, rows = (
@@ -129,7 +129,7 @@ def test_a_batch_is_closed_though_its_table_cannot_be_measured(ledger: Ledger, t
     assert ledger.closed_rows(winner) == rows
 
 
-def test_a_batch_is_recorded_and_closed_though_its_state_cannot_be_put(
+def test_a_batch_is_recorded_and_closed_even_if_its_state_cannot_be_written(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: object) -> None:
@@ -142,7 +142,7 @@ def test_a_batch_is_recorded_and_closed_though_its_state_cannot_be_put(
     assert ledger.closed_rows(winner) == rows
 
 
-def test_rows_applied_by_several_batches_are_known_once_all_of_them_are_closed(ledger: Ledger) -> None:
+def test_applied_rows_need_all_batches_to_be_closed(ledger: Ledger) -> None:
     first, second = win(ledger, order_intent(1)), win(ledger, order_intent(2))
     ledger.record_closed(first, RowCounts(read=5, applied=3, quarantined=2))
     both = {winner.token: winner.batch_seq for winner in (first, second)}
@@ -152,7 +152,7 @@ def test_rows_applied_by_several_batches_are_known_once_all_of_them_are_closed(l
     assert ledger.applied_rows("bronze.orders", both) == 7
 
 
-def test_closing_says_how_many_rows_each_file_gave(ledger: Ledger, tmp_path: Path) -> None:
+def test_closing_a_batch_records_the_rows_of_each_file(ledger: Ledger, tmp_path: Path) -> None:
     winner = win(ledger, order_intent(), file("a.json"), file("b.json"), file("empty.json"))
     ledger.record_closed(
         winner, RowCounts(read=4, applied=3, quarantined=1), {"a.json": FileRows(read=3, written=3), "b.json": BAD}
@@ -170,7 +170,7 @@ def test_a_failed_file_keeps_its_defect_and_is_not_loaded(ledger: Ledger) -> Non
     assert loaded_by_path(ledger, "bronze.orders", "id") == {}
 
 
-def test_a_file_that_failed_again_is_known_by_its_last_defect(ledger: Ledger) -> None:
+def test_a_file_that_failed_again_has_its_last_defect(ledger: Ledger) -> None:
     first, again = (file("a.json.gz", checksum=text, defect=f"defect of {text}") for text in ("aa", "bb"))
     ledger.record_failed("bronze.orders", "id", day(1), [first])
     ledger.record_failed("bronze.orders", "id", day(1), [again])
@@ -181,7 +181,7 @@ def test_a_file_that_failed_again_is_known_by_its_last_defect(ledger: Ledger) ->
     assert ledger.failures("bronze.orders", "id") == {}
 
 
-def test_a_failed_file_that_was_delivered_again_and_loaded_is_failed_no_more(ledger: Ledger) -> None:
+def test_a_failed_file_is_not_failed_after_another_delivery_was_loaded(ledger: Ledger) -> None:
     ledger.record_failed(
         "bronze.orders", "id", day(1), [file("a.json", checksum="aa", defect="broken"), file("b.json")]
     )
@@ -208,7 +208,7 @@ def test_an_attempt_without_files_records_none(ledger: Ledger, tmp_path: Path) -
     assert batches.column("event").to_pylist() == ["intent"]
 
 
-def test_processes_that_record_at_once_lose_nothing(ledger: Ledger, tmp_path: Path) -> None:
+def test_processes_that_record_at_the_same_time_lose_nothing(ledger: Ledger, tmp_path: Path) -> None:
     together(WRITERS, record_batches, tmp_path, EACH)
     expected = {
         one.path: one for writer in range(WRITERS) for number in range(EACH) for one in files_of(writer, number + 1)
@@ -244,7 +244,7 @@ ATTEMPTS = st.lists(
 
 @settings(max_examples=15, deadline=None)
 @given(attempts=ATTEMPTS)
-def test_the_ledger_says_what_a_dictionary_of_attempts_would(
+def test_the_ledger_returns_the_same_as_a_dictionary_of_attempts(
     attempts: list[dict[str, object]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     ledger = Ledger(LakehousePaths(tmp_path_factory.mktemp("lake")))

@@ -1,4 +1,4 @@
-"""What the ledger answers though it leaves most of history unread: the same as one who reads all of it."""
+"""The ledger returns the same although it leaves most of its history unread."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ FILES_OF_ALL = [
 
 @dataclass(frozen=True)
 class Attempt:
-    """An attempt at a batch, and how far it came."""
+    """An attempt at a batch, with its last event."""
 
     table_id: str
     stream: str
     seq: int
     day: int
     version: int
-    came: str
+    last_event: str
     files: list[FileFact]
     is_replay: bool
 
@@ -46,15 +46,15 @@ class Attempt:
         intent = intent.model_copy(update={"interval_start": interval.start, "interval_end": interval.end})
         winner = Winner(intent, self.version)
         ledger.record_intent(intent, self.files)
-        if self.came != "planned":
+        if self.last_event != "planned":
             ledger.record_committed([winner])
-        if self.came == "closed":
+        if self.last_event == "closed":
             ledger.record_closed(winner, RowCounts())
 
 
 @dataclass(frozen=True)
-class Word:
-    """What is said of a file beside any batch."""
+class BatchlessEvent:
+    """An event of a file that belongs to no batch."""
 
     table_id: str
     kind: str
@@ -62,16 +62,16 @@ class Word:
     file: FileFact
 
     def record(self, ledger: Ledger) -> None:
-        said = TABLE, self.table_id, day(self.day)
+        of_interval = TABLE, self.table_id, day(self.day)
         if self.kind == "failed":
-            ledger.record_failed(*said, [self.file])
+            ledger.record_failed(*of_interval, [self.file])
         elif self.kind == "replayed":
-            ledger.record_replayed(*said, self.file)
+            ledger.record_replayed(*of_interval, self.file)
         else:
-            ledger.record_given_up(*said, self.file)
+            ledger.record_given_up(*of_interval, self.file)
 
 
-SAID = st.lists(
+EVENTS = st.lists(
     st.builds(
         Attempt,
         table_id=st.sampled_from(IDS),
@@ -79,12 +79,12 @@ SAID = st.lists(
         seq=st.integers(1, LAST),
         day=st.sampled_from(DAYS),
         version=st.integers(0, LAST),
-        came=st.sampled_from(["planned", "committed", "closed"]),
+        last_event=st.sampled_from(["planned", "committed", "closed"]),
         files=st.lists(st.sampled_from(FILES_OF_ALL), max_size=2),
         is_replay=st.booleans(),
     )
     | st.builds(
-        Word,
+        BatchlessEvent,
         table_id=st.sampled_from(IDS),
         kind=st.sampled_from(["failed", "failed", "replayed", "given up"]),
         day=st.sampled_from(DAYS),
@@ -95,7 +95,7 @@ SAID = st.lists(
 
 
 class AllOfHistory:
-    """The simple model: every event is read, then chosen."""
+    """The simple model: it reads every event, and then selects."""
 
     def __init__(self, paths: LakehousePaths) -> None:
         batches = OpsTable(paths.ops("batches"), BATCHES).events(TABLE)
@@ -123,19 +123,23 @@ class AllOfHistory:
 
 
 @settings(max_examples=60, deadline=None)
-@given(said=SAID, after=st.integers(-1, LAST), upto=st.integers(0, LAST), days=st.sets(st.sampled_from(DAYS)))
-def test_the_ledger_answers_as_if_it_read_all_of_history(
-    said: list[Attempt | Word], after: int, upto: int, days: set[int], tmp_path_factory: pytest.TempPathFactory
+@given(events=EVENTS, after=st.integers(-1, LAST), upto=st.integers(0, LAST), days=st.sets(st.sampled_from(DAYS)))
+def test_the_ledger_returns_the_same_as_a_model_that_reads_all_events(
+    events: list[Attempt | BatchlessEvent],
+    after: int,
+    upto: int,
+    days: set[int],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     paths = LakehousePaths(tmp_path_factory.mktemp("lake"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ops_table, "FILES_WORTH_COMPACTING", 4)
         patch.setattr(event_files, "_EVENTS_A_GROUP", 2)
-        for one in said:
-            one.record(Ledger(paths))
+        for event in events:
+            event.record(Ledger(paths))
     ledger, every, starts = Ledger(paths), AllOfHistory(paths), [day(number).start for number in days]
-    assert {one.token for one in ledger.batches(TABLE, "id", after, upto)} == every.tokens(after, upto)
-    assert {one.token for one in ledger.batches_of(TABLE, "id", starts)} == every.of_intervals(starts)
+    assert {batch.token for batch in ledger.batches(TABLE, "id", after, upto)} == every.tokens(after, upto)
+    assert {batch.token for batch in ledger.batches_of(TABLE, "id", starts)} == every.of_intervals(starts)
     for stream in ("main", "rebuild"):
         last = ledger.last_recorded(TABLE, "id", stream, upto)
         assert (last and (last.batch_seq, last.version)) == every.last(stream, upto)
@@ -145,13 +149,14 @@ def test_the_ledger_answers_as_if_it_read_all_of_history(
 
 
 def _require_same_files(ledger: Ledger, every: AllOfHistory, starts: list[Any]) -> None:
-    unloaded, loaded = every.failed_files(), ledger.loaded_files(TABLE, "id")
-    assert ledger.failed_files(TABLE, "id") == unloaded
+    failed, loaded = every.failed_files(), ledger.loaded_files(TABLE, "id")
+    assert ledger.failed_files(TABLE, "id") == failed
     of_days = ledger.failed_files(TABLE, "id", interval_start=starts)
-    assert of_days.items() <= unloaded.items()
-    assert of_days.keys() >= {path for path, one in unloaded.items() if one.interval_start in starts}
+    assert of_days.items() <= failed.items()
+    assert of_days.keys() >= {path for path, failure in failed.items() if failure.interval_start in starts}
     for path in {file.path for file in FILES_OF_ALL}:
-        assert ledger.failed_files(TABLE, "id", path=[path]) == {at: one for at, one in unloaded.items() if at == path}
+        of_path = {path: failed[path]} if path in failed else {}
+        assert ledger.failed_files(TABLE, "id", path=[path]) == of_path
         assert loaded.facts([path]) == every.contents(path)
     for file in FILES_OF_ALL:
         assert loaded.holds(file, only_last=False) == (file in every.contents(file.path))

@@ -1,4 +1,4 @@
-"""The contents that a table has loaded, told apart by digests, against plain dictionaries of files."""
+"""The contents that a table has loaded, kept as digests and compared with plain dictionaries of files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHECKSUMS = ["", "etag:1", "etag:2", "ab" * 32]
 
 @dataclass(frozen=True)
 class Event:
-    """What the ledger says of a file."""
+    """An event of a file."""
 
     file: FileFact
     token: str
@@ -56,30 +56,30 @@ EVENTS = st.builds(
     minute=st.integers(0, 3),
 )
 LEDGERS = st.lists(st.lists(EVENTS, max_size=6), max_size=4)
-"""Data file by data file, of which a compacted one holds what several attempts said."""
+"""A list of data files; a compacted data file holds the events of several attempts."""
 WINNERS = {"won": 1, "won too": 2}
 
 
 def pieces(events: list[Event]) -> Iterator[pa.RecordBatch]:
-    """A data file, two events at a time."""
-    asked = pa.schema([field for field in FILES if field.name in Planned("id").columns])
+    """Yield a data file, two events at a time."""
+    schema = pa.schema([field for field in FILES if field.name in Planned("id").columns])
     for first in range(0, len(events), 2):
         rows = [
             {
-                "recorded_at": NOON + timedelta(minutes=one.minute),
-                "event": str(one.event),
-                "table_id": one.table_id,
-                "token": one.token,
-                "batch_seq": WINNERS.get(one.token),
-                **{name: getattr(one.file, name) for name in ("path", "size", "mtime_ns", "checksum")},
+                "recorded_at": NOON + timedelta(minutes=event.minute),
+                "event": str(event.event),
+                "table_id": event.table_id,
+                "token": event.token,
+                "batch_seq": WINNERS.get(event.token),
+                **{name: getattr(event.file, name) for name in ("path", "size", "mtime_ns", "checksum")},
             }
-            for one in events[first : first + 2]
+            for event in events[first : first + 2]
         ]
-        yield pa.RecordBatch.from_pylist(rows, schema=asked)
+        yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
 def unread(_: Collection[str]) -> list[FileFact]:
-    """Digests are enough for all that is asked here."""
+    """Fail: the digests are enough for these tests."""
     pytest.fail("the ledger was read again")
 
 
@@ -89,16 +89,15 @@ def loaded_of(ledger: list[list[Event]]) -> LoadedFiles:
 
 
 def contents_of(ledger: list[list[Event]]) -> list[FileFact]:
-    """The simple model: every content of a winner, and every one that was seen again, oldest first."""
-    events = sorted((one for events in ledger for one in events), key=lambda one: one.minute)
-    said = (FileEvent.PLANNED, FileEvent.SEEN)
-    is_loaded = [one.event in said and one.table_id == "id" and one.token != "lost" for one in events]
-    return [one.file for one, is_one in zip(events, is_loaded, strict=True) if is_one]
+    """Return, as a simple model, every content that a winner loaded or that was seen again, oldest first."""
+    events = sorted((event for events in ledger for event in events), key=lambda event: event.minute)
+    of_table = [event for event in events if event.event in (FileEvent.PLANNED, FileEvent.SEEN)]
+    return [event.file for event in of_table if event.table_id == "id" and event.token != "lost"]
 
 
 @settings(max_examples=400, deadline=None)
 @given(ledger=LEDGERS, listed=st.lists(FACTS, max_size=8))
-def test_a_listed_file_is_compared_with_what_was_loaded_last_under_its_path(
+def test_a_listed_file_is_compared_with_the_last_loaded_content_of_its_path(
     ledger: list[list[Event]], listed: list[FileFact]
 ) -> None:
     known = {file.path: file for file in contents_of(ledger)}
@@ -109,15 +108,15 @@ def test_a_listed_file_is_compared_with_what_was_loaded_last_under_its_path(
 
 @settings(max_examples=200, deadline=None)
 @given(ledger=LEDGERS)
-def test_a_content_is_held_if_any_batch_loaded_it_or_the_last_one_where_it_replaces(ledger: list[list[Event]]) -> None:
+def test_a_table_holds_each_loaded_content_or_only_the_last_one_of_a_path(ledger: list[list[Event]]) -> None:
     loaded, contents = loaded_of(ledger), contents_of(ledger)
     for file in (FileFact(path, 1, 1, checksum) for path in PATHS for checksum in CHECKSUMS):
-        of_path = [one.checksum for one in contents if one.path == file.path]
+        of_path = [content.checksum for content in contents if content.path == file.path]
         assert loaded.holds(file, only_last=False) == (file.checksum in of_path)
         assert loaded.holds(file, only_last=True) == (of_path[-1:] == [file.checksum])
 
 
-def test_the_facts_of_a_path_are_read_from_the_ledger_every_content_of_it(tmp_path: Path) -> None:
+def test_the_facts_of_a_path_include_every_loaded_content(tmp_path: Path) -> None:
     ledger, first = Ledger(LakehousePaths(tmp_path)), FileFact("a", 1, 1, "aa", columns=("x", "y"), layout="array")
     second, other, lost = replace(first, checksum="bb", size=2), replace(first, path="b"), replace(first, checksum="cc")
     for seq, files in enumerate([[first, other], [second]], start=1):
@@ -128,9 +127,7 @@ def test_the_facts_of_a_path_are_read_from_the_ledger_every_content_of_it(tmp_pa
     assert ledger.loaded_files(ORDERS.table, "other id").facts(["a"]) == []
 
 
-def test_a_ledger_that_puts_its_files_together_says_the_same_to_whoever_has_looked_before(
-    tmp_path: Path,
-) -> None:
+def test_a_compaction_changes_nothing_for_earlier_readers(tmp_path: Path) -> None:
     ledger, others = Ledger(LakehousePaths(tmp_path)), Ledger(LakehousePaths(tmp_path))
     for seq in range(1, FILES_WORTH_COMPACTING // 2 + 2):
         load(others, seq, [FileFact("again", seq, seq, f"sum {seq}"), FileFact(f"{seq}", 1, seq, "one")])
@@ -149,7 +146,7 @@ def test_a_ledger_that_puts_its_files_together_says_the_same_to_whoever_has_look
 
 
 def load(ledger: Ledger, seq: int, files: list[FileFact]) -> None:
-    """A batch of the files, with all that a run says of it."""
+    """Record a complete batch of the files."""
     winner = Winner(intent_of("id", seq, stream=ORDERS), seq)
     ledger.record_intent(winner.intent, files)
     ledger.record_committed([winner])

@@ -1,4 +1,4 @@
-"""Which rebuilds are under way."""
+"""The active rebuilds of a lakehouse."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def rebuilds(tmp_path: Path) -> Rebuilds:
 
 
 @pytest.mark.parametrize("end", [RebuildEvent.DONE, RebuildEvent.CANCELLED])
-def test_one_is_under_way_until_it_is_done_or_cancelled(rebuilds: Rebuilds, end: RebuildEvent) -> None:
+def test_a_rebuild_is_active_until_it_is_done_or_cancelled(rebuilds: Rebuilds, end: RebuildEvent) -> None:
     assert rebuilds.active([ORDERS]) == []
     first = rebuilds.start(ORDERS, (ORDERS, REVENUE), ("a", "b"), ANN, "monday")
     assert rebuilds.active([REVENUE, ORDERS]) == [first]
-    assert rebuilds.active([REVENUE]) == [], "it was asked for at the table above"
+    assert rebuilds.active([REVENUE]) == [], "it was requested for the upstream table"
     for _ in range(2):
         rebuilds.record(end, first, ANN, "tuesday")
     assert rebuilds.active([ORDERS]) == []
@@ -33,9 +33,9 @@ def test_one_is_under_way_until_it_is_done_or_cancelled(rebuilds: Rebuilds, end:
     assert rebuilds.active([ORDERS]) == [second]
 
 
-def test_its_tokens_are_the_same_whoever_resumes_it_and_others_for_each_table(rebuilds: Rebuilds) -> None:
+def test_a_resumed_rebuild_has_the_same_token_and_each_table_its_own(rebuilds: Rebuilds) -> None:
     first = rebuilds.start(ORDERS, (ORDERS, REVENUE), ("a", "b"), ANN, "monday")
     second = rebuilds.start(ORDERS, (ORDERS, REVENUE), ("a", "b"), ANN, "monday")
-    (resumed, _) = sorted(rebuilds.active([ORDERS]), key=lambda one: one.id != first.id)
+    (resumed, _) = sorted(rebuilds.active([ORDERS]), key=lambda rebuild: rebuild.id != first.id)
     assert resumed.token(ORDERS) == first.token(ORDERS)
-    assert len({one.token(table) for one in (first, second) for table in (ORDERS, REVENUE)}) == 4
+    assert len({rebuild.token(table) for rebuild in (first, second) for table in (ORDERS, REVENUE)}) == 4

@@ -1,4 +1,4 @@
-"""Resolve: which attempts won, as the table's own log says."""
+"""Resolving a stream finds the attempts that won in the table's own log."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def test_a_path_without_a_table_has_no_position(tmp_path: Path, ledger: Ledger) 
         resolve(tmp_path / "nowhere", FLIGHTS, ledger)
 
 
-def test_a_new_table_stands_at_its_beginning(table: Path, ledger: Ledger) -> None:
+def test_a_new_table_has_no_batch(table: Path, ledger: Ledger) -> None:
     position = resolve(table, FLIGHTS, ledger)
     assert (position.table_id, position.version, position.last) == (id_of(table), 0, None)
     assert position.next_seq == 1
 
 
-def test_the_winner_is_found_by_its_token_whatever_the_ledger_planned_last(table: Path, ledger: Ledger) -> None:
+def test_the_token_in_the_commit_decides_and_not_the_last_intent(table: Path, ledger: Ledger) -> None:
     won, lost = (intent_of(id_of(table), 1, sources=BatchSources(files=files)) for files in (1, 2))
     for intent in (won, lost):
         ledger.record_intent(intent)
@@ -53,7 +53,7 @@ def test_the_winner_is_found_by_its_token_whatever_the_ledger_planned_last(table
     assert ledger.last_committed("silver.flights", position.table_id, "main") == winner
 
 
-def test_looking_finds_the_same_and_writes_nothing(table: Path, ledger: Ledger, tmp_path: Path) -> None:
+def test_reading_the_position_finds_the_same_and_writes_nothing(table: Path, ledger: Ledger, tmp_path: Path) -> None:
     commit_next(table, 1)
     before = contents(tmp_path)
     position, new = read_position(table, FLIGHTS, ledger)
@@ -68,7 +68,7 @@ def test_resolving_again_finds_nothing_new(table: Path, ledger: Ledger) -> None:
     assert read_position(table, FLIGHTS, ledger) == (position, ())
 
 
-def test_a_writer_that_died_after_its_commit_is_found_by_the_next(table: Path, ledger: Ledger) -> None:
+def test_the_next_writer_finds_the_commit_of_a_dead_writer(table: Path, ledger: Ledger) -> None:
     resolve(table, FLIGHTS, ledger)
     commit_next(table, 1)
     resolve(table, FLIGHTS, ledger)
@@ -78,9 +78,7 @@ def test_a_writer_that_died_after_its_commit_is_found_by_the_next(table: Path, l
     assert (position.last, position.next_seq, position.version) == (later[-1], 4, 3)
 
 
-def test_a_ledger_that_was_lost_after_the_commits_is_found_again_in_the_log(
-    table: Path, ledger: Ledger, tmp_path: Path
-) -> None:
+def test_the_log_restores_a_lost_ledger(table: Path, ledger: Ledger, tmp_path: Path) -> None:
     winners = [commit_next(table, batch_seq) for batch_seq in (1, 2, 3)]
     before = resolve(table, FLIGHTS, ledger)
     found, new = read_position(table, FLIGHTS, forget(tmp_path))
@@ -88,7 +86,7 @@ def test_a_ledger_that_was_lost_after_the_commits_is_found_again_in_the_log(
     assert found == before
 
 
-def test_commits_of_others_are_passed_over(table: Path, ledger: Ledger) -> None:
+def test_commits_without_a_batch_are_skipped(table: Path, ledger: Ledger) -> None:
     append(table)
     first = commit_next(table, 1)
     append(table, user_metadata="a note of someone else")
@@ -100,7 +98,7 @@ def test_commits_of_others_are_passed_over(table: Path, ledger: Ledger) -> None:
     assert newest == 6
 
 
-def test_a_stream_that_the_log_does_not_know_begins_at_the_end_of_it(table: Path, ledger: Ledger) -> None:
+def test_a_stream_without_a_batch_in_the_log_starts_at_its_end(table: Path, ledger: Ledger) -> None:
     for _ in range(3):
         append(table)
     clean_log(table, below=3)
@@ -108,7 +106,7 @@ def test_a_stream_that_the_log_does_not_know_begins_at_the_end_of_it(table: Path
     assert (position.last, position.version, position.next_seq) == (None, 3, 1)
 
 
-def test_streams_of_one_table_are_numbered_apart(table: Path, ledger: Ledger) -> None:
+def test_each_stream_of_a_table_has_its_own_numbers(table: Path, ledger: Ledger) -> None:
     commit_next(table, 1)
     commit_next(table, 1, OTHER)
     commit_next(table, 2, OTHER)
@@ -116,7 +114,7 @@ def test_streams_of_one_table_are_numbered_apart(table: Path, ledger: Ledger) ->
     assert resolve(table, OTHER, ledger).next_seq == 3
 
 
-def test_optimize_under_our_token_but_without_a_number_is_no_batch(table: Path, ledger: Ledger) -> None:
+def test_a_commit_with_a_token_but_without_a_number_is_no_batch(table: Path, ledger: Ledger) -> None:
     first, second = commit_next(table, 1), commit_next(table, 2)
     told = intent_of(id_of(table), 3, token=second.token).user_metadata()
     version = optimize(table, told)
@@ -126,7 +124,7 @@ def test_optimize_under_our_token_but_without_a_number_is_no_batch(table: Path, 
     assert (position.version, position.next_seq) == (version, 3)
 
 
-def test_a_table_made_anew_at_the_same_path_starts_afresh(table: Path, ledger: Ledger, tmp_path: Path) -> None:
+def test_a_new_table_at_the_same_path_starts_with_no_batch(table: Path, ledger: Ledger, tmp_path: Path) -> None:
     for batch_seq in (1, 2):
         commit_next(table, batch_seq)
     before = resolve(table, FLIGHTS, ledger)
@@ -139,9 +137,7 @@ def test_a_table_made_anew_at_the_same_path_starts_afresh(table: Path, ledger: L
     assert resolve(table, FLIGHTS, ledger).last == first
 
 
-def test_a_rebuild_whose_commit_came_later_than_it_was_written_down_is_found_where_it_is(
-    table: Path, ledger: Ledger
-) -> None:
+def test_a_rebuild_with_a_higher_version_than_recorded_is_found(table: Path, ledger: Ledger) -> None:
     first = commit_next(table, 1)
     resolve(table, FLIGHTS, ledger)
     intent = intent_of(id_of(table), 2, sources=BatchSources(rebuild="r1"))
@@ -153,7 +149,7 @@ def test_a_rebuild_whose_commit_came_later_than_it_was_written_down_is_found_whe
     assert resolve(table, FLIGHTS, ledger).last == following
 
 
-def test_the_winner_of_a_number_is_looked_for_above_a_version(table: Path) -> None:
+def test_the_winner_of_a_number_is_searched_above_a_version(table: Path) -> None:
     first, second = commit_next(table, 1), commit_next(table, 2)
     assert winner_at(table, FLIGHTS.app_id, 1, after=0) == first
     assert winner_at(table, FLIGHTS.app_id, 2, after=1) == second
@@ -167,7 +163,7 @@ STEPS = st.lists(st.sampled_from(["ours", "other stream", "someone", "optimize",
 
 @settings(max_examples=12, deadline=None)
 @given(steps=STEPS)
-def test_however_commits_and_readings_alternate_every_batch_is_found_once(
+def test_every_batch_is_found_once_in_any_order_of_commits_and_reads(
     steps: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     root = tmp_path_factory.mktemp("lake")

@@ -1,4 +1,4 @@
-"""Resolve over a log that has lost, doubled or changed something: stop, never guess."""
+"""Resolving stops at a log that has lost, doubled or changed something; it never guesses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.ledger.resolving import commit_next, forget
 
 
 @pytest.mark.parametrize("checkpoint_at", [None, 2, 3, 4])
-def test_a_gap_in_the_log_stops_the_run_with_or_without_a_checkpoint_over_it(
+def test_a_gap_in_the_log_stops_the_run_with_or_without_a_later_checkpoint(
     table: Path, ledger: Ledger, checkpoint_at: int | None
 ) -> None:
     for batch_seq in (1, 2, 3, 4):
@@ -42,14 +42,14 @@ def test_a_damaged_commit_file_stops_the_run(table: Path, ledger: Ledger) -> Non
         resolve(table, FLIGHTS, ledger)
 
 
-def test_a_number_that_is_missing_in_an_unbroken_log_stops_the_run(table: Path, ledger: Ledger) -> None:
+def test_a_missing_number_in_a_complete_log_stops_the_run(table: Path, ledger: Ledger) -> None:
     commit_next(table, 1)
     commit_next(table, 3)
     with pytest.raises(TornLogError, match=r"silver\.flights: batch 3 follows batch 1 in the log of stream main"):
         resolve(table, FLIGHTS, ledger)
 
 
-def test_a_number_that_comes_twice_stops_the_run(table: Path, ledger: Ledger) -> None:
+def test_a_repeated_number_stops_the_run(table: Path, ledger: Ledger) -> None:
     commit_next(table, 1)
     resolve(table, FLIGHTS, ledger)
     commit_next(table, 1)
@@ -57,7 +57,7 @@ def test_a_number_that_comes_twice_stops_the_run(table: Path, ledger: Ledger) ->
         resolve(table, FLIGHTS, ledger)
 
 
-def test_a_log_cleaned_up_to_the_last_resolved_version_goes_on(table: Path, ledger: Ledger) -> None:
+def test_a_log_that_was_cleaned_up_to_the_last_resolved_version_is_accepted(table: Path, ledger: Ledger) -> None:
     for batch_seq in (1, 2, 3):
         commit_next(table, batch_seq)
     resolve(table, FLIGHTS, ledger)
@@ -68,7 +68,7 @@ def test_a_log_cleaned_up_to_the_last_resolved_version_goes_on(table: Path, ledg
     assert (new, position.next_seq) == ((fourth,), 5)
 
 
-def test_a_log_cleaned_above_the_last_resolved_version_stops_the_run(table: Path, ledger: Ledger) -> None:
+def test_a_log_that_was_cleaned_up_above_the_last_resolved_version_stops_the_run(table: Path, ledger: Ledger) -> None:
     commit_next(table, 1)
     resolve(table, FLIGHTS, ledger)
     for batch_seq in (2, 3):
@@ -78,7 +78,9 @@ def test_a_log_cleaned_above_the_last_resolved_version_stops_the_run(table: Path
         resolve(table, FLIGHTS, ledger)
 
 
-def test_a_table_that_was_only_optimized_for_longer_than_its_log_is_kept_goes_on(table: Path, ledger: Ledger) -> None:
+def test_a_table_that_was_only_optimized_for_longer_than_its_log_retention_is_accepted(
+    table: Path, ledger: Ledger
+) -> None:
     last = [commit_next(table, batch_seq) for batch_seq in (1, 2)][-1]
     resolve(table, FLIGHTS, ledger)
     optimize(table)
@@ -99,7 +101,7 @@ def test_a_lost_ledger_over_a_cleaned_log_stops_the_run(table: Path, ledger: Led
         resolve(table, FLIGHTS, forget(tmp_path))
 
 
-def test_a_number_that_only_a_checkpoint_remembers_stops_the_run(table: Path, ledger: Ledger) -> None:
+def test_a_number_that_is_only_in_a_checkpoint_stops_the_run(table: Path, ledger: Ledger) -> None:
     commit_next(table, 1)
     clean_log(table, below=2)
     assert DeltaTable(str(table)).transaction_version(FLIGHTS.app_id) == 1
@@ -114,11 +116,11 @@ def test_a_table_put_back_to_an_older_state_stops_the_run(table: Path, ledger: L
     for version in (2, 3):
         commit_file(table, version).unlink()
     assert DeltaTable(str(table)).version() == 1
-    with pytest.raises(TornLogError, match="batch 3 was version 3, but the log has it there no more"):
+    with pytest.raises(TornLogError, match="batch 3 was version 3, but the log no longer has it there"):
         resolve(table, FLIGHTS, ledger)
 
 
-def test_a_table_put_back_and_written_by_others_since_stops_the_run(table: Path, ledger: Ledger) -> None:
+def test_a_table_put_back_and_then_written_by_others_stops_the_run(table: Path, ledger: Ledger) -> None:
     for batch_seq in (1, 2):
         commit_next(table, batch_seq)
     resolve(table, FLIGHTS, ledger)
@@ -135,5 +137,5 @@ def test_another_token_where_the_ledgers_last_batch_was_stops_the_run(table: Pat
     resolve(table, FLIGHTS, ledger)
     commit_file(table, 2).unlink()
     assert commit_next(table, 2).version == 2
-    with pytest.raises(TornLogError, match="batch 2 was version 2, but the log has it there no more"):
+    with pytest.raises(TornLogError, match="batch 2 was version 2, but the log no longer has it there"):
         resolve(table, FLIGHTS, ledger)

@@ -1,4 +1,4 @@
-"""When a table's files are rewritten: enough small ones, or enough written since they were put in order."""
+"""OPTIMIZE rewrites a table with enough small files, or with enough bytes written since the last Z-order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def in_one_partition(*sizes: int, written: bool = True) -> list[DataFile]:
 
 
 @given(SIZES)
-def test_files_are_a_thousandth_of_their_table_within_limits(sizes: list[int]) -> None:
+def test_the_target_size_is_a_thousandth_of_the_table_within_limits(sizes: list[int]) -> None:
     target = health_of_files(in_one_partition(*sizes)).target_file_bytes
     assert LEAST_FILE <= target <= GREATEST_FILE
     assert target in (LEAST_FILE, GREATEST_FILE, sum(sizes) // 1000)
@@ -39,7 +39,7 @@ def test_files_are_a_thousandth_of_their_table_within_limits(sizes: list[int]) -
 
 
 @given(SIZES, st.integers(1, GREATEST_FILE))
-def test_a_size_that_the_spec_states_is_the_size(sizes: list[int], stated: int) -> None:
+def test_a_file_size_in_the_spec_is_the_target_size(sizes: list[int], stated: int) -> None:
     assert health_of_files(in_one_partition(*sizes), stated).target_file_bytes == stated
 
 
@@ -48,7 +48,7 @@ def test_an_empty_table_is_left_as_it_is(*, ordered: bool) -> None:
     assert health_of_files([]).rewrite(ordered=ordered) is Rewrite.NONE
 
 
-def test_enough_small_files_of_one_partition_are_put_together() -> None:
+def test_enough_small_files_of_one_partition_are_compacted() -> None:
     small = [MIB] * LEAST_SMALL_FILES
     assert health_of_files(in_one_partition(*small)).rewrite(ordered=False) is Rewrite.BIN_PACK
     assert health_of_files(in_one_partition(*small[1:])).rewrite(ordered=False) is Rewrite.NONE
@@ -61,7 +61,7 @@ def test_files_of_half_the_target_and_more_are_large_enough() -> None:
     assert health_of_files(in_one_partition(*[LEAST_FILE // 2 - 1] * 20)).small_files == 20
 
 
-def test_a_fifth_written_since_the_last_order_calls_for_the_next_one() -> None:
+def test_a_table_is_ordered_again_after_a_fifth_of_it_was_written() -> None:
     ordered = in_one_partition(*[LEAST_FILE] * 8, written=False)
     due = health_of_files([*ordered, *in_one_partition(LEAST_FILE, LEAST_FILE)])
     assert (due.written_share, due.rewrite(ordered=True)) == (0.2, Rewrite.Z_ORDER)
@@ -70,17 +70,17 @@ def test_a_fifth_written_since_the_last_order_calls_for_the_next_one() -> None:
     assert soon.rewrite(ordered=True) is Rewrite.NONE
 
 
-def test_few_small_files_beside_a_table_in_order_are_put_together_without_ordering_it_anew() -> None:
+def test_few_small_files_of_an_ordered_table_are_only_compacted() -> None:
     files = in_one_partition(*[LEAST_FILE] * 100, written=False) + in_one_partition(*[MIB] * LEAST_SMALL_FILES)
     assert health_of_files(files).rewrite(ordered=True) is Rewrite.BIN_PACK
 
 
-def test_a_file_alone_in_its_partition_is_in_order_unless_it_should_be_several() -> None:
+def test_the_only_file_of_a_partition_is_ordered_unless_it_is_too_large() -> None:
     assert health_of_files(in_one_partition(2 * LEAST_FILE - 1)).written_share == 0
     assert health_of_files(in_one_partition(2 * LEAST_FILE)).rewrite(ordered=True) is Rewrite.Z_ORDER
 
 
-def test_a_table_that_was_never_ordered_is_as_its_batches_have_written_it(tmp_path: Path) -> None:
+def test_a_table_that_was_never_ordered_counts_as_written(tmp_path: Path) -> None:
     create_table(tmp_path)
     append(tmp_path)
     append(tmp_path)

@@ -1,4 +1,4 @@
-"""Who still needs old versions of a table, and who is about to lose theirs."""
+"""The readers that still need old versions of a table, and those that may lose them soon."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def made_at(paths: LakehousePaths, version: int) -> datetime:
     ("text", "retention"),
     [("7 days", timedelta(days=7)), ("168 hours", timedelta(days=7)), ("1 hours", timedelta(hours=1))],
 )
-def test_the_retention_is_what_the_spec_says(text: str, retention: timedelta) -> None:
+def test_the_retention_comes_from_the_spec(text: str, retention: timedelta) -> None:
     assert retention_of(bronze_spec(maintenance={"vacuum": {"retain": text}})) == retention
 
 
-def test_the_retention_is_thirty_days_where_the_spec_says_nothing() -> None:
+def test_the_retention_is_thirty_days_by_default() -> None:
     assert retention_of(BRONZE) == timedelta(days=30)
 
 
@@ -68,14 +68,14 @@ def test_readers_of_the_newest_version_are_never_behind(paths: LakehousePaths) -
     assert readers(paths) == {CERTIFIED: Reader(CERTIFIED, certified, since=None)}
 
 
-def test_readers_are_behind_since_the_first_later_change_of_data(paths: LakehousePaths) -> None:
+def test_readers_are_behind_from_the_first_later_change_of_data(paths: LakehousePaths) -> None:
     certified = certify(paths)
     later = [load_batch(paths.root, BRONZE).version for _ in range(2)]
     assert readers(paths)[CERTIFIED] == Reader(CERTIFIED, certified, since=made_at(paths, later[0]))
     assert made_at(paths, later[0]) < made_at(paths, later[1])
 
 
-def test_who_stands_on_a_version_that_was_only_optimized_since_is_not_behind(paths: LakehousePaths) -> None:
+def test_a_reader_is_not_behind_if_the_table_was_only_optimized(paths: LakehousePaths) -> None:
     certify(paths)
     consumed = certify(paths)
     load_batch(paths.root, SILVER, sources=reading(paths.root, bronze__orders=(None, consumed)))
@@ -86,7 +86,7 @@ def test_who_stands_on_a_version_that_was_only_optimized_since_is_not_behind(pat
     }
 
 
-def test_a_table_downstream_stands_where_its_last_batch_ended(paths: LakehousePaths) -> None:
+def test_a_downstream_table_reads_the_version_that_its_last_batch_consumed(paths: LakehousePaths) -> None:
     first, second = certify(paths), certify(paths)
     load_batch(paths.root, SILVER, sources=reading(paths.root, bronze__orders=(None, first)))
     assert readers(paths)["silver.orders"] == Reader("silver.orders", first, since=made_at(paths, second))
@@ -94,7 +94,7 @@ def test_a_table_downstream_stands_where_its_last_batch_ended(paths: LakehousePa
     assert readers(paths)["silver.orders"] == Reader("silver.orders", second, since=None)
 
 
-def test_a_table_downstream_that_has_not_read_yet_is_no_reader(paths: LakehousePaths) -> None:
+def test_a_downstream_table_without_a_batch_is_no_reader(paths: LakehousePaths) -> None:
     certify(paths)
     load_batch(paths.root, SILVER)
     assert set(readers(paths)) == {CERTIFIED}
@@ -108,7 +108,7 @@ def test_only_tables_that_name_it_as_their_source_are_readers(paths: LakehousePa
     assert [reader.name for reader in found] == [CERTIFIED]
 
 
-def test_a_table_whose_spec_is_wrong_is_a_reader_whatever_it_still_says(paths: LakehousePaths) -> None:
+def test_a_table_with_an_invalid_spec_is_still_a_reader(paths: LakehousePaths) -> None:
     certified = certify(paths)
     load_batch(paths.root, SILVER, sources=reading(paths.root, bronze__orders=(None, certified)))
     refused = InvalidSpec("silver.orders", "shop", problems=())
@@ -116,7 +116,7 @@ def test_a_table_whose_spec_is_wrong_is_a_reader_whatever_it_still_says(paths: L
     assert [reader.name for reader in found] == [CERTIFIED, "silver.orders"]
 
 
-def test_danger_begins_past_half_the_retention() -> None:
+def test_a_reader_is_in_danger_after_half_the_retention() -> None:
     def reader(days: float | None) -> Reader:
         return Reader(f"{days} days", 1, since=None if days is None else NOW - timedelta(days=days))
 
@@ -125,7 +125,7 @@ def test_danger_begins_past_half_the_retention() -> None:
     assert readers_in_danger((), timedelta(days=30), NOW) == ()
 
 
-def test_who_stands_on_a_version_that_the_log_has_forgotten_is_behind_since_what_it_still_knows(
+def test_a_reader_of_a_version_missing_from_the_log_is_behind_from_the_first_commit_left(
     paths: LakehousePaths,
 ) -> None:
     certified = certify(paths)

@@ -1,4 +1,4 @@
-"""Which deleted keys a silver table may forget: by when their batch was closed, and by nothing else."""
+"""The deleted keys that may be removed: only the time at which their batch was closed decides."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def old(paths: LakehousePaths, now: datetime, spec: SilverSpec = SPEC) -> OldTom
     return found
 
 
-def test_keys_are_old_once_the_batch_that_buried_them_was_closed_for_so_long(paths: LakehousePaths) -> None:
+def test_tombstones_are_old_when_their_batch_was_closed_before_the_retention(paths: LakehousePaths) -> None:
     load_batch(paths.root, SPEC)
     bury(paths, 1, "a", "b")
     between = datetime.now(UTC)
@@ -67,7 +67,7 @@ def test_the_tombstone_of_a_truncate_is_never_old(paths: LakehousePaths) -> None
     assert old(paths, datetime.now(UTC) + LATER).keys == 1
 
 
-def test_none_may_go_while_the_last_batch_is_not_closed(paths: LakehousePaths) -> None:
+def test_no_tombstone_may_go_while_the_last_batch_is_not_closed(paths: LakehousePaths) -> None:
     load_batch(paths.root, SPEC)
     bury(paths, 1, "a")
     winner = load_batch(paths.root, SPEC, closed=False)
@@ -77,7 +77,7 @@ def test_none_may_go_while_the_last_batch_is_not_closed(paths: LakehousePaths) -
     assert old(paths, datetime.now(UTC) + LATER).may_go
 
 
-def test_a_batch_that_only_the_log_knows_is_not_closed(paths: LakehousePaths) -> None:
+def test_a_batch_that_is_only_in_the_log_is_not_closed(paths: LakehousePaths) -> None:
     """Its driver died between its commit and the ledger."""
     first = load_batch(paths.root, SPEC)
     bury(paths, 1, "a")
@@ -85,14 +85,14 @@ def test_a_batch_that_only_the_log_knows_is_not_closed(paths: LakehousePaths) ->
     assert old(paths, datetime.now(UTC) + LATER) == OldTombstones(RETAIN, keys=1, upto=1, unclosed=2)
 
 
-def test_nothing_is_old_where_there_is_nothing(paths: LakehousePaths) -> None:
+def test_a_table_without_tombstones_has_no_old_ones(paths: LakehousePaths) -> None:
     now = datetime.now(UTC) + LATER
     assert old(paths, now) == OldTombstones(RETAIN)
     load_batch(paths.root, SPEC)
     assert old(paths, now) == OldTombstones(RETAIN), "nothing was deleted yet"
 
 
-def test_a_table_that_keeps_them_for_ever_has_none_that_are_old(paths: LakehousePaths) -> None:
+def test_a_table_that_keeps_tombstones_for_ever_has_no_old_ones(paths: LakehousePaths) -> None:
     load_batch(paths.root, SPEC)
     bury(paths, 1, "a")
     now = datetime.now(UTC) + LATER
@@ -105,7 +105,7 @@ def test_a_table_that_keeps_them_for_ever_has_none_that_are_old(paths: Lakehouse
 
 @settings(max_examples=20, deadline=None)
 @given(closings=st.lists(st.integers(1, 4), max_size=6))
-def test_the_last_batch_closed_before_an_instant_is_below_all_that_were_closed_since(
+def test_the_last_batch_closed_before_an_instant_precedes_all_batches_closed_later(
     closings: list[int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     ledger = Ledger(LakehousePaths(tmp_path_factory.mktemp("lake")))
