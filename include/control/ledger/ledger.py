@@ -78,7 +78,9 @@ class Ledger:
         with failing_without_harm(winner.intent.table):
             now = measured(self._paths.table(winner.intent.table))
             ends = partial(advance_streams, winner, rows)
-            self._states.change(winner.intent.table, (Streams, ends), (Measures, lambda kept: newest_of(kept, now)))
+            self._states.change(
+                winner.intent.table, (Streams, ends), (Measures, lambda measures: newest_of(measures, now))
+            )
 
     def record_failed(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
         """Record a failed attempt for each file of an interval that cannot be loaded, with its defect."""
@@ -147,8 +149,8 @@ class Ledger:
 
     def applied_rows(self, table: str, batches: Mapping[str, int]) -> int | None:
         """Return the total of the rows that batches (token -> number) applied; None if one of them is not closed."""
-        wanted = {"event": [BatchEvent.CLOSED], "token": batches.keys(), "batch_seq": set(batches.values())}
-        events = self._batches.find(table, ("token", "rows"), **wanted)
+        conditions = {"event": [BatchEvent.CLOSED], "token": batches.keys(), "batch_seq": set(batches.values())}
+        events = self._batches.find(table, ("token", "rows"), **conditions)
         rows = {row["token"]: RowCounts.model_validate_json(row["rows"]).applied for row in events}
         return sum(rows.values()) if rows.keys() == batches.keys() else None
 
@@ -171,8 +173,8 @@ class Ledger:
 
     def versions(self, table: str, table_id: str) -> dict[str, int]:
         """Return the version of every attempt that became a batch: token -> version."""
-        wanted = ("token", "version")
-        rows = self._batches.events(table, wanted, table_id=table_id, event=BatchEvent.COMMITTED)
+        columns = ("token", "version")
+        rows = self._batches.events(table, columns, table_id=table_id, event=BatchEvent.COMMITTED)
         return {row["token"]: row["version"] for row in rows}
 
     def replaced_files(self, table: str, table_id: str, after: int, upto: int) -> tuple[str, ...]:
@@ -196,9 +198,9 @@ class Ledger:
         winners = self._winners(table, table_id, interval_start=starts) if starts else []
         return [winner for winner in winners if not winner.intent.sources.replay]
 
-    def _winners(self, table: str, table_id: str, **wanted: Collection[datetime] | Span) -> list[Winner]:
+    def _winners(self, table: str, table_id: str, **conditions: Collection[datetime] | Span) -> list[Winner]:
         event, columns = [BatchEvent.COMMITTED], ("version", "intent")
-        rows = self._batches.find(table, columns, table_id=[table_id], event=event, **wanted)
+        rows = self._batches.find(table, columns, table_id=[table_id], event=event, **conditions)
         winners = {winner.token: winner for winner in map(recorded_winner, rows)}
         return sorted(winners.values(), key=lambda winner: winner.version)
 
@@ -207,8 +209,8 @@ class Ledger:
 
         If they loaded a file twice, only its last content counts.
         """
-        wanted = ("path", "interval_start", "rows_read")
-        rows = self._files.find(table, wanted, **_of(FileEvent.LOADED, *(batch.intent for batch in batches)))
+        columns = ("path", "interval_start", "rows_read")
+        rows = self._files.find(table, columns, **_of(FileEvent.LOADED, *(batch.intent for batch in batches)))
         records = Counter[datetime]()
         for row in {row["path"]: row for row in rows}.values():
             records[row["interval_start"]] += row["rows_read"] or 0
@@ -230,8 +232,8 @@ class Ledger:
         # Few files ever fail: the events of all other files are not read.
         ever_failed = self._files.find(table, ("path",), table_id=[table_id], event=[FileEvent.FAILED], **among)
         paths = {row["path"] for row in ever_failed}
-        wanted = ("event", "token", "batch_seq", "interval_start", *FACTS)
-        events = self._files.find(table, wanted, table_id=[table_id], path=paths) if paths else []
+        columns = ("event", "token", "batch_seq", "interval_start", *FACTS)
+        events = self._files.find(table, columns, table_id=[table_id], path=paths) if paths else []
         tokens = self._won(table, table_id, {row["token"]: row["batch_seq"] for row in events})
         return failures_of(events, tokens)
 
@@ -242,8 +244,8 @@ class Ledger:
 
     def _loaded(self, table: str, table_id: str, paths: Collection[str]) -> list[FileFact]:
         """Return the files with these paths that winning attempts loaded, oldest first."""
-        wanted = ("token", "batch_seq", *FACTS)
-        rows = self._files.find(table, wanted, table_id=[table_id], path=paths, event=[FileEvent.PLANNED])
+        columns = ("token", "batch_seq", *FACTS)
+        rows = self._files.find(table, columns, table_id=[table_id], path=paths, event=[FileEvent.PLANNED])
         tokens = self._won(table, table_id, {row["token"]: row["batch_seq"] for row in rows})
         return [file_fact(row) for row in rows if row["token"] in tokens]
 

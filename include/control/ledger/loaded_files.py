@@ -144,8 +144,8 @@ class LoadedFiles:
 
     def _of(self, paths: Collection[str]) -> _Files:
         """Return the loaded files with these paths, sorted by path, and by time for each path."""
-        wanted = np.unique(_digests(paths))
-        planned = [(each.attempts, each.of(wanted)) for each in self.read_planned(paths)]
+        digests = np.unique(_digests(paths))
+        planned = [(each.attempts, each.of(digests)) for each in self.read_planned(paths)]
         attempted = (attempts[at] for attempts, files in planned for at in np.unique(files["token"]))
         winners, loaded = {NO_TOKEN, *self.read_winners(dict(attempted))}, [np.empty(0, _PLANNED)]
         for attempts, files in planned:

@@ -21,7 +21,7 @@ from include.settings import Settings
 
 @dataclass(frozen=True)
 class Advice:
-    """What a run of one table would do.
+    """The advice for one table: what a run would do.
 
     Attributes:
         table: the table.
@@ -62,9 +62,9 @@ class Advice:
     notes: tuple[str, ...] = ()
 
 
-def with_files(base: Advice, source: LandingSource, found: Matched, failures: Mapping[str, Failure]) -> Advice:
+def with_files(base: Advice, source: LandingSource, matches: Matched, failures: Mapping[str, Failure]) -> Advice:
     """Add the landing files that a run would load; `failures` holds the earlier failures by path."""
-    new = found.unread
+    new = matches.unread
     young, settled = split_by_age(new, source)
     earlier = {path: failure.file for path, failure in failures.items()}
     failing = tuple(f"{file.path}: {earlier[file.path].defect}" for file in settled if same_listing(file, earlier))
@@ -76,9 +76,9 @@ def with_files(base: Advice, source: LandingSource, found: Matched, failures: Ma
         has_new_data=base.has_new_data or len(settled) > len(failing),
         young_files=len(young),
         failing_files=failing,
-        message=f"{len(new)} new of {found.listed} files" + waiting + repeated + base.message,
+        message=f"{len(new)} new of {matches.listed} files" + waiting + repeated + base.message,
         files=tuple(file.path for file in settled),
-        notes=(*base.notes, *given_up_notes(found.given_up)),
+        notes=(*base.notes, *given_up_notes(matches.given_up)),
         bytes=sum(file.size for file in settled),
     )
 
@@ -92,16 +92,16 @@ def with_messages(base: Advice, spec: BronzeSpec, position: StreamPosition | Non
     """
     source = spec.kafka_source
     available = KafkaCluster.of(source.kafka, settings.kafka).available_offsets(source)
-    found = plan_offsets(source, position.last_sources if position else BatchSources(), available)
-    require_nothing_lost(spec, found)
+    plan = plan_offsets(source, position.last_sources if position else BatchSources(), available)
+    require_nothing_lost(spec, plan)
     commit = read_commit(LakehousePaths(settings.root).table(spec.table), base.version) if base.version else None
-    waits = waits_for_more(source, found, commit, datetime.now(UTC))
-    waiting, is_new = found.messages + found.later, found.is_new and not waits
-    messages = f"{waiting:,} new messages in {count_partitions(found.ranges)} partitions"
+    waits = waits_for_more(source, plan, commit, datetime.now(UTC))
+    waiting, is_new = plan.messages + plan.later, plan.is_new and not waits
+    messages = f"{waiting:,} new messages in {count_partitions(plan.ranges)} partitions"
     return replace(
         base,
         nothing_new=base.nothing_new and not is_new,
         has_new_data=base.has_new_data or is_new,
         message=messages + (", which wait for more (min_bytes_per_file)" if waits else "") + base.message,
-        notes=(*base.notes, *(f"lost: {line}" for line in found.lost)),
+        notes=(*base.notes, *(f"lost: {line}" for line in plan.lost)),
     )

@@ -80,10 +80,13 @@ class Planner:
         landing, loaded = landing_of(source.landing, self._settings.landing), ops.ledger.loaded_files(*of_table)
         listed = match(delivered(spec, landing, folders), loaded)
         abandoned = given_up(self._failures(*of_table, listed), source)
-        found = known_by_content(listed, loaded, abandoned, source, partial(read_through, landing, spec))
-        young, settled = split_by_age(found.unread, source)
+        matches = known_by_content(listed, loaded, abandoned, source, partial(read_through, landing, spec))
+        young, settled = split_by_age(matches.unread, source)
         due = {interval for file in settled if (interval := folders.interval(file.path))}
-        for record, unchanged in ((ops.ledger.record_seen, found.seen), (ops.ledger.record_touched, found.touched)):
+        for record, unchanged in (
+            (ops.ledger.record_seen, matches.seen),
+            (ops.ledger.record_touched, matches.touched),
+        ):
             of_interval = defaultdict[Interval, list[FileFact]](list)
             for file in unchanged:
                 if (interval := folders.interval(file.path)) and is_as_listed(file, landing):
@@ -117,8 +120,8 @@ class Planner:
         listed = match(files_by_the_thousand(valid, landing, interval), loaded)
         failures = self._failures(*of_table, listed)
         abandoned = given_up(failures, source)
-        found = known_by_content(listed, loaded, abandoned, source, partial(read_through, landing, valid))
-        return with_files(state, source, found, failures)
+        matches = known_by_content(listed, loaded, abandoned, source, partial(read_through, landing, valid))
+        return with_files(state, source, matches, failures)
 
     def _failures(self, table: str, table_id: str, listed: Matched) -> dict[str, Failure]:
         """Return the earlier failures of the files that are not loaded, by path."""
@@ -141,8 +144,8 @@ class Planner:
         last = position.last_sources if position else BatchSources()
         is_new, approval_needed = bool(ranges or reprocess or last.waiting), ""
         if is_new and isinstance(spec, SilverSpec) and spec.snapshot:
-            wanted = sources.model_copy(update={"reprocess": reprocess})
-            plan = full_snapshots(self._catalog, spec, self._settings.landing, ops).plan(wanted, last)
+            sources = sources.model_copy(update={"reprocess": reprocess})
+            plan = full_snapshots(self._catalog, spec, self._settings.landing, ops).plan(sources, last)
             if plan.sources is None and plan.needs_approval(interval):
                 approval_needed = delay_message(spec.table, interval.start, plan.delays[interval.start])
             elif plan.sources is None:
@@ -176,7 +179,7 @@ class Planner:
         return Advice(
             table=spec.table,
             nothing_new=last is not None and not (unfinished or diff.wants_a_run or diff.misfit),
-            message=changed + ("; the last batch is still to be finished or judged" if unfinished else ""),
+            message=changed + ("; the last batch is still to be completed or checked" if unfinished else ""),
             batch_seq=last.batch_seq if last else None,
             version=last.version if last else None,
             newest_version=position.version if position else None,

@@ -66,11 +66,11 @@ def require_same_sources(sources: BatchSources, paths: LakehousePaths) -> None:
         BadInputError: a source was replaced by another table, or is gone.
     """
     for table, pinned in sources.source_ids.items():
-        found = _id_at(paths.table(table), sources.ranges[table][1] if table in sources.ranges else None)
-        if found != pinned:
+        current = _id_at(paths.table(table), sources.ranges[table][1] if table in sources.ranges else None)
+        if current != pinned:
             raise BadInputError(
                 f"{table} at {paths.table(table)} is not the table that this batch has read: its id was {pinned} and "
-                f"is {found or 'gone'}",
+                f"is {current or 'gone'}",
                 "Nothing more is written from it. Clear the task to read the new table from its beginning. If this "
                 "error comes again, the batch is committed and needs its old source: put the old folder back, and "
                 "build the table again only while no run is active.",

@@ -192,7 +192,7 @@ def test_a_batch_with_an_open_refusal_is_not_finished(shop: Lakehouse) -> None:
     shop.specs(silver(2))
     catalog = load_catalog(shop.folder / "tables")
     advice = Planner(catalog, settings).advise(catalog.spec(SILVER), day(2))
-    assert (advice.nothing_new, "still to be finished" in advice.message) == (False, True)
+    assert (advice.nothing_new, "still to be completed" in advice.message) == (False, True)
     assert "version 3 has the rows of version 1" in shop.run(SILVER, 2).message
 
 

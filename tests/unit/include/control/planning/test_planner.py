@@ -144,7 +144,7 @@ def test_a_batch_that_is_not_closed_is_not_complete(
     judge(root, BRONZE, winner.version)
     advice = advise()
     assert not advice.nothing_new
-    assert advice.message == "0 new of 1 files; the last batch is still to be finished or judged"
+    assert advice.message == "0 new of 1 files; the last batch is still to be completed or checked"
     assert (advice.batch_seq, advice.certified_version) == (1, winner.version)
 
 
@@ -155,7 +155,7 @@ def test_a_batch_without_a_gate_result_is_not_complete(
     load_batch(root, BRONZE, files=loaded(landing))
     advice = advise()
     assert not advice.nothing_new
-    assert "still to be finished or judged" in advice.message
+    assert "still to be completed or checked" in advice.message
     assert advice.certified_version is None
 
 
@@ -191,7 +191,7 @@ def test_a_batch_whose_driver_died_right_after_its_commit_is_found_in_the_log(
     second = commit(LakehousePaths(root).table("bronze.orders"), intent_of(first.intent.table_id, 2, stream=STREAM))
     advice = advise()
     assert (advice.batch_seq, advice.version) == (2, second.version)
-    assert "still to be finished" in advice.message
+    assert "still to be completed" in advice.message
 
 
 def test_a_torn_log_stops_the_plan(root: Path, deliver: Deliver, advise: CheckedPlanner) -> None:

@@ -79,7 +79,7 @@ def test_nothing_is_new_only_once_the_last_batch_is_closed_and_judged(root: Path
     certified = certify_bronze(root)
     sources = reading(root, bronze__orders=(None, certified))
     winner = load_batch(root, SILVER, sources=sources, closed=False)
-    waiting = "nothing new in bronze.orders; the last batch is still to be finished or judged"
+    waiting = "nothing new in bronze.orders; the last batch is still to be completed or checked"
     assert (advise(SILVER).nothing_new, advise(SILVER).message) == (False, waiting)
     judge(root, SILVER, winner.version)
     assert (advise(SILVER).nothing_new, advise(SILVER).message) == (False, waiting)
