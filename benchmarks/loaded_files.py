@@ -21,7 +21,7 @@ from include.catalog import load_catalog
 from include.contracts.interval import Interval
 from include.contracts.job.report import FileRows, RowCounts
 from include.contracts.spec.table_spec import BronzeSpec
-from include.control.landing.landing import each_file
+from include.control.landing.landing import interval_files
 from include.control.landing.on_disk import LocalLanding
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
@@ -72,7 +72,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def _load(folder: Path, spec: BronzeSpec) -> None:
-    landed = each_file(spec, LocalLanding(str(folder / "landing")), DAY)
+    landed = interval_files(spec, LocalLanding(str(folder / "landing")), DAY)
     files = sorted(landed, key=lambda file: file.path)
     ledger = Ledger(LakehousePaths(folder / "lake"))
     create(folder)

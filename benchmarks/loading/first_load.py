@@ -16,7 +16,7 @@ from benchmarks.loaded_files import DAY, TABLE, commit, create, spec_of, table_o
 from include.control.landing.ingest import FilePlan, plan_files
 from include.control.landing.inspection import inspect
 from include.control.landing.landing import Landing, landing_of
-from include.control.landing.matching import Look
+from include.control.landing.matching import ReadFile
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.paths import LakehousePaths
@@ -27,11 +27,11 @@ def main(folder: Path) -> None:
     create(folder)
     spec, ledger = spec_of(folder), Ledger(LakehousePaths(folder / "lake"))
     landing = landing_of(spec.landing_source.landing, str(folder / "landing"))
-    look = partial(inspect, landing=landing, spec=spec)
+    read_file = partial(inspect, landing=landing, spec=spec)
     seq, later = 0, 1
     while later:
         seq, started, cpu = seq + 1, time.monotonic(), time.process_time()
-        planned = _plan(folder, ledger, landing, look)
+        planned = _plan(folder, ledger, landing, read_file)
         peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         cost = Cost(time.monotonic() - started, time.process_time() - cpu, peak_mb)
         sys.stdout.write(f"{json.dumps(asdict(cost))}\n")
@@ -39,11 +39,11 @@ def main(folder: Path) -> None:
         later = planned.later
 
 
-def _plan(folder: Path, ledger: Ledger, landing: Landing, look: Look) -> FilePlan:
+def _plan(folder: Path, ledger: Ledger, landing: Landing, read_file: ReadFile) -> FilePlan:
     of_table = TABLE, table_id(table_of(folder))
     failures = partial(ledger.failures, *of_table)
     loaded = ledger.loaded_files(*of_table)
-    return plan_files(spec_of(folder), landing, DAY, loaded, lambda paths: failures(path=paths), look)
+    return plan_files(spec_of(folder), landing, DAY, loaded, lambda paths: failures(path=paths), read_file)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from typing import BinaryIO
 
 import zstandard
 
-from include.control.landing.file_names import data_files
-from include.control.landing.formats.compression import unpacked
+from include.control.landing.file_names import data_file_filter
+from include.control.landing.formats.compression import open_unpacked
 from include.control.landing.formats.json_arrays import is_array
 from include.control.landing.landing import Landing
 from include.control.landing.on_disk import LocalLanding
@@ -87,7 +87,7 @@ class LocalCopy:
                 return False
 
     def _content(self, stored: BinaryIO) -> BinaryIO:
-        return unpacked(self.path.name, stored)
+        return open_unpacked(self.path.name, stored)
 
 
 def delivered_files(landing: Landing, folder: str) -> Delivered:
@@ -96,11 +96,11 @@ def delivered_files(landing: Landing, folder: str) -> Delivered:
     Raises:
         NotReadyError: there are none.
     """
-    every = sorted(file.path for file in landing.files(folder, data_files("*")) or () if _suffix(file.path))
+    every = sorted(file.path for file in landing.files(folder, data_file_filter("*")) or () if _suffix(file.path))
     if not every:
         msg = (
-            f"{landing.place(folder)} holds no file that ends in {', '.join(_FORMATS)} (CSV and JSON also with .gz or "
-            ".zst): a spec is guessed from what was delivered\nName a folder below the landing root "
+            f"{landing.location(folder)} holds no file that ends in {', '.join(_FORMATS)} (CSV and JSON also with .gz "
+            "or .zst): a spec is guessed from what was delivered\nName a folder below the landing root "
             "(LAKEHOUSE_LANDING)."
         )
         raise NotReadyError(msg)
@@ -117,19 +117,19 @@ def copies(landing: Landing, delivered: Delivered, scratch: Path) -> list[LocalC
         NotReadyError: all of them are empty.
     """
     every = [
-        LocalCopy(landing.place(path), _local_path(landing, path, scratch / str(number)))
+        LocalCopy(landing.location(path), _local_path(landing, path, scratch / str(number)))
         for number, path in enumerate(delivered.paths)
     ]
     files = [file for file in every if not file.is_empty]
     if not files:
-        msg = f"the newest {len(every)} files in {landing.place(delivered.folder)} are empty: nothing to guess from"
+        msg = f"the newest {len(every)} files in {landing.location(delivered.folder)} are empty: nothing to guess from"
         raise NotReadyError(msg)
     return files
 
 
 def _local_path(landing: Landing, path: str, folder: Path) -> Path:
     if isinstance(landing, LocalLanding):
-        return Path(landing.place(path))
+        return Path(landing.location(path))
     folder.mkdir()
     copy = folder / PurePosixPath(path).name
     with landing.open(path) as content, copy.open("wb") as target:

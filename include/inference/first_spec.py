@@ -73,7 +73,7 @@ def infer_spec(landing: Landing, folder: str, table: str) -> str:
         guess = _guess_of_avro(files) if delivered.format == "avro" else _guess(reader, delivered.format, files)
     if not any(map(_is_name, guess.columns)):
         msg = (
-            f"no column of the files in {landing.place(folder)} has a name that a table can use: "
+            f"no column of the files in {landing.location(folder)} has a name that a table can use: "
             f"{', '.join(map(repr, guess.columns))}\n"
             "Name one at least in small letters, digits and _, a letter first; values of the others go to _rescued."
         )

@@ -1,4 +1,4 @@
-"""Landing files: which ones lie there, which are new, and whether each can be loaded.
+"""Landing files: which ones exist, which are new, and whether each can be loaded.
 
-Their records are read by Spark, not here.
+Spark reads their records.
 """

@@ -1,24 +1,21 @@
-"""All that lies in the landing folders of a feed, of whatever interval: what `run --follow` looks for."""
+"""The landing files of a feed for all its intervals, which `run --follow` looks for."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
 from pathlib import PurePosixPath
 from string import Formatter
 
 from include.contracts.interval import Interval
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.table_spec import BronzeSpec
-from include.control.landing.file_names import data_files
+from include.control.landing.file_names import data_file_filter
 from include.control.landing.landing import Landing, interval_folder
 from include.control.log.batch import FileFact
 from include.errors import NotDeliveredError
-
-_AT_A_TIME = 5_000
 
 _DIGITS = {"Y": r"\d{4}", "m": r"\d{2}", "d": r"\d{2}", "H": r"\d{2}", "M": r"\d{2}", "S": r"\d{2}", "j": r"\d{3}"}
 _LENGTHS = (
@@ -28,18 +25,18 @@ _LENGTHS = (
     ("d", timedelta(days=1)),
     ("j", timedelta(days=1)),
 )
-"""How long an interval is whose folder's name ends in this part of a time."""
+"""The length of the intervals, by the smallest part of the time in their folder names."""
 
 
 @dataclass(frozen=True)
 class Folders:
-    """How the folders of a feed name their intervals.
+    """The rule by which the folder names of a feed give the intervals.
 
     Attributes:
         source: the feed.
-        pattern: of the folder's path below the landing root, a group a part of a time.
+        pattern: matches the path of a folder below the landing root, with a group for each part of the time.
         parts: group -> the part of a time, such as `Y`.
-        length: of an interval.
+        length: the length of an interval.
     """
 
     source: LandingSource
@@ -48,13 +45,13 @@ class Folders:
     length: timedelta
 
     def interval(self, path: str) -> Interval | None:
-        """The interval of a file, or of a folder, by its path below the landing root; None where it states none."""
-        found = self.pattern.match(path)
-        if found is None:
+        """Return the interval of a file or a folder by its path below the landing root; None if the path has none."""
+        groups = self.pattern.match(path)
+        if groups is None:
             return None
         values: dict[str, str] = {}
         for group, part in self.parts.items():
-            if values.setdefault(part, found[group]) != found[group]:
+            if values.setdefault(part, groups[group]) != groups[group]:
                 return None
         try:
             start = datetime.strptime(f"{' '.join(values.values())} +0000", f"{' '.join(map('%'.__add__, values))} %z")
@@ -65,7 +62,7 @@ class Folders:
 
 
 def folders_of(source: LandingSource) -> Folders | None:
-    """How the feed's folders name their intervals; None where one folder is for all of them, or the way is unknown.
+    """Return the rule of the feed's folder names; None if one folder is for all intervals, or the rule is unknown.
 
     Known are the fields of `interval_start` with digits: `%Y`, `%m`, `%d`, `%j`, `%H`, `%M`, `%S`.
 
@@ -79,17 +76,17 @@ def folders_of(source: LandingSource) -> Folders | None:
         pattern += re.escape(text)
         if field is None:
             continue
-        if field != "interval_start" or not (found := _times(form or "", parts)):
+        if field != "interval_start" or not (field_pattern := _time_pattern(form or "", parts)):
             return None
-        pattern += found
+        pattern += field_pattern
     length = next((length for part, length in _LENGTHS if part in parts.values()), None)
     if not parts or length is None:
         return None
     return Folders(source, re.compile(f"{pattern}(?:/|$)"), parts, length)
 
 
-def _times(form: str, parts: dict[str, str]) -> str:
-    """The pattern of one field of the path, whose groups are added to `parts`; empty where it is not known."""
+def _time_pattern(form: str, parts: dict[str, str]) -> str:
+    """Return the pattern of one field of the path, and add its groups to `parts`; empty if the field is unknown."""
     pattern = ""
     for literal, part in re.findall(r"([^%]*)(?:%(.))?", form):
         pattern += re.escape(literal)
@@ -103,24 +100,23 @@ def _times(form: str, parts: dict[str, str]) -> str:
     return pattern
 
 
-def delivered(spec: BronzeSpec, landing: Landing, folders: Folders) -> Iterator[list[FileFact]]:
-    """Every file of the feed that an interval's run would load, some thousands at a time.
+def delivered_files(spec: BronzeSpec, landing: Landing, folders: Folders) -> Iterator[FileFact]:
+    """Return every file of the feed that the run of some interval would load.
 
     Raises:
         NotDeliveredError: the feed has no folder at all.
     """
     source = spec.landing_source
-    found = landing.files(source.landing, lambda _: True)
-    if found is None:
+    files = landing.files(source.landing, lambda _: True)
+    if files is None:
         raise NotDeliveredError(
-            f"{spec.table}: no landing folder {landing.place(source.landing)}",
-            "The source has never delivered. If it does so elsewhere, correct source.landing, or LAKEHOUSE_LANDING.",
+            f"{spec.table}: no landing folder {landing.location(source.landing)}",
+            "The source has never delivered. If it delivers elsewhere, correct source.landing, or LAKEHOUSE_LANDING.",
         )
-    is_wanted = data_files(source.files)
-    files = (file for file in found if _is_of_an_interval(file.path, source, folders, is_wanted))
-    return iter(lambda: list(islice(files, _AT_A_TIME)), [])
-
-
-def _is_of_an_interval(path: str, source: LandingSource, folders: Folders, is_wanted: Callable[[str], bool]) -> bool:
-    interval = folders.interval(path)
-    return interval is not None and is_wanted(path.removeprefix(interval_folder(source, interval)).lstrip("/"))
+    is_data_file = data_file_filter(source.files)
+    dated = ((file, interval) for file in files if (interval := folders.interval(file.path)))
+    return (
+        file
+        for file, interval in dated
+        if is_data_file(file.path.removeprefix(interval_folder(source, interval)).lstrip("/"))
+    )

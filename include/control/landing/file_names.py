@@ -1,4 +1,4 @@
-"""The names of landing files: which of them a spec asks for, and which are no data yet."""
+"""The names of landing files: which of them a spec selects, and which are no data yet."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import fnmatch
 import re
 from collections.abc import Callable
 
-UNFINISHED = (".tmp", ".partial", ".crc", "._COPYING_", ".inprogress")
-"""Endings of files and folders that a source system is still writing, or that are no data."""
+_UNFINISHED = (".tmp", ".partial", ".crc", "._COPYING_", ".inprogress")
+"""Endings of files and folders that a source system is still writing, or that hold no data."""
 
-_SET_ASIDE = re.compile(rf"(?:^|/)[._]|(?:{'|'.join(map(re.escape, UNFINISHED))})(?:/|$)")
-"""A path with a part that is hidden or unfinished: Spark's own writers keep theirs in `_temporary`."""
+_NO_DATA = re.compile(rf"(?:^|/)[._]|(?:{'|'.join(map(re.escape, _UNFINISHED))})(?:/|$)")
+"""A path with a hidden or unfinished part: Spark's own writers write to `_temporary`, for example."""
 
 
-def data_files(pattern: str) -> Callable[[str], bool]:
-    """Whether the path of a file below its folder matches, and is neither hidden nor unfinished.
+def data_file_filter(pattern: str) -> Callable[[str], bool]:
+    """Return a function that tests whether the path of a file, relative to its folder, matches and is finished data.
 
-    A pattern without a slash is that of the name, in whatever folder below.
+    A pattern without a slash applies to the name, in the folder itself and in all folders below.
 
-    >>> is_wanted = data_files("eu/**/*.csv")
-    >>> [is_wanted(path) for path in ("eu/a.csv", "eu/x/y/a.csv", "us/a.csv", "eu/_temporary/a.csv", "eu/a.csv.tmp")]
+    >>> is_selected = data_file_filter("eu/**/*.csv")
+    >>> [is_selected(path) for path in ("eu/a.csv", "eu/x/y/a.csv", "us/a.csv", "eu/_temporary/a.csv", "eu/a.csv.tmp")]
     [True, True, False, False, False]
     """
     matches = re.compile(_as_regex(pattern if "/" in pattern else f"**/{pattern}")).fullmatch
-    return lambda path: matches(path) is not None and not _SET_ASIDE.search(path)
+    return lambda path: matches(path) is not None and not _NO_DATA.search(path)
 
 
 def _as_regex(pattern: str) -> str:
-    """A glob of paths, in which `**` is any number of folders, as a regular expression."""
-    parts = [r"(?:[^/]+/)*" if part == "**" else f"{_as_name_regex(part)}/" for part in pattern.split("/")]
+    """Return a glob of paths, in which `**` is any number of folders, as a regular expression."""
+    parts = [r"(?:[^/]+/)*" if part == "**" else f"{_name_as_regex(part)}/" for part in pattern.split("/")]
     return "".join(parts).removesuffix("/")
 
 
-def _as_name_regex(part: str) -> str:
+def _name_as_regex(part: str) -> str:
     return fnmatch.translate(part).removeprefix("(?s:").removesuffix(r")\Z").replace(".*", "[^/]*")

@@ -1,4 +1,4 @@
-"""What lies in the landing, beside what the ledger knows: which files must be read, and which need not."""
+"""The landing files compared with the ledger: which files must be read, and which need not."""
 
 from __future__ import annotations
 
@@ -6,33 +6,37 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.table_spec import BronzeSpec
-from include.control.landing.landing import Landing, same_listing
+from include.control.landing.landing import Landing, is_unchanged
 from include.control.ledger.events import Failure
 from include.control.ledger.loaded_files import LoadedFiles
 from include.control.log.batch import FileFact
 from include.errors import NotReadyError, StorageError
 
-Look = Callable[[FileFact], FileFact]
-"""Reads a listed file through: the same with its checksum, its columns, and its defect if it has one. It raises what
-the storage is in the way of: `NotReadyError`, `StorageError`."""
+ReadFile = Callable[[FileFact], FileFact]
+"""Reads a listed file, and returns it with its checksum, its columns and its defect. It raises `NotReadyError` or
+`StorageError` if the storage does not deliver the file."""
 
-_FEW = 3
+_CHUNK = 5_000
+"""The number of files that are looked up at once: quick, and with little memory."""
+
+_MAX_NAMES = 3
 
 
 @dataclass(frozen=True)
-class Matched:
-    """What lies in the landing, beside what the ledger knows.
+class MatchedFiles:
+    """The landing files compared with the ledger.
 
     Attributes:
-        unread: files whose listing the ledger does not know, by path.
-        renewed: the paths of unread files that were loaded before.
+        unread: files whose listing the ledger does not have, by path.
+        renewed: the paths of unread files of which another content was loaded before.
         given_up: files that have failed too often, by path.
-        loaded: how many files are listed as they were loaded.
-        seen: those of them of which only the time is another one, read through.
-        touched: files that were given up of which only the time is another one, read through.
+        loaded: the number of files whose listing is the same as when they were loaded.
+        seen: loaded files of which only the time has changed; they were read.
+        touched: given-up files of which only the time has changed; they were read.
     """
 
     unread: tuple[FileFact, ...]
@@ -43,105 +47,108 @@ class Matched:
     touched: tuple[FileFact, ...] = ()
 
     @property
-    def listed(self) -> int:
-        """How many files there are."""
+    def count(self) -> int:
+        """The number of all files."""
         return len(self.unread) + len(self.given_up) + self.loaded
 
 
-def match(listed: Iterable[list[FileFact]], loaded: LoadedFiles) -> Matched:
-    """Tell the files that need not be read from those that must be; given up ones are among these.
+def match_listing(files: Iterable[FileFact], loaded: LoadedFiles) -> MatchedFiles:
+    """Compare files with the ledger by their listing; given-up files count as unread.
 
     Args:
-        listed: the files, some thousands at a time.
+        files: the listed files.
         loaded: every content that was loaded.
     """
     unread: list[FileFact] = []
     renewed: set[str] = set()
-    count = 0
-    for files in listed:
-        is_known, is_same = loaded.compare(files)
-        new = [(file, known) for file, known, same in zip(files, is_known, is_same, strict=True) if not same]
-        count += len(files) - len(new)
+    count, listed = 0, iter(files)
+    while chunk := list(islice(listed, _CHUNK)):
+        is_known, is_same = loaded.compare(chunk)
+        new = [(file, known) for file, known, same in zip(chunk, is_known, is_same, strict=True) if not same]
+        count += len(chunk) - len(new)
         unread += [file for file, _ in new]
         renewed |= {file.path for file, known in new if known}
-    return Matched(_by_path(unread), frozenset(renewed), (), count)
+    return MatchedFiles(_by_path(unread), frozenset(renewed), (), count)
 
 
-def known_by_content(
-    found: Matched, loaded: LoadedFiles, hopeless: Mapping[str, FileFact], source: LandingSource, look: Look
-) -> Matched:
-    """What was matched, without the files that were given up, and those that only their time makes new.
+def match_content(
+    listed: MatchedFiles,
+    loaded: LoadedFiles,
+    given_up: Mapping[str, FileFact],
+    source: LandingSource,
+    read_file: ReadFile,
+) -> MatchedFiles:
+    """Separate the given-up files, and read the files of which only the time may have changed to compare the content.
 
-    Content decides, so these are read through. A file that the storage does not hand over stays unread.
+    A file that the storage does not deliver stays unread.
 
     Args:
-        found: the files by their listing.
+        listed: the files by their listing.
         loaded: every content that was loaded.
-        hopeless: path -> file, of those that were given up.
-        source: where they come from.
-        look: reads a file through.
+        given_up: the given-up files by path.
+        source: their source.
+        read_file: reads a file.
     """
-    same: list[FileFact] = []
-    given = [hopeless[file.path] for file in found.unread if same_listing(file, hopeless)]
+    seen: list[FileFact] = []
     touched: list[FileFact] = []
-    unread = [file for file in found.unread if not same_listing(file, hopeless)]
+    abandoned = [given_up[file.path] for file in listed.unread if is_unchanged(file, given_up)]
+    unread = [file for file in listed.unread if not is_unchanged(file, given_up)]
     for file in split_by_age(unread, source)[1]:
-        if file.path not in found.renewed and file.path not in hopeless:
+        if file.path not in listed.renewed and file.path not in given_up:
             continue
         with suppress(NotReadyError, StorageError):
-            content = look(file)
-            if file.path in hopeless and hopeless[file.path].checksum == content.checksum:
+            content = read_file(file)
+            if file.path in given_up and given_up[file.path].checksum == content.checksum:
                 touched.append(replace(content, defect=""))
-            elif file.path in found.renewed and loaded.holds(content, only_last=source.replaces):
-                same.append(replace(content, defect=""))
-    known = {file.path for file in (*same, *touched)}
-    return Matched(
+            elif file.path in listed.renewed and loaded.holds(content, only_last=source.replaces):
+                seen.append(replace(content, defect=""))
+    known = {file.path for file in (*seen, *touched)}
+    return MatchedFiles(
         unread=tuple(file for file in unread if file.path not in known),
-        renewed=found.renewed - known,
-        given_up=_by_path([*given, *(hopeless[file.path] for file in touched)]),
-        loaded=found.loaded + len(same),
-        seen=_by_path(same),
+        renewed=listed.renewed - known,
+        given_up=_by_path([*abandoned, *(given_up[file.path] for file in touched)]),
+        loaded=listed.loaded + len(seen),
+        seen=_by_path(seen),
         touched=_by_path(touched),
     )
 
 
-def read_through(landing: Landing, spec: BronzeSpec, file: FileFact) -> FileFact:
-    """The file with its checksum, and with its defect if it has one."""
-    # Imported here: few files ever have to be read for a plan, and readers of all formats take long to import.
+def read_listed(landing: Landing, spec: BronzeSpec, file: FileFact) -> FileFact:
+    """Return the file with its checksum, and with its defect if it has one; a `ReadFile` of plans."""
+    # Imported here: a plan reads few files or none, and the readers of all formats take long to import.
     from include.control.landing.inspection import inspect
 
     return inspect(file, landing, spec)
 
 
-def given_up(failures: Mapping[str, Failure], source: LandingSource) -> dict[str, FileFact]:
-    """path -> file, of those that have failed as many runs as the source allows, or that a person gave up.
+def given_up_files(failures: Mapping[str, Failure], source: LandingSource) -> dict[str, FileFact]:
+    """Return the files that have failed in as many runs as the source allows, or that a person gave up, by path.
 
     The defect of each says which of the two it was.
     """
-    most = source.max_attempts_per_file
-    after = f"after {most} attempts ({{}})"
+    limit = source.max_attempts_per_file
     return {
-        path: replace(one.file, defect=one.file.defect if one.given_up else after.format(one.file.defect))
-        for path, one in failures.items()
-        if one.given_up or one.attempts >= most
+        path: failure.file
+        if failure.given_up
+        else replace(failure.file, defect=f"after {limit} attempts ({failure.file.defect})")
+        for path, failure in failures.items()
+        if failure.given_up or failure.attempts >= limit
     }
 
 
-def given_up_notes(files: Iterable[FileFact]) -> tuple[str, ...]:
-    """What a person must know of files that runs go on without; the defect of each says since when, and why."""
-    every = list(files)
-    if not every:
+def given_up_notes(files: Sequence[FileFact]) -> tuple[str, ...]:
+    """Return a note about the given-up files; the defect of each says since when, and why."""
+    if not files:
         return ()
-    if len(every) == 1:
-        [file] = every
-        return (f"{file.path} was given up {file.defect}; `lakehouse replay` tries it again",)
-    named = ", ".join(f"{file.path} {file.defect}" for file in every[:_FEW])
-    more = f" and {len(every) - _FEW} more, which `lakehouse files` lists" if len(every) > _FEW else ""
-    return (f"{len(every)} files were given up: {named}{more}; `lakehouse replay` tries them again",)
+    if len(files) == 1:
+        return (f"{files[0].path} was given up {files[0].defect}; `lakehouse replay` tries it again",)
+    names = ", ".join(f"{file.path} {file.defect}" for file in files[:_MAX_NAMES])
+    more = f" and {len(files) - _MAX_NAMES} more, which `lakehouse files` lists" if len(files) > _MAX_NAMES else ""
+    return (f"{len(files)} files were given up: {names}{more}; `lakehouse replay` tries them again",)
 
 
 def split_by_age(files: Sequence[FileFact], source: LandingSource) -> tuple[list[FileFact], list[FileFact]]:
-    """(files younger than the source's `min_age`, the others). Without a `min_age` no clock is asked."""
+    """Return (files younger than the source's `min_age`, the others); without a `min_age`, read no clock."""
     if not source.min_age:
         return [], list(files)
     newest_ns = time.time_ns() - int(source.min_age.total_seconds() * 1e9)

@@ -24,69 +24,64 @@ class LocalLanding:
         self._root = root
         self.spark_root = f"{root}/"
 
-    def place(self, folder: str) -> str:
-        """The folder as a person finds it."""
-        return f"{self._root}/{folder}"
+    def location(self, path: str) -> str:
+        """Return the full path of a file or folder."""
+        return f"{self._root}/{path}"
 
-    def files(self, folder: str, wanted: Callable[[str], bool]) -> Iterator[FileFact] | None:
-        """The files in the folder and below whose paths below it are wanted; None where there is no such folder."""
+    def files(self, folder: str, is_selected: Callable[[str], bool]) -> Iterator[FileFact] | None:
+        """Return the files below the folder whose paths below it are selected; None if there is no such folder."""
         try:
-            with _trouble(self.place(folder)):
-                is_folder = stat.S_ISDIR(os.stat(self.place(folder)).st_mode)
+            with _translate_errors(self.location(folder)):
+                is_folder = stat.S_ISDIR(os.stat(self.location(folder)).st_mode)
         except FileNotFoundError:
             is_folder = False
-        found = self._below(folder, wanted)
-        return (file for file in map(self.listed, found) if file) if is_folder else None
+        files = map(self.file_at, self._paths_below(folder, is_selected))
+        return (file for file in files if file) if is_folder else None
 
     def open(self, path: str) -> BinaryIO:
-        """The content of a file.
+        """Open the content of a file.
 
         Raises:
-            FileNotFoundError: there is none any more.
-            NotReadyError: the disk, or the server behind it, fails, at once or while the content is read.
-            StorageError: it may not be read.
+            FileNotFoundError: it does not exist any more.
+            NotReadyError: the disk, or the server behind it, fails, now or while the content is read.
+            StorageError: this process may not read it.
         """
-        trouble = partial(_trouble, self.place(path))
-        with trouble():
-            return stored_bytes(open(self.place(path), "rb", buffering=0), trouble)
+        translate_errors = partial(_translate_errors, self.location(path))
+        with translate_errors():
+            return stored_bytes(open(self.location(path), "rb", buffering=0), translate_errors)
 
-    def listed(self, path: str) -> FileFact | None:
-        """A file with its size and time; None where there is none any more, or it is no file."""
+    def file_at(self, path: str) -> FileFact | None:
+        """Return a file with its size and time; None if it does not exist any more, or is no file."""
         try:
-            with _trouble(self.place(path)):
-                found = os.stat(self.place(path))
+            with _translate_errors(self.location(path)):
+                status = os.stat(self.location(path))
         except FileNotFoundError:
             return None
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             return None
-        return FileFact(path=path, size=found.st_size, mtime_ns=found.st_mtime_ns)
+        return FileFact(path=path, size=status.st_size, mtime_ns=status.st_mtime_ns)
 
-    def _below(self, folder: str, wanted: Callable[[str], bool]) -> Iterator[str]:
-        """Paths as text: a path object for each of 100,000 files costs seconds."""
-        top = self.place(folder)
-        for parent, _, names in os.walk(top, onerror=_raise_trouble):
+    def _paths_below(self, folder: str, is_selected: Callable[[str], bool]) -> Iterator[str]:
+        """Yield paths as text: a path object for each of 100,000 files takes seconds.
+
+        Raises:
+            BadInputError: a path is no UTF-8 text, so that it cannot be recorded.
+        """
+        top = self.location(folder)
+        for parent, _, names in os.walk(top, onerror=_raise_unless_missing):
             within = f"{parent[len(top) + 1 :]}/".lstrip("/")
-            yield from (_recordable(f"{folder}/{within}{name}") for name in names if wanted(within + name))
-
-
-def _recordable(path: str) -> str:
-    """The path, if it can be written down.
-
-    Raises:
-        BadInputError: it cannot: its bytes are no UTF-8 text.
-    """
-    if not path.isascii():
-        try:
-            path.encode()
-        except UnicodeEncodeError as error:
-            msg = f"the name of a landing file is no UTF-8 text: {os.fsencode(path)!r}\nRename it, or move it away."
-            raise BadInputError(msg) from error
-    return path
+            for path in (f"{folder}/{within}{name}" for name in names if is_selected(within + name)):
+                try:
+                    path.encode()
+                except UnicodeEncodeError as error:
+                    cause = f"the name of a landing file is no UTF-8 text: {os.fsencode(path)!r}"
+                    raise BadInputError(cause, "Rename it, or move it away.") from error
+                yield path
 
 
 @contextmanager
-def _trouble(place: str) -> Iterator[None]:
-    """Raise what a person can do about an error of the file system.
+def _translate_errors(location: str) -> Iterator[None]:
+    """Translate errors of the file system into errors with a way out.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -96,16 +91,16 @@ def _trouble(place: str) -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise FileNotFoundError(place) from error
+        raise FileNotFoundError(location) from error
     except PermissionError as error:
-        msg = f"{place} may not be read ({error.strerror}).\nLet the user of this process read it, then run this again."
-        raise StorageError(msg) from error
+        cause = f"{location} may not be read ({error.strerror})."
+        raise StorageError(cause, "Let the user of this process read it, then run this again.") from error
     except OSError as error:
-        msg = f"{place} cannot be read now ({error.strerror}).\nSee the disk, or the server of a shared folder."
-        raise NotReadyError(msg) from error
+        cause = f"{location} cannot be read now ({error.strerror})."
+        raise NotReadyError(cause, "See the disk, or the server of a shared folder.") from error
 
 
-def _raise_trouble(error: OSError) -> None:
-    """A folder that cannot be listed is an error; one that went away meanwhile holds no files."""
-    with suppress(FileNotFoundError), _trouble(error.filename):
+def _raise_unless_missing(error: OSError) -> None:
+    """Raise the error of a folder that cannot be listed; a folder that was just deleted holds no files."""
+    with suppress(FileNotFoundError), _translate_errors(error.filename):
         raise error

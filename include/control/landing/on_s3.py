@@ -1,4 +1,4 @@
-"""Landing files in a bucket of S3, or of a store that speaks its language."""
+"""Landing files in a bucket of S3, or of a compatible store."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from include.errors import NotReadyError
 
 
 class S3Landing:
-    """A `Landing` in a bucket. Its listing brings each file's entity tag, which stands for the content.
+    """A `Landing` in a bucket. Its listing has the entity tag of each file, which stands for the content.
 
-    Without a root, the files' own paths are whole: `s3://bucket/key`.
+    Without a root, the paths of the files are complete: `s3://bucket/key`.
     """
 
     def __init__(self, root: str) -> None:
@@ -30,63 +30,64 @@ class S3Landing:
 
     @property
     def spark_options(self) -> Mapping[str, str]:
-        """What leads Spark to the store."""
+        """The options with which Spark's reader reaches the store."""
         return spark_options()
 
-    def place(self, folder: str) -> str:
-        """The folder as a person finds it."""
-        return f"{self._root}/{folder}" if self._root else folder
+    def location(self, path: str) -> str:
+        """Return the URL of an object or a prefix."""
+        return f"{self._root}/{path}" if self._root else path
 
-    def files(self, folder: str, wanted: Callable[[str], bool]) -> Iterator[FileFact] | None:
-        """The objects below the prefix whose names below it are wanted; None where there is no object at all."""
+    def files(self, folder: str, is_selected: Callable[[str], bool]) -> Iterator[FileFact] | None:
+        """Return the objects below the prefix whose names below it are selected; None if there is no object at all."""
         objects = self._objects(folder)
         if (first := next(objects, None)) is None:
             return None
-        prefix = _bucket_and_key(f"{self.place(folder)}/")[1]
-        named = ((one["Key"].removeprefix(prefix), one) for one in chain([first], objects) if one["Key"][-1] != "/")
-        return (_fact(f"{folder}/{name}", one) for name, one in named if wanted(name))
+        prefix = _bucket_and_key(f"{self.location(folder)}/")[1]
+        files = (entry for entry in chain([first], objects) if entry["Key"][-1] != "/")
+        named = ((entry["Key"].removeprefix(prefix), entry) for entry in files)
+        return (_fact(f"{folder}/{name}", entry) for name, entry in named if is_selected(name))
 
     def _objects(self, folder: str) -> Iterator[dict[str, Any]]:
-        """All that lies below the prefix, a page at a time: what the store says of an object takes a kilobyte."""
-        bucket, prefix = _bucket_and_key(f"{self.place(folder)}/")
-        with translate_storage_errors(self.place(folder)):
+        """Yield the listing's entries below the prefix page by page: each entry takes a kilobyte of memory."""
+        bucket, prefix = _bucket_and_key(f"{self.location(folder)}/")
+        with translate_storage_errors(self.location(folder)):
             for page in s3_client().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
                 yield from page.get("Contents", ())
 
-    def listed(self, path: str) -> FileFact | None:
-        """An object as a listing shows it now; None where there is none any more."""
-        bucket, key = _bucket_and_key(self.place(path))
+    def file_at(self, path: str) -> FileFact | None:
+        """Return an object as a listing shows it now; None if it does not exist any more."""
+        bucket, key = _bucket_and_key(self.location(path))
         try:
-            with translate_storage_errors(self.place(path)):
-                found = s3_client().head_object(Bucket=bucket, Key=key)
+            with translate_storage_errors(self.location(path)):
+                head = s3_client().head_object(Bucket=bucket, Key=key)
         except FileNotFoundError:
             return None
-        return _fact(path, {**found, "Size": found["ContentLength"]})
+        return _fact(path, {**head, "Size": head["ContentLength"]})
 
     def open(self, path: str) -> BinaryIO:
-        """The content of an object.
+        """Open the content of an object.
 
         Raises:
-            FileNotFoundError: there is none any more.
-            NotReadyError: the store does not answer, at once or while the content is read.
-            StorageError: it may not be read.
+            FileNotFoundError: it does not exist any more.
+            NotReadyError: the store does not answer, now or while the content is read.
+            StorageError: this process may not read it.
         """
-        with translate_storage_errors(self.place(path)):
-            reached = {"client": s3_client()}
-            found = smart_open.open(self.place(path), "rb", compression="disable", transport_params=reached)
-            return stored_bytes(found, partial(_said_of_bytes, self.place(path)))
+        url = self.location(path)
+        with translate_storage_errors(url):
+            content = smart_open.open(url, "rb", compression="disable", transport_params={"client": s3_client()})
+            return stored_bytes(content, partial(_translate_read_errors, url))
 
 
 @contextmanager
-def _said_of_bytes(place: str) -> Iterator[None]:
-    """As `translate_storage_errors`. smart_open raises `OSError` after it has tried to read the body a few times."""
-    with translate_storage_errors(place):
+def _translate_read_errors(url: str) -> Iterator[None]:
+    """Do the same as `translate_storage_errors`, also for the `OSError` that smart_open raises after some retries."""
+    with translate_storage_errors(url):
         try:
             yield
         except OSError as error:
             if error.__cause__:
                 raise
-            raise NotReadyError(f"{place}: its content breaks off ({error})\nTry again later.") from error
+            raise NotReadyError(f"{url}: its content breaks off ({error})", "Try again later.") from error
 
 
 def _bucket_and_key(url: str) -> tuple[str, str]:
@@ -94,11 +95,7 @@ def _bucket_and_key(url: str) -> tuple[str, str]:
     return bucket, key
 
 
-def _fact(path: str, found: Mapping[str, Any]) -> FileFact:
-    changed_ns = int(found["LastModified"].timestamp()) * 1_000_000_000
-    return FileFact(path=path, size=found["Size"], mtime_ns=changed_ns, checksum=_tag(found))
-
-
-def _tag(found: Mapping[str, Any]) -> str:
-    tag: str = found["ETag"]
-    return "etag:" + tag.strip('"')
+def _fact(path: str, entry: Mapping[str, Any]) -> FileFact:
+    changed_ns = int(entry["LastModified"].timestamp()) * 1_000_000_000
+    tag = entry["ETag"].strip('"')
+    return FileFact(path=path, size=entry["Size"], mtime_ns=changed_ns, checksum=f"etag:{tag}")

@@ -117,7 +117,7 @@ class LoadedFiles:
         """Return two flags for each listed file: its path was loaded before; its last loaded content is listed.
 
         The content is the same if the size and the entity tag are the same; without a tag, if size and time are the
-        same, as in `same_listing`.
+        same, as in `is_unchanged`.
         """
         loaded = self._of({file.path for file in listed})
         if not len(loaded):

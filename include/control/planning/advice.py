@@ -10,8 +10,8 @@ from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.kafka.cluster import KafkaCluster
 from include.control.kafka.offsets import count_partitions, plan_offsets, require_nothing_lost, waits_for_more
-from include.control.landing.landing import same_listing
-from include.control.landing.matching import Matched, given_up_notes, split_by_age
+from include.control.landing.landing import is_unchanged
+from include.control.landing.matching import MatchedFiles, given_up_notes, split_by_age
 from include.control.ledger.events import Failure
 from include.control.log.batch import BatchSources, StreamPosition
 from include.control.log.delta_log import read_commit
@@ -62,12 +62,12 @@ class Advice:
     notes: tuple[str, ...] = ()
 
 
-def with_files(base: Advice, source: LandingSource, matches: Matched, failures: Mapping[str, Failure]) -> Advice:
+def with_files(base: Advice, source: LandingSource, matches: MatchedFiles, failures: Mapping[str, Failure]) -> Advice:
     """Add the landing files that a run would load; `failures` holds the earlier failures by path."""
     new = matches.unread
     young, settled = split_by_age(new, source)
     earlier = {path: failure.file for path, failure in failures.items()}
-    failing = tuple(f"{file.path}: {earlier[file.path].defect}" for file in settled if same_listing(file, earlier))
+    failing = tuple(f"{file.path}: {earlier[file.path].defect}" for file in settled if is_unchanged(file, earlier))
     waiting = f"; {len(young)} of them are younger than min_age and wait" if young else ""
     repeated = f"; {len(failing)} of them failed before: {'; '.join(failing)}" if failing else ""
     return replace(
@@ -76,7 +76,7 @@ def with_files(base: Advice, source: LandingSource, matches: Matched, failures: 
         has_new_data=base.has_new_data or len(settled) > len(failing),
         young_files=len(young),
         failing_files=failing,
-        message=f"{len(new)} new of {matches.listed} files" + waiting + repeated + base.message,
+        message=f"{len(new)} new of {matches.count} files" + waiting + repeated + base.message,
         files=tuple(file.path for file in settled),
         notes=(*base.notes, *given_up_notes(matches.given_up)),
         bytes=sum(file.size for file in settled),

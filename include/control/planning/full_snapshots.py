@@ -12,8 +12,8 @@ from include.catalog import Catalog
 from include.contracts.interval import Interval
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from include.contracts.time_format import MINUTE
-from include.control.landing.landing import files_by_the_thousand, landing_of
-from include.control.landing.matching import known_by_content, match, read_through
+from include.control.landing.landing import interval_files, landing_of
+from include.control.landing.matching import match_content, match_listing, read_listed
 from include.control.ledger.deletes import are_allowed, ways_to_allow
 from include.control.ledger.events import Failure
 from include.control.ledger.measures import table_rows
@@ -219,14 +219,14 @@ class FullSnapshots:
         landing = landing_of(self.bronze.landing_source.landing, self.landing)
         source = self.bronze.landing_source
         try:
-            listed = match(files_by_the_thousand(self.bronze, landing, interval), loaded)
+            listed = match_listing(interval_files(self.bronze, landing, interval), loaded)
         except NotDeliveredError:
             if landing.files(source.landing, lambda _: True) is None:
                 raise  # the folder of the whole feed is missing, for example because a share is not mounted
             return []  # only the folder of the interval is missing
         failures = ledger.failed_files(*of_table, path=[file.path for file in listed.unread])
         given_up = {path: failure.file for path, failure in failures.items() if failure.given_up}
-        found = known_by_content(listed, loaded, given_up, source, partial(read_through, landing, self.bronze))
+        found = match_content(listed, loaded, given_up, source, partial(read_listed, landing, self.bronze))
         return [file.path for file in found.unread]
 
 

@@ -18,9 +18,16 @@ from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, Sil
 from include.control.changes.table_diff import TableDiff, diff_for_run
 from include.control.gates.overrides import override_note
 from include.control.gates.restore import restore_obstacle
-from include.control.landing.deliveries import Folders, delivered
-from include.control.landing.landing import files_by_the_thousand, is_as_listed, landing_of
-from include.control.landing.matching import Matched, given_up, known_by_content, match, read_through, split_by_age
+from include.control.landing.deliveries import Folders, delivered_files
+from include.control.landing.landing import interval_files, is_as_listed, landing_of
+from include.control.landing.matching import (
+    MatchedFiles,
+    given_up_files,
+    match_content,
+    match_listing,
+    read_listed,
+    split_by_age,
+)
 from include.control.ledger.deletes import are_too_many, refusal
 from include.control.ledger.events import Failure
 from include.control.ledger.ledger import Ledger
@@ -78,9 +85,9 @@ class Planner:
         position = stream_position(spec, ops.paths, ops.ledger)
         last, of_table = position.last if position else None, (spec.table, position.table_id if position else "")
         landing, loaded = landing_of(source.landing, self._settings.landing), ops.ledger.loaded_files(*of_table)
-        listed = match(delivered(spec, landing, folders), loaded)
-        abandoned = given_up(self._failures(*of_table, listed), source)
-        matches = known_by_content(listed, loaded, abandoned, source, partial(read_through, landing, spec))
+        listed = match_listing(delivered_files(spec, landing, folders), loaded)
+        abandoned = given_up_files(self._failures(*of_table, listed), source)
+        matches = match_content(listed, loaded, abandoned, source, partial(read_listed, landing, spec))
         young, settled = split_by_age(matches.unread, source)
         due = {interval for file in settled if (interval := folders.interval(file.path))}
         for record, unchanged in (
@@ -117,13 +124,13 @@ class Planner:
             return with_messages(state, valid, position, self._settings)
         source, of_table = valid.landing_source, (valid.table, position.table_id if position else "")
         landing, loaded = landing_of(source.landing, self._settings.landing), ops.ledger.loaded_files(*of_table)
-        listed = match(files_by_the_thousand(valid, landing, interval), loaded)
+        listed = match_listing(interval_files(valid, landing, interval), loaded)
         failures = self._failures(*of_table, listed)
-        abandoned = given_up(failures, source)
-        matches = known_by_content(listed, loaded, abandoned, source, partial(read_through, landing, valid))
+        abandoned = given_up_files(failures, source)
+        matches = match_content(listed, loaded, abandoned, source, partial(read_listed, landing, valid))
         return with_files(state, source, matches, failures)
 
-    def _failures(self, table: str, table_id: str, listed: Matched) -> dict[str, Failure]:
+    def _failures(self, table: str, table_id: str, listed: MatchedFiles) -> dict[str, Failure]:
         """Return the earlier failures of the files that are not loaded, by path."""
         paths = [file.path for file in listed.unread]
         return self.ops.ledger.failures(table, table_id, path=paths) if paths else {}

@@ -14,7 +14,7 @@ from include.contracts.job.report import FileRows, JobReport
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.ingest import FilePlan, plan_files, require_as_loaded
 from include.control.landing.inspection import inspect, is_whole_parquet, parquet_rows
-from include.control.landing.landing import LandedFile, each_file, landing_of
+from include.control.landing.landing import LandingFile, interval_files, landing_of
 from include.control.landing.matching import given_up_notes
 from include.control.ledger.events import Failure
 from include.control.log.batch import BatchSources, FileFact, StreamPosition, Winner, files_digest
@@ -71,7 +71,7 @@ class LandingRecords:
         Raises:
             NotReadyError: it does not exist.
         """
-        each_file(self._spec, self._landing, self._context.args.interval)
+        interval_files(self._spec, self._landing, self._context.args.interval)
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Plan to load the next new files of the interval; record the files that are left out, and why."""
@@ -122,7 +122,7 @@ class LandingRecords:
 
     def row_count(self, plan: BatchPlan) -> int:
         """Return how many rows the plan's Parquet files have."""
-        return sum(parquet_rows(LandedFile(self._landing, file.path)) for file in plan.files if file.size)
+        return sum(parquet_rows(LandingFile(self._landing, file.path)) for file in plan.files if file.size)
 
     def require_unchanged(self, plan: BatchPlan) -> None:
         """Check that the files still have the content that was loaded.
@@ -141,7 +141,7 @@ class LandingRecords:
         path, defect = self._path_and_defect(error)
         for file in (planned for planned in plan.files if planned.path == path):
             if trouble := self._storage_trouble(path, error):
-                self._unreachable[path] = file, NotReadyError(f"{self._landing.place(path)}: {trouble}")
+                self._unreachable[path] = file, NotReadyError(f"{self._landing.location(path)}: {trouble}")
             else:
                 self._unreadable[path] = defect
             raise UnreadableFileError(path) from error
@@ -155,7 +155,7 @@ class LandingRecords:
         if self._spec.landing_source.format != "parquet":
             return ""
         try:
-            is_whole = is_whole_parquet(LandedFile(self._landing, path))
+            is_whole = is_whole_parquet(LandingFile(self._landing, path))
         except (NotReadyError, StorageError) as storage_error:
             return first_line(storage_error)
         return f"Spark could not read it to its end, though it is sound ({first_line(error)})" if is_whole else ""

@@ -184,4 +184,4 @@ def gone_files(context: JobContext, spec: AnySpec) -> list[str]:
         msg = f"{spec.table}: cannot be rebuilt, since Kafka topics do not keep their messages"
         raise BadInputError(msg, "Rebuild the tables that read it instead.")
     place = landing_of(spec.landing_source.landing, context.args.landing)
-    return sorted(path for path in loaded_paths(context.ops, spec.table) if place.listed(path) is None)
+    return sorted(path for path in loaded_paths(context.ops, spec.table) if place.file_at(path) is None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from include.control.landing.ingest import FilePlan, plan_files
 from include.control.landing.inspection import inspect
-from include.control.landing.matching import Look
+from include.control.landing.matching import ReadFile
 from include.control.landing.on_disk import LocalLanding
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact, Stream, Winner
@@ -18,7 +18,9 @@ SPEC = bronze_spec()
 ORDERS = Stream("bronze.orders")
 
 
-def plan(landing: Path, ledger: Ledger, table_id: str = "id", look: Look | None = None, **source: object) -> FilePlan:
+def plan(
+    landing: Path, ledger: Ledger, table_id: str = "id", read_file: ReadFile | None = None, **source: object
+) -> FilePlan:
     """Plan the next batch of the first day; `source` changes the spec's source."""
     spec = bronze_spec(source={**SPEC.source.model_dump(), **source})
     loaded = ledger.loaded_files(spec.table, table_id)
@@ -29,7 +31,7 @@ def plan(landing: Path, ledger: Ledger, table_id: str = "id", look: Look | None 
         day(1),
         loaded,
         lambda paths: failures(path=paths),
-        look or partial(inspect, landing=place, spec=spec),
+        read_file or partial(inspect, landing=place, spec=spec),
     )
 
 

@@ -1,4 +1,4 @@
-"""What a single landing file holds, format by format, before Spark reads it.
+"""The content of a single landing file by its format, before Spark reads it.
 
-Which files belong to a run is decided one folder up.
+The parent folder decides which files belong to a run.
 """

@@ -1,6 +1,6 @@
-"""Avro files: their schema, and whether every record of them can be read, before Spark meets them.
+"""The check of Avro files, with all their records, before Spark reads them.
 
-Spark does not say over Spark Connect which Avro file it could not read (its error has no message), so that one broken
+Over Spark Connect, Spark does not name the Avro file that it could not read (its error has no message). So one broken
 file would stop all others.
 """
 
@@ -18,20 +18,20 @@ import fastavro
 import pyarrow as pa
 import zstandard
 
-from include.control.landing.formats.avro_schema import AvroField, Schema, fields_of, stored_form
+from include.control.landing.formats.avro_schema import AvroField, Schema, fields_of, stored_schema
 
 MAGIC = b"Obj\x01"
 _SYNC_SIZE = 16
-_LONGEST_VARINT = 10
+_MAX_VARINT_BYTES = 10
 
 
 class _Header(NamedTuple):
-    """What an Avro file begins with.
+    """The header of an Avro file.
 
     Attributes:
-        schema: of its records.
-        codec: what its blocks are compressed by.
-        sync: what each block ends with.
+        schema: the schema of its records.
+        codec: the compression of its blocks.
+        sync: the bytes at the end of each block.
     """
 
     schema: Schema
@@ -40,18 +40,18 @@ class _Header(NamedTuple):
 
 
 def read_avro(stream: BinaryIO) -> tuple[AvroField, ...]:
-    """The fields of an Avro file, which is read through.
+    """Return the fields of an Avro file after reading all of it.
 
     Raises:
-        ValueError: it is not a sound Avro file, or its records have no columns that Spark can have.
+        ValueError: it is not a sound Avro file, or Spark has no columns for its records.
     """
-    header = _header(stream)
-    fields, stored = fields_of(header.schema), stored_form(header.schema)
+    header = _read_header(stream)
+    fields, schema = fields_of(header.schema), stored_schema(header.schema)
     try:
         while first := stream.read(1):
-            records = _long(stream, first)
-            _read_records(_UNPACK[header.codec](_exactly(stream, _long(stream))), records, stored)
-            if _exactly(stream, _SYNC_SIZE) != header.sync:
+            records = _read_long(stream, first)
+            _check_records(_UNPACK[header.codec](_read_exactly(stream, _read_long(stream))), records, schema)
+            if _read_exactly(stream, _SYNC_SIZE) != header.sync:
                 raise ValueError("a block does not end where it should")
     except _BROKEN as error:
         raise ValueError(f"not a sound Avro file ({error}); have it delivered again") from error
@@ -59,59 +59,59 @@ def read_avro(stream: BinaryIO) -> tuple[AvroField, ...]:
 
 
 def avro_fields(stream: BinaryIO) -> tuple[AvroField, ...]:
-    """The fields of an Avro file by its first bytes alone.
+    """Return the fields of an Avro file from its header alone.
 
     Raises:
-        ValueError: it does not begin as an Avro file does, or its records have no columns that Spark can have.
+        ValueError: it has no header of an Avro file, or Spark has no columns for its records.
     """
-    return fields_of(_header(stream).schema)
+    return fields_of(_read_header(stream).schema)
 
 
-def _header(stream: BinaryIO) -> _Header:
+def _read_header(stream: BinaryIO) -> _Header:
     if stream.read(len(MAGIC)) != MAGIC:
         raise ValueError("not an Avro file, or one that is compressed as a whole: its blocks may be, the file not")
     try:
-        stated = _metadata(stream)
-        schema, sync = json.loads(stated["avro.schema"]), _exactly(stream, _SYNC_SIZE)
+        metadata = _read_metadata(stream)
+        schema, sync = json.loads(metadata["avro.schema"]), _read_exactly(stream, _SYNC_SIZE)
     except (*_BROKEN, KeyError) as error:
         raise ValueError(f"not a sound Avro file (its header: {error}); have it delivered again") from error
-    codec = stated.get("avro.codec", b"null").decode(errors="replace")
+    codec = metadata.get("avro.codec", b"null").decode(errors="replace")
     if codec not in _UNPACK:
         raise ValueError(f"its blocks are compressed by {codec}; known are {', '.join(_UNPACK)}")
     return _Header(schema, codec, sync)
 
 
-def _read_records(block: bytes, records: int, stored: Schema) -> None:
+def _check_records(block: bytes, records: int, schema: Schema) -> None:
     content = io.BytesIO(block)
     for _ in range(records):
-        fastavro.schemaless_reader(content, stored, None)
+        fastavro.schemaless_reader(content, schema, None)
     if content.tell() != len(block):
         raise ValueError(f"a block has more in it than its {records} records")
 
 
-def _metadata(stream: BinaryIO) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    while count := _long(stream):
+def _read_metadata(stream: BinaryIO) -> dict[str, bytes]:
+    metadata: dict[str, bytes] = {}
+    while count := _read_long(stream):
         if count < 0:  # then the size of these entries in bytes comes first
-            _long(stream)
+            _read_long(stream)
         for _ in range(abs(count)):
-            key = _exactly(stream, _long(stream)).decode()
-            found[key] = _exactly(stream, _long(stream))
-    return found
+            key = _read_exactly(stream, _read_long(stream)).decode()
+            metadata[key] = _read_exactly(stream, _read_long(stream))
+    return metadata
 
 
-def _long(stream: BinaryIO, first: bytes = b"") -> int:
-    """A number as Avro writes it: seven bits a byte, the low ones first, zigzag; `first` was read already."""
+def _read_long(stream: BinaryIO, first: bytes = b"") -> int:
+    """Read a number in Avro's form: seven bits per byte, the low bits first, zigzag; `first` is its first byte."""
     value = 0
-    for place in range(_LONGEST_VARINT):
-        (byte,) = (place == 0 and first) or _exactly(stream, 1)
+    for place in range(_MAX_VARINT_BYTES):
+        (byte,) = (place == 0 and first) or _read_exactly(stream, 1)
         value |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:
             return (value >> 1) ^ -(value & 1)
     raise ValueError("a number has no end")
 
 
-def _exactly(stream: BinaryIO, size: int) -> bytes:
+def _read_exactly(stream: BinaryIO, size: int) -> bytes:
     data = stream.read(size) if size >= 0 else b""
     if len(data) != size:
         raise ValueError("it ends too early")
@@ -119,7 +119,7 @@ def _exactly(stream: BinaryIO, size: int) -> bytes:
 
 
 def _unpack_snappy(block: bytes) -> bytes:
-    """Snappy data begins with its unpacked size; Avro puts the check sum of the content behind it."""
+    """Unpack Snappy data, which begins with its unpacked size; Avro appends the checksum of the content."""
     length = next(place for place, byte in enumerate(block, 1) if byte < 0x80)
     size = sum((byte & 0x7F) << (7 * place) for place, byte in enumerate(block[:length]))
     content = pa.Codec("snappy").decompress(block[:-4], decompressed_size=size, asbytes=True)
@@ -144,7 +144,7 @@ _UNPACK: Mapping[str, Callable[[bytes], bytes]] = {
     "bzip2": bz2.decompress,
     "xz": lzma.decompress,
 }
-"""Codec -> what unpacks a block; those that Spark knows."""
+"""Codec -> the function that unpacks a block, for the codecs that Spark reads."""
 
-_OF_CODECS = (LookupError, StopIteration, EOFError, OSError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
-_BROKEN = (ValueError, MemoryError, OverflowError, *_OF_CODECS)
+_CODEC_ERRORS = (LookupError, StopIteration, EOFError, OSError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
+_BROKEN = (ValueError, MemoryError, OverflowError, *_CODEC_ERRORS)

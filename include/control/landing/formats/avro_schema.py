@@ -1,4 +1,4 @@
-"""Avro schemas, as far as they say which columns a file has."""
+"""The columns of Avro schemas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Schema = dict[str, Any]
 """An Avro schema of records, as JSON."""
 
 _NESTED = ("record", "enum", "fixed", "array", "map")
-_SAYS_NOTHING_OF_VALUES = ("doc", "aliases", "default", "namespace", "order")
+_IRRELEVANT_KEYS = ("doc", "aliases", "default", "namespace", "order")
 
 
 class AvroField(NamedTuple):
@@ -19,7 +19,7 @@ class AvroField(NamedTuple):
 
     Attributes:
         name: its name.
-        kind: its type as the schema has it, with every named type written out.
+        kind: its type in the schema, with every named type replaced by its definition.
     """
 
     name: str
@@ -27,7 +27,7 @@ class AvroField(NamedTuple):
 
 
 def fields_of(schema: Any) -> tuple[AvroField, ...]:
-    """The fields of the records of a schema.
+    """Return the fields of the records of a schema.
 
     Raises:
         ValueError: its values are no records, or have a type that no column can have.
@@ -35,12 +35,12 @@ def fields_of(schema: Any) -> tuple[AvroField, ...]:
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise ValueError("its values are no records, so they have no columns; have records delivered")
     try:
-        fields = tuple(AvroField(**field) for field in _written_out(schema, {}, ())["fields"])
+        fields = tuple(AvroField(**field) for field in _resolve(schema, {}, ())["fields"])
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"its schema is no Avro schema ({error!r}); have it delivered again") from error
     names = [field.name.lower() for field in fields]
-    if twice := [field.name for field in fields if names.count(field.name.lower()) > 1]:
-        raise ValueError(f"its columns {', '.join(twice)} differ by nothing but case, and Spark takes them for one")
+    if repeated := [field.name for field in fields if names.count(field.name.lower()) > 1]:
+        raise ValueError(f"its columns {', '.join(repeated)} differ by nothing but case, and Spark takes them for one")
     return fields
 
 
@@ -63,7 +63,7 @@ _LOGICAL_TYPES = {
 
 
 def column_type(kind: Any) -> str:
-    """The type of a column for values of an Avro type; text where a bronze column has nothing better.
+    """Return the type of a bronze column for values of an Avro type; `string` if no other type fits.
 
     >>> [column_type(kind) for kind in ("long", ["null", "int"], {"type": "array", "items": "int"})]
     ['bigint', 'int', 'string']
@@ -71,7 +71,7 @@ def column_type(kind: Any) -> str:
     'decimal(9,2)'
     """
     if isinstance(kind, list):
-        others = [one for one in kind if one != "null"]
+        others = [part for part in kind if part != "null"]
         return column_type(others[0]) if len(others) == 1 else "string"
     if isinstance(kind, str):
         return _TYPES.get(kind, "string")
@@ -81,8 +81,8 @@ def column_type(kind: Any) -> str:
     return _LOGICAL_TYPES.get(logical) or column_type(kind["type"])
 
 
-def stored_form(schema: Schema) -> Schema:
-    """The schema of the values as they are stored: a date is a number there, which may lie beyond those of Python.
+def stored_schema(schema: Schema) -> Schema:
+    """Return the schema of the stored values: a date is stored as a number, which may exceed the dates of Python.
 
     Raises:
         ValueError: it is no schema.
@@ -96,47 +96,45 @@ def stored_form(schema: Schema) -> Schema:
 
 def _without_logical_types(kind: Any) -> Any:
     if isinstance(kind, list):
-        return [_without_logical_types(one) for one in kind]
+        return [_without_logical_types(part) for part in kind]
     if isinstance(kind, dict):
         return {key: _without_logical_types(part) for key, part in kind.items() if key != "logicalType"}
     return kind
 
 
-def _written_out(kind: Any, known: dict[str, Any], inside: tuple[str, ...]) -> Any:
-    """A type with the types that it names in their place, without the words that say nothing of values.
+def _resolve(kind: Any, known: dict[str, Any], inside: tuple[str, ...]) -> Any:
+    """Return a type with the definitions of the types that it names, and without keys that do not affect values.
 
     Args:
         kind: the type.
-        known: the named types that came before it; those within it are added.
-        inside: the named types that it is a part of.
+        known: the named types before it; the named types within it are added.
+        inside: the named types that contain it.
 
     Raises:
-        ValueError: it holds itself.
+        ValueError: it contains itself.
     """
     if isinstance(kind, list):
-        return [_written_out(one, known, inside) for one in kind]
+        return [_resolve(part, known, inside) for part in kind]
     if isinstance(kind, str):
-        return _named(kind, known, inside)
-    name = _short(str(kind.get("name", "")))
-    deeper = (*inside, name)
-    stated = {key: value for key, value in kind.items() if key not in _SAYS_NOTHING_OF_VALUES}
+        name = _short_name(kind)
+        if name in inside:
+            raise ValueError(f"its type {name} holds itself, which no column can; have the source deliver it flat")
+        return known.get(name, kind)
+    name = _short_name(str(kind.get("name", "")))
+    inside = (*inside, name)
+    resolved = {key: value for key, value in kind.items() if key not in _IRRELEVANT_KEYS}
     for key in ("type", "items", "values"):
-        if key in stated and stated[key] not in _NESTED:
-            stated[key] = _written_out(stated[key], known, deeper)
-    if "fields" in stated:
-        of_fields = ((field["name"], field["type"]) for field in stated["fields"])
-        stated["fields"] = [{"name": name, "kind": _written_out(part, known, deeper)} for name, part in of_fields]
+        if key in resolved and resolved[key] not in _NESTED:
+            resolved[key] = _resolve(resolved[key], known, inside)
+    if "fields" in resolved:
+        fields = resolved["fields"]
+        resolved["fields"] = [
+            {"name": field["name"], "kind": _resolve(field["type"], known, inside)} for field in fields
+        ]
     if name:
-        known[name] = stated
-    return stated
+        known[name] = resolved
+    return resolved
 
 
-def _named(kind: str, known: dict[str, Any], inside: tuple[str, ...]) -> Any:
-    name = _short(kind)
-    if name in inside:
-        raise ValueError(f"its type {name} holds itself, which no column can; have the source deliver it flat")
-    return known.get(name, kind)
-
-
-def _short(name: str) -> str:
+def _short_name(name: str) -> str:
     return name.rpartition(".")[2]

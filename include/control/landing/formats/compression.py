@@ -1,4 +1,4 @@
-"""Compressed landing files: what a name promises, and whether the bytes keep it to their end."""
+"""Compressed landing files: the compression by the file name, and the check of the bytes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, BinaryIO, cast
 
 import zstandard
 
-_AT_ONCE = 1 << 14
-"""Bytes that are unpacked at once: zstd may make several thousand times as many of them."""
+_STEP = 1 << 14
+"""Bytes that are unpacked at once: zstd may expand them several thousand times."""
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,11 @@ class Packing:
     """One way to compress a whole file.
 
     Attributes:
-        name: what people call it.
-        suffix: how the names of such files end.
-        magic: what their bytes begin with.
-        member: makes what unpacks one member (gzip) or frame (zstd); a file is one or several of them.
-        open: the content of a stored file.
+        name: its usual name.
+        suffix: the end of the names of such files.
+        magic: their first bytes.
+        member: makes the decompressor of one member (gzip) or frame (zstd); a file has one or several of them.
+        open: opens the content of a stored file.
     """
 
     name: str
@@ -48,7 +48,7 @@ PACKINGS = (
 
 
 def packing_of(name: str) -> Packing | None:
-    """The packing that a file's name promises.
+    """Return the packing by a file's name.
 
     >>> [packing and packing.name for packing in map(packing_of, ("a.csv.gz", "a.json.zst", "a.json"))]
     ['gzip', 'zstd', None]
@@ -56,14 +56,14 @@ def packing_of(name: str) -> Packing | None:
     return next((packing for packing in PACKINGS if name.endswith(packing.suffix)), None)
 
 
-def unpacked(name: str, stored: BinaryIO) -> BinaryIO:
-    """The content of a stored file."""
+def open_unpacked(name: str, stored: BinaryIO) -> BinaryIO:
+    """Open the content of a stored file."""
     packing = packing_of(name)
     return packing.open(stored) if packing else stored
 
 
 class PackingCheck:
-    """Goes through the bytes of one file as they are read, and finds what is wrong with their compression."""
+    """Checks the compression of one file while its bytes are read."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -75,21 +75,21 @@ class PackingCheck:
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes of the file."""
         self._head = self._head or chunk[:4]
-        for start in range(0, len(chunk), _AT_ONCE):
+        for start in range(0, len(chunk), _STEP):
             if self._packing and not self._defect:
-                self._unpack(self._packing, chunk[start : start + _AT_ONCE])
+                self._unpack(self._packing, chunk[start : start + _STEP])
 
     def defect(self) -> str:
-        """What forbids loading the file, now that all of it was fed; empty for a sound one."""
-        found = next((packing for packing in PACKINGS if self._head.startswith(packing.magic)), None)
-        if found and found != self._packing:
-            return f"{found.name} data under the name {self._name}; it must end in {found.suffix}"
+        """Return why the file cannot be loaded, after all of it was fed; empty for a sound file."""
+        actual = next((packing for packing in PACKINGS if self._head.startswith(packing.magic)), None)
+        if actual and actual != self._packing:
+            return f"{actual.name} data under the name {self._name}; it must end in {actual.suffix}"
         if self._packing and self._head and not self._defect and not self._member.eof:
             return f"truncated {self._packing.name}: the file ends before its data does; have it delivered again"
         return self._defect
 
     def _unpack(self, packing: Packing, data: bytes) -> None:
-        """Go through bytes that may hold the end of one member and the start of the next."""
+        """Decompress bytes that may contain the end of one member and the start of the next."""
         try:
             while data:
                 if self._member is None or self._member.eof:

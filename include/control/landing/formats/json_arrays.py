@@ -1,4 +1,4 @@
-"""JSON files that are one array of records: whether it is whole, before Spark meets it."""
+"""The check of JSON files that are one array of records, before Spark reads them."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import re
 from functools import partial
 from typing import TextIO
 
-LARGEST = 64 << 20
-"""Characters of an array that one task of Spark takes apart: it needs eight times as much memory for that."""
+MAX_ARRAY_CHARS = 64 << 20
+"""The most characters of an array that one Spark task parses: it needs eight times as much memory for that."""
 
 _START = 1 << 12
 _CHUNK = 1 << 20
 _BLANKS = re.compile(r"[ \t\n\r]*")
-_LONGEST_TOKEN = 16
-"""What is cut off by the end of a chunk, other than a string, is no longer: `-Infinity`, an escape, a number's sign."""
+_MAX_TOKEN = 16
+"""Tokens other than strings and numbers are no longer, if the end of a chunk cuts them: `-Infinity`, an escape."""
 
-# Digits are only counted: making numbers of them costs time, and fails beyond some thousand.
+# Digits are only counted: the conversion to numbers takes time, and fails beyond some thousand.
 _DECODER = json.JSONDecoder(parse_int=len, parse_float=len)
 
 
 class ArrayTooLargeError(ValueError):
-    """Raised when an array is too large to be taken apart by one task."""
+    """Raised when an array is too large for one task."""
 
 
 class ArrayText:
-    """Walks through the text of a file, with no more of it in memory than one element needs."""
+    """Moves through the text of a file, with no more of it in memory than one element needs."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -34,7 +34,7 @@ class ArrayText:
         self._read = 0
 
     def next_mark(self) -> str:
-        """The next character that is not blank, which is left where it is; empty at the end of the file."""
+        """Move to the next character that is not blank, and return it; empty at the end of the file."""
         while True:
             self._at = _BLANKS.match(self._text, self._at).end()  # type: ignore[union-attr]
             if self._at < len(self._text):
@@ -43,11 +43,11 @@ class ArrayText:
                 return ""
 
     def skip_mark(self) -> None:
-        """Go past the mark that was looked at."""
+        """Move past the mark."""
         self._at += 1
 
     def skip_value(self) -> None:
-        """Go past one JSON value.
+        """Move past one JSON value.
 
         Raises:
             ValueError: there is none.
@@ -56,44 +56,42 @@ class ArrayText:
             try:
                 _, end = _DECODER.raw_decode(self._text, self._at)
             except json.JSONDecodeError as error:
-                if self._may_be_cut(error) and self._read_on():
+                is_unterminated = error.msg.startswith("Unterminated")
+                if (is_unterminated or error.pos + _MAX_TOKEN >= len(self._text)) and self._read_on():
                     continue
-                is_cut = error.pos >= len(self._text) or error.msg.startswith("Unterminated")
+                is_cut = is_unterminated or error.pos >= len(self._text)
                 raise ValueError("the file ends within it" if is_cut else error.msg) from error
-            # A number near the end of what was read may go on behind it.
-            if end + _LONGEST_TOKEN < len(self._text) or not self._read_on():
+            # A number near the end of the chunk may continue after it.
+            if end + _MAX_TOKEN < len(self._text) or not self._read_on():
                 self._at = end
                 return
 
-    def _may_be_cut(self, error: json.JSONDecodeError) -> bool:
-        return error.msg.startswith("Unterminated") or error.pos + _LONGEST_TOKEN >= len(self._text)
-
     def _read_on(self) -> bool:
-        """Whether there was more; as much again as is at hand, so that a long value is not gone through too often."""
+        """Read on, and return whether there was more; double the text, so that a long value is not parsed too often."""
         rest = self._text[self._at :]
         more = self._stream.read(max(_CHUNK, len(rest)))
         if not more:
             return False
         self._text, self._at, self._read = rest + more, 0, self._read + len(more)
-        if self._read > LARGEST:
+        if self._read > MAX_ARRAY_CHARS:
             raise ArrayTooLargeError(
-                f"an array of more than {LARGEST >> 20} MiB, which no task takes apart; have it delivered as JSON "
-                "lines (`jq -c '.[]'` makes them), or in several files"
+                f"an array of more than {MAX_ARRAY_CHARS >> 20} MiB, which is too large for a task; have it delivered "
+                "as JSON lines (`jq -c '.[]'` makes them), or in several files"
             )
         return True
 
 
 def is_array(stream: TextIO) -> bool:
-    """Whether the text of a JSON file is one array, not lines: its first character that is not blank says so."""
+    """Return whether the text of a JSON file is one array, not lines, by its first character that is not blank."""
     starts = (piece.strip()[:1] for piece in iter(partial(stream.read, _START), ""))
     return next(filter(None, starts), "") == "["
 
 
 def require_array(stream: TextIO) -> None:
-    """Whether the text, which begins with `[`, is one JSON array to its end.
+    """Check that the text, which begins with `[`, is one complete JSON array.
 
     Raises:
-        ValueError: it is not; the message says where it breaks.
+        ValueError: it is not; the message names the element.
     """
     text, number = ArrayText(stream), 1
     try:

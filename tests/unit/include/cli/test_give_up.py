@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from include.cli.give_up import give_up_files
 from include.contracts.file_status import FileStatus
-from include.control.landing.matching import given_up, given_up_notes
+from include.control.landing.matching import given_up_files, given_up_notes
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import FileFact
 from include.paths import LakehousePaths
@@ -44,7 +44,7 @@ def test_a_file_is_given_up_with_a_reason_until_it_is_replayed(settings: Setting
     (file,) = give_up_files(["orders/b.gz"], "the shop was closed", settings)
     assert (file.status, file.interval) == (FileStatus.GIVEN_UP, day(2))
     failures = ledger.failures("bronze.orders", identity(settings))
-    (note,) = given_up_notes(given_up(failures, bronze_spec().landing_source).values())
+    (note,) = given_up_notes([*given_up_files(failures, bronze_spec().landing_source).values()])
     assert note.startswith("orders/b.gz was given up by ")
     assert "the shop was closed (torn)" in note
     ledger.record_replayed("bronze.orders", identity(settings), day(2), FileFact("orders/b.gz", 7, 1, "aa"))

@@ -1,4 +1,4 @@
-"""Landing files that cannot be loaded: broken ones are tried so often, unreachable ones for ever."""
+"""Landing files that cannot be loaded: broken ones are tried a limited number of times, unreachable ones always."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger(LakehousePaths(tmp_path / "lakehouse"))
 
 
-def test_broken_files_are_set_apart_and_the_others_are_new(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
+def test_broken_files_are_separated_from_new_files(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
     for name, content in (("a.json", "{}"), ("broken.json", "PAR1"), ("c.json", "{}"), ("empty.json", "")):
         deliver(name, content)
     found = plan(landing, ledger)
@@ -31,7 +31,7 @@ def test_broken_files_are_set_apart_and_the_others_are_new(landing: Path, delive
     ]
 
 
-def test_a_broken_file_is_given_up_after_so_many_attempts_and_its_new_content_or_a_replay_is_tried(
+def test_a_broken_file_is_given_up_after_max_attempts_until_it_changes_or_is_replayed(
     landing: Path, deliver: Deliver, ledger: Ledger
 ) -> None:
     deliver("broken.json", "PAR1")
@@ -41,14 +41,14 @@ def test_a_broken_file_is_given_up_after_so_many_attempts_and_its_new_content_or
         ledger.record_failed("bronze.orders", "id", day(1), found.broken)
     assert plan(landing, ledger, max_attempts_per_file=3).attempts == {found.broken[0].path: 3}
 
-    hopeless = plan(landing, ledger, look=lambda file: pytest.fail(f"{file.path} was read"), max_attempts_per_file=2)
-    assert (named(hopeless.given_up), hopeless.broken, hopeless.new) == (["broken.json"], (), ())
+    third = plan(landing, ledger, read_file=lambda file: pytest.fail(f"{file.path} was read"), max_attempts_per_file=2)
+    assert (named(third.given_up), third.broken, third.new) == (["broken.json"], (), ())
 
     os.utime(landing / found.broken[0].path, ns=(1, 1))
     touched = plan(landing, ledger, max_attempts_per_file=2)
     assert (named(touched.given_up), touched.broken, touched.attempts) == (["broken.json"], (), {})
     ledger.record_touched("bronze.orders", "id", day(1), touched.touched)
-    again = plan(landing, ledger, look=lambda file: pytest.fail(f"{file.path} was read"), max_attempts_per_file=2)
+    again = plan(landing, ledger, read_file=lambda file: pytest.fail(f"{file.path} was read"), max_attempts_per_file=2)
     assert (named(again.given_up), again.touched) == (["broken.json"], ()), "it is read once"
 
     ledger.record_replayed("bronze.orders", "id", day(1), found.broken[0])
@@ -59,11 +59,11 @@ def test_a_broken_file_is_given_up_after_so_many_attempts_and_its_new_content_or
     assert named(plan(landing, ledger, max_attempts_per_file=2).new) == ["broken.json"]
 
 
-def test_a_file_that_the_disk_does_not_hand_over_is_never_given_up_and_the_others_are_loaded(
+def test_a_file_that_the_disk_does_not_deliver_is_never_given_up_and_the_others_are_loaded(
     landing: Path, deliver: Deliver, ledger: Ledger
 ) -> None:
-    out_of_reach = [deliver(name) for name in ("b.json", "d.json")]
-    for path in out_of_reach:
+    unreachable = [deliver(name) for name in ("b.json", "d.json")]
+    for path in unreachable:
         path.unlink()
         path.symlink_to("/proc/self/mem")  # whose first page cannot be read: EIO
     for name in ("a.json", "c.json", "e.json"):
@@ -74,25 +74,25 @@ def test_a_file_that_the_disk_does_not_hand_over_is_never_given_up_and_the_other
         assert "Input/output error" in found.unreachable[0].defect
         assert (found.broken, found.given_up, found.attempts, found.later) == ((), (), {}, 0)
         assert named(load(landing, ledger, number)) == (["a.json", "c.json", "e.json"] if number == 1 else [])
-    out_of_reach[0].unlink()
+    unreachable[0].unlink()
     deliver("b.json")
     assert named(plan(landing, ledger).new) == ["b.json"]
 
 
-def test_a_store_that_hands_over_no_file_of_several_is_asked_for_no_more(
+def test_a_store_that_delivers_none_of_three_files_is_not_asked_for_more(
     landing: Path, deliver: Deliver, ledger: Ledger
 ) -> None:
     for name in "abcde":
         deliver(f"{name}.json")
-    asked: list[str] = []
+    read: list[str] = []
 
-    def look(file: FileFact) -> FileFact:
-        asked.append(Path(file.path).name)
+    def read_file(file: FileFact) -> FileFact:
+        read.append(Path(file.path).name)
         raise NotReadyError("no answer")
 
     with pytest.raises(NotReadyError, match="no answer"):
-        plan(landing, ledger, look=look)
-    assert asked == ["a.json", "b.json", "c.json"]
+        plan(landing, ledger, read_file=read_file)
+    assert read == ["a.json", "b.json", "c.json"]
 
 
 def test_a_broken_file_that_is_delivered_again_is_new(landing: Path, deliver: Deliver, ledger: Ledger) -> None:

@@ -1,4 +1,4 @@
-"""Which intervals of a feed have files that no run has loaded, whatever day it is."""
+"""The intervals of a feed that have files which no run has loaded."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def source_of(path: str) -> LandingSource:
     path=st.sampled_from(sorted(PATHS)),
     moment=st.datetimes(min_value=datetime(1970, 1, 1), max_value=datetime(2200, 1, 1)),  # noqa: DTZ001
 )
-def test_the_interval_of_a_folder_is_the_one_whose_run_looks_into_it(path: str, moment: datetime) -> None:
+def test_the_interval_of_a_folder_is_that_of_the_run_that_reads_it(path: str, moment: datetime) -> None:
     length = PATHS[path]
     start = (
         datetime(1970, 1, 1, tzinfo=UTC)
@@ -57,11 +57,11 @@ def test_the_interval_of_a_folder_is_the_one_whose_run_looks_into_it(path: str, 
 
 
 @pytest.mark.parametrize("path", [".", "all", "{interval_start}", "{interval_end:%Y-%m-%d}", "{interval_start:%B}"])
-def test_a_folder_for_all_intervals_or_in_words_names_none(path: str) -> None:
+def test_a_path_without_digits_of_a_time_has_no_intervals(path: str) -> None:
     assert folders_of(source_of(path)) is None
 
 
-def test_what_is_no_date_is_no_interval() -> None:
+def test_a_folder_name_without_a_date_has_no_interval() -> None:
     folders = folders_of(source_of("date={interval_start:%Y-%m-%d}"))
     assert folders is not None
     for path in ("date=2013-13-01/a", "date=2013-1-1/a", "other/a", "date=2013-01-01x/a"):
@@ -91,7 +91,7 @@ def test_every_unloaded_file_of_every_day_is_due(root: Path, landing: Path, deli
     assert planner.due_intervals(spec, folders) == ((day(1), day(3)), 1), "a touched file is read once"
 
 
-def test_a_batch_that_was_left_open_is_due_for_its_own_interval(root: Path, landing: Path, deliver: Deliver) -> None:
+def test_an_incomplete_batch_is_due_for_its_own_interval(root: Path, landing: Path, deliver: Deliver) -> None:
     spec = bronze_spec()
     folders, planner = (
         folders_of(spec.landing_source),

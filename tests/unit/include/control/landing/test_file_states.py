@@ -1,4 +1,4 @@
-"""The state of each landing file, from all that the ledger says of it."""
+"""The state of each landing file, from its events in the ledger."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def attempt(ledger: Ledger, batch_seq: int = 1, *files: FileFact) -> Intent:
-    """An intent to load the files, which may never commit."""
+    """Record an intent to load the files, which may never commit."""
     intent = intent_of("id", batch_seq, stream=ORDERS)
     ledger.record_intent(intent, files or (FILE,))
     return intent
 
 
 def state(ledger: Ledger) -> FileState:
-    """The state of the one file that the ledger knows."""
+    """Return the state of the only file in the ledger."""
     [only] = file_states(ledger, "bronze.orders", "id")
     return only
 
@@ -43,7 +43,7 @@ def test_a_table_without_files_has_no_states(ledger: Ledger) -> None:
     assert file_states(ledger, "bronze.orders", "id") == []
 
 
-def test_a_file_of_an_attempt_that_came_to_nothing_is_planned(ledger: Ledger) -> None:
+def test_a_file_of_an_attempt_without_a_commit_is_planned(ledger: Ledger) -> None:
     attempt(ledger)
     found = state(ledger)
     assert (found.status, found.tries, found.batch_seq, found.version) == (FileStatus.PLANNED, 1, None, None)
@@ -71,9 +71,9 @@ def test_a_broken_file_is_failed_with_its_reason_until_it_is_loaded(ledger: Ledg
     assert (found.status, found.reason, found.interval) == (FileStatus.FAILED, "truncated gzip", day(1))
 
     ledger.record_committed([Winner(attempt(ledger), 2)])
-    mended = state(ledger)
-    assert (mended.status, mended.reason, mended.checksum, mended.tries) == (FileStatus.LOADED, "", "aa", 2)
-    assert mended.seen_at == found.seen_at
+    loaded = state(ledger)
+    assert (loaded.status, loaded.reason, loaded.checksum, loaded.tries) == (FileStatus.LOADED, "", "aa", 2)
+    assert loaded.seen_at == found.seen_at
 
 
 def test_a_loaded_file_whose_new_content_is_broken_is_failed_and_keeps_its_batch(ledger: Ledger) -> None:
@@ -87,7 +87,7 @@ def test_a_loaded_file_whose_new_content_is_broken_is_failed_and_keeps_its_batch
     assert (found.batch_seq, found.version, found.rows) == (1, 2, ROWS)
 
 
-def test_an_unreachable_file_is_told_apart_from_a_broken_one_until_it_was_read(ledger: Ledger) -> None:
+def test_an_unreachable_file_is_not_failed_and_is_loaded_after_it_was_read(ledger: Ledger) -> None:
     ledger.record_unreachable("bronze.orders", "id", day(1), [replace(FILE, checksum="", defect="HTTP 503: slow down")])
     found = state(ledger)
     assert (found.status, found.reason, found.tries) == (FileStatus.UNREACHABLE, "HTTP 503: slow down", 0)

@@ -1,4 +1,4 @@
-"""Which landing files a bronze batch loads: each content once, under whatever name and time it comes."""
+"""The landing files of a bronze batch: each content of a name is loaded once."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def test_files_of_an_attempt_that_lost_are_still_new(landing: Path, deliver: Del
 def test_files_of_another_table_at_the_same_path_are_new(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
     deliver("a.json")
     loaded = load(landing, ledger)
-    assert plan(landing, ledger, table_id="made anew").new == loaded
+    assert plan(landing, ledger, table_id="another id").new == loaded
 
 
-def test_a_touched_file_was_loaded_before_all_the_same(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
+def test_a_loaded_file_with_a_new_time_is_not_loaded_again(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
     path = deliver("a.json")
     loaded = load(landing, ledger)
     os.utime(path, ns=(1, 1))
@@ -71,7 +71,7 @@ def test_a_touched_file_was_loaded_before_all_the_same(landing: Path, deliver: D
     assert (named(found.new), found.loaded, named(found.seen)) == ([], len(loaded), ["a.json"])
 
 
-def test_a_touched_file_is_read_once_and_what_it_held_before_stays_known(
+def test_a_touched_file_is_read_once_and_its_earlier_contents_stay_known(
     landing: Path, deliver: Deliver, ledger: Ledger
 ) -> None:
     path = deliver("a.json", "{}\n")
@@ -84,7 +84,7 @@ def test_a_touched_file_is_read_once_and_what_it_held_before_stays_known(
         found = plan(landing, ledger, on_changed_file="append_new_version")
         ledger.record_seen("bronze.orders", "id", day(1), found.seen)
         assert (named(found.seen), found.new) == (["a.json"], ())
-        again = plan(landing, ledger, look=lambda file: pytest.fail(f"{file.path} was read"))
+        again = plan(landing, ledger, read_file=lambda file: pytest.fail(f"{file.path} was read"))
         assert (again.loaded, again.seen, again.new) == (1, (), ())
     deliver("a.json", '{"order_id": "2"}\n')
     assert named(plan(landing, ledger, on_changed_file="replace").new) == ["a.json"], "the table holds the other one"
@@ -106,15 +106,15 @@ def test_the_same_name_with_new_content_is_bad_input_that_names_both(
     deliver("new.json")
     with pytest.raises(BadInputError) as raised:
         plan(landing, ledger)
-    said = str(raised.value)
-    assert said.startswith("bronze.orders: orders/date=2013-01-01/a.json was loaded before with other content: ")
-    assert f"18 bytes, sha256 {before.checksum[:12]}; now 22 bytes, sha256 " in said
-    assert "Nothing was loaded" in said
-    assert "under a new name" in said
+    message = str(raised.value)
+    assert message.startswith("bronze.orders: orders/date=2013-01-01/a.json was loaded before with other content: ")
+    assert f"18 bytes, sha256 {before.checksum[:12]}; now 22 bytes, sha256 " in message
+    assert "Nothing was loaded" in message
+    assert "under a new name" in message
     assert raised.value.exit_code is ExitCode.BAD_INPUT
 
 
-def test_each_content_of_a_name_is_loaded_once_where_the_spec_appends_new_versions(
+def test_each_content_of_a_name_is_loaded_once_if_the_spec_appends_new_versions(
     landing: Path, deliver: Deliver, ledger: Ledger
 ) -> None:
     appends = {"on_changed_file": "append_new_version"}
@@ -131,7 +131,7 @@ def test_each_content_of_a_name_is_loaded_once_where_the_spec_appends_new_versio
     ]
 
 
-def test_a_changed_file_makes_a_batch_of_its_own_where_it_replaces_what_it_held(
+def test_a_changed_file_is_a_batch_of_its_own_if_it_replaces_its_rows(
     landing: Path, deliver: Deliver, ledger: Ledger
 ) -> None:
     replaces = {"on_changed_file": "replace"}
@@ -152,18 +152,18 @@ def test_a_changed_file_makes_a_batch_of_its_own_where_it_replaces_what_it_held(
 def test_a_file_that_changed_since_it_was_loaded_cannot_be_counted_again(
     landing: Path, deliver: Deliver, ledger: Ledger
 ) -> None:
-    look = partial(inspect, landing=LocalLanding(str(landing)), spec=SPEC)
+    read_file = partial(inspect, landing=LocalLanding(str(landing)), spec=SPEC)
     path = deliver("a.json")
     loaded = load(landing, ledger)
     os.utime(path, ns=(1, 1))
-    require_as_loaded(SPEC, loaded, LocalLanding(str(landing)), look)
+    require_as_loaded(SPEC, loaded, LocalLanding(str(landing)), read_file)
     for change in (lambda: path.write_text("{}"), path.unlink):
         change()
         with pytest.raises(BadInputError, match=r"(?s)a\.json changed after a batch had loaded it.* \(18 bytes\) back"):
-            require_as_loaded(SPEC, loaded, LocalLanding(str(landing)), look)
+            require_as_loaded(SPEC, loaded, LocalLanding(str(landing)), read_file)
 
 
-def test_new_content_of_the_same_size_is_seen_too(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
+def test_new_content_of_the_same_size_is_noticed(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
     for name in ("a.json", "b.json"):
         deliver(name, "{}  \n")
     load(landing, ledger)
@@ -173,34 +173,34 @@ def test_new_content_of_the_same_size_is_seen_too(landing: Path, deliver: Delive
         plan(landing, ledger)
 
 
-def test_a_loaded_file_that_was_taken_away_is_no_concern(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
+def test_a_loaded_file_may_be_deleted(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
     deliver("a.json").with_name("b.json").write_text("{}")
     loaded = load(landing, ledger)
     (landing / loaded[0].path).unlink()
     assert plan(landing, ledger) == FilePlan(loaded=len(loaded) - 1)
 
 
-def test_a_batch_takes_no_more_files_than_the_spec_says_and_looks_at_no_others(
+def test_a_batch_takes_at_most_the_files_that_the_spec_allows_and_reads_no_others(
     landing: Path, deliver: Deliver, ledger: Ledger
 ) -> None:
     for name in ("a.json", "b.json", "c.json", "d.json", "e.json"):
         deliver(name, "PAR1" if name == "b.json" else "{}")
-    looked_at: list[str] = []
+    read: list[str] = []
 
-    def look(file: FileFact) -> FileFact:
-        looked_at.append(Path(file.path).name)
+    def read_file(file: FileFact) -> FileFact:
+        read.append(Path(file.path).name)
         return inspect(file, LocalLanding(str(landing)), SPEC)
 
-    found = plan(landing, ledger, look=look, max_files_per_batch=2)
+    found = plan(landing, ledger, read_file=read_file, max_files_per_batch=2)
     assert (named(found.new), named(found.broken), found.later) == (["a.json", "c.json"], ["b.json"], 2)
-    assert looked_at == ["a.json", "b.json", "c.json"]
+    assert read == ["a.json", "b.json", "c.json"]
 
 
 @pytest.mark.parametrize(
     ("most", "batches"),
     [(1, [["a"], ["b"], ["c"], ["d"]]), (4, [["a"], ["b"], ["c", "d"]]), ("5 B", [["a"], ["b"], ["c", "d"]])],
 )
-def test_a_batch_takes_no_more_bytes_than_the_spec_says_but_one_file_at_least(
+def test_a_batch_takes_at_most_the_bytes_that_the_spec_allows_but_at_least_one_file(
     landing: Path, deliver: Deliver, ledger: Ledger, most: int | str, batches: list[list[str]]
 ) -> None:
     for name, content in (("a", "{}  \n"), ("b", "{}  \n"), ("c", "{}"), ("d", "{}")):
@@ -220,10 +220,10 @@ def test_a_file_younger_than_min_age_waits(landing: Path, deliver: Deliver, ledg
     assert named(plan(landing, ledger).new) == ["ahead.json", "settled.json", "young.json"]
 
 
-def test_a_file_that_grows_or_goes_while_it_is_read_waits(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
+def test_a_file_that_changes_while_it_is_read_waits(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
     files = {name: deliver(name) for name in ("goes.json", "grows.json", "whole.json")}
 
-    def look(file: FileFact) -> FileFact:
+    def read_file(file: FileFact) -> FileFact:
         name = Path(file.path).name
         if name == "goes.json":
             files[name].unlink()
@@ -232,7 +232,7 @@ def test_a_file_that_grows_or_goes_while_it_is_read_waits(landing: Path, deliver
             files[name].write_text('{"order_id": "1"}\n{"order')
         return found
 
-    found = plan(landing, ledger, look=look, max_files_per_batch=1)
+    found = plan(landing, ledger, read_file=read_file, max_files_per_batch=1)
     assert (named(found.new), found.broken, found.later) == (["whole.json"], (), 0)
     assert named(found.unfinished) == ["goes.json", "grows.json"]
 

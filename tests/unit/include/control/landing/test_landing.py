@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from include.contracts.spec.table_spec import BronzeSpec
-from include.control.landing.landing import interval_folder, same_listing
+from include.control.landing.landing import interval_folder, is_unchanged
 from include.control.landing.on_disk import LocalLanding
 from include.control.log.batch import FileFact
 from include.errors import BadInputError, ExitCode, NotReadyError, StorageError
@@ -159,7 +159,7 @@ def test_folders_above_the_interval_may_have_any_name(tmp_path: Path) -> None:
 
 def test_a_file_is_known_again_by_path_size_and_time() -> None:
     file = FileFact(path="a.json", size=1, mtime_ns=2)
-    assert same_listing(file, {"a.json": replace(file, checksum="c")})
-    assert not same_listing(file, {})
+    assert is_unchanged(file, {"a.json": replace(file, checksum="c")})
+    assert not is_unchanged(file, {})
     for change in ({"size": 3}, {"mtime_ns": 3}):
-        assert not same_listing(file, {"a.json": replace(file, **change)})
+        assert not is_unchanged(file, {"a.json": replace(file, **change)})

@@ -17,7 +17,7 @@ import pytest
 from embedded.servers.s3 import Bucket, s3_bucket
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.inspection import inspect
-from include.control.landing.landing import LandedFile, Landing, is_as_listed, landing_of, same_listing
+from include.control.landing.landing import Landing, LandingFile, is_as_listed, is_unchanged, landing_of
 from include.control.log.batch import FileFact
 from include.control.storage import s3_access
 from include.errors import NotReadyError, StorageError
@@ -120,12 +120,12 @@ def test_the_tag_tells_another_content_and_the_time_alone_does_not(bucket: Bucke
     bucket.put(f"{DAY}/a.json", '{"a": 1}')
     (first,) = listed(landing)
     known = {first.path: replace(first, mtime_ns=0)}
-    assert same_listing(first, known)
+    assert is_unchanged(first, known)
     assert is_as_listed(first, landing)
     bucket.put(f"{DAY}/a.json", '{"a": 2}')
     (second,) = listed(landing)
     assert second.size == first.size
-    assert not same_listing(second, known)
+    assert not is_unchanged(second, known)
     assert not is_as_listed(first, landing)
     bucket.client.delete_object(Bucket=bucket.name, Key=f"{DAY}/a.json")
     assert not is_as_listed(second, landing)
@@ -141,7 +141,7 @@ def test_the_tag_stands_for_the_content_once_it_was_looked_at(bucket: Bucket, la
 def test_the_content_is_read_as_it_lies_there(bucket: Bucket, landing: Landing) -> None:
     bucket.put(f"{DAY}/a.json.gz", b"\x1f\x8b no gzip")
     (file,) = listed(landing)
-    with LandedFile(landing, file.path).open() as content:
+    with LandingFile(landing, file.path).open() as content:
         assert content.read() == b"\x1f\x8b no gzip"
     assert "not a sound gzip file" in inspect(file, landing, spec_of()).defect
 

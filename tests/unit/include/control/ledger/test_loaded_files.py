@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.contracts.job.report import FileRows, RowCounts
-from include.control.landing.landing import same_listing
+from include.control.landing.landing import is_unchanged
 from include.control.ledger.events import FILES, NO_TOKEN, FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.loaded_files import LoadedFiles, Planned
@@ -103,7 +103,7 @@ def test_a_listed_file_is_compared_with_the_last_loaded_content_of_its_path(
     known = {file.path: file for file in contents_of(ledger)}
     is_known, is_same = loaded_of(ledger).compare(listed)
     assert is_known == [file.path in known for file in listed]
-    assert is_same == [same_listing(file, known) for file in listed]
+    assert is_same == [is_unchanged(file, known) for file in listed]
 
 
 @settings(max_examples=200, deadline=None)

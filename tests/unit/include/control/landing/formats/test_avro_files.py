@@ -32,7 +32,7 @@ def avro(kinds: dict[str, Any] = KINDS, rows: list[dict[str, Any]] = ROWS, codec
     return stored.getvalue()
 
 
-def looked_at(landing: Path, deliver: Deliver, content: bytes, name: str = "a.avro") -> FileFact:
+def inspected(landing: Path, deliver: Deliver, content: bytes, name: str = "a.avro") -> FileFact:
     """A delivered Avro file, looked at."""
     deliver(name, content)
     place = LocalLanding(str(landing))
@@ -42,7 +42,7 @@ def looked_at(landing: Path, deliver: Deliver, content: bytes, name: str = "a.av
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz"])
 def test_the_columns_of_an_avro_file_are_those_of_its_schema(landing: Path, deliver: Deliver, codec: str) -> None:
-    found = looked_at(landing, deliver, avro(codec=codec))
+    found = inspected(landing, deliver, avro(codec=codec))
     assert (found.defect, found.columns) == ("", COLUMNS)
 
 
@@ -51,7 +51,7 @@ def test_the_columns_of_an_avro_file_are_those_of_its_schema(landing: Path, deli
 def test_a_truncated_avro_file_is_seen_wherever_it_ends(landing: Path, deliver: Deliver, codec: str, kept: int) -> None:
     whole = avro(codec=codec)
     assert len(whole) > 2500, "several blocks"
-    found = looked_at(landing, deliver, whole[:kept])
+    found = inspected(landing, deliver, whole[:kept])
     assert found.defect.startswith(("not a sound Avro file (", "a.avro is not an Avro file"))
     assert found.columns == ()
 
@@ -60,26 +60,26 @@ def test_a_truncated_avro_file_is_seen_wherever_it_ends(landing: Path, deliver: 
 def test_a_damaged_block_is_seen(landing: Path, deliver: Deliver, codec: str, place: int) -> None:
     damaged = bytearray(avro(codec=codec))
     damaged[place] ^= 0x55
-    assert looked_at(landing, deliver, bytes(damaged)).defect.startswith("not a sound Avro file (")
+    assert inspected(landing, deliver, bytes(damaged)).defect.startswith("not a sound Avro file (")
 
 
 def test_a_file_that_is_compressed_as_a_whole_is_refused(landing: Path, deliver: Deliver) -> None:
-    found = looked_at(landing, deliver, gzip.compress(avro()), "a.avro.gz")
+    found = inspected(landing, deliver, gzip.compress(avro()), "a.avro.gz")
     assert found.defect.startswith("not an Avro file, or one that is compressed as a whole")
 
 
 def test_a_file_that_has_no_declared_column_is_refused_and_one_that_has_some_is_not(
     landing: Path, deliver: Deliver
 ) -> None:
-    assert looked_at(landing, deliver, avro({"order_id": "string", "day": DAY})).defect == ""
-    assert looked_at(landing, deliver, avro({"other": "string"}, [{"other": "x"}])).defect == (
+    assert inspected(landing, deliver, avro({"order_id": "string", "day": DAY})).defect == ""
+    assert inspected(landing, deliver, avro({"other": "string"}, [{"other": "x"}])).defect == (
         "has no column order_id, amount, day, event_at, event_seq; its columns are other: correct the file or the spec"
     )
 
 
 def test_times_that_python_does_not_know_are_sound(landing: Path, deliver: Deliver) -> None:
     kinds = {**KINDS, "event_at": {"type": "long", "logicalType": "timestamp-micros"}}
-    found = looked_at(landing, deliver, avro(kinds, [{**ROWS[0], "event_at": 1 << 60, "day": -(1 << 30)}]))
+    found = inspected(landing, deliver, avro(kinds, [{**ROWS[0], "event_at": 1 << 60, "day": -(1 << 30)}]))
     assert (found.defect, found.columns) == ("", COLUMNS)
 
 
@@ -89,16 +89,16 @@ def test_a_block_with_more_or_fewer_records_than_it_says_is_seen(landing: Path, 
     count = whole.index(b"\x021") - 2
     assert whole[count] == 2, "one record, zigzag"
     for said in (0, 4):
-        defect = looked_at(landing, deliver, whole[:count] + bytes([said]) + whole[count + 1 :]).defect
+        defect = inspected(landing, deliver, whole[:count] + bytes([said]) + whole[count + 1 :]).defect
         assert defect.startswith("not a sound Avro file (")
 
 
 def test_files_are_alike_when_their_columns_have_the_same_types_whatever_else_their_schemas_say(
     landing: Path, deliver: Deliver
 ) -> None:
-    plain = looked_at(landing, deliver, avro())
-    told = looked_at(landing, deliver, avro(namespace="shop", doc="an order"))
-    other = looked_at(landing, deliver, avro({**KINDS, "amount": "long"}))
+    plain = inspected(landing, deliver, avro())
+    told = inspected(landing, deliver, avro(namespace="shop", doc="an order"))
+    other = inspected(landing, deliver, avro({**KINDS, "amount": "long"}))
     assert plain.layout == told.layout != other.layout
     assert plain.columns == other.columns
 
@@ -109,7 +109,7 @@ PLACE = {"type": "record", "name": "place", "namespace": "geo", "fields": [{"nam
 def test_a_type_that_is_named_again_is_written_out(landing: Path, deliver: Deliver) -> None:
     twice = {**KINDS, "a": PLACE, "b": ["null", "geo.place"], "c": {"type": "array", "items": "geo.place"}}
     rows = [{**ROWS[0], "a": {"x": 1}, "b": None, "c": []}]
-    found = looked_at(landing, deliver, avro(twice, rows))
+    found = inspected(landing, deliver, avro(twice, rows))
     assert (found.defect, found.columns) == ("", (*COLUMNS, "a", "b", "c"))
 
 
@@ -129,7 +129,7 @@ def test_a_type_that_is_named_again_is_written_out(landing: Path, deliver: Deliv
 def test_a_schema_without_columns_that_spark_can_have_is_refused(
     landing: Path, deliver: Deliver, schema: Any, defect: str
 ) -> None:
-    assert looked_at(landing, deliver, header(json.dumps(schema).encode())).defect.startswith(defect)
+    assert inspected(landing, deliver, header(json.dumps(schema).encode())).defect.startswith(defect)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_schema_without_columns_that_spark_can_have_is_refused(
 def test_a_header_that_says_nothing_is_refused(
     landing: Path, deliver: Deliver, schema: bytes, codec: bytes, defect: str
 ) -> None:
-    assert looked_at(landing, deliver, header(schema, codec)).defect.startswith(defect)
+    assert inspected(landing, deliver, header(schema, codec)).defect.startswith(defect)
 
 
 def header(schema: bytes, codec: bytes = b"null") -> bytes:

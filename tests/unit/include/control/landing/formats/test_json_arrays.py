@@ -1,4 +1,4 @@
-"""JSON files that are one array: told from lines, and refused unless they are whole, however they are read."""
+"""JSON files that are one array: distinguished from lines, and refused unless they are complete."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from include.control.landing.formats.json_arrays import LARGEST, is_array, require_array
+from include.control.landing.formats.json_arrays import MAX_ARRAY_CHARS, is_array, require_array
 from include.control.landing.inspection import inspect
 from include.control.landing.on_disk import LocalLanding
 from include.control.log.batch import JSON_ARRAY
@@ -46,9 +46,7 @@ def problem_of(text: str, size: int = 3) -> str:
 
 
 @given(records=RECORDS, indent=INDENTS, is_ascii=st.booleans(), size=st.integers(1, 20))
-def test_every_array_is_sound_however_it_is_written_and_read(
-    records: list[Any], indent: int | str | None, is_ascii: bool, size: int
-) -> None:
+def test_every_complete_array_is_sound(records: list[Any], indent: int | str | None, is_ascii: bool, size: int) -> None:
     text = json.dumps(records, indent=indent, ensure_ascii=is_ascii)
     assert is_array(Trickle(text, size))
     assert problem_of(f"\n {text}\n ", size) == ""
@@ -83,16 +81,16 @@ def test_a_malformed_array_is_refused_with_the_place_where_it_breaks(text: str, 
     assert found.endswith("have it delivered again")
 
 
-def test_numbers_of_any_length_are_digits_and_no_more(landing: Path, deliver: Deliver) -> None:
+def test_numbers_may_have_any_length(landing: Path, deliver: Deliver) -> None:
     assert problem_of(f'[{{"a": {"7" * 99_999}}}, {"1" * 99_999}.5]', 1000) == ""
 
 
-def test_an_array_that_no_task_could_hold_is_refused_with_the_way_out() -> None:
+def test_an_array_that_is_too_large_for_a_task_is_refused_with_the_way_out() -> None:
     element = f'"{"x" * 1_000_000}"'
-    count = LARGEST // len(element)
-    assert problem_of(f"[{','.join([element] * count)}]", LARGEST) == ""
-    problem = problem_of(f"[{','.join([element] * (count + 1))}]", LARGEST)
-    assert problem.startswith("an array of more than 64 MiB, which no task takes apart; have it delivered as JSON")
+    count = MAX_ARRAY_CHARS // len(element)
+    assert problem_of(f"[{','.join([element] * count)}]", MAX_ARRAY_CHARS) == ""
+    problem = problem_of(f"[{','.join([element] * (count + 1))}]", MAX_ARRAY_CHARS)
+    assert problem.startswith("an array of more than 64 MiB, which is too large for a task; have it delivered as JSON")
 
 
 @pytest.mark.parametrize("text", ['{"a": [1]}', "", "  \n", '"["', "x["])
