@@ -23,7 +23,6 @@ from embedded.errors import StackError
 from embedded.home import DEFAULT_HOME, Home
 from embedded.interrupts import interrupt_once
 from embedded.stack import Stack, remaining_processes
-from include.paths import LakehousePaths
 from include.settings import Settings
 
 DOMAIN = "flights"
@@ -117,7 +116,7 @@ def show_query(settings: Settings, results: Sequence[TableOutcome], console: Con
     """Print a query of a table, and its result."""
     table, rest = SHOWN
     version = next(result.facts.certified_version for result in results if result.facts.table == table)
-    line = query_line(LakehousePaths(settings.root).table(table), version or 0, rest)
+    line = query_line(settings.paths.table(table), version or 0, rest)
     console.print("Query it, here the busiest routes:", f"  {line}", sep="\n", soft_wrap=True, markup=False)
     console.print(run_line(line), markup=False)
 

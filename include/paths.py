@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from include.contracts.lake_path import LakePath
@@ -13,7 +13,11 @@ OWN = "_millrace"
 
 @dataclass(frozen=True)
 class LakehousePaths:
-    """The folders under one lakehouse root.
+    """The folders of one lakehouse. Production code takes them from `Settings.paths` or `JobContext.paths`.
+
+    Attributes:
+        root: the folder of the lakehouse.
+        lease_store: the folder of the leases if they are outside the root (`Settings.lease_store`).
 
     >>> LakehousePaths(Path("/lake")).table("silver.flights").as_posix()
     '/lake/silver/flights'
@@ -22,6 +26,7 @@ class LakehousePaths:
     """
 
     root: LakePath
+    lease_store: Path | None = field(default=None, kw_only=True)
 
     def table(self, table: str) -> LakePath:
         """Return the path of the Delta table `<layer>.<name>`."""

@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from include.contracts.lake_path import S3Path
 from include.contracts.lake_root import LakeRoot
 from include.contracts.landing_root import LandingRoot
-from include.paths import OWN, RunPaths
+from include.paths import OWN, LakehousePaths, RunPaths
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -51,6 +51,11 @@ class Settings(BaseSettings):
     s3_connection: str = ""
     second_person: bool = True
     kafka: dict[str, dict[str, str]] = Field(default_factory=dict, repr=False)
+
+    @property
+    def paths(self) -> LakehousePaths:
+        """The folders of the lakehouse."""
+        return LakehousePaths(self.root, lease_store=self.lease_store)
 
     @property
     def run_paths(self) -> RunPaths:

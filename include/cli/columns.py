@@ -16,7 +16,6 @@ from include.contracts.time_format import SECOND
 from include.control.ledger.new_columns import ColumnState, NewColumn, NewColumns
 from include.control.quarantine.rescued import rescued_fields
 from include.errors import UnknownNameError
-from include.paths import LakehousePaths
 from include.settings import Settings
 from include.specs.problem import did_you_mean
 
@@ -39,7 +38,7 @@ def decide_columns(
         typer.BadParameter: no record ever had such a field, or it is a column now.
     """
     _require_evolving(table, settings)
-    columns = NewColumns(LakehousePaths(settings.root))
+    columns = NewColumns(settings.paths)
     states = {column.name: column.state for column in columns.of(table)}
     _require_no_column(table, [*approved, *refused, *again], [*refused, *again], states)
     decisions = {ColumnState.APPROVED: approved, ColumnState.REFUSED: refused, ColumnState.PROPOSED: again}
@@ -51,7 +50,7 @@ def decide_columns(
 def column_table(table: str, columns: Iterable[NewColumn], settings: Settings) -> Table:
     """Return one row per column: its state, since when, who decided, and its values in `_rescued`."""
     every = list(columns)
-    rescued = rescued_fields(LakehousePaths(settings.root).table(table), [column.name for column in every])
+    rescued = rescued_fields(settings.paths.table(table), [column.name for column in every])
     shown = new_table("column", "state", "since", "said by", "what it means", "in _rescued")
     for column in every:
         colour, meaning = _MEANS[column.state]

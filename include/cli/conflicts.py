@@ -15,7 +15,6 @@ from include.contracts.job.contention import LostRace
 from include.contracts.time_format import SECOND
 from include.control.ledger.commit_history import BATCH, CommitHistory, TableWrite, contended_writes
 from include.errors import MillraceError
-from include.paths import LakehousePaths
 from include.settings import Settings
 
 UNKNOWN = "a commit that Delta did not name"
@@ -55,7 +54,7 @@ def contentions(tables: Sequence[str], settings: Settings) -> tuple[list[Content
     Raises:
         SpecError: there is no such table.
     """
-    catalog, history = command_catalog(settings.tables), CommitHistory(LakehousePaths(settings.root))
+    catalog, history = command_catalog(settings.tables), CommitHistory(settings.paths)
     for table in tables:
         catalog.require_known(table)
     every, damage = list[Contention](), list[str]()

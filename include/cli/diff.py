@@ -11,7 +11,6 @@ from include.control.changes.table_diff import TableDiff, table_diff
 from include.control.ops_tables import OpsTables
 from include.control.planning.planner import stream_position
 from include.errors import ExitCode, MillraceError
-from include.paths import LakehousePaths
 from include.settings import Settings
 
 
@@ -23,7 +22,7 @@ def show_diffs(tables: Sequence[str], settings: Settings) -> ExitCode:
     Raises:
         SpecError: the spec of a table that was named is wrong, or there is no such table.
     """
-    catalog, ops = command_catalog(settings.tables), OpsTables(LakehousePaths(settings.root))
+    catalog, ops = command_catalog(settings.tables), OpsTables(settings.paths)
     specs = [catalog.spec(table) for table in tables] or list(catalog.specs.values())
     unchanged, code = [], ExitCode.OK
     for spec in specs:

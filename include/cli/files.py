@@ -38,7 +38,7 @@ def select_files(
     """
     spec = _required_bronze(table, settings.tables)
     landing = landing_of(spec.landing_source.landing, settings.landing)
-    files = list_files(table, LakehousePaths(settings.root), _Reach(landing).includes)
+    files = list_files(table, settings.paths, _Reach(landing).includes)
     starts = {interval.start for interval in intervals}
     return [file for file in files if status in (None, file.status) and (not starts or file.interval.start in starts)]
 

@@ -14,7 +14,6 @@ from include.cli.selection import relative_to_landing
 from include.control.landing.file_states import FileState
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
-from include.paths import LakehousePaths
 from include.settings import Settings
 
 
@@ -27,7 +26,7 @@ def give_up_files(names: Sequence[str], reason: str, settings: Settings) -> list
     """
     if not reason.strip():
         raise typer.BadParameter("why should runs go on without the file? State it with --reason")
-    catalog, paths = command_catalog(settings.tables), LakehousePaths(settings.root)
+    catalog, paths = command_catalog(settings.tables), settings.paths
     ledger, relative_names = Ledger(paths), [relative_to_landing(name, settings.landing) for name in names]
     matches = [one for name in relative_names for one in find_files(name, *list_all_files(catalog, paths))]
     for spec, file in matches:

@@ -54,7 +54,7 @@ def replays(names: Sequence[str], settings: Settings) -> Replays:
         MillraceError: no table that can be read has such a file, and other tables cannot be read.
     """
     catalog = command_catalog(settings.tables)
-    files, damage = list_all_files(catalog, LakehousePaths(settings.root))
+    files, damage = list_all_files(catalog, settings.paths)
     matches = [one for name in names for one in find_files(relative_to_landing(name, settings.landing), files, damage)]
     failed = [(spec, file) for spec, file in matches if file.status is not FileStatus.LOADED]
     waiting: dict[tuple[str, Interval], set[str]] = defaultdict(set)
@@ -71,7 +71,7 @@ def replays(names: Sequence[str], settings: Settings) -> Replays:
 
 def record_replays(planned: Replays, settings: Settings) -> None:
     """Let the next runs try the files again, regardless of how often they have failed."""
-    paths = LakehousePaths(settings.root)
+    paths = settings.paths
     for table, file in planned.failed:
         fact = FileFact(path=file.path, size=file.size, mtime_ns=0, checksum=file.checksum)
         Ledger(paths).record_replayed(table, table_id(paths.table(table)), file.interval, fact)

@@ -18,7 +18,6 @@ from embedded.spark.server import SparkServer
 from include.contracts.job.quarantine_request import RowFilter
 from include.contracts.row_status import PENDING
 from include.control.quarantine.rows import quarantined_rows
-from include.paths import LakehousePaths
 from include.processes import end_processes
 from include.settings import Settings
 from races.soak.crowd import Crowd, ending, last_words
@@ -97,7 +96,7 @@ def _settings(folder: Path) -> Settings:
 class _Soak:
     def __init__(self, plan: Plan, home: Home, settings: Settings, server: SparkServer, say: Say) -> None:
         self._plan, self._home, self._server, self._say = plan, home, server, say
-        self._paths = LakehousePaths(settings.root)
+        self._paths = settings.paths
         mark = {STACK_VARIABLE: str(home.path)}
         environment = {**clean_environment(), **server.client_env(), **settings.environment(), **mark}
         chance = Random(plan.seed)

@@ -46,7 +46,8 @@ class DomainFollower:
     def __init__(self, args: DomainArgs, catalog: Catalog) -> None:
         self._args = args
         self._catalog = catalog
-        self._planner = Planner(catalog, Settings(root=args.root, landing=args.landing, tables=args.tables))
+        self._settings = Settings(root=args.root, landing=args.landing, tables=args.tables)
+        self._planner = Planner(catalog, self._settings)
         self._ran = 0
         self._waits: dict[str, str] = {}
         self._reported = ""
@@ -115,7 +116,7 @@ class DomainFollower:
         self._args.report_number(self._ran - KEPT_REPORTS).unlink(missing_ok=True)
         job_args = self._args.for_table(spec.table, interval, report)
         job = WRITER_OF_LAYER[spec.layer]
-        context = JobContext(job_args, is_to_stop=self._is_to_stop, opened=self._planner.ops)
+        context = JobContext(job_args, self._is_to_stop, self._planner.ops, settings=self._settings)
         return run_and_report(job, RUN[job], job_args, context)
 
     def _is_to_stop(self) -> bool:

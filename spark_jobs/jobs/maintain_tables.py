@@ -11,7 +11,6 @@ from include.contracts.job.interval_args import MAINTENANCE_JOBS, MaintenanceArg
 from include.contracts.job.report import JobReport
 from include.control.ops_tables import OpsTables
 from include.errors import ExitCode
-from include.paths import LakehousePaths
 from include.settings import Settings
 from spark_jobs.jobs import table_optimize, table_vacuum
 from spark_jobs.runtime.context import JobContext
@@ -22,11 +21,13 @@ RUN: dict[Job, RunJob] = {Job.TABLE_OPTIMIZE: table_optimize.run, Job.TABLE_VACU
 
 def maintain_tables(args: MaintenanceArgs) -> Iterator[JobReport]:
     """Optimize, then vacuum each named table; the failure of a table does not stop the other tables."""
-    ops = OpsTables(LakehousePaths(args.root), keep_commits=Settings().keep_commits)
+    settings = Settings(root=args.root)
+    ops = OpsTables(settings.paths, keep_commits=settings.keep_commits)
     for spec in load_catalog(args.tables).of_domain(args.domain):
         for job in MAINTENANCE_JOBS if spec.table in args.table else ():
             job_args = args.for_table(spec.table, args.interval, args.report_of(job, spec.table))
-            context = JobContext(job_args.model_copy(update={"dry_run": args.dry_run}), opened=ops)
+            job_args = job_args.model_copy(update={"dry_run": args.dry_run})
+            context = JobContext(job_args, opened=ops, settings=settings)
             yield run_and_report(job, RUN[job], context.args, context)
 
 

@@ -13,7 +13,6 @@ from include.contracts.job.interval_args import CONTINUE_AFTER, IntervalsArgs
 from include.contracts.job.report import JobReport
 from include.control.ops_tables import OpsTables
 from include.errors import ExitCode, NotDeliveredError, NotReadyError, Outcome
-from include.paths import LakehousePaths
 from include.settings import Settings
 from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 from spark_jobs.jobs import bronze_ingest, gold_aggregate, silver_merge
@@ -34,12 +33,13 @@ def run_intervals(args: IntervalsArgs) -> Iterator[JobReport]:
     table in each interval, but no other table.
     """
     catalog = load_catalog(args.tables)
-    ops = OpsTables(LakehousePaths(args.root), keep_commits=Settings().keep_commits)
+    settings = Settings(root=args.root)
+    ops = OpsTables(settings.paths, keep_commits=settings.keep_commits)
     specs = [spec for spec in catalog.all_of_domain(args.domain) if not args.table or spec.table in args.table]
     for interval in args.intervals:
         reports: dict[str, JobReport] = {}
         for spec in specs:
-            reports[spec.table] = _run_table(args, spec, interval, reports, ops)
+            reports[spec.table] = _run_table(args, spec, interval, reports, ops, settings)
             yield reports[spec.table]
         failed = [report for report in reports.values() if not (_may_go_on(report) or report.waits_for)]
         if not all(report.exit_code in CONTINUE_AFTER and not _refusals(report) for report in failed):
@@ -47,11 +47,16 @@ def run_intervals(args: IntervalsArgs) -> Iterator[JobReport]:
 
 
 def _run_table(
-    args: IntervalsArgs, spec: MaybeInvalidSpec, interval: Interval, reports: dict[str, JobReport], ops: OpsTables
+    args: IntervalsArgs,
+    spec: MaybeInvalidSpec,
+    interval: Interval,
+    reports: dict[str, JobReport],
+    ops: OpsTables,
+    settings: Settings,
 ) -> JobReport:
     job, report = WRITER_OF_LAYER[spec.layer], args.report_of(interval, spec.table)
     job_args = args.for_table(spec.table, interval, report, reprocess=args.reprocess, allow_deletes=args.allow_deletes)
-    context = JobContext(job_args, opened=ops)
+    context = JobContext(job_args, opened=ops, settings=settings)
     awaited = () if isinstance(spec, InvalidSpec) else spec.source_tables
     sources = [reports[table] for table in awaited if table in reports]
     run = RUN[job]

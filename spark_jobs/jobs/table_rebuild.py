@@ -177,7 +177,7 @@ def _require_no_rebuild(context: JobContext) -> None:
 def _of_table(context: JobContext, table: str, **more: Any) -> JobContext:
     """Return the job's context for another table of the rebuild."""
     args = context.args.model_copy(update={"table": table, **more})
-    return JobContext(args, context.is_to_stop, context.ops)
+    return JobContext(args, context.is_to_stop, context.ops, settings=context.settings)
 
 
 def _plan(context: JobContext, tables: Sequence[str], rebuild: Rebuild | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from datetime import datetime
 
 from include.contracts.job.args import WRITER_OF_LAYER
 from include.contracts.job.findings import merge_findings
@@ -43,15 +44,16 @@ def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
         return writer.run(context.leases)
     finally:
         if writer.result.attempts or writer.result.waited.holders:
-            context.ops.commits.record(_written(request, writer.result))
+            context.ops.commits.record(_written(request, writer.result, context.now()))
 
 
-def _written(request: BatchRequest, result: BatchResult) -> TableWrite:
+def _written(request: BatchRequest, result: BatchResult, now: datetime) -> TableWrite:
     winner = result.winner if result.committed else None
     return TableWrite(
         table=request.stream.table,
         stream=request.stream.name,
         run_id=request.run_id,
+        at=now,
         batch_seq=winner.batch_seq if winner else None,
         token=winner.token if winner else "",
         version=winner.version if winner else None,

@@ -15,7 +15,7 @@ from include.contracts.job.args import JobArgs
 from include.contracts.lake_path import S3Path
 from include.contracts.spec.table_spec import AnySpec
 from include.control.leases.leases import Leases
-from include.control.leases.store import lakehouse_leases, stores_decide
+from include.control.leases.store import lakehouse_leases
 from include.control.ops_tables import OpsTables
 from include.control.storage.looks import new_looks
 from include.control.storage.s3_access import spark_options
@@ -34,17 +34,15 @@ class JobContext:
         is_to_stop: returns true if the job should end after the current commit, even with work left.
         opened: the ledger's tables, where the driver has opened them for an earlier job.
         notes: remarks for the report, collected during the job.
+        settings: the settings of the environment, such as those of Kafka, which may contain secrets. `args` replaces
+            its places.
     """
 
     args: JobArgs
     is_to_stop: Callable[[], bool] = lambda: False
     opened: OpsTables | None = None
     notes: list[str] = field(default_factory=list)
-
-    @cached_property
-    def kafka(self) -> dict[str, dict[str, str]]:
-        """Kafka cluster -> its client's settings, read from the environment because they may contain secrets."""
-        return Settings().kafka
+    settings: Settings = field(default_factory=Settings)
 
     @cached_property
     def catalog(self) -> Catalog:
@@ -59,12 +57,12 @@ class JobContext:
     @cached_property
     def paths(self) -> LakehousePaths:
         """The paths of the lakehouse."""
-        return LakehousePaths(self.args.root)
+        return LakehousePaths(self.args.root, lease_store=self.settings.lease_store)
 
     @cached_property
     def ops(self) -> OpsTables:
         """What is written down of the lakehouse."""
-        return self.opened or OpsTables(self.paths, keep_commits=Settings().keep_commits)
+        return self.opened or OpsTables(self.paths, keep_commits=self.settings.keep_commits)
 
     @cached_property
     def leases(self) -> Leases:
@@ -78,7 +76,7 @@ class JobContext:
     @contextmanager
     def only_writer(self) -> Iterator[None]:
         """Exclude other writers from the job's table during a commit that is no batch, unless the store does."""
-        if stores_decide():
+        if self.paths.lease_store is None:
             yield
             return
         with self.leases.table(self.args.table):
@@ -94,7 +92,7 @@ class JobContext:
         reached_by = {}
         if isinstance(self.paths.leases, S3Path):
             reached_by = spark_options()
-            if stores_decide():
+            if self.paths.lease_store is None:
                 require_conditional_puts(self.paths.leases)
         with new_looks(), own_session({**reached_by, **conf}) as session:
             yield session

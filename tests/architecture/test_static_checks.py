@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -48,3 +49,27 @@ def test_types_are_as_mypy_wants_them() -> None:
     assert code == 0, said
     files = [path for package in SETTINGS["mypy"]["files"] for path in (PROJECT / package).rglob("*.py")]
     assert said.strip().endswith(f"Success: no issues found in {len(files)} source files")
+
+
+def test_storage_and_ledger_get_settings_and_time_from_their_callers() -> None:
+    assert lines_with(r"\bSettings\(|datetime\.now\(|\btime\.time\(", "include/control") == []
+
+
+def test_no_writer_misses_the_folder_of_leases() -> None:
+    """Only `Settings.paths`, `JobContext.paths` and `OpsTable.of` bring it; the others here name places, or read."""
+    assert {line.split(":")[0] for line in lines_with(r"\bLakehousePaths\(\w", "include", "spark_jobs", "plugins")} == {
+        *("include/settings.py", "include/cli/facts.py", "include/control/changes/staging.py"),
+        *("spark_jobs/runtime/context.py", "spark_jobs/runtime/entrypoint.py", "spark_jobs/jobs/data_docs.py"),
+    }
+    assert lines_with(r"\bOpsTable\(", "include", "spark_jobs", "plugins") == []
+
+
+def lines_with(pattern: str, *folders: str) -> list[str]:
+    """Return `<file>: <line>` for each line of code that matches `pattern`; docstrings have doctests."""
+    return [
+        f"{file.relative_to(PROJECT)}: {line.strip()}"
+        for folder in folders
+        for file in sorted((PROJECT / folder).rglob("*.py"))
+        for line in file.read_text().splitlines()
+        if re.search(pattern, line) and not line.lstrip().startswith((">>>", "class "))
+    ]

@@ -16,7 +16,6 @@ from include.contracts.time_format import SECOND
 from include.control.gates.gates import Gates, RecordedResult
 from include.control.gates.overrides import override
 from include.control.gates.result import GateResult, Override
-from include.paths import LakehousePaths
 from include.settings import Settings
 
 
@@ -27,7 +26,7 @@ def read_results(table: str, settings: Settings, newest: int) -> list[RecordedRe
         SpecError: a spec is wrong, or there is no such table.
     """
     command_catalog(settings.tables).require_known(table)
-    return Gates(LakehousePaths(settings.root)).results(table, newest)
+    return Gates(settings.paths).results(table, newest)
 
 
 def result_table(results: Iterable[RecordedResult]) -> Table:
@@ -44,7 +43,7 @@ def result_table(results: Iterable[RecordedResult]) -> Table:
 
 def status_lines(table: str, settings: Settings) -> list[str]:
     """Return the version that readers use, and what can be done about an open refusal."""
-    gates = Gates(LakehousePaths(settings.root))
+    gates = Gates(settings.paths)
     verdicts = gates.verdicts(table)
     certified = verdicts.certified if verdicts else None
     lines = [f"Readers use version {certified}." if certified is not None else "No version is certified."]
@@ -66,7 +65,7 @@ def override_refusal(table: str, version: int, reason: str, settings: Settings) 
     """
     spec, now = command_catalog(settings.tables).spec(table), datetime.now(UTC)
     decision = Override(by=getpass.getuser(), reason=reason, run_id=new_run_id(now), at=now)
-    result = override(spec, version, decision, LakehousePaths(settings.root))
+    result = override(spec, version, decision, settings.paths)
     failed = [check.rule for check in result.checks if check.overridden]
     return [
         f"{table}: readers use version {version} from now on, though it failed {', '.join(failed)}.",

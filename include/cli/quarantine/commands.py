@@ -69,12 +69,11 @@ def quarantine_show(
     from include.cli.output import show
     from include.cli.quarantine.listing import edit_lines, histories, row_filter, row_table
     from include.control.quarantine.rows import newest_rows, quarantined_rows
-    from include.paths import LakehousePaths
     from include.settings import Settings
 
     settings, statuses = Settings(), status or (RowStatus if ids else PENDING)
     selected = row_filter(table, settings, ids or (), (interval, to), reason, statuses)
-    paths = LakehousePaths(settings.root)
+    paths = settings.paths
     if json:
         typer.echo("\n".join(edit_lines(quarantined_rows(table, paths, selected))))
     elif ids:

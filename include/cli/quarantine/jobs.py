@@ -29,7 +29,6 @@ from include.control.planning.replay_advice import replay_interval
 from include.control.quarantine.edited_rows import edited_rows
 from include.control.quarantine.rows import SUMMARY, quarantined_rows
 from include.errors import BadInputError, ExitCode
-from include.paths import LakehousePaths
 from include.settings import Settings
 
 
@@ -58,7 +57,7 @@ def request_for(
     text = edited.read_text(encoding="utf-8") if edited else ""
     row_ids = [row.id for row in edited_rows(text)] if edited else list(ids)
     require_selection(row_ids, days, reason, everything=everything)
-    paths = LakehousePaths(settings.root)
+    paths = settings.paths
     selected = row_filter(table, settings, row_ids, days, reason, PENDING)
     if selected.ids:
         in_any_status = selected.model_copy(update={"statuses": tuple(RowStatus)})
@@ -104,7 +103,7 @@ def run_request(table: str, request: QuarantineRequest, settings: Settings, job:
         SparkUnavailableError: there is no Spark to start.
     """
     run_id = new_run_id(datetime.now(UTC))
-    paths, spec = LakehousePaths(settings.root), command_catalog(settings.tables).spec(table)
+    paths, spec = settings.paths, command_catalog(settings.tables).spec(table)
     interval = replay_interval(spec, quarantined_rows(table, paths, request.rows, SUMMARY), paths)
     if interval is None:
         show(f"No waiting row of {table} is selected: no Spark was started.")

@@ -88,7 +88,7 @@ def overview(settings: Settings, domain: str | None, statuses: Iterable[RowStatu
     Raises:
         SpecError: a spec is wrong, or there is no such domain.
     """
-    paths, selected, result = LakehousePaths(settings.root), tuple(statuses), Overview()
+    paths, selected, result = settings.paths, tuple(statuses), Overview()
     catalog = command_catalog(settings.tables)
     for spec in catalog.of_domain(domain) if domain else catalog.specs.values():
         try:
@@ -113,7 +113,7 @@ def row_filter(
     """
     command_catalog(settings.tables).require_known(table)
     starts = tuple(interval.start for interval in parse_intervals(days[0], days[1])) if days[0] else ()
-    whole = tuple(_whole_id(table, beginning, LakehousePaths(settings.root)) for beginning in ids)
+    whole = tuple(_whole_id(table, beginning, settings.paths) for beginning in ids)
     return RowFilter(ids=whole, reason=reason, starts=starts, statuses=tuple(statuses))
 
 
@@ -136,7 +136,7 @@ def decide(
     """
     require_selection(ids, days, reason, everything=everything)
     event, before = _EVENT[status]
-    paths = LakehousePaths(settings.root)
+    paths = settings.paths
     selected = row_filter(table, settings, ids, days, reason, RowStatus if ids else before)
     rows = quarantined_rows(table, paths, selected, SUMMARY)
     require_status(rows, before, event.value)
@@ -196,7 +196,7 @@ def row_table(rows: Iterable[QuarantinedRow]) -> Table:
 
 def histories(table: str, rows: Iterable[QuarantinedRow], settings: Settings) -> Iterator[RenderableType]:
     """Yield each row in full, with its history."""
-    paths = LakehousePaths(settings.root)
+    paths = settings.paths
     events = QuarantineEvents(paths).events_of(table, table_id(paths.table(table)))
     for row in rows:
         yield row_table([row])

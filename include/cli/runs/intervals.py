@@ -26,7 +26,6 @@ from include.contracts.time_format import FILE_NAME
 from include.control.log.stored_tables import is_table
 from include.disk_space import disk_full
 from include.errors import ExitCode, Outcome
-from include.paths import LakehousePaths
 from include.run_retention import delete_old_runs
 from include.settings import Settings
 from include.spark_conf import LARGE_LOAD
@@ -106,7 +105,7 @@ def maintain_selection(selection: Selection, settings: Settings, *, dry_run: boo
     Raises:
         SparkUnavailableError: there is no Spark to start.
     """
-    paths, out = LakehousePaths(settings.root), console()
+    paths, out = settings.paths, console()
     invalid = [spec for spec in selection.specs if isinstance(spec, InvalidSpec)]
     for spec in invalid:
         console(stderr=True).print(f"{spec.table}: its spec is wrong\n{spec.cause}", markup=False, soft_wrap=True)

@@ -128,7 +128,7 @@ class StagedRecords(OpsTables):
 
 def staged_paths(paths: LakehousePaths, rebuild: str, tables: Iterable[str]) -> StagedPaths:
     """Where a rebuild of tables builds."""
-    return StagedPaths(paths.root, paths.rebuilds / rebuild, frozenset(tables))
+    return StagedPaths(paths.root, paths.rebuilds / rebuild, frozenset(tables), lease_store=paths.lease_store)
 
 
 def bring_ledger(live: LakehousePaths, staged: StagedPaths, others: Collection[str]) -> None:
@@ -171,9 +171,9 @@ def take_over_loads(live: LakehousePaths, staged: StagedPaths, table: str, ids: 
     """
     earlier, table_id = ids
     for name, schema in (("files", FILES), ("batches", BATCHES)):
-        mine = OpsTable(live.ops(name), schema)
+        mine = OpsTable.of(live, name, schema)
         failed = mine.find(table, table_id=[earlier], event=_OF_FAILURES) if name == "files" else []
-        rows = OpsTable(staged.ops(name), schema).find(table, table_id=[table_id])
+        rows = OpsTable.of(staged, name, schema).find(table, table_id=[table_id])
         loaded = [{**row, "stream": _STREAM, "version": row["version"] and version} for row in rows]
         kept = [{**row, "table_id": table_id} for row in failed]
         mine.append_once([*kept, *loaded], f"{table_id}/{table}/{version}")

@@ -23,7 +23,6 @@ from include.contracts.lake_path import LakePath
 from include.control.events.checkpoints import actions_of, checkpoint_of
 from include.control.events.event_files import now_ms, write_events
 from include.control.events.log_state import Action, EventFile, LogState
-from include.control.leases.store import stores_decide
 from include.control.storage.json_lines import json_lines
 from include.control.storage.looks import look_again, note_last
 from include.control.storage.objects_on_s3 import object_store
@@ -56,10 +55,14 @@ class EventLog:
         path: the table's folder.
         ordered: the columns whose least and greatest value are written down for each data file.
         create: makes the table, unless somebody else does at the same time.
+        under_lease: callers hold a lease for each commit, because the store has no conditional puts.
     """
 
-    def __init__(self, path: LakePath, ordered: Sequence[str], create: Callable[[], object]) -> None:
+    def __init__(
+        self, path: LakePath, ordered: Sequence[str], create: Callable[[], object], *, under_lease: bool = False
+    ) -> None:
         self._path = path
+        self._under_lease = under_lease
         self._log = path / "_delta_log"
         self._ordered = ordered
         self._create = create
@@ -197,7 +200,7 @@ class EventLog:
 
     def _is_sure_of_the_last(self) -> bool:
         """Whether the version after the last one that was seen is either free or taken, and not cleaned up by now."""
-        return self._last >= 0 and not self._is_stale() and stores_decide()
+        return self._last >= 0 and not self._is_stale() and not self._under_lease
 
     def _is_stale(self) -> bool:
         """Whether the log may have been cleaned up since this process looked at it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
@@ -58,7 +58,7 @@ class Gates:
 
     def __init__(self, paths: LakehousePaths) -> None:
         self._paths = paths
-        self._events = OpsTable(paths.ops("gates"), GATES)
+        self._events = OpsTable.of(paths, "gates", GATES)
         self._states = TableStates(paths)
 
     def record(self, result: GateResult) -> Verdicts | None:
@@ -215,7 +215,6 @@ def gate_event(result: GateResult) -> dict[str, Any]:
     override = result.override
     return {
         **result.model_dump(include={"table", "table_id", "version", "suite_hash", "passed"}),
-        "recorded_at": datetime.now(UTC),
         "result": result.model_dump_json(),
         "overridden_by": override.by if override else None,
         "override_reason": override.reason if override else None,

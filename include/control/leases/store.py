@@ -12,18 +12,13 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 
 from include.contracts.lake_path import LakePath
 from include.control.leases.leases import Leases
 from include.control.storage.objects import LocalObjectStore
 from include.control.storage.objects_on_s3 import object_store
 from include.paths import LakehousePaths
-from include.settings import Settings
-
-
-def stores_decide() -> bool:
-    """Whether commits rest on what the store promises, and not on leases."""
-    return Settings().lease_store is None
 
 
 def lakehouse_leases(paths: LakehousePaths, run_id: str, patience: timedelta) -> Leases:
@@ -34,23 +29,21 @@ def lakehouse_leases(paths: LakehousePaths, run_id: str, patience: timedelta) ->
         run_id: the run.
         patience: how long to wait for a lease before giving up.
     """
-    apart = Settings().lease_store
-    store = object_store(apart or paths.leases)
-    return Leases(store, _holder(run_id), patience_s=patience.total_seconds(), one_writer=apart is not None)
+    store, one_writer = object_store(paths.lease_store or paths.leases), paths.lease_store is not None
+    return Leases(store, _holder(run_id), patience_s=patience.total_seconds(), one_writer=one_writer)
 
 
 @contextmanager
-def ledger_lease(table: LakePath) -> Iterator[None]:
-    """Hold the lease of a table of the ledger, where the store does not decide.
+def ledger_lease(table: LakePath, lease_store: Path | None) -> Iterator[None]:
+    """Hold the lease of a table of the ledger; without a folder for leases the store's conditional puts decide.
 
     Raises:
         LeaseLostError: it could not be had in time.
     """
-    apart = Settings().lease_store
-    if apart is None:
+    if lease_store is None:
         yield
         return
-    with Leases(LocalObjectStore(apart), _holder("the ledger")).table(f"ops.{table.name}"):
+    with Leases(LocalObjectStore(lease_store), _holder("the ledger")).table(f"ops.{table.name}"):
         yield
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -49,6 +49,7 @@ class TableWrite:
     Attributes:
         table: the table.
         run_id: the run.
+        at: when the write was recorded.
         operation: `batch`, or Delta's name of the maintenance operation.
         stream: the stream of the batch; empty for maintenance, which works on the whole table.
         batch_seq: the number of the committed batch; None if the run committed no batch.
@@ -58,11 +59,11 @@ class TableWrite:
         took_s: seconds from the request for the lease to the end.
         waited: the wait for the lease.
         lost: the commits of other writers that came first.
-        at: when the write was recorded.
     """
 
     table: str
     run_id: str
+    at: datetime
     operation: str = BATCH
     stream: str = ""
     batch_seq: int | None = None
@@ -72,7 +73,6 @@ class TableWrite:
     took_s: float = 0.0
     waited: LeaseWait = field(default_factory=LeaseWait)
     lost: tuple[LostRace, ...] = ()
-    at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
 class CommitHistory:
@@ -84,7 +84,7 @@ class CommitHistory:
     """
 
     def __init__(self, paths: LakehousePaths, keep: timedelta | None = None) -> None:
-        self._events = OpsTable(paths.ops("commits"), COMMITS, keep)
+        self._events = OpsTable.of(paths, "commits", COMMITS, keep)
 
     def record(self, write: TableWrite) -> None:
         """Append a run's write."""

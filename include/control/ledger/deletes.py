@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -80,6 +80,7 @@ class Deletes:
     def summary(self) -> str:
         """How many go, and why.
 
+        >>> from datetime import UTC
         >>> day = datetime(2013, 1, 4, tzinfo=UTC)
         >>> Deletes("silver.a", "", day, "bronze.a", "", 7, 3, 4, ("id=1",), "the file lacks them").summary
         'silver.a: 3 of 4 keys (75 %) would be deleted: the file lacks them, such as id=1.'
@@ -126,7 +127,7 @@ class DeleteRecords:
     """Reads and writes `ops.deletes` of one lakehouse."""
 
     def __init__(self, paths: LakehousePaths) -> None:
-        self._events = OpsTable(paths.ops("deletes"), DELETES)
+        self._events = OpsTable.of(paths, "deletes", DELETES)
 
     def record_asked(self, deletes: Deletes, run_id: str) -> None:
         """Write down that a run stopped before these deletes."""
@@ -175,6 +176,7 @@ def are_allowed(
         interval_start: start of the interval whose snapshot lacks the keys; None where any interval's run may delete
             them.
 
+    >>> from datetime import UTC
     >>> day = datetime(2013, 1, 4, tzinfo=UTC)
     >>> allowed = [Deletes("silver.a", "", day, "bronze.a", "", 7, 25, 100)]
     >>> [are_allowed(allowed, keys, 6, 9, day) for keys in (25, 26)], are_allowed(allowed, 25, 8, 9, day)
@@ -198,7 +200,7 @@ def next_allowed_version(allowed: Collection[Deletes], after: int | None, upto: 
 def _event(event: DeleteEvent, deletes: Deletes, said_by: str, reason: str, run_id: str) -> dict[str, Any]:
     said = {"said_by": said_by, "reason": reason, "run_id": run_id}
     about = {**vars(deletes), "samples": list(deletes.samples)}
-    return {"recorded_at": datetime.now(UTC), "event": event.value, **about, **said}
+    return {"event": event.value, **about, **said}
 
 
 def _deletes(row: dict[str, Any]) -> Deletes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -119,7 +119,6 @@ def batch_event(event: BatchEvent, intent: Intent, version: int | None = None) -
     """Return the row of `ops.batches` for an event of an attempt."""
     return {
         **intent.model_dump(include={*_INTENT_COLUMNS, "run_id"}),
-        "recorded_at": datetime.now(UTC),
         "event": event.value,
         "version": version,
         "intent": intent.model_dump_json(),
@@ -147,7 +146,7 @@ def loaded_event(winner: Winner, file: FileFact, rows: FileRows) -> dict[str, An
 
 def _file_columns(event: FileEvent, file: FileFact) -> dict[str, Any]:
     facts = {name: getattr(file, name) for name in ("path", "size", "mtime_ns", "checksum", "layout")}
-    return {**facts, "columns": list(file.columns), "recorded_at": datetime.now(UTC), "event": event.value}
+    return {**facts, "columns": list(file.columns), "event": event.value}
 
 
 def file_fact(row: dict[str, Any]) -> FileFact:

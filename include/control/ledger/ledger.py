@@ -47,8 +47,8 @@ class Ledger:
     def __init__(self, paths: LakehousePaths) -> None:
         self._paths = paths
         self._states = TableStates(paths)
-        self._batches = OpsTable(paths.ops("batches"), BATCHES)
-        self._files = OpsTable(paths.ops("files"), FILES)
+        self._batches = OpsTable.of(paths, "batches", BATCHES)
+        self._files = OpsTable.of(paths, "files", FILES)
 
     def record_intent(self, intent: Intent, files: Sequence[FileFact] = ()) -> None:
         """Record an intent with its sources; the files come first, since an intent implies that they are recorded."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -64,7 +64,7 @@ class NewColumns:
     """Reads and writes `ops.columns` of one lakehouse."""
 
     def __init__(self, paths: LakehousePaths) -> None:
-        self._events = OpsTable(paths.ops("columns"), COLUMNS)
+        self._events = OpsTable.of(paths, "columns", COLUMNS)
 
     def record(self, state: ColumnState, table: str, names: Iterable[str], *, run_id: str, said_by: str = "") -> None:
         """Record the state of the columns `names` of `table`.
@@ -75,7 +75,7 @@ class NewColumns:
         names = list(names)
         if invalid := [name for name in names if not re.fullmatch(NAME, name)]:
             raise BadInputError(f"{invalid[0]!r} is no name of a column of {table}")
-        event = {"recorded_at": datetime.now(UTC), "event": state.value, "table": table}
+        event = {"event": state.value, "table": table}
         self._events.append([{**event, "column": name, "run_id": run_id, "said_by": said_by} for name in names])
 
     def of(self, table: str, *states: ColumnState) -> list[NewColumn]:

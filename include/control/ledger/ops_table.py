@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from operator import itemgetter
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +16,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
+from include.clock import Clock, utc_now
 from include.contracts.lake_path import LakePath
 from include.control.events.conditions import Among, Condition, Span, may_meet
 from include.control.events.event_files import read_events
@@ -25,6 +27,7 @@ from include.control.ledger.questions import Answer, Question, Rows
 from include.control.log.stored_tables import options_of
 from include.control.storage.looks import look_again
 from include.errors import first_line
+from include.paths import LakehousePaths
 
 log = logging.getLogger(__name__)
 
@@ -75,22 +78,39 @@ class OpsTable:
         path: its folder.
         schema: its columns.
         keep: how long events are kept; for ever where it is left out.
+        lease_store: the folder of leases, for a store without conditional puts; see `Settings.lease_store`.
+        clock: returns the time at which events are recorded.
     """
 
-    def __init__(self, path: LakePath, schema: pa.Schema, keep: timedelta | None = None) -> None:
+    def __init__(
+        self,
+        path: LakePath,
+        schema: pa.Schema,
+        keep: timedelta | None = None,
+        *,
+        lease_store: Path | None = None,
+        clock: Clock = utc_now,
+    ) -> None:
         self._path = path
         self._keep = keep
+        self._lease_store = lease_store
+        self._clock = clock
         self._schema = schema
         self._ordered = [name for name in _ORDERED if name in schema.names]
-        self._log = EventLog(path, self._ordered, self._create)
+        self._log = EventLog(path, self._ordered, self._create, under_lease=lease_store is not None)
         self._answers: dict[tuple[str, Question[Any]], dict[LakePath, Any]] = {}
+
+    @classmethod
+    def of(cls, paths: LakehousePaths, name: str, schema: pa.Schema, keep: timedelta | None = None) -> Self:
+        """Return the table `ops.<name>` of a lakehouse."""
+        return cls(paths.ops(name), schema, keep, lease_store=paths.lease_store)
 
     def append(self, events: Sequence[dict[str, Any]]) -> None:
         """Append `events` in one commit; nothing is written for none."""
         if not events:
             return
-        with ledger_lease(self._path):
-            version = self._log.append(pa.Table.from_pylist(list(events), schema=self._schema))
+        with ledger_lease(self._path, self._lease_store):
+            version = self._log.append(self._recorded(events))
         if version % _COMMITS_A_CHECKPOINT == 0:
             self._tidy(version)
 
@@ -102,11 +122,15 @@ class OpsTable:
         """
         if not events:
             return False
-        with ledger_lease(self._path):
-            version = self._log.append_once(pa.Table.from_pylist(list(events), schema=self._schema), key)
+        with ledger_lease(self._path, self._lease_store):
+            version = self._log.append_once(self._recorded(events), key)
         if version is not None and version % _COMMITS_A_CHECKPOINT == 0:
             self._tidy(version)
         return version is not None
+
+    def _recorded(self, events: Sequence[dict[str, Any]]) -> pa.Table:
+        """Return the events as rows; an event without the time at which it was recorded is recorded now."""
+        return pa.Table.from_pylist([{"recorded_at": self._clock(), **event} for event in events], self._schema)
 
     def compact(self, table: str) -> bool:
         """Put the many small files about `table` together; says whether there were as many as that is worth it for.
@@ -114,8 +138,8 @@ class OpsTable:
         Events stay as they are, but those that are older than the table keeps them. What somebody else does at the same
         time is left to them.
         """
-        with ledger_lease(self._path):
-            files, limit = self._files(table), datetime.now(UTC) - self._keep if self._keep else None
+        with ledger_lease(self._path, self._lease_store):
+            files, limit = self._files(table), self._clock() - self._keep if self._keep else None
             small = [file for file in files if file.size < _FILE_BYTES]
             if len(small) < FILES_WORTH_COMPACTING:
                 return False

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -68,7 +67,7 @@ class Rebuilds:
     """Reads and writes `ops.rebuilds` of one lakehouse; its events are stored under the requested table."""
 
     def __init__(self, paths: LakehousePaths) -> None:
-        self._events = OpsTable(paths.ops("rebuilds"), REBUILDS)
+        self._events = OpsTable.of(paths, "rebuilds", REBUILDS)
 
     def active(self, tables: Iterable[str]) -> list[Rebuild]:
         """Return the active rebuilds that were requested for one of the tables."""
@@ -98,7 +97,6 @@ class Rebuilds:
     def record(self, event: RebuildEvent, rebuild: Rebuild, request: RebuildRequest, run_id: str) -> None:
         """Record an event of a rebuild, and the person who requested it."""
         row = {
-            "recorded_at": datetime.now(UTC),
             "event": event.value,
             "table": rebuild.table,
             "rebuild": rebuild.id,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -33,7 +32,7 @@ class SpecHistory:
     """Reads and writes `ops.specs` of one lakehouse."""
 
     def __init__(self, paths: LakehousePaths) -> None:
-        self._events = OpsTable(paths.ops("specs"), SPECS)
+        self._events = OpsTable.of(paths, "specs", SPECS)
 
     def record(self, spec: AnySpec, table_id: str) -> None:
         """Write the spec down, unless it is the last one that was written down of the table."""
@@ -43,7 +42,7 @@ class SpecHistory:
             return
         event = {"table": spec.table, "table_id": table_id, "spec_hash": spec.spec_hash, "spec": text}
         key = f"{table_id}/{len(known)}/{hashlib.sha256(text.encode()).hexdigest()}"
-        self._events.append_once([{"recorded_at": datetime.now(UTC), **event}], key)
+        self._events.append_once([event], key)
 
     def of(self, table: str, table_id: str) -> dict[str, Document]:
         """spec_hash -> the spec as a document, for every one that was written down of the table.

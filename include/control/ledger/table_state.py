@@ -74,6 +74,7 @@ class TableStates:
 
     def __init__(self, paths: LakehousePaths) -> None:
         self._folder = paths.state
+        self._lease_store = paths.lease_store
         self._objects = object_store(paths.state)
 
     def read(self, table: str, kind: type[Part]) -> Part | None:
@@ -90,7 +91,7 @@ class TableStates:
         Raises:
             ConflictError: other writers were first a hundred times.
         """
-        with ledger_lease(self._folder):
+        with ledger_lease(self._folder, self._lease_store):
             self._changed(table, changes)
 
     def forget(self, table: str) -> None:
@@ -99,7 +100,7 @@ class TableStates:
         Raises:
             ConflictError: other writers were first a hundred times.
         """
-        with ledger_lease(self._folder):
+        with ledger_lease(self._folder, self._lease_store):
             self._taken_out(table)
 
     @_when_another_writer_won

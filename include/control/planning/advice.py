@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.table_spec import BronzeSpec
@@ -15,7 +15,6 @@ from include.control.landing.matching import MatchedFiles, given_up_notes, split
 from include.control.ledger.events import Failure
 from include.control.log.batch import BatchSources, StreamPosition
 from include.control.log.delta_log import read_commit
-from include.paths import LakehousePaths
 from include.settings import Settings
 
 
@@ -83,8 +82,10 @@ def with_files(base: Advice, source: LandingSource, matches: MatchedFiles, failu
     )
 
 
-def with_messages(base: Advice, spec: BronzeSpec, position: StreamPosition | None, settings: Settings) -> Advice:
-    """Add the Kafka messages that a run would read.
+def with_messages(
+    base: Advice, spec: BronzeSpec, position: StreamPosition | None, settings: Settings, now: datetime
+) -> Advice:
+    """Add the Kafka messages that a run at `now` would read.
 
     Raises:
         NotReadyError: no broker answers.
@@ -94,8 +95,8 @@ def with_messages(base: Advice, spec: BronzeSpec, position: StreamPosition | Non
     available = KafkaCluster.of(source.kafka, settings.kafka).available_offsets(source)
     plan = plan_offsets(source, position.last_sources if position else BatchSources(), available)
     require_nothing_lost(spec, plan)
-    commit = read_commit(LakehousePaths(settings.root).table(spec.table), base.version) if base.version else None
-    waits = waits_for_more(source, plan, commit, datetime.now(UTC))
+    commit = read_commit(settings.paths.table(spec.table), base.version) if base.version else None
+    waits = waits_for_more(source, plan, commit, now)
     waiting, is_new = plan.messages + plan.later, plan.is_new and not waits
     messages = f"{waiting:,} new messages in {count_partitions(plan.ranges)} partitions"
     return replace(

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 
 from deltalake.exceptions import TableNotFoundError
 
 from include.catalog import Catalog
+from include.clock import Clock, utc_now
 from include.contracts.interval import Interval
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.control.changes.table_diff import TableDiff, diff_for_run
@@ -50,15 +50,17 @@ class Planner:
     Args:
         catalog: the tables.
         settings: the places of landing, tables and ledger.
+        clock: returns the time for which the planner plans.
 
     Attributes:
         ops: the ledger's tables.
     """
 
-    def __init__(self, catalog: Catalog, settings: Settings) -> None:
+    def __init__(self, catalog: Catalog, settings: Settings, clock: Clock = utc_now) -> None:
         self._catalog = catalog
         self._settings = settings
-        self.ops = OpsTables(LakehousePaths(settings.root))
+        self._clock = clock
+        self.ops = OpsTables(settings.paths, keep_commits=settings.keep_commits)
         self._diffs: dict[str, TableDiff] = {}
 
     def standing(self, spec: MaybeInvalidSpec) -> Advice:
@@ -121,7 +123,7 @@ class Planner:
         if not isinstance(valid, BronzeSpec):
             return self._with_sources(state, valid, position, interval, reprocess=reprocess)
         if valid.reads_kafka:
-            return with_messages(state, valid, position, self._settings)
+            return with_messages(state, valid, position, self._settings, self._clock())
         source, of_table = valid.landing_source, (valid.table, position.table_id if position else "")
         landing, loaded = landing_of(source.landing, self._settings.landing), ops.ledger.loaded_files(*of_table)
         listed = match_listing(interval_files(valid, landing, interval), loaded)
@@ -197,7 +199,7 @@ class Planner:
             notes=(
                 *diff.lines(),
                 *override_note(spec.table, verdicts),
-                *ageing_note(spec, ops.paths, datetime.now(UTC)),
+                *ageing_note(spec, ops.paths, self._clock()),
             ),
         )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -88,7 +87,7 @@ class QuarantineEvents:
     """Reads and writes `ops.quarantine` of one lakehouse; every event is about one row of one table by its id."""
 
     def __init__(self, paths: LakehousePaths) -> None:
-        self._events = OpsTable(paths.ops("quarantine"), QUARANTINE)
+        self._events = OpsTable.of(paths, "quarantine", QUARANTINE)
 
     def record(self, event: RowEvent, table: str, table_id: str, ids: Iterable[str], decision: Decision) -> None:
         """Record a decision about rows."""
@@ -166,7 +165,7 @@ class QuarantineEvents:
     def _append(
         self, event: RowEvent, table: str, table_id: str, decision: Decision, rows: Iterable[dict[str, Any]]
     ) -> None:
-        common = {"recorded_at": datetime.now(UTC), "event": event.value, "table": table, "table_id": table_id}
+        common = {"event": event.value, "table": table, "table_id": table_id}
         common |= {"said_by": decision.by, "why": decision.why, "run_id": decision.run_id}
         self._events.append([{**common, **row} for row in rows])
 

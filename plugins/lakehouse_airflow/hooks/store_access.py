@@ -25,8 +25,8 @@ _VARIABLE = {
 _IDENTITY = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE")
 
 
-def task_settings() -> Settings:
-    """Return the settings, and give this process access to the store of the tables.
+def prepare_process() -> Settings:
+    """Give this process access to the store of the tables, and return the settings.
 
     Every operator that reads or writes tables calls this first.
 
@@ -42,7 +42,7 @@ def reach_store(environment: MutableMapping[str, str], settings: Settings) -> No
     """Set the variables of the connection in `environment`; change nothing where the settings name no connection.
 
     Raises:
-        AirflowFailException: as `task_settings`.
+        AirflowFailException: as `prepare_process`.
     """
     if not settings.s3_connection:
         return

@@ -9,8 +9,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from include.contracts.time_format import MINUTE
-from include.paths import LakehousePaths
-from lakehouse_airflow.hooks.store_access import task_settings
+from lakehouse_airflow.hooks.store_access import prepare_process
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -32,8 +31,8 @@ class OpenQuestionsOperator(BaseOperator):
         from include.control.ledger.new_columns import OPEN, ColumnState, NewColumns
         from include.control.quarantine.rescued import rescued_fields
 
-        settings, run = task_settings(), context["dag_run"]
-        paths = LakehousePaths(settings.root)
+        settings, run = prepare_process(), context["dag_run"]
+        paths = settings.paths
         columns = NewColumns(paths)
         questions: list[dict[str, str]] = []
         for spec in load_catalog(settings.tables).specs.values():
@@ -82,7 +81,7 @@ class ColumnApprovalOperator(ApprovalOperator):
         is_approved = answer["chosen_options"] == [self.APPROVE]
         state = ColumnState.APPROVED if is_approved else ColumnState.REFUSED
         who = (answer["responded_by_user"] or {}).get("name", "")
-        columns = NewColumns(LakehousePaths(task_settings().root))
+        columns = NewColumns(prepare_process().paths)
         refusals = columns.of(self.table, ColumnState.REFUSED)
         refused = next((column for column in refusals if column.name == self.column), None)
         if refused and refused.run_id != context["run_id"]:

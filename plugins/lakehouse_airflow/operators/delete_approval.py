@@ -8,8 +8,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.time_format import MINUTE
-from include.paths import LakehousePaths
-from lakehouse_airflow.hooks.store_access import task_settings
+from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.second_person import approved_by, who_asked
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class AllowDeletesOperator(BaseOperator):
 
         who = approved_by(context, self.approval_task_id)
         deletes, reason = _requested_deletes(context), context["params"]["reason"]
-        records = DeleteRecords(LakehousePaths(task_settings().root))
+        records = DeleteRecords(prepare_process().paths)
         records.record_allowed(deletes, said_by=who, reason=reason, run_id=context["run_id"])
         self.log.info("%s Allowed by %s. Clear the stopped task and those after it.", deletes.summary, who)
 
@@ -77,7 +76,7 @@ def _requested_deletes(context: Context) -> Deletes:
     from include.control.ledger.deletes import DeleteRecords
 
     form = context["params"]
-    waiting = DeleteRecords(LakehousePaths(task_settings().root)).asked(form["table"])
+    waiting = DeleteRecords(prepare_process().paths).asked(form["table"])
     matches = [request for request in waiting if request.source_version == form["version"]]
     if matches:
         return matches[-1]

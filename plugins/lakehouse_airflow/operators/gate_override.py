@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from include.errors import OverrideError, SpecError
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE, is_announced, table_asset
-from lakehouse_airflow.hooks.store_access import task_settings
+from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.second_person import approved_by, who_asked
 from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
 
@@ -25,10 +25,7 @@ def way_out(table: str, version: int | None) -> str:
     """Return what a person can do about a refused version: override it, unless an earlier one was restored."""
     from include.control.gates.restore import restoring_version
 
-    if (
-        version is not None
-        and restoring_version(LakehousePaths(task_settings().root).table(table), version) is not None
-    ):
+    if version is not None and restoring_version(prepare_process().paths.table(table), version) is not None:
         return (
             "An earlier version was restored: fix data or rules, then clear the task that writes the table with this."
         )
@@ -52,8 +49,8 @@ class RefusalOperator(BaseOperator):
         from include.control.gates.gates import Gates
         from include.control.gates.overrides import refusal_to_override
 
-        settings, form = task_settings(), context["params"]
-        paths, table, version = LakehousePaths(settings.root), form["table"], form["version"]
+        settings, form = prepare_process(), context["params"]
+        paths, table, version = settings.paths, form["table"], form["version"]
         try:
             spec = load_catalog(settings.tables).spec(table)
             refusal = refusal_to_override(spec, version, paths, Gates(paths))
@@ -90,8 +87,8 @@ class GateOverrideOperator(BaseOperator):
         from include.control.gates.overrides import override
         from include.control.gates.result import Override
 
-        settings, form = task_settings(), context["params"]
-        table, version, paths = form["table"], form["version"], LakehousePaths(settings.root)
+        settings, form = prepare_process(), context["params"]
+        table, version, paths = form["table"], form["version"], settings.paths
         approval = Override(
             by=approved_by(context, self.approval_task_id),
             reason=form["reason"],

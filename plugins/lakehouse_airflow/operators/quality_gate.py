@@ -15,9 +15,8 @@ from include.contracts.job.data_docs_args import CheckedVersion
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import Severity
 from include.errors import Outcome, SpecError
-from include.paths import LakehousePaths
 from lakehouse_airflow.assets import is_announced, table_asset
-from lakehouse_airflow.hooks.store_access import task_settings
+from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.endings import error_of
 from lakehouse_airflow.operators.gate_override import way_out
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
@@ -129,7 +128,7 @@ class QualityGateOperator(SparkJobOperator):
 
         if written is None or written.version is None:
             return None
-        gates, rules = Gates(LakehousePaths(task_settings().root)), self._spec().suite_hash
+        gates, rules = Gates(prepare_process().paths), self._spec().suite_hash
         result = gates.result(self.table, written.version, rules)
         if result is None:
             return None
@@ -140,7 +139,7 @@ class QualityGateOperator(SparkJobOperator):
         from include.catalog import load_catalog
 
         try:
-            return load_catalog(task_settings().tables).spec(self.table)
+            return load_catalog(prepare_process().tables).spec(self.table)
         except SpecError as error:
             raise AirflowFailException(str(error)) from None
 
@@ -176,7 +175,7 @@ class QualityGateOperator(SparkJobOperator):
 
         if version is None:
             return False
-        commit = read_commit(LakehousePaths(task_settings().root).table(self.table), version)
+        commit = read_commit(prepare_process().paths.table(self.table), version)
         return commit is not None and commit.metadata.get("run_id") == context["run_id"]
 
 

@@ -13,9 +13,8 @@ from include.contracts.job.quarantine_request import QuarantineRequest
 from include.contracts.job.report import JobReport
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
-from include.paths import LakehousePaths
 from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
-from lakehouse_airflow.hooks.store_access import task_settings
+from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.quarantine_form import read_request
 from lakehouse_airflow.operators.second_person import approved_by
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
@@ -91,8 +90,8 @@ class QuarantineReplayOperator(SparkJobOperator):
         from include.control.quarantine.rows import SUMMARY, quarantined_rows
         from include.errors import SpecError
 
-        settings = task_settings()
-        paths = LakehousePaths(settings.root)
+        settings = prepare_process()
+        paths = settings.paths
         try:
             spec = load_catalog(settings.tables).spec(self.table)
         except SpecError as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from lakehouse_airflow.hooks.store_access import task_settings
+from lakehouse_airflow.hooks.store_access import prepare_process
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -23,7 +23,7 @@ class SecondPersonApprovalOperator(ApprovalOperator):
 
     def execute(self, context: Context) -> Any:
         """Ask those who may answer."""
-        if task_settings().second_person and (others := self._others(who_asked(context))):
+        if prepare_process().second_person and (others := self._others(who_asked(context))):
             self.assigned_users = others
         return super().execute(context)
 
@@ -37,7 +37,7 @@ class SecondPersonApprovalOperator(ApprovalOperator):
         answer = super().execute_complete(context, event)
         asked_by, who = who_asked(context), (answer["responded_by_user"] or {}).get("name")
         is_own = bool(who) and who == asked_by and answer["chosen_options"] == [self.APPROVE]
-        if is_own and task_settings().second_person and (self._others(asked_by) or not self.assigned_users):
+        if is_own and prepare_process().second_person and (self._others(asked_by) or not self.assigned_users):
             raise AirflowFailException(
                 f"{who} asked for this, and may not approve it.\n"
                 "Clear this task, and have somebody else answer; or let people approve their own requests "

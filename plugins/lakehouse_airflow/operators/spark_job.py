@@ -19,7 +19,7 @@ from include.run_retention import delete_old_runs
 from include.settings import PROJECT
 from lakehouse_airflow.hooks.driver_log import DriverLog
 from lakehouse_airflow.hooks.spark_job import SparkJobHook
-from lakehouse_airflow.hooks.store_access import task_settings
+from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.intervals import interval_of, outside_data, run_dates
 from lakehouse_airflow.operators.endings import error_of, lines_about
 from lakehouse_airflow.operators.job_call import TryFiles, job_args
@@ -110,7 +110,7 @@ class SparkJobOperator(SparkSubmitOperator):
             DiskFullError: the driver could not write its report, because the disk is full.
             SparkUnavailableError: the Spark Connect server does not answer.
         """
-        settings = task_settings().absolute()
+        settings = prepare_process().absolute()
         delete_old_runs(settings)
         files = TryFiles.of(settings.run_paths, context["ti"])
         arguments = self.complete_args(job_args(self.table, context, interval, settings, files.report, dry_run=dry_run))
@@ -165,7 +165,7 @@ class SparkJobOperator(SparkSubmitOperator):
     def _get_hook(self) -> SparkJobHook:
         return SparkJobHook(
             driver_log=self._driver_log,
-            jars_folder=task_settings().absolute().jars,
+            jars_folder=prepare_process().absolute().jars,
             large_load=self._large_load,
             conf=self.conf,
             conn_id=self._conn_id,

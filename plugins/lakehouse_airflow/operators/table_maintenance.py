@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from include.contracts.job.args import Job
-from include.paths import LakehousePaths
-from lakehouse_airflow.hooks.store_access import task_settings
+from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.intervals import label_interval, run_dates
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.task_result import TaskResult
@@ -34,7 +33,7 @@ class TableMaintenanceOperator(SparkJobOperator):
         # Imported here: parsing a DAG file must not load the Delta reader.
         from include.control.log.delta_log import latest_version
 
-        if latest_version(LakehousePaths(task_settings().root).table(self.table)) < 0:
+        if latest_version(prepare_process().paths.table(self.table)) < 0:
             self.log.info("%s does not exist yet: nothing to maintain; no Spark is started", self.table)
             return TaskResult.of_nothing(f"{self.table} does not exist yet").to_xcom()
         interval = label_interval(run_dates(context), datetime.now(UTC))

@@ -8,10 +8,9 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.interval import Interval
 from include.errors import HOPELESS, MillraceError
-from include.paths import LakehousePaths
 from include.spark_conf import LARGE_LOAD
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
-from lakehouse_airflow.hooks.store_access import task_settings
+from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.job_call import wants_reprocess
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.task_result import TaskResult
@@ -56,7 +55,7 @@ class TableWriteOperator(SparkJobOperator):
 
         if MAY_PROPOSE_COLUMNS not in self.outlets:
             return
-        proposed = NewColumns(LakehousePaths(task_settings().root)).of(self.table, ColumnState.PROPOSED)
+        proposed = NewColumns(prepare_process().paths).of(self.table, ColumnState.PROPOSED)
         if proposed:
             extra = {"table": self.table, "columns": [column.name for column in proposed]}
             context["outlet_events"][MAY_PROPOSE_COLUMNS].add(PROPOSED_COLUMNS, extra=extra)
@@ -66,7 +65,7 @@ class TableWriteOperator(SparkJobOperator):
         from include.catalog import load_catalog
         from include.control.planning.planner import Planner
 
-        settings = task_settings()
+        settings = prepare_process()
         try:
             catalog = load_catalog(settings.tables)
             spec = catalog.spec(self.table)

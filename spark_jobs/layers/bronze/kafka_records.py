@@ -44,7 +44,7 @@ class KafkaRecords:
 
     @cached_property
     def _cluster(self) -> KafkaCluster:
-        return KafkaCluster.of(self._spec.kafka_source.kafka, self._context.kafka)
+        return KafkaCluster.of(self._spec.kafka_source.kafka, self._context.settings.kafka)
 
     @property
     def origin(self) -> Mapping[str, str]:

@@ -102,6 +102,7 @@ def table_work(context: JobContext, operation: str) -> Iterator[TableWork]:
         written = TableWrite(
             table=table,
             run_id=context.args.run_id,
+            at=context.now(),
             operation=operation,
             version=version if version > before else None,
             attempts=len(work.contest.lost) + 1,

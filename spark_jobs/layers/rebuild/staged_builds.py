@@ -142,7 +142,8 @@ class StagedBuild:
     def _run(self, spec: AnySpec, interval: Interval) -> JobReport:
         of_table = {"table": spec.table, "interval_start": interval.start, "interval_end": interval.end}
         args = self.context.args.model_copy(update={**of_table, "dry_run": False, "request": None})
-        context = StagedContext(args, self.context.is_to_stop, self.ops, staged=self.paths)
+        is_to_stop, settings = self.context.is_to_stop, self.context.settings
+        context = StagedContext(args, is_to_stop, self.ops, settings=settings, staged=self.paths)
         try:
             return self.writers[WRITER_OF_LAYER[spec.layer]](context)
         except DeletesRefusedError as error:

@@ -115,7 +115,7 @@ def test_following_goes_on_with_what_is_new_and_ends_after_the_current_commit_wh
     assert 1 < len(there) < 15, "it did not wait for all messages"
     last = Ledger(fed.paths).last_committed(ORDERS, DeltaTable(str(fed.paths.table(ORDERS))).metadata().id, "main")
     assert last is not None
-    assert Ledger(fed.paths).closed(last), "the batch that was under way was finished"
+    assert Ledger(fed.paths).closed_rows(last), "the batch that was under way was finished"
     assert lakehouse_run(fed, environment, "--interval", "2013-01-01").wait(200) == ExitCode.OK
     assert landed(fed) == list(range(15))
 

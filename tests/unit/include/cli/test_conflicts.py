@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ RACE = LostRace(conflict="ConcurrentAppendException", operation="MERGE", run_id=
 
 def written(run_id: str, waited_s: float = 0.0, holders: str = "", *lost: LostRace) -> TableWrite:
     waited = LeaseWait(seconds=waited_s, holders=holders)
-    return TableWrite(ORDERS, run_id, attempts=1 + len(lost), waited=waited, lost=lost)
+    return TableWrite(ORDERS, run_id, datetime.now(UTC), attempts=1 + len(lost), waited=waited, lost=lost)
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_it_counts_by_table_and_pair_of_writers(history: CommitHistory, lakehous
 
 def test_maintenance_is_told_from_writers(history: CommitHistory, lakehouse: Lakehouse) -> None:
     waited = LeaseWait(seconds=90.0, holders=f"{SCHEDULED} (process 7 on a)")
-    history.record(TableWrite(ORDERS, "manual__1", operation="OPTIMIZE", waited=waited))
+    history.record(TableWrite(ORDERS, "manual__1", datetime.now(UTC), operation="OPTIMIZE", waited=waited))
     said = lakehouse("conflicts").stdout
     assert f" {ORDERS}   OPTIMIZE of manual   the lease of scheduled " in said
     assert f"{ORDERS}: OPTIMIZE of manual runs wait for scheduled ones" in said

@@ -153,7 +153,7 @@ def test_several_refused_batches_and_their_quarantined_rows_are_undone_together(
     assert gone == 1
     app_id = f"millrace/silver_quarantine.orders/{winner.intent.table_id}/main"
     assert DeltaTable(str(secondary)).transaction_version(app_id) == winner.batch_seq
-    rows = Ledger(paths).closed(winner)
+    rows = Ledger(paths).closed_rows(winner)
     assert rows is not None
     assert (rows.read, rows.inserted, rows.deleted) == (0, 0, 7)
 

@@ -13,7 +13,7 @@ import pytest
 
 from embedded.servers.s3 import Bucket, s3_bucket
 from include.contracts.lake_path import S3Path
-from include.control.leases.store import lakehouse_leases, stores_decide
+from include.control.leases.store import lakehouse_leases
 from include.control.ledger.ops_table import OpsTable
 from include.errors import LeaseLostError
 from include.paths import LakehousePaths
@@ -24,13 +24,6 @@ TABLE = "silver.flights"
 WRITERS, EACH, ROUNDS = 4, 3, 20
 EVENTS = pa.schema([("recorded_at", pa.timestamp("us", tz="UTC")), ("table", pa.string()), ("word", pa.string())])
 SOON, LATER = timedelta(seconds=0.3), timedelta(seconds=60)
-
-
-@pytest.fixture
-def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the leases, as a setting names it."""
-    monkeypatch.setenv("LAKEHOUSE_LEASE_STORE", str(tmp_path / "shared"))
-    return tmp_path / "shared"
 
 
 @pytest.fixture(scope="module")
@@ -48,17 +41,17 @@ def ledger(careless: Bucket, monkeypatch: pytest.MonkeyPatch) -> str:
     return careless.name
 
 
-def append(number: int, line_up: LineUp, bucket: str, folder: str) -> None:
-    table = OpsTable(S3Path(f"s3://{bucket}/{folder}/ops/events"), EVENTS)
+def append(number: int, line_up: LineUp, bucket: str, folder: str, lease_store: Path | None) -> None:
+    table = OpsTable(S3Path(f"s3://{bucket}/{folder}/ops/events"), EVENTS, lease_store=lease_store)
     for word in range(EACH):
         line_up()
         table.append([{"recorded_at": datetime.now(UTC), "table": TABLE, "word": f"{number}-{word}"}])
 
 
-def lost(bucket: str) -> int:
-    """How many of the events that several processes have appended are not there."""
+def lost_events(bucket: str, lease_store: Path | None = None) -> int:
+    """Let several processes append events, and return how many of the events are not there."""
     folder = uuid4().hex
-    together(WRITERS, append, bucket, folder)
+    together(WRITERS, append, bucket, folder, lease_store)
     found = OpsTable(S3Path(f"s3://{bucket}/{folder}/ops/events"), EVENTS).events(TABLE)
     return WRITERS * EACH - len({event["word"] for event in found})
 
@@ -66,16 +59,15 @@ def lost(bucket: str) -> int:
 def test_without_the_setting_leases_lie_with_the_tables_and_streams_are_in_nobodys_way(tmp_path: Path) -> None:
     paths = LakehousePaths(tmp_path)
     first, second = (lakehouse_leases(paths, name, SOON) for name in ("one", "two"))
-    assert stores_decide()
     with first.stream(TABLE, "main"), second.stream(TABLE, "other"):
         assert len(list(paths.leases.glob("silver*"))) == 2  # type: ignore[union-attr]
 
 
-def test_with_it_a_table_has_one_writer_whatever_its_stream(tmp_path: Path, apart: Path) -> None:
-    first, second = (lakehouse_leases(LakehousePaths(tmp_path / "lake"), name, SOON) for name in ("one", "two"))
-    assert not stores_decide()
+def test_with_it_a_table_has_one_writer_whatever_its_stream(tmp_path: Path) -> None:
+    paths = LakehousePaths(tmp_path / "lake", lease_store=tmp_path / "shared")
+    first, second = (lakehouse_leases(paths, name, SOON) for name in ("one", "two"))
     with first.stream(TABLE, "main"):
-        assert [file.name for file in apart.glob("silver*")] == [f"{TABLE}.table"]
+        assert [file.name for file in (tmp_path / "shared").glob("silver*")] == [f"{TABLE}.table"]
         for wanted in (second.stream(TABLE, "other"), second.table(TABLE)):
             with pytest.raises(LeaseLostError, match="held by one"), wanted:
                 pytest.fail("both held it")
@@ -84,8 +76,9 @@ def test_with_it_a_table_has_one_writer_whatever_its_stream(tmp_path: Path, apar
     assert not (tmp_path / "lake").exists()
 
 
-def test_maintenance_still_hears_of_a_batch_that_waits(tmp_path: Path, apart: Path) -> None:
-    first, second = (lakehouse_leases(LakehousePaths(tmp_path / "lake"), name, LATER) for name in ("one", "two"))
+def test_maintenance_still_hears_of_a_batch_that_waits(tmp_path: Path) -> None:
+    paths = LakehousePaths(tmp_path / "lake", lease_store=tmp_path / "shared")
+    first, second = (lakehouse_leases(paths, name, LATER) for name in ("one", "two"))
     assert first.batches_waiting(TABLE) == ""
     heard: list[str] = []
 
@@ -103,9 +96,8 @@ def test_maintenance_still_hears_of_a_batch_that_waits(tmp_path: Path, apart: Pa
 
 
 def test_without_it_such_a_store_loses_events_of_the_ledger(ledger: str) -> None:
-    assert any(lost(ledger) for _ in range(ROUNDS))
+    assert any(lost_events(ledger) for _ in range(ROUNDS))
 
 
-@pytest.mark.usefixtures("apart")
-def test_with_it_such_a_store_loses_none(ledger: str) -> None:
-    assert lost(ledger) == 0
+def test_with_it_such_a_store_loses_none(ledger: str, tmp_path: Path) -> None:
+    assert lost_events(ledger, tmp_path / "shared") == 0

@@ -46,7 +46,9 @@ def test_the_history_of_a_table_has_its_writes_and_no_others(tmp_path_factory: o
 
 
 def test_only_writes_that_waited_or_lost_a_race_are_contended() -> None:
-    alone = TableWrite("silver.orders", "scheduled__1", attempts=1, waited=LeaseWait(seconds=0.2))
-    loser = TableWrite("silver.orders", "scheduled__2", lost=(LostRace(conflict="ConcurrentAppendException"),))
-    waiter = TableWrite("silver.orders", "scheduled__3", waited=LeaseWait(seconds=1.0, holders="manual__1"))
+    alone = TableWrite("silver.orders", "scheduled__1", FIRST_DAY, attempts=1, waited=LeaseWait(seconds=0.2))
+    loser = TableWrite(
+        "silver.orders", "scheduled__2", FIRST_DAY, lost=(LostRace(conflict="ConcurrentAppendException"),)
+    )
+    waiter = TableWrite("silver.orders", "scheduled__3", FIRST_DAY, waited=LeaseWait(seconds=1.0, holders="manual__1"))
     assert contended_writes([alone, loser, waiter]) == [loser, waiter]

@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.settings import PROJECT, Settings
-from lakehouse_airflow.hooks.store_access import reach_store, task_settings
+from lakehouse_airflow.hooks.store_access import prepare_process, reach_store
 
 LAKE = Settings(s3_connection="lake_store")
 KEYS = {"login": "AKIA1", "password": "hush"}
@@ -60,7 +60,7 @@ def test_a_task_can_reach_the_store_from_its_settings_on(monkeypatch: pytest.Mon
     monkeypatch.setenv("LAKEHOUSE_S3_CONNECTION", "lake_store")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "another")
-    assert task_settings() == Settings()
+    assert prepare_process() == Settings()
     assert (os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]) == ("AKIA1", "hush")
 
 
@@ -77,5 +77,5 @@ def test_what_nobody_knows_in_the_extra_is_named(monkeypatch: pytest.MonkeyPatch
 
 def test_every_operator_takes_its_settings_from_here() -> None:
     sources = {file.name: file.read_text() for file in (PROJECT / "plugins/lakehouse_airflow/operators").glob("*.py")}
-    assert sum("task_settings()" in source for source in sources.values()) >= 5
+    assert sum("prepare_process()" in source for source in sources.values()) >= 5
     assert [name for name, source in sources.items() if " Settings()" in source] == []
