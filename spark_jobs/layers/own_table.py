@@ -68,7 +68,7 @@ def require_fitting_table(context: JobContext, spec: AnySpec) -> TableDiff:
     except TableNotFoundError:
         return TableDiff(spec.table)
     changes = changes_since(spec, position.last, context.ops)
-    changes.require_fitting()
+    changes.require_fit()
     return changes
 
 
@@ -88,7 +88,7 @@ class FittingWork:
         Raises:
             BadInputError: the table does not fit the spec any more.
         """
-        changes_since(self.context.spec, position.last, self.context.ops).require_fitting()
+        changes_since(self.context.spec, position.last, self.context.ops).require_fit()
         return self.work.plan(position)
 
     def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:

@@ -1,4 +1,4 @@
-"""How a table differs from its spec, and where a rebuild builds beside it.
+"""The differences between a table and its spec, and the folder in which a rebuild builds the table.
 
-What a run applies of it is decided in `spark_jobs.layers`.
+`spark_jobs.layers` decides which of the differences a run applies.
 """

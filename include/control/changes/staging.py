@@ -1,4 +1,4 @@
-"""Where tables are built anew beside those in use: a folder of their own, with a ledger of its own."""
+"""The separate folder in which a rebuild builds tables, with its own ledger."""
 
 from __future__ import annotations
 
@@ -26,68 +26,68 @@ from include.paths import LakehousePaths
 
 log = logging.getLogger(__name__)
 
-_OF_OTHERS = ("batches", "files", "gates", "quarantine")
-"""What a table's readers ask the ledger about it."""
+_COPIED_TABLES = ("batches", "files", "gates", "quarantine")
+"""The ledger tables that the readers of a table need."""
 
-_BY_NAME = ("columns",)
-"""What counts for every table of a name, also for one that is built anew."""
+_COPIED_BY_NAME = ("columns",)
+"""The ledger tables that apply to a table by its name, so also to its rebuild."""
 
-_OF_FAILURES = (FileEvent.FAILED, FileEvent.REPLAYED, FileEvent.GIVEN_UP, FileEvent.TOUCHED)
-"""What is said of files that could not be loaded."""
+_FAILURE_EVENTS = (FileEvent.FAILED, FileEvent.REPLAYED, FileEvent.GIVEN_UP, FileEvent.TOUCHED)
+"""The events of files that could not be loaded."""
 
 _STREAM = "rebuild"
-"""The stream of the batches that loaded a table while it was built anew."""
+"""The stream of the batches that loaded a table during its rebuild."""
 
 
 @dataclass(frozen=True)
 class StagedPaths(LakehousePaths):
-    """The lakehouse as a rebuild sees it: the tables that it builds lie in its folder, all others where they are.
+    """The paths of the lakehouse for a rebuild: the tables that it builds are in its folder, all others in place.
 
     Attributes:
-        root: of the lakehouse.
+        root: the root of the lakehouse.
         staging: the folder of the rebuild.
-        rebuilt: the tables that it builds.
+        rebuilt: the tables that the rebuild builds.
     """
 
     staging: LakePath = Path()
     rebuilt: frozenset[str] = frozenset()
 
     def table(self, table: str) -> LakePath:
-        """The Delta table `<layer>.<name>`."""
-        return self._of(table).table(table)
+        """Return the path of the table `<layer>.<name>`."""
+        return self._paths_of(table).table(table)
 
     def quarantine(self, table: str) -> LakePath:
-        """The Delta table of the rows that `table` refused."""
-        return self._of(table).quarantine(table)
+        """Return the path of the table's quarantine."""
+        return self._paths_of(table).quarantine(table)
 
     def tombstones(self, table: str, table_id: str) -> LakePath:
-        """The Delta table of the deleted keys of a silver table."""
-        return self._of(table).tombstones(table, table_id)
+        """Return the path of the tombstones of a silver table."""
+        return self._paths_of(table).tombstones(table, table_id)
 
     def ops(self, name: str) -> LakePath:
-        """One table of the rebuild's own ledger."""
+        """Return the path of a table of the rebuild's own ledger."""
         return LakehousePaths(self.staging).ops(name)
 
     @property
     def state(self) -> LakePath:
-        """The folder of the states that follow from its own ledger."""
+        """The folder of the states of its own ledger."""
         return LakehousePaths(self.staging).state
 
     @property
     def leases(self) -> LakePath:
-        """The folder of its own leases: nobody else writes to what it builds."""
+        """The folder of its own leases: nobody else writes to the tables that it builds."""
         return LakehousePaths(self.staging).leases
 
-    def _of(self, table: str) -> LakehousePaths:
+    def _paths_of(self, table: str) -> LakehousePaths:
         return LakehousePaths(self.staging if table in self.rebuilt else self.root)
 
 
-class EarlierAllowances(DeleteRecords):
-    """The deletes by absence that persons have allowed, of a table that is built anew and of the one in use.
+class StagedDeletes(DeleteRecords):
+    """The deletes of absent keys that a person allowed, for a rebuild and for the table in use.
 
     Args:
-        staged: the lakehouse as a rebuild sees it.
-        live: what was allowed of the tables in use.
+        staged: the paths of the rebuild.
+        live: the allowed deletes of the tables in use.
     """
 
     def __init__(self, staged: LakehousePaths, live: DeleteRecords) -> None:
@@ -96,12 +96,12 @@ class EarlierAllowances(DeleteRecords):
         self._ledger = Ledger(staged)
 
     def allowed(self, table: str, table_id: str, source_id: str) -> list[Deletes]:
-        """The deletes that a person has allowed, also of the table in use, as versions of this very source say it."""
+        """Return the allowed deletes, also those of the table in use, by the versions of this source."""
         earlier = self._live.ever_allowed(table)
-        return [*super().allowed(table, table_id, source_id), *(self._as_of(source_id, one) for one in earlier)]
+        return [*super().allowed(table, table_id, source_id), *(self._in_source(source_id, item) for item in earlier)]
 
-    def _as_of(self, source_id: str, allowed: Deletes) -> Deletes:
-        """The same of a source that was built anew, where all that was allowed is in its first version."""
+    def _in_source(self, source_id: str, allowed: Deletes) -> Deletes:
+        """Return the same deletes for this source; if the source was rebuilt, they are in its first version."""
         if allowed.source_id == source_id:
             return allowed
         batches = self._ledger.batches(allowed.source, source_id, -1)
@@ -110,95 +110,94 @@ class EarlierAllowances(DeleteRecords):
 
 
 @dataclass(frozen=True)
-class StagedRecords(OpsTables):
-    """What is written down in a rebuild's own ledger.
+class StagedOpsTables(OpsTables):
+    """The tables of a rebuild's own ledger.
 
     Attributes:
-        paths: the lakehouse as the rebuild sees it.
-        live: the deletes that were allowed of the tables in use.
+        paths: the paths of the rebuild.
+        live: the allowed deletes of the tables in use.
     """
 
     live: DeleteRecords
 
     @cached_property
     def deletes(self) -> DeleteRecords:
-        """The deletes by absence that persons have allowed."""
-        return EarlierAllowances(self.paths, self.live)
+        """The deletes of absent keys that a person allowed."""
+        return StagedDeletes(self.paths, self.live)
 
 
 def staged_paths(paths: LakehousePaths, rebuild: str, tables: Iterable[str]) -> StagedPaths:
-    """Where a rebuild of tables builds."""
+    """Return the paths for a rebuild of tables."""
     return StagedPaths(paths.root, paths.rebuilds / rebuild, frozenset(tables), lease_store=paths.lease_store)
 
 
-def bring_ledger(live: LakehousePaths, staged: StagedPaths, others: Collection[str]) -> None:
-    """Give the staged ledger what the lakehouse's own says now of the tables that are read, and not built.
+def copy_ledger(live: LakehousePaths, staged: StagedPaths, others: Collection[str]) -> None:
+    """Copy the ledger's events of the tables that a rebuild reads, but does not build, to the staged ledger.
 
-    What it knew of them goes; what it knows of the tables that are built stays.
+    They replace the staged events of these tables. The staged events of the tables that it builds stay.
     """
     for table in others:
         TableStates(staged).forget(table)
-    for name in _OF_OTHERS if others else ():
+    for name in _COPIED_TABLES if others else ():
         if is_table(live.ops(name)):
             _copy(live.ops(name), staged.ops(name), sorted(others))
-    for name in _BY_NAME:
-        # Once: from then on the tables that are built take on columns of their own.
+    for name in _COPIED_BY_NAME:
+        # Only once: afterwards the rebuild adds columns of its own.
         if is_table(live.ops(name)) and not is_table(staged.ops(name)):
             _copy(live.ops(name), staged.ops(name), sorted(staged.rebuilt))
 
 
 def _copy(source: LakePath, target: LakePath, tables: Collection[str]) -> None:
-    mine = f'"table" IN ({texts(tables)})'
-    rows = QueryBuilder().register("stored", open_table(source)).execute(f"SELECT * FROM stored WHERE {mine}")
+    condition = f'"table" IN ({texts(tables)})'
+    rows = QueryBuilder().register("stored", open_table(source)).execute(f"SELECT * FROM stored WHERE {condition}")
     if is_table(target):
-        open_table(target).delete(mine)
+        open_table(target).delete(condition)
     write_deltalake(str(target), rows, mode="append", partition_by=["table"], storage_options=options_of(target))
     look_again()
 
 
-def take_over_loads(live: LakehousePaths, staged: StagedPaths, table: str, ids: tuple[str, str], version: int) -> None:
-    """Write down what a rebuild has loaded into a table that becomes `version` of the one in use, once for a version.
+def copy_loads(live: LakehousePaths, staged: StagedPaths, table: str, ids: tuple[str, str], version: int) -> None:
+    """Record the loads of a rebuild whose rows are `version` of the table, once per version.
 
-    Its batches were of another log: they are told apart by their stream, and all of them are in that version. A file
-    that could not be loaded stands as it did: so often tried, given up or not.
+    Its batches belong to another log. They have a stream of their own, and all of them are in that version. A file that
+    could not be loaded keeps its number of tries, and stays given up.
 
     Args:
-        live: the lakehouse.
-        staged: the same as the rebuild sees it.
+        live: the paths of the lakehouse.
+        staged: the paths of the rebuild.
         table: the table.
         ids: its ids before and after.
         version: the version.
     """
     earlier, table_id = ids
     for name, schema in (("files", FILES), ("batches", BATCHES)):
-        mine = OpsTable.of(live, name, schema)
-        failed = mine.find(table, table_id=[earlier], event=_OF_FAILURES) if name == "files" else []
+        events = OpsTable.of(live, name, schema)
+        failures = events.find(table, table_id=[earlier], event=_FAILURE_EVENTS) if name == "files" else []
         rows = OpsTable.of(staged, name, schema).find(table, table_id=[table_id])
         loaded = [{**row, "stream": _STREAM, "version": row["version"] and version} for row in rows]
-        kept = [{**row, "table_id": table_id} for row in failed]
-        mine.append_once([*kept, *loaded], f"{table_id}/{table}/{version}")
+        kept = [{**row, "table_id": table_id} for row in failures]
+        events.append_once([*kept, *loaded], f"{table_id}/{table}/{version}")
 
 
 def remove_staging(staged: StagedPaths) -> None:
-    """Delete the folder of a rebuild; nothing is there of what readers use.
+    """Delete the folder of a rebuild; readers use nothing in it.
 
-    What cannot be deleted now is named in the log, and tried again when the table's next rebuild begins.
+    What cannot be deleted now is logged, and tried again when the next rebuild of the table begins.
     """
     folder = staged.staging
     if isinstance(folder, Path):
-        shutil.rmtree(folder, onerror=lambda _, path, error: _left(path, error[1]))
+        shutil.rmtree(folder, onerror=lambda _, path, error: _log_remaining(path, error[1]))
         return
     with translate_storage_errors(str(folder)):
-        for page in (
-            s3_client().get_paginator("list_objects_v2").paginate(Bucket=folder.bucket, Prefix=f"{folder.key}/")
-        ):
-            if keys := [{"Key": found["Key"]} for found in page.get("Contents", ())]:
+        pages = s3_client().get_paginator("list_objects_v2")
+        for page in pages.paginate(Bucket=folder.bucket, Prefix=f"{folder.key}/"):
+            if keys := [{"Key": entry["Key"]} for entry in page.get("Contents", ())]:
                 answer = s3_client().delete_objects(Bucket=folder.bucket, Delete={"Objects": keys, "Quiet": True})
                 for error in answer.get("Errors", ()):
-                    _left(error["Key"], error.get("Message"))
+                    _log_remaining(error["Key"], error.get("Message"))
     look_again()
 
 
-def _left(path: str, why: object) -> None:
-    if not isinstance(why, FileNotFoundError):
-        log.warning("%s, of a rebuild that is over, could not be deleted: %s", path, why)
+def _log_remaining(path: str, reason: object) -> None:
+    if not isinstance(reason, FileNotFoundError):
+        log.warning("%s, a file of an earlier rebuild, could not be deleted: %s", path, reason)

@@ -1,4 +1,4 @@
-"""The columns that a Delta table has, and their types in Delta's words."""
+"""The columns of a Delta table, and their types in Delta's names."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _DELTA_TYPES = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigin
 
 
 def columns_of(delta: DeltaTable) -> dict[str, str]:
-    """Column -> type in Delta's words."""
+    """Return column -> type in Delta's names."""
     fields = json.loads(delta.schema().to_json())["fields"]
     return {field["name"]: _type_name(field["type"]) for field in fields}
 
 
 def delta_type(kind: str) -> str:
-    """A Spark SQL type in Delta's words, so that both sides compare; names of fields stay as they are.
+    """Return a Spark SQL type in Delta's names, for comparisons; the names of fields do not change.
 
     >>> delta_type("map<string,struct<int:bigint>>")
     'map<string,struct<int:long>>'
@@ -26,7 +26,7 @@ def delta_type(kind: str) -> str:
 
 
 def _type_name(kind: object) -> str:
-    """A Delta schema type as short text; structs by their fields.
+    """Return a Delta schema type as short text; a struct with its fields.
 
     >>> _type_name({"type": "map", "keyType": "string", "valueType": {"type": "array", "elementType": "long"}})
     'map<string,array<long>>'

@@ -1,4 +1,4 @@
-"""How a table differs from its spec, and what follows. No Spark is started, nothing is written."""
+"""The difference between a table and its spec, and its consequences. No Spark is started, nothing is written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
-from include.control.changes.spec_changes import MEASURES, Effect, SpecChange, by_weight, column_changes, spec_changes
+from include.control.changes.spec_changes import (
+    MEASURES,
+    Effect,
+    SpecChange,
+    column_changes,
+    sort_by_effect,
+    spec_changes,
+)
 from include.control.changes.table_columns import columns_of
 from include.control.ledger.measures import table_rows
 from include.control.ledger.new_columns import ColumnState
@@ -26,10 +33,10 @@ class TableDiff:
 
     Attributes:
         table: the table.
-        changes: what differs, those first of which most follows.
-        outdated: the intervals whose rows another spec has worked out, oldest first; silver only.
-        rows: how many rows are to be worked out again.
-        unknown: whether nobody knows which spec the last batch followed.
+        changes: the changes, those with the largest effect first.
+        outdated: the intervals whose rows were computed by another spec, oldest first; silver only.
+        rows: the number of rows to compute again.
+        unknown: whether the spec of the last batch was not recorded.
     """
 
     table: str
@@ -38,70 +45,67 @@ class TableDiff:
     rows: int = 0
     unknown: bool = False
 
-    def of(self, effect: Effect) -> list[SpecChange]:
-        """The changes that have one effect."""
+    def with_effect(self, effect: Effect) -> list[SpecChange]:
+        """Return the changes with this effect."""
         return [change for change in self.changes if change.effect is effect]
 
     @property
-    def wants_a_run(self) -> bool:
-        """Whether a run has something to do though its sources have nothing new: a column is missing, say."""
-        return any(change.is_work for change in self.changes)
+    def needs_run(self) -> bool:
+        """Whether a run has work even if its sources have nothing new, for example to add a column."""
+        return any(change.needs_run for change in self.changes)
 
     @property
     def has_new_measures(self) -> bool:
-        """Whether the last batch has computed fewer measures than the spec states."""
-        return any(change.is_work and change.key.startswith(MEASURES) for change in self.changes)
+        """Whether the spec has measures that the last batch did not compute."""
+        return any(change.needs_run and change.key.startswith(MEASURES) for change in self.changes)
 
     @property
     def misfit(self) -> str:
-        """Why no run writes the table: its rows were built on something that its spec says otherwise by now."""
-        found = self.of(Effect.REBUILD)
-        way_out = f"Nothing was written. Put the spec back, or build the table anew: lakehouse rebuild {self.table}"
-        return f"{self.table}: does not fit its spec: {'; '.join(map(str, found))}\n{way_out}" if found else ""
+        """Why no run writes the table: only a rebuild makes it fit its spec. Empty if it fits."""
+        changes = self.with_effect(Effect.REBUILD)
+        way_out = f"Nothing was written. Put the spec back, or rebuild the table: lakehouse rebuild {self.table}"
+        return f"{self.table}: does not fit its spec: {'; '.join(map(str, changes))}\n{way_out}" if changes else ""
 
-    def require_fitting(self) -> None:
-        """Refuse to write to a table that does not fit its spec.
+    def require_fit(self) -> None:
+        """Check that the table fits its spec.
 
         Raises:
-            BadInputError: its keys, its order, a type or a partition are others; the message says how to build it anew.
+            BadInputError: the spec has other keys, another order, type or partition; the message says how to rebuild.
         """
         if self.misfit:
             raise BadInputError(self.misfit)
 
     def lines(self, *, after_a_run: bool = False) -> tuple[str, ...]:
-        """What differs and what follows, a line for each effect; none where nothing differs.
+        """Return a line for each effect, with its changes and the command to run; nothing if nothing differs.
 
         Args:
-            after_a_run: the run has applied what a run applies.
+            after_a_run: a run has already applied the changes that runs apply.
         """
-        return (*self._lines(after_a_run), *self._unknown())
-
-    def _lines(self, after_a_run: bool) -> Iterator[str]:
+        lines = []
         for effect in reversed(Effect):
-            if found := self.of(effect):
-                said = "applied" if after_a_run and effect is Effect.APPLIED else str(effect)
-                yield f"{self.table}: {said}: {'; '.join(map(str, found))}{self._advice(effect)}"
+            if changes := self.with_effect(effect):
+                label = "applied" if after_a_run and effect is Effect.APPLIED else str(effect)
+                lines.append(f"{self.table}: {label}: {'; '.join(map(str, changes))}{self._advice(effect)}")
+        if self.unknown:
+            lines.append(f"{self.table}: its last batch followed another spec, and which one was not recorded")
+        return tuple(lines)
 
     def _advice(self, effect: Effect) -> str:
         if effect is Effect.REBUILD or (effect is Effect.RECOMPUTE and self.table.startswith("bronze.")):
             return f". The way: lakehouse rebuild {self.table}"
         if effect is Effect.RECOMPUTE and self.outdated:
             days = f"--interval {self.outdated[0]:%Y-%m-%d} --to {self.outdated[-1]:%Y-%m-%d}"
-            number = "1 interval" if len(self.outdated) == 1 else f"{len(self.outdated)} intervals"
-            many = f"{number} with {self.rows:,} rows {'follows' if len(self.outdated) == 1 else 'follow'} the old spec"
-            return f". {many}: lakehouse run --table {self.table} {days} --reprocess"
+            count, rows = len(self.outdated), f"with {self.rows:,} rows"
+            text = f"1 interval {rows} follows" if count == 1 else f"{count} intervals {rows} follow"
+            return f". {text} the old spec: lakehouse run --table {self.table} {days} --reprocess"
         if effect is Effect.RECOMPUTE:
-            again = f"lakehouse run --table {self.table} --reprocess --interval ..."
-            return f". {self.rows:,} rows follow the old spec: {again}"
+            command = f"lakehouse run --table {self.table} --reprocess --interval ..."
+            return f". {self.rows:,} rows follow the old spec: {command}"
         return ""
-
-    def _unknown(self) -> tuple[str, ...]:
-        text = f"{self.table}: its last batch followed another spec, and which one was not written down"
-        return (text,) if self.unknown else ()
 
 
 def table_diff(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
-    """How the table differs from its spec; nothing for a table that has no batch yet.
+    """Return the difference between a table and its spec; none for a table without a batch.
 
     Args:
         spec: the table's spec.
@@ -110,63 +114,63 @@ def table_diff(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
     """
     if last is None:
         return TableDiff(spec.table)
-    now, followed = document_of(spec), ops.specs.of(spec.table, last.intent.table_id)
-    changes = _changes(spec, last, followed, ops)
-    outdated = _outdated(spec, last.intent.table_id, followed, now, ops) if isinstance(spec, SilverSpec) else {}
+    now, specs = document_of(spec), ops.specs.of(spec.table, last.intent.table_id)
+    changes = _changes(spec, last, specs, ops)
+    outdated = _outdated(spec, last.intent.table_id, specs, now, ops) if isinstance(spec, SilverSpec) else {}
     if outdated and not any(change.effect is Effect.RECOMPUTE for change in changes):
-        changes.append(SpecChange("rows", Effect.RECOMPUTE, "a spec of before has worked them out"))
+        changes.append(SpecChange("rows", Effect.RECOMPUTE, "an earlier spec has computed them"))
     rows = sum(outdated.values())
     if not outdated and any(change.effect is Effect.RECOMPUTE for change in changes):
         path = ops.paths.table(spec.table)
         rows = table_rows(path, latest_version(path))
-    unknown = _is_unknown(spec, last, followed)
-    return TableDiff(spec.table, tuple(by_weight(changes)), tuple(sorted(outdated)), rows, unknown)
+    unknown = _is_unknown(spec, last, specs)
+    return TableDiff(spec.table, tuple(sort_by_effect(changes)), tuple(sorted(outdated)), rows, unknown)
 
 
 def diff_for_run(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
-    """The same for who runs the table, or plans to, and so does often: all batches are read only when it matters.
+    """Return the difference for a run or a plan; read the history of batches only if the last batch needs a recompute.
 
-    Which intervals follow an old spec is looked up while the last batch follows one; `lakehouse diff` always says it.
+    So intervals before the last batch that follow an old spec are not always named. `lakehouse diff` names them all.
     """
     changed = changes_since(spec, last, ops)
-    return table_diff(spec, last, ops) if changed.of(Effect.RECOMPUTE) else changed
+    return table_diff(spec, last, ops) if changed.with_effect(Effect.RECOMPUTE) else changed
 
 
 def changes_since(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
-    """What changed in the spec since the table's last batch, without the intervals and rows that it means.
+    """Return the changes of the spec since the table's last batch, without the affected intervals and rows.
 
-    The table is opened only where the spec is another one: who writes it holds its columns against the spec anyway.
+    The table is opened only if the spec has changed: a writer compares its columns with the spec anyway.
     """
     if last is None:
         return TableDiff(spec.table)
-    followed = ops.specs.of(spec.table, last.intent.table_id)
-    if followed.get(last.intent.spec_hash) == document_of(spec) == _latest(followed):
+    specs = ops.specs.of(spec.table, last.intent.table_id)
+    if specs.get(last.intent.spec_hash) == document_of(spec) == _latest(specs):
         return TableDiff(spec.table)
-    changes = tuple(_changes(spec, last, followed, ops))
-    return TableDiff(spec.table, changes, unknown=_is_unknown(spec, last, followed))
+    changes = tuple(_changes(spec, last, specs, ops))
+    return TableDiff(spec.table, changes, unknown=_is_unknown(spec, last, specs))
 
 
-def _is_unknown(spec: AnySpec, last: Winner, followed: Mapping[str, Document]) -> bool:
-    return last.intent.spec_hash != spec.spec_hash and last.intent.spec_hash not in followed
+def _is_unknown(spec: AnySpec, last: Winner, specs: Mapping[str, Document]) -> bool:
+    return last.intent.spec_hash != spec.spec_hash and last.intent.spec_hash not in specs
 
 
-def _latest(followed: dict[str, Document]) -> Document | None:
-    return next(reversed(followed.values()), None)
+def _latest(specs: dict[str, Document]) -> Document | None:
+    return next(reversed(specs.values()), None)
 
 
-def _changes(spec: AnySpec, last: Winner, followed: dict[str, Document], ops: OpsTables) -> list[SpecChange]:
-    """What a batch would make otherwise than the last one, and what no run has applied yet."""
-    before, now = followed.get(last.intent.spec_hash), document_of(spec)
+def _changes(spec: AnySpec, last: Winner, specs: dict[str, Document], ops: OpsTables) -> list[SpecChange]:
+    """Return the changes that affect the next batch, and the changes that no run has applied yet."""
+    before, now = specs.get(last.intent.spec_hash), document_of(spec)
     if before is None:
         return []
-    by_batch = [change for change in spec_changes(before, now) if not _is_applied_by_any_run(change)]
-    by_run = [change for change in spec_changes(_latest(followed) or before, now) if _is_applied_by_any_run(change)]
+    by_batch = [change for change in spec_changes(before, now) if not _needs_no_batch(change)]
+    by_run = [change for change in spec_changes(_latest(specs) or before, now) if _needs_no_batch(change)]
     columns = () if isinstance(spec, GoldSpec) else _columns(spec, now, ops)
-    return by_weight([*by_batch, *by_run, *columns])
+    return sort_by_effect([*by_batch, *by_run, *columns])
 
 
-def _is_applied_by_any_run(change: SpecChange) -> bool:
-    """Whether a run applies it that has nothing to load; measures take a batch."""
+def _needs_no_batch(change: SpecChange) -> bool:
+    """Return whether a run applies the change even if it loads nothing; measures need a batch."""
     return change.effect is Effect.APPLIED and not change.key.startswith(MEASURES)
 
 
@@ -174,45 +178,43 @@ def _columns(spec: BronzeSpec | SilverSpec, now: Document, ops: OpsTables) -> li
     delta = open_table(ops.paths.table(spec.table), without_files=True)
     on_disk = columns_of(delta)
     if isinstance(spec, BronzeSpec):
-        taken_on = ops.new_columns.of(spec.table, ColumnState.APPROVED) if spec.on_drift == "evolve" else []
-        for name in {column.name for column in taken_on} - spec.columns.keys():
+        approved = ops.new_columns.of(spec.table, ColumnState.APPROVED) if spec.on_drift == "evolve" else []
+        for name in {column.name for column in approved} - spec.columns.keys():
             on_disk.pop(name, None)
     return list(column_changes(now, on_disk, delta.metadata().partition_columns))
 
 
 def _outdated(
-    spec: SilverSpec, table_id: str, followed: Mapping[str, Document], now: Document, ops: OpsTables
+    spec: SilverSpec, table_id: str, specs: Mapping[str, Document], now: Document, ops: OpsTables
 ) -> dict[datetime, int]:
-    """interval -> its rows, for each whose rows were last worked out by a spec with another meaning."""
-    if not is_table(ops.paths.table(spec.source)):
-        return {}
+    """Return interval -> rows, for the intervals whose rows were last computed by a spec with another result."""
     old = {
         spec_hash
-        for spec_hash, document in followed.items()
+        for spec_hash, document in specs.items()
         if any(change.effect is Effect.RECOMPUTE for change in spec_changes(document, now))
     }
-    ledger, last_by = ops.ledger, dict[datetime, str]()
+    if not old or not is_table(ops.paths.table(spec.source)):
+        return {}
+    ledger, last_spec, rows = ops.ledger, dict[datetime, str](), dict[datetime, int]()
     source_id = table_id_of(ops.paths.table(spec.source))
-    brought = ledger.batches(spec.source, source_id, -1) if old else []
-    for winner in ledger.batches(spec.table, table_id, -1) if old else []:
-        for start in _worked_out(winner, spec.source, source_id, brought):
-            last_by[start] = winner.intent.spec_hash
-    return {start: _rows(spec.source, start, brought, ops) for start, spec_hash in last_by.items() if spec_hash in old}
+    source_batches = ledger.batches(spec.source, source_id, -1)
+    for winner in ledger.batches(spec.table, table_id, -1):
+        for start in _computed_intervals(winner, spec.source, source_id, source_batches):
+            last_spec[start] = winner.intent.spec_hash
+    for start in (start for start, spec_hash in last_spec.items() if spec_hash in old):
+        loads = {batch.token: batch.batch_seq for batch in source_batches if batch.intent.interval_start == start}
+        rows[start] = ledger.applied_rows(spec.source, loads) or 0
+    return rows
 
 
-def _worked_out(winner: Winner, source: str, source_id: str, brought: list[Winner]) -> Iterator[datetime]:
-    """The intervals whose rows a batch has read."""
+def _computed_intervals(winner: Winner, source: str, source_id: str, batches: list[Winner]) -> Iterator[datetime]:
+    """Yield the intervals whose rows a batch has read."""
     sources = winner.intent.sources
     if sources.replay or sources.restores is not None:
         return
     if sources.reprocess:
         yield winner.intent.interval_start
     after, upto = sources.ranges.get(source, (0, 0)) if sources.source_ids.get(source) == source_id else (0, 0)
-    for batch in brought:
+    for batch in batches:
         if (-1 if after is None else after) < batch.version <= upto:
             yield batch.intent.interval_start
-
-
-def _rows(source: str, start: datetime, brought: list[Winner], ops: OpsTables) -> int:
-    of_interval = {one.token: one.batch_seq for one in brought if one.intent.interval_start == start}
-    return ops.ledger.applied_rows(source, of_interval) or 0

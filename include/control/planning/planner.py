@@ -184,10 +184,10 @@ class Planner:
         if key not in self._diffs:
             self._diffs[key] = diff_for_run(spec, last, ops)
         diff = self._diffs[key]
-        changed = "; the table is changed as its spec says" if diff.wants_a_run else ""
+        changed = "; the table is changed as its spec says" if diff.needs_run else ""
         return Advice(
             table=spec.table,
-            nothing_new=last is not None and not (unfinished or diff.wants_a_run or diff.misfit),
+            nothing_new=last is not None and not (unfinished or diff.needs_run or diff.misfit),
             message=changed + ("; the last batch is still to be completed or checked" if unfinished else ""),
             batch_seq=last.batch_seq if last else None,
             version=last.version if last else None,

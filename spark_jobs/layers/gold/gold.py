@@ -46,7 +46,7 @@ class GoldAggregate:
             BadInputError: the table does not fit the spec.
         """
         changes = require_fitting_table(self._context, self._spec)
-        if is_table(self._path) and not changes.wants_a_run:
+        if is_table(self._path) and not changes.needs_run:
             return
         certified = certified_sources(self._spec, self._context.ops.gates, self._context.paths)
         with self._context.open_session({}) as session:

@@ -11,7 +11,7 @@ from include.contracts.interval import Interval
 from include.contracts.job.args import WRITER_OF_LAYER, Job
 from include.contracts.job.report import JobReport
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, SilverSpec
-from include.control.changes.staging import StagedPaths, StagedRecords, bring_ledger, staged_paths
+from include.control.changes.staging import StagedOpsTables, StagedPaths, copy_ledger, staged_paths
 from include.control.landing.landing import landing_of
 from include.control.ledger.deletes import are_too_many
 from include.control.ledger.events import FileEvent
@@ -72,7 +72,7 @@ class StagedBuild:
     @cached_property
     def ops(self) -> OpsTables:
         """The ledger of the rebuild."""
-        return StagedRecords(self.paths, self.context.ops.deletes)
+        return StagedOpsTables(self.paths, self.context.ops.deletes)
 
     def build(self) -> None:
         """Load everything that the sources hold now.
@@ -83,7 +83,7 @@ class StagedBuild:
         """
         table, spec = self.table, self.context.catalog.spec(self.table)
         compared = {rule.arguments["other_table"] for rule in spec.table_rules if "other_table" in rule.arguments}
-        bring_ledger(self.context.paths, self.paths, {*spec.source_tables} | compared)
+        copy_ledger(self.context.paths, self.paths, {*spec.source_tables} | compared)
         reports = [self._run(spec, interval) for interval in self._intervals(spec)]
         refused = next((report for report in reports[-1:] if any(check.refuses for check in report.checks)), None)
         if refused or self.ops.gates.certified(table) is None:

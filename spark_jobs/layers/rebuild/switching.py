@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, SilverSpec
-from include.control.changes.staging import take_over_loads
+from include.control.changes.staging import copy_loads
 from include.control.gates.conservation import check_conservation, rows_of_rebuild
 from include.control.ledger.new_columns import ColumnState
 from include.control.ledger.resolution import resolve, winner_at
@@ -113,7 +113,7 @@ class Switch:
         """Record files, columns, refused rows, spec, certificate and batch under the id and version of the rows."""
         ops, staged, table = self.build.context.ops, self.build.ops, intent.table
         if isinstance(self.spec, BronzeSpec):
-            take_over_loads(ops.paths, self.build.paths, table, (earlier, intent.table_id), version)
+            copy_loads(ops.paths, self.build.paths, table, (earlier, intent.table_id), version)
             existing = {column.name for column in ops.new_columns.of(table, ColumnState.APPROVED)}
             for column in staged.new_columns.of(table, ColumnState.APPROVED):
                 if column.name not in existing:

@@ -57,7 +57,7 @@ def test_columns_measures_and_comments_come_with_the_next_run_in_commits_that_sa
         with_column(silver, "amount", description="in cents"),
         gold_document(measures={**gold_document()["measures"], "most": "max(o.amount)"}),
     )
-    assert [found(shop, table).of(Effect.APPLIED) != [] for table in TABLES] == [True] * 3
+    assert [found(shop, table).with_effect(Effect.APPLIED) != [] for table in TABLES] == [True] * 3
     shop.deliver(3, "a.json", [order(3, 3, of_day=3, colour="blue")])
 
     reports = shop.run_all(3, *TABLES)
@@ -134,7 +134,7 @@ def test_what_every_row_stands_on_is_refused_and_the_way_out_is_named(
 ) -> None:
     shop.specs(document)
     lake = contents(shop.paths.table(table))
-    assert [change.key for change in found(shop, table).of(Effect.REBUILD)] == [key]
+    assert [change.key for change in found(shop, table).with_effect(Effect.REBUILD)] == [key]
     report = shop.run(table, 2)
     assert report.outcome is Outcome.BAD_INPUT
     assert f"{key}: " in report.message

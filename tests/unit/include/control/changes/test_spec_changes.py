@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.contracts.spec.table_spec import AnySpec
-from include.control.changes.spec_changes import Effect, SpecChange, by_weight, column_changes, spec_changes
+from include.control.changes.spec_changes import Effect, SpecChange, column_changes, sort_by_effect, spec_changes
 from include.control.ledger.spec_history import document_of
 from tests.support.documents.specs import bronze_spec, gold_document, gold_spec, silver_document, silver_spec
 
@@ -58,19 +58,19 @@ GOLD: dict[str, tuple[dict[str, Any], dict[str, Effect]]] = {
 
 
 @pytest.mark.parametrize("name", SILVER)
-def test_of_a_silver_table(name: str) -> None:
+def test_a_change_of_a_silver_spec_has_its_effect(name: str) -> None:
     changes, wanted = SILVER[name]
     assert effects(silver_spec(), silver_spec(**changes)) == wanted
 
 
 @pytest.mark.parametrize("name", GOLD)
-def test_of_a_gold_table(name: str) -> None:
+def test_a_change_of_a_gold_spec_has_its_effect(name: str) -> None:
     changes, wanted = GOLD[name]
     assert effects(gold_spec(), gold_spec(**changes)) == wanted
 
 
 @given(names=st.lists(st.sampled_from([name for name in SILVER if name not in ("comment", "nullable", "gate")])))
-def test_several_changes_are_the_sum_of_each(names: list[str]) -> None:
+def test_several_changes_have_the_effects_of_each(names: list[str]) -> None:
     changes: dict[str, Any] = {}
     wanted: dict[str, Effect] = {}
     for name in names:
@@ -79,19 +79,19 @@ def test_several_changes_are_the_sum_of_each(names: list[str]) -> None:
     assert set(effects(silver_spec(**changes), silver_spec())) == set(wanted), "and there is a way back"
 
 
-def test_the_columns_are_held_against_those_of_the_table() -> None:
-    def found(on_disk: dict[str, str], *partitions: str, **changes: Any) -> list[SpecChange]:
-        return by_weight(column_changes(document_of(silver_spec(**changes)), on_disk, partitions))
+def test_declared_columns_are_compared_with_those_of_the_table() -> None:
+    def changes_of(on_disk: dict[str, str], *partitions: str, **changes: Any) -> list[SpecChange]:
+        return sort_by_effect(column_changes(document_of(silver_spec(**changes)), on_disk, partitions))
 
-    assert found({**ON_DISK, "_sequence": "struct<event_at:timestamp>", "__START_AT": "long"}) == []
-    added, *rest = found({name: kind for name, kind in ON_DISK.items() if name != "day"})
-    assert (added.key, added.effect, added.is_work, rest) == ("columns.day", APPLIED, True, [])
-    assert [str(change) for change in found({**ON_DISK, "amount": "long", "old": "string"}, "day")] == [
+    assert changes_of({**ON_DISK, "_sequence": "struct<event_at:timestamp>", "__START_AT": "long"}) == []
+    added, *rest = changes_of({name: kind for name, kind in ON_DISK.items() if name != "day"})
+    assert (added.key, added.effect, added.needs_run, rest) == ("columns.day", APPLIED, True, [])
+    assert [str(change) for change in changes_of({**ON_DISK, "amount": "long", "old": "string"}, "day")] == [
         "columns.amount.type: long becomes integer",
         "columns.old: the table has it (string), the spec does not",
         "partitioned_by: ['day'] is gone",
     ]
-    assert found({name: kind for name, kind in ON_DISK.items() if name != "day"}, except_column_list=["day"]) == []
+    assert changes_of({name: kind for name, kind in ON_DISK.items() if name != "day"}, except_column_list=["day"]) == []
 
 
 def test_a_column_that_is_not_stored_may_have_another_type() -> None:
@@ -101,6 +101,6 @@ def test_a_column_that_is_not_stored_may_have_another_type() -> None:
     assert effects(with_type("date"), with_type("string")) == {"columns.day.type": RECOMPUTE}
 
 
-def test_where_the_files_of_a_bronze_table_lie_touches_no_row() -> None:
+def test_another_landing_folder_affects_no_row() -> None:
     source = {"landing": "others", "files": "*.json", "format": "json"}
     assert effects(bronze_spec(), bronze_spec(source=source)) == {"source": APPLIED}

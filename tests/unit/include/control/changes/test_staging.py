@@ -1,4 +1,4 @@
-"""The lakehouse as a rebuild sees it."""
+"""The paths and the ledger of a rebuild."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from include.control.changes.staging import StagedRecords, bring_ledger, remove_staging, staged_paths, take_over_loads
+from include.control.changes.staging import StagedOpsTables, copy_ledger, copy_loads, remove_staging, staged_paths
 from include.control.gates.gates import Gates
 from include.control.ledger.deletes import DeleteRecords, Deletes, are_allowed
 from include.control.ledger.ledger import Ledger
@@ -21,7 +21,7 @@ from tests.support.ledger.delta_tables import contents, day, intent_of, judge, l
 BRONZE, SILVER = bronze_spec(), silver_spec()
 
 
-def test_what_it_builds_lies_in_its_folder_and_all_else_where_it_is() -> None:
+def test_the_tables_that_it_builds_are_in_its_folder_and_all_others_in_place() -> None:
     staged = staged_paths(LakehousePaths(Path("/lake")), "r1", ["silver.orders"])
     folder = "/lake/_millrace/rebuilds/r1"
     assert staged.table("bronze.orders").as_posix() == "/lake/bronze/orders"
@@ -33,7 +33,7 @@ def test_what_it_builds_lies_in_its_folder_and_all_else_where_it_is() -> None:
     assert staged.leases.as_posix() == f"{folder}/_millrace/leases"
 
 
-def test_its_ledger_knows_of_the_tables_that_it_reads_what_the_lakehouse_knows_and_nothing_goes_back(
+def test_its_ledger_has_the_events_of_the_tables_that_it_reads_and_changes_nothing_of_the_lakehouse(
     tmp_path: Path,
 ) -> None:
     live = LakehousePaths(tmp_path)
@@ -42,7 +42,7 @@ def test_its_ledger_knows_of_the_tables_that_it_reads_what_the_lakehouse_knows_a
         winner = load_batch(tmp_path, BRONZE)
         judge(tmp_path, BRONZE, winner.version)
         lake = contents(tmp_path / "ops")
-        bring_ledger(live, staged, [BRONZE.table])
+        copy_ledger(live, staged, [BRONZE.table])
         assert contents(tmp_path / "ops") == lake
         assert Gates(staged).certified(BRONZE.table) == versions
         position = resolve(staged.table(BRONZE.table), Stream(BRONZE.table), Ledger(staged))
@@ -52,7 +52,7 @@ def test_its_ledger_knows_of_the_tables_that_it_reads_what_the_lakehouse_knows_a
     assert not list(live.rebuilds.iterdir())
 
 
-def test_of_a_table_that_it_has_built_and_switched_it_knows_what_the_lakehouse_knows(tmp_path: Path) -> None:
+def test_after_a_switch_its_ledger_has_the_events_of_the_lakehouse(tmp_path: Path) -> None:
     live, winner = LakehousePaths(tmp_path), load_batch(tmp_path, BRONZE)
     judge(tmp_path, BRONZE, winner.version)
     staged = staged_paths(live, "r1", [SILVER.table])
@@ -60,7 +60,7 @@ def test_of_a_table_that_it_has_built_and_switched_it_knows_what_the_lakehouse_k
         shutil.copytree(tmp_path / folder, Path(staged.staging) / folder)
     judge(Path(staged.staging), BRONZE, load_batch(Path(staged.staging), BRONZE).version)
 
-    bring_ledger(live, staged, [BRONZE.table])
+    copy_ledger(live, staged, [BRONZE.table])
 
     assert Gates(staged).certified(BRONZE.table) == winner.version
     assert resolve(staged.table(BRONZE.table), Stream(BRONZE.table), Ledger(staged)).last == winner
@@ -73,25 +73,29 @@ def test_a_file_that_a_person_gave_up_stays_given_up(tmp_path: Path) -> None:
     Ledger(live).record_given_up(table, "old", day(1), broken)
     Ledger(staged).record_failed(table, "new", day(1), [broken])
     for _ in range(2):
-        take_over_loads(live, staged, table, ("old", "new"), 7)
+        copy_loads(live, staged, table, ("old", "new"), 7)
     (failure,) = Ledger(live).failures(table, "new").values()
     assert (failure.given_up, failure.attempts) == (True, 2)
 
 
-@pytest.mark.parametrize("source_id", ["of then", "built anew"])
-def test_deletes_that_a_person_allowed_are_allowed_when_the_table_is_built_anew(tmp_path: Path, source_id: str) -> None:
+@pytest.mark.parametrize("source_id", ["first source", "rebuilt source"])
+def test_deletes_that_a_person_allowed_are_allowed_in_a_rebuild(tmp_path: Path, source_id: str) -> None:
     live, staged = LakehousePaths(tmp_path), staged_paths(LakehousePaths(tmp_path), "r1", [SILVER.table])
-    allowed = Deletes(SILVER.table, "old", day(2).start, BRONZE.table, "of then", 5, keys=9, of_keys=10)
+    allowed = Deletes(SILVER.table, "old", day(2).start, BRONZE.table, "first source", 5, keys=9, of_keys=10)
     DeleteRecords(live).record_allowed(allowed, said_by="ann", reason="meant", run_id="r")
-    intent = intent_of("built anew", 12, stream=Stream(BRONZE.table), sources=BatchSources(rebuild="r"))
+    intent = intent_of("rebuilt source", 12, stream=Stream(BRONZE.table), sources=BatchSources(rebuild="r"))
     Ledger(live).record_committed([Winner(intent, 12)])
-    bring_ledger(live, staged, [BRONZE.table])
+    copy_ledger(live, staged, [BRONZE.table])
 
-    found = StagedRecords(staged, DeleteRecords(live)).deletes.allowed(SILVER.table, "new", source_id)
+    deletes = StagedOpsTables(staged, DeleteRecords(live)).deletes.allowed(SILVER.table, "new", source_id)
 
-    def lets_go(keys: int, start: datetime) -> bool:
-        brought = 5 if source_id == "of then" else 12
-        return are_allowed(found, keys, brought, brought, start)
+    def is_allowed(keys: int, start: datetime) -> bool:
+        version = 5 if source_id == "first source" else 12
+        return are_allowed(deletes, keys, version, version, start)
 
-    assert (lets_go(9, day(2).start), lets_go(10, day(2).start), lets_go(9, day(3).start)) == (True, False, False)
+    assert (is_allowed(9, day(2).start), is_allowed(10, day(2).start), is_allowed(9, day(3).start)) == (
+        True,
+        False,
+        False,
+    )
     assert DeleteRecords(live).allowed(SILVER.table, "new", source_id) == []

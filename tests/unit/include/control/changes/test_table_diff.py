@@ -21,18 +21,18 @@ MORE_MEASURES = {**gold_document()["measures"], "most": "max(o.amount)"}
 MORE = gold_spec(measures=MORE_MEASURES)
 
 
-def test_a_table_without_a_batch_differs_in_nothing(tmp_path: Path) -> None:
+def test_a_table_without_a_batch_has_no_difference(tmp_path: Path) -> None:
     assert table_diff(GOLD, None, OpsTables(LakehousePaths(tmp_path))) == TableDiff(GOLD.table)
 
 
-def test_the_last_batch_s_spec_is_compared_and_a_new_measure_wants_a_run(tmp_path: Path) -> None:
+def test_the_spec_of_the_last_batch_is_compared_and_a_new_measure_needs_a_run(tmp_path: Path) -> None:
     ops = OpsTables(LakehousePaths(tmp_path))
     last = load_batch(tmp_path, GOLD, rows=7)
     assert table_diff(GOLD, last, ops).changes == ()
-    assert table_diff(MORE, last, ops).unknown, "its spec was not written down"
+    assert table_diff(MORE, last, ops).unknown, "its spec was not recorded"
     ops.specs.record(GOLD, last.intent.table_id)
     found = table_diff(MORE, last, ops)
-    assert (found.wants_a_run, found.unknown) == (True, False)
+    assert (found.needs_run, found.unknown) == (True, False)
     assert found.lines() == (
         "gold.revenue_daily: applied by the next run: measures.most: a new measure; the next run computes all groups",
     )
@@ -44,40 +44,40 @@ def test_the_last_batch_s_spec_is_compared_and_a_new_measure_wants_a_run(tmp_pat
     )
 
 
-def test_what_a_run_has_applied_is_not_named_again_though_it_had_nothing_to_load(tmp_path: Path) -> None:
+def test_a_change_that_a_run_without_new_data_applied_is_not_named_again(tmp_path: Path) -> None:
     ops, last = OpsTables(LakehousePaths(tmp_path)), load_batch(tmp_path, GOLD)
     ops.specs.record(GOLD, last.intent.table_id)
     sources = {"o": {"table": "silver.orders", "where": "amount > 0"}}
     changed = gold_spec(sources=sources, description="Revenue", owner="the shop", measures=MORE_MEASURES)
     before, wants = table_diff(changed, last, ops), ("description", "measures.most")
-    assert [change.key for change in before.changes if change.is_work] == [*wants]
+    assert [change.key for change in before.changes if change.needs_run] == [*wants]
     ops.specs.record(changed, last.intent.table_id)  # by a run
     after = table_diff(changed, last, ops)
     assert [change.key for change in after.changes] == ["sources", "measures.most"]
     assert after.has_new_measures, "no batch has computed it"
 
 
-def test_who_runs_a_table_reads_all_batches_only_while_the_last_one_follows_an_old_meaning(
+def test_a_run_reads_all_batches_only_if_the_last_one_needs_a_recompute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bronze, silver = bronze_spec(), silver_spec()
     load_batch(tmp_path, bronze)
     last, ops = load_batch(tmp_path, silver), OpsTables(LakehousePaths(tmp_path))
-    asked: list[str] = []
+    read: list[str] = []
     batches = Ledger.batches
-    monkeypatch.setattr(Ledger, "batches", lambda self, table, *of: (asked.append(table), batches(self, table, *of))[1])
+    monkeypatch.setattr(Ledger, "batches", lambda self, table, *of: (read.append(table), batches(self, table, *of))[1])
     column = silver_document()["columns"]["amount"]
     cents = silver_spec(columns={**silver_document()["columns"], "amount": {**column, "from": "amount * 100"}})
     assert diff_for_run(cents, last, ops).unknown
     for spec in (cents, silver):
         ops.specs.record(spec, last.intent.table_id)
     assert [change.effect for change in diff_for_run(silver, last, ops).changes] == []
-    assert asked == []
+    assert read == []
     assert diff_for_run(cents, last, ops) == table_diff(cents, last, ops)
-    assert asked
+    assert read
 
 
-def test_a_spec_is_written_down_once_and_again_when_it_is_back(tmp_path: Path) -> None:
+def test_a_spec_is_recorded_once_and_again_when_it_returns(tmp_path: Path) -> None:
     paths = LakehousePaths(tmp_path)
     last = load_batch(tmp_path, GOLD)
     for spec in (GOLD, GOLD, MORE, GOLD):
@@ -88,7 +88,7 @@ def test_a_spec_is_written_down_once_and_again_when_it_is_back(tmp_path: Path) -
     assert ops.specs.of(GOLD.table, "of another table") == {}
 
 
-def test_a_rebuild_says_by_a_property_which_table_its_rows_are(tmp_path: Path) -> None:
+def test_a_property_of_a_rebuilt_table_is_its_table_id(tmp_path: Path) -> None:
     create_table(tmp_path / "own")
     assert table_id(tmp_path / "own") != "5b0e"
     DeltaTable(str(tmp_path / "own")).alter.set_table_properties({TABLE_ID: "5b0e"}, raise_if_not_exists=False)

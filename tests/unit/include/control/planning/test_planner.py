@@ -211,7 +211,7 @@ def test_a_spec_that_changed_since_the_last_batch_is_noted(
     assert advise().notes == ()
     changed = bronze_spec(delta={"delta.logRetentionDuration": "interval 60 days"})
     assert advise(changed).notes == (
-        "bronze.orders: its last batch followed another spec, and which one was not written down",
+        "bronze.orders: its last batch followed another spec, and which one was not recorded",
     )
 
 
