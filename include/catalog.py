@@ -18,9 +18,10 @@ from include.specs.checks.landing import check_landing
 from include.specs.checks.maintenance import check_tombstones
 from include.specs.checks.other_tables import check_compared
 from include.specs.checks.properties import check_properties
+from include.specs.document import stated_sources
 from include.specs.files import SpecFile, read_spec_file
 from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec, invalid_specs, table_of_place
-from include.specs.links import LAYERS, check_links, check_place, find_cycle, stated_sources
+from include.specs.links import LAYERS, check_links, check_place, find_cycle
 from include.specs.problem import Defect, SpecProblem, SpecsRefusedError, did_you_mean
 from include.specs.shape import validate_shape
 from include.specs.sound import without_defects

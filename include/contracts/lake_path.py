@@ -23,7 +23,7 @@ class S3Path(PurePosixPath):
     __slots__ = ()
 
     def __str__(self) -> str:
-        """The address, `s3://bucket/key`."""
+        """Return the address, `s3://bucket/key`."""
         return f"{S3}{self.bucket}/{self.key}"
 
     @property

@@ -1,4 +1,4 @@
-"""The first spec of a bronze table, from the files that a source has delivered.
+"""Guess the first spec of a bronze table from the files that a source has delivered.
 
-It is run by a person, never by a job.
+Only a person starts it, never a job.
 """

@@ -9,7 +9,6 @@ import zlib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
 
 import zstandard
 
@@ -35,7 +34,7 @@ _DAY_FOLDER = re.compile(r"date=\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True)
-class Delivered:
+class DeliveredFiles:
     """The files from which a spec is guessed.
 
     Attributes:
@@ -69,60 +68,57 @@ class LocalCopy:
 
     @property
     def holds_array(self) -> bool:
-        """Whether its JSON is one array instead of lines."""
-        with self.path.open("rb") as stored, self._content(stored) as content:
+        """Whether its JSON is an array instead of lines."""
+        with self.path.open("rb") as stored, open_unpacked(self.path.name, stored) as content:
             return is_array(io.TextIOWrapper(content, encoding="utf-8-sig", errors="replace"))
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no content; a file with broken compression is left to its reader, which refuses it."""
+        """Whether it has no content. A file with broken compression is not empty: its reader refuses it."""
         with self.path.open("rb") as stored:
             if not stored.read(1):
                 return True
             stored.seek(0)
             try:
-                with self._content(stored) as content:
+                with open_unpacked(self.path.name, stored) as content:
                     return not content.read(1)
             except (OSError, EOFError, zlib.error, zstandard.ZstdError):
                 return False
 
-    def _content(self, stored: BinaryIO) -> BinaryIO:
-        return open_unpacked(self.path.name, stored)
 
-
-def delivered_files(landing: Landing, folder: str) -> Delivered:
-    """Return the last files below the folder, of the most frequent format.
+def delivered_files(landing: Landing, folder: str) -> DeliveredFiles:
+    """Return the last files of the most frequent format below the folder.
 
     Raises:
         NotReadyError: there are none.
     """
-    every = sorted(file.path for file in landing.files(folder, data_file_filter("*")) or () if _suffix(file.path))
-    if not every:
-        msg = (
+    all_paths = sorted(file.path for file in landing.files(folder, data_file_filter("*")) or () if _suffix(file.path))
+    if not all_paths:
+        raise NotReadyError(
             f"{landing.location(folder)} holds no file that ends in {', '.join(_FORMATS)} (CSV and JSON also with .gz "
-            "or .zst): a spec is guessed from what was delivered\nName a folder below the landing root "
-            "(LAKEHOUSE_LANDING)."
+            "or .zst): a spec is guessed from what was delivered",
+            "Name a folder below the landing root (LAKEHOUSE_LANDING).",
         )
-        raise NotReadyError(msg)
-    ((suffix, count),) = Counter(map(_suffix, every)).most_common(1)
-    paths = [path for path in every if _suffix(path) == suffix][-MAX_FILES:]
+    ((suffix, count),) = Counter(map(_suffix, all_paths)).most_common(1)
+    paths = tuple(path for path in all_paths if _suffix(path) == suffix)[-MAX_FILES:]
     by_day = all(_DAY_FOLDER.fullmatch(path.removeprefix(f"{folder}/").split("/")[0]) for path in paths)
-    return Delivered(folder, tuple(paths), _FORMATS[f".{suffix.split('.')[1]}"], suffix, by_day, len(every) - count)
+    file_format = _FORMATS[f".{suffix.split('.')[1]}"]
+    return DeliveredFiles(folder, paths, file_format, suffix, by_day, len(all_paths) - count)
 
 
-def copies(landing: Landing, delivered: Delivered, scratch: Path) -> list[LocalCopy]:
+def copies(landing: Landing, delivered: DeliveredFiles, scratch: Path) -> list[LocalCopy]:
     """Return the delivered files that are not empty; files of a bucket are copied to `scratch`.
 
     Raises:
         NotReadyError: all of them are empty.
     """
-    every = [
+    local = [
         LocalCopy(landing.location(path), _local_path(landing, path, scratch / str(number)))
         for number, path in enumerate(delivered.paths)
     ]
-    files = [file for file in every if not file.is_empty]
+    files = [file for file in local if not file.is_empty]
     if not files:
-        msg = f"the newest {len(every)} files in {landing.location(delivered.folder)} are empty: nothing to guess from"
+        msg = f"the newest {len(local)} files in {landing.location(delivered.folder)} are empty: nothing to guess from"
         raise NotReadyError(msg)
     return files
 

@@ -23,7 +23,7 @@ from include.control.landing.formats.avro_files import avro_fields
 from include.control.landing.formats.avro_schema import column_type
 from include.control.landing.landing import Landing
 from include.errors import BadInputError, first_line
-from include.inference.delivered_files import Delivered, LocalCopy, copies, delivered_files
+from include.inference.delivered_files import DeliveredFiles, LocalCopy, copies, delivered_files
 
 _TYPES = {
     "BOOLEAN": "boolean",
@@ -34,7 +34,7 @@ _TYPES = {
     "UTINYINT": "smallint",
     "USMALLINT": "int",
     "UINTEGER": "bigint",
-    # DuckDB's words for JSON numbers of which some are negative; one beyond a bigint is rescued.
+    # DuckDB gives these types to JSON numbers if some are negative; a number beyond a bigint is rescued.
     "UBIGINT": "bigint",
     "HUGEINT": "bigint",
     "FLOAT": "float",
@@ -72,12 +72,12 @@ def infer_spec(landing: Landing, folder: str, table: str) -> str:
         files = copies(landing, delivered, Path(scratch))
         guess = _guess_of_avro(files) if delivered.format == "avro" else _guess(reader, delivered.format, files)
     if not any(map(_is_name, guess.columns)):
-        msg = (
+        raise BadInputError(
             f"no column of the files in {landing.location(folder)} has a name that a table can use: "
-            f"{', '.join(map(repr, guess.columns))}\n"
-            "Name one at least in small letters, digits and _, a letter first; values of the others go to _rescued."
+            f"{', '.join(map(repr, guess.columns))}",
+            "Name at least one column in small letters, digits and _, a letter first; the values of other columns go "
+            "to _rescued.",
         )
-        raise BadInputError(msg)
     text = _text(table, delivered, guess)
     parse_spec(yaml.safe_load(text))
     return text
@@ -88,7 +88,8 @@ def _guess(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy])
     options, dialect = "", dict[str, object]()
     if kind == "csv":
         with _named(files[-1], kind):
-            delimiter, header = _dialect(reader, files[-1])
+            query = "SELECT Delimiter, HasHeader FROM sniff_csv(?)"
+            delimiter, header = reader.execute(query, [str(files[-1].path)]).fetchone() or (",", True)
         options = f", sample_size = -1, delim = {_quoted(delimiter)}, header = {header}"
         dialect = {**({"delimiter": delimiter} if delimiter != "," else {}), **({} if header else {"header": False})}
     elif kind == "json":
@@ -96,8 +97,8 @@ def _guess(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy])
     alone = []
     for file in files:
         with _named(file, kind):
-            alone.append(_described(reader, kind, [file], options))
-    columns = _described(reader, kind, files, options)
+            alone.append(_detect(reader, kind, [file], options))
+    columns = _detect(reader, kind, files, options)
     return Guess(columns, dialect, Counter() if kind == "json" else _absences(alone))
 
 
@@ -125,15 +126,8 @@ def _cause(error: Exception) -> str:
     return "; ".join([place.strip(), *causes]) if isinstance(error, duckdb.Error) else first_line(error)
 
 
-def _dialect(reader: duckdb.DuckDBPyConnection, file: LocalCopy) -> tuple[str, bool]:
-    """Return the delimiter of a CSV file, and whether its first line names the columns."""
-    query = "SELECT Delimiter, HasHeader FROM sniff_csv(?)"
-    delimiter, header = reader.execute(query, [str(file.path)]).fetchone() or (",", True)
-    return str(delimiter), bool(header)
-
-
-def _described(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy], options: str) -> dict[str, str]:
-    """Return column -> type, as DuckDB detects them."""
+def _detect(reader: duckdb.DuckDBPyConnection, kind: str, files: list[LocalCopy], options: str) -> dict[str, str]:
+    """Return the columns that DuckDB detects: column -> type."""
     paths = ", ".join(_quoted(str(file.path)) for file in files)
     relation = f"read_{kind}([{paths}], union_by_name = true, hive_partitioning = false{options})"
     rows = reader.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
@@ -165,27 +159,24 @@ def _is_name(column: str) -> bool:
     return bool(re.fullmatch(NAME, column))
 
 
-def _text(table: str, delivered: Delivered, guess: Guess) -> str:
+def _text(table: str, delivered: DeliveredFiles, guess: Guess) -> str:
     place = {} if delivered.by_day else {"path": "."}
     source = {"landing": delivered.folder, **place, "files": f"*{delivered.suffix}", "format": delivered.format}
     unnamed = [name for name in guess.columns if not _is_name(name)]
-    number = delivered.left_out
-    left_out = [f"# ignored by `files` below, files with other suffixes: {number}"] if number else []
+    ignored = f"# ignored by `files` below, files with other suffixes: {delivered.left_out}"
     lines = [
         "# yaml-language-server: $schema=../../../table_spec.schema.json",
         f"# guessed from {len(delivered.paths)} files: review it, above all the types",
-        *left_out,
+        *([ignored] if delivered.left_out else []),
         f"table: {table}",
         f"source: {_flow({**source, **guess.dialect})}",
         "columns:",
-        *(_column(name, kind, guess.absent[name]) for name, kind in guess.columns.items() if _is_name(name)),
-        *(f"# no column name, so its values go to _rescued: {name!r}" for name in unnamed),
     ]
+    for name in filter(_is_name, guess.columns):
+        comment = f"  # {guess.absent[name]} of the files lack it" if guess.absent[name] else ""
+        lines.append(f"  {name}: {_flow({'type': guess.columns[name]})}{comment}")
+    lines += [f"# no column name, so its values go to _rescued: {name!r}" for name in unnamed]
     return "\n".join(lines) + "\n"
-
-
-def _column(name: str, kind: str, absent: int) -> str:
-    return f"  {name}: {_flow({'type': kind})}{f'  # {absent} of the files lack it' if absent else ''}"
 
 
 def _flow(mapping: dict[str, object]) -> str:

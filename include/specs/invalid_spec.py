@@ -9,8 +9,9 @@ from pathlib import Path, PurePosixPath
 
 from include.contracts.spec.table_spec import AnySpec
 from include.contracts.spec.values import NAME
+from include.specs.document import stated_sources
 from include.specs.files import SpecFile
-from include.specs.links import LAYERS, stated_sources
+from include.specs.links import LAYERS
 from include.specs.problem import SpecProblem
 
 _TABLE = re.compile(rf"(?:{'|'.join(LAYERS)})\.{NAME}")
@@ -82,9 +83,10 @@ def invalid_specs(
             earlier = invalid[table].problems if table in invalid else ()
             file = files.get(table, SpecFile(path, "", {}))
             owner, sources = file.document.get("owner"), (name for _, name in stated_sources(file.document))
+            parts = file.path.relative_to(folder).parts
             invalid[table] = InvalidSpec(
                 table=table,
-                domain=_domain(file.path.relative_to(folder)) if _TABLE.fullmatch(table) else "",
+                domain=parts[1] if len(parts) == 3 and _TABLE.fullmatch(table) else "",
                 problems=(*earlier, *own),
                 source_tables=tuple(dict.fromkeys(source for source in sources if _is_in_lower_layer(source, table))),
                 owner=owner if isinstance(owner, str) else "",
@@ -105,10 +107,6 @@ def table_of_place(place: PurePosixPath) -> str:
 def _is_in_lower_layer(source: str, table: str) -> bool:
     layers = [name.partition(".")[0] for name in (source, table)]
     return set(layers) <= set(LAYERS) and LAYERS.index(layers[0]) < LAYERS.index(layers[1])
-
-
-def _domain(place: Path) -> str:
-    return place.parts[1] if len(place.parts) == 3 else ""
 
 
 def _affected_tables(place: Path, created: str | None) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Check the specs against one another: one spec per table, in its folder, with sources that exist."""
+"""Check that the specs fit together: one spec per table, in its folder, with sources that exist."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import PurePosixPath
-from typing import Any
 
 from include.contracts.spec.values import NAME
-from include.specs.checks.columns import Document, declared_columns
+from include.specs.checks.columns import declared_columns
 from include.specs.checks.gold import check_gold_columns
 from include.specs.checks.landing import is_continuous
 from include.specs.checks.other_tables import check_other_tables
-from include.specs.problem import Defect, KeyPath, did_you_mean
+from include.specs.document import Document, mapping_at, stated_sources
+from include.specs.problem import Defect, did_you_mean
 
 LAYERS = ("bronze", "silver", "gold")
 
@@ -23,7 +23,7 @@ def check_links(document: Document, documents: Mapping[str, Document]) -> Iterat
 
     Args:
         document: the document to check.
-        documents: table -> document, of all specs, also of wrong ones.
+        documents: table -> document, of all specs, including wrong specs.
     """
     for path, table in stated_sources(document):
         layer = table.partition(".")[0]
@@ -34,16 +34,6 @@ def check_links(document: Document, documents: Mapping[str, Document]) -> Iterat
     yield from _check_silver_order(document, documents)
     yield from check_gold_columns(document, documents)
     yield from check_other_tables(document, documents)
-
-
-def stated_sources(document: Document) -> list[tuple[KeyPath, str]]:
-    """Return the tables that the document reads, each with its key path."""
-    tables: list[tuple[KeyPath, Any]] = [(("source",), document.get("source"))]
-    sources = document.get("sources")
-    for alias, source in (sources if isinstance(sources, dict) else {}).items():
-        if isinstance(source, dict):
-            tables.append((("sources", alias, "table"), source.get("table")))
-    return [(path, table) for path, table in tables if isinstance(table, str)]
 
 
 def check_place(document: Document, place: PurePosixPath) -> Iterator[Defect]:
@@ -75,11 +65,9 @@ def find_cycle(sources: Mapping[str, Iterable[str]]) -> list[str]:
 
 def _check_silver_columns(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:
     """Check that a silver column without `from` has the same name in its source."""
-    source, columns = document.get("source"), document.get("columns")
-    if not isinstance(source, str) or source not in documents or not isinstance(columns, dict):
-        return
-    received = declared_columns(documents[source]) or []
-    for name, column in columns.items() if received else ():
+    source = document.get("source")
+    received = declared_columns(documents.get(source, {}) if isinstance(source, str) else {}) or []
+    for name, column in mapping_at(document, "columns").items() if received else ():
         if name not in received and isinstance(column, dict) and not {"from", "expression"} & set(column):
             fix = f"{did_you_mean(name, received)} Say where it comes from: `from: <SQL>`"
             yield Defect(("columns", name), f"{source} has no column of this name", name, fix)

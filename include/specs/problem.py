@@ -84,19 +84,20 @@ def key_text(path: KeyPath) -> str:
     >>> key_text(("expectations", 0, "expect_column_to_exist", "column"))
     'expectations[0].expect_column_to_exist.column'
     """
-    return "".join(_part_text(part) for part in path).removeprefix(".")
+    parts = (f"[{part!r}]" if isinstance(part, int) or not part or "." in part else f".{part}" for part in path)
+    return "".join(parts).removeprefix(".")
 
 
-def did_you_mean(given: object, known: Iterable[str]) -> str:
-    """Ask for the closest of the known words; if none is close, list all of them.
+def did_you_mean(word: object, vocabulary: Iterable[str]) -> str:
+    """Return a question for the closest word of the vocabulary; if none is close, the whole vocabulary.
 
     >>> did_you_mean("kees", ["keys", "source"])
     "did you mean 'keys'?"
     >>> did_you_mean("x", ["keys", "source"])
     'known are keys, source'
     """
-    words, start = list(known), str(given)
-    longer = [word for word in words if len(start) > 2 and word.startswith(start)]
+    words, start = list(vocabulary), str(word)
+    longer = [each for each in words if len(start) > 2 and each.startswith(start)]
     close = get_close_matches(start, words, n=1, cutoff=0.6) or longer
     if close:
         return f"did you mean {close[0]!r}?"
@@ -107,7 +108,3 @@ def brief(value: object, width: int = 60) -> str:
     """Return the `repr` of a value, cut to `width` characters."""
     text = repr(value)
     return text if len(text) <= width else f"{text[: width - 3]}..."
-
-
-def _part_text(part: str | int) -> str:
-    return f"[{part!r}]" if isinstance(part, int) or not part or "." in part else f".{part}"

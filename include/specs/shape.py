@@ -82,7 +82,7 @@ def _fix(path: KeyPath, model: type[BaseModel], error: ErrorDetails) -> str:
         case "extra_forbidden":
             return did_you_mean(path[-1], _known_keys(model, error["loc"][:-1]))
         case "unknown_word":
-            return did_you_mean(context["given"], context["known"])
+            return did_you_mean(context["word"], context["vocabulary"])
         case "literal_error" | "enum":
             return did_you_mean(value, context["expected"].replace("'", "").replace(" or ", ", ").split(", "))
         case "tuple_type" if isinstance(value, str):

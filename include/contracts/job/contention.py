@@ -1,4 +1,4 @@
-"""How other writers slowed down a writer: waits for a lease, and commits that lost against others."""
+"""The delays of a writer by other writers: waits for a lease, and commits that lost against others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The findings of a batch that people should know: which rows were refused and why, and which keys tied."""
+"""The findings of a batch that people should know, such as refused rows with their reasons, and keys that tie."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_SAMPLES = 5
 """The most samples that a finding keeps."""
 
 MAX_REASONS = 3
-"""The number of reasons, the most frequent ones, that get a line each; the others share a line."""
+"""The number of the most frequent reasons that get a line each; the others share a line."""
 
 _MAX_SAMPLE_CHARACTERS = 60
 _MAX_FIELDS = 20

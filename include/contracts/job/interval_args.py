@@ -17,7 +17,7 @@ RUN_INTERVALS = "spark_jobs/jobs/run_intervals.py"
 """The driver that runs intervals, as a path relative to the project."""
 
 FOLLOW_DOMAIN = "spark_jobs/jobs/follow_domain.py"
-"""The driver that follows the sources of a domain until it is told to stop."""
+"""The driver that follows the sources of a domain until somebody stops it."""
 
 MAINTAIN_TABLES = "spark_jobs/jobs/maintain_tables.py"
 """The driver that maintains tables."""

@@ -1,4 +1,4 @@
-"""A person's request for quarantined rows: which rows, how to fix them, who asks and why.
+"""A person's request for quarantined rows: the rows, their fixes, the person and the reason.
 
 Only the command line takes SQL, which is checked before Spark reads it (`include.sql.closed_expression`). A form offers
 a closed list of operations instead.
@@ -36,12 +36,12 @@ class QuarantineRequest(RequestFile):
     """A request to fix, replay or discard quarantined rows.
 
     Attributes:
-        rows: which rows.
-        assign: column -> Spark SQL over the columns of the row as it was received; all expressions read the old values.
+        rows: the rows.
+        assign: column -> Spark SQL over the columns of the row as received; all expressions read the old values.
         fixes: column -> an operation of the form, which also reads the old values.
         edited: edited rows, as JSON lines `{"id": ..., "record": {column: value}}`; a column that is left out keeps its
             value.
-        said_by: who asks.
+        said_by: the person who asks.
         why: the reason, for the row's history.
     """
 

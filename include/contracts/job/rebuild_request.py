@@ -16,8 +16,8 @@ class RebuildRequest(RequestFile):
         cancel: give up the rebuild in progress instead; tables that were switched already stay switched.
         undo: restore the rows that the last rebuild replaced instead; with `downstream` those of all tables that it
             replaced.
-        said_by: who asks.
-        why: the reason, for those who look at it later.
+        said_by: the person who asks.
+        why: the reason, for the history of the table.
     """
 
     downstream: bool = False

@@ -91,7 +91,7 @@ class CheckResult(BaseModel):
         severity: `critical`, `warning` or `info`.
         reason: why the rule exists, from the spec.
         expected: the rule's arguments other than its columns, such as `min_value`.
-        observed: the observed value, if there is one.
+        observed: the observed value; None if there is none.
         unexpected_rows: the number of rows that fail the rule; None for a rule that does not count rows.
         samples: up to five unexpected values.
         error: why the rule could not be evaluated; such a rule never passes.
@@ -156,8 +156,8 @@ class JobReport(BaseModel):
         checks: the results of the gate's rules.
         files: path -> status of the source files that this run loaded or left out, bronze only.
         details: figures of this kind of job, such as files removed by OPTIMIZE.
-        notes: remarks for people, such as a spec that changed since the last batch.
-        waits_for: the tables because of which this table was not run.
+        notes: remarks for people, such as a change of the spec since the last batch.
+        waits_for: the tables that stopped the run of this table.
         skipped: whether the table was skipped, as requested, because its landing folder is missing.
         timings_s: phase -> seconds.
     """

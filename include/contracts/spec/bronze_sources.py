@@ -50,8 +50,8 @@ class LandingSource(SpecPart):
             also in silver and gold.
         min_age: how old a file must be, `<n> seconds`, `<n> minutes` or `<n> hours`; a younger file may be unfinished,
             and waits.
-        max_attempts_per_file: how many runs a file that cannot be loaded fails; later runs go on without it, until it
-            is delivered again or replayed.
+        max_attempts_per_file: the number of runs that a file fails if it cannot be loaded; later runs continue without
+            it, until it is delivered again or replayed.
         max_files_per_batch: the most files that a batch loads; the run makes further batches until all are loaded.
         max_bytes_per_batch: the most bytes that a batch loads, such as `10 GiB`; it loads at least one file.
     """
@@ -115,7 +115,7 @@ class KafkaSource(SpecPart):
         transforms: column -> Spark SQL over the message's `key`, `value`, `headers`, `topic`, `partition`, `offset` and
             `timestamp`, with the names and types of Spark's Kafka source: such as `cast(key as string)`.
         headers: whether the messages' headers are kept, in `_headers`.
-        max_messages_per_batch: the most messages that a batch reads; the run goes on with further batches.
+        max_messages_per_batch: the most messages that a batch reads; the run continues with further batches.
         min_bytes_per_file: messages that would make a smaller file wait for more, but no longer than `allowed_latency`.
         allowed_latency: how long after the last batch messages may wait for `min_bytes_per_file`: `<n> seconds`,
             `<n> minutes` or `<n> hours`.

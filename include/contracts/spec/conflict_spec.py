@@ -11,10 +11,10 @@ from include.contracts.spec.values import Wait
 
 
 class ConflictSpec(SpecPart):
-    """How long a run retries and waits because of other writers; then it ends as a conflict, which Airflow retries.
+    """The limits of retries and waits because of other writers; after them a run ends as a conflict.
 
     Attributes:
-        max_commit_retries: how often a write that lost against another commit is retried.
+        max_commit_retries: the number of retries of a write that lost against another commit.
         retry_for: how long retries may begin; a retry that has begun is not interrupted: `<n> seconds`, `<n> minutes`
             or `<n> hours`.
         wait_for_lease: how long a run waits while another run or maintenance works on the table, in the same units.

@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 
 class Action(StrEnum):
-    """What happens when an expectation fails.
+    """The consequence of a failed expectation.
 
     `quarantine` and `drop` take a single row out of the batch; `warn` and `fail` concern a whole table version.
     """
@@ -22,7 +22,7 @@ class Action(StrEnum):
 
 
 class Severity(StrEnum):
-    """How much a failed expectation matters, in the words of Great Expectations."""
+    """The severity of a failed expectation, in the words of Great Expectations."""
 
     CRITICAL = "critical"
     WARNING = "warning"
@@ -95,7 +95,7 @@ class Expectation(BaseModel):
             of failures in reports and their level in the log, never whether a version is refused.
         warn: arguments of a narrower band for a rule with action `fail`: a version outside this band, but inside the
             rule's own, passes with a warning.
-        reason: why the rule exists; shown wherever a row or a version is refused.
+        reason: why the rule exists; every refusal of a row or a version shows it.
 
     >>> Expectation.model_validate(
     ...     {"expect_column_values_to_not_be_null": {"column": "flight_id"}, "action": "quarantine"}
@@ -114,23 +114,21 @@ class Expectation(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_yaml_form(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or "name" in given:
-            return given
-        names = [key for key in given if str(key).startswith("expect_")]
+    def _from_yaml_form(cls, document: Any) -> Any:
+        if not isinstance(document, dict) or "name" in document:
+            return document
+        names = [key for key in document if str(key).startswith("expect_")]
         if len(names) != 1:
             msg = f"an expectation has exactly one key that starts with expect_, this one has {names or 'none'}"
             raise ValueError(msg)
-        rest = {key: value for key, value in given.items() if key != names[0]}
-        return {"name": names[0], "arguments": given[names[0]] or {}, **rest}
+        rest = {key: value for key, value in document.items() if key != names[0]}
+        return {"name": names[0], "arguments": document[names[0]] or {}, **rest}
 
     @model_validator(mode="after")
     def _is_known_and_fits_its_action(self) -> Self:
         if self.name not in ROW_EXPECTATIONS | TABLE_EXPECTATIONS:
-            known = sorted(ROW_EXPECTATIONS | TABLE_EXPECTATIONS)
-            raise PydanticCustomError(
-                "unknown_word", "unknown expectation", {"given": self.name, "known": known, "key": self.name}
-            )
+            context = {"word": self.name, "vocabulary": sorted(ROW_EXPECTATIONS | TABLE_EXPECTATIONS), "key": self.name}
+            raise PydanticCustomError("unknown_word", "unknown expectation", context)
         if self.action in ROW_ACTIONS and self.name not in ROW_EXPECTATIONS:
             msg = f"{self.name} checks a whole table, so its action is warn or fail"
             raise PydanticCustomError("settings_clash", msg, {"key": "action"})
@@ -145,8 +143,8 @@ class Expectation(BaseModel):
     @model_serializer
     def _to_yaml_form(self) -> dict[str, Any]:
         optional = {"severity": self.severity and self.severity.value, "warn": self.warn, "reason": self.reason}
-        stated = {key: value for key, value in optional.items() if value}
-        return {self.name: self.arguments, "action": self.action.value, **stated}
+        settings = {key: value for key, value in optional.items() if value}
+        return {self.name: self.arguments, "action": self.action.value, **settings}
 
     @property
     def is_row_rule(self) -> bool:

@@ -9,7 +9,7 @@ from include.contracts.spec.values import Bytes, Retention
 
 
 class VacuumSpec(SpecPart):
-    """How long vacuum keeps files that the newest version does not need.
+    """The retention of files that the newest version does not need.
 
     Attributes:
         retain: `<n> hours` or `<n> days`; older versions can be neither read nor restored.
@@ -19,7 +19,7 @@ class VacuumSpec(SpecPart):
 
 
 class TombstonesSpec(SpecPart):
-    """How long a silver table keeps the tombstones of deleted keys.
+    """The retention of the tombstones of a silver table.
 
     Attributes:
         retain: `<n> hours` or `<n> days` after the merge of the delete; after that, a late event that is older than the
@@ -30,11 +30,11 @@ class TombstonesSpec(SpecPart):
 
 
 class MaintenanceSpec(SpecPart):
-    """What table maintenance does for the table.
+    """The maintenance of the table.
 
     Attributes:
-        optimize: `auto` bin-packs when there are many small files and, where `zorder_by` is set, Z-orders when a fifth
-            of the table was written since the last time; `off` does neither.
+        optimize: `auto` bin-packs when there are many small files and, if `zorder_by` is set, Z-orders when a fifth of
+            the table was written since the last time; `off` does neither.
         target_file_size: the size that data files should have, such as `64 MiB`; None for a thousandth of the table,
             from 16 MiB to 1 GiB.
         vacuum: how long unused files are kept.
@@ -48,17 +48,17 @@ class MaintenanceSpec(SpecPart):
 
 
 class SilverMaintenanceSpec(MaintenanceSpec):
-    """What table maintenance does for a silver table.
+    """The maintenance of a silver table.
 
     Attributes:
-        tombstones: how long the tombstones of deleted keys are kept; vacuum deletes older ones.
+        tombstones: how long the tombstones of deleted keys are kept; vacuum deletes older tombstones.
     """
 
     tombstones: TombstonesSpec = TombstonesSpec()
 
 
 class QuarantineSpec(SpecPart):
-    """How long quarantined rows may wait.
+    """The time that quarantined rows may wait.
 
     Attributes:
         warn_after: `<n> hours` or `<n> days`; after that, each run and `lakehouse quarantine list` warn of them.

@@ -1,7 +1,7 @@
 """The specs of the three layers: what a table is, and what its data must look like.
 
-One YAML file under `include/tables/<layer>/<domain>/` is one spec. The models define the shape of a spec. That the
-names in it agree, within a spec and between specs, is checked by `include.catalog`.
+One YAML file under `include/tables/<layer>/<domain>/` is one spec. The models define the shape of a spec.
+`include.catalog` checks that the names in a spec, and in different specs, agree.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TableSpec(SpecPart):
         domain: the business area, from the file's folder.
         expectations: the rules for rows (`quarantine`, `drop`) and for table versions (`warn`, `fail`).
         on_refusal: what happens to a version that the gate refuses: `keep` it as the newest, or `restore` the rows of
-            the certified version on top of it (not in bronze, which keeps all that it has received).
+            the certified version on top of it (not in bronze, which keeps everything that it has received).
         partitioned_by: the columns whose values become folders; leave it out for tables below about a terabyte.
         zorder_by: the columns by which maintenance clusters the files: those that queries and merges filter on.
         maintenance: what table maintenance does.
@@ -122,7 +122,7 @@ class BronzeSpec(TableSpec):
     @model_validator(mode="after")
     def _keeps_what_it_received(self) -> Self:
         if self.on_refusal == "restore":
-            msg = "on_refusal: restore is for silver and gold tables: a bronze table keeps all that it has received"
+            msg = "on_refusal: restore is for silver and gold tables: a bronze table keeps everything it has received"
             raise ValueError(msg)
         return self
 

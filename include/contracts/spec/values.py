@@ -40,9 +40,9 @@ def _check_column_type(name: str) -> str:
             msg = "a decimal has 1 to 38 digits, and no more after the point than in all: decimal(18,2)"
             raise ValueError(msg)
         return name
-    known = [*sorted(SIMPLE_TYPES), "decimal(p,s)"]
-    given = _COMMON_MISNOMERS.get(name.lower(), name.lower())
-    raise PydanticCustomError("unknown_word", "unknown column type", {"given": given, "known": known})
+    vocabulary = [*sorted(SIMPLE_TYPES), "decimal(p,s)"]
+    word = _COMMON_MISNOMERS.get(name.lower(), name.lower())
+    raise PydanticCustomError("unknown_word", "unknown column type", {"word": word, "vocabulary": vocabulary})
 
 
 def _check_retention(text: str) -> str:

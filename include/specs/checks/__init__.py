@@ -1,4 +1,4 @@
-"""What can be wrong with a spec, one subject a module.
+"""Find the errors of a spec; each module checks one subject.
 
-The shape of a spec is checked by its model, in `include.contracts.spec`.
+The models in `include.contracts.spec` check the shape of a spec.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import date, datetime
 from typing import Any
 
@@ -33,21 +34,21 @@ def check_band(path: KeyPath, name: str, outer: Mapping[str, Any], warn: object)
             yield Defect((*path, argument), message, value, f"give {outer[argument]!r} or {word}")
 
 
-def check_bounds(path: KeyPath, given: Mapping[str, Any]) -> Iterator[Defect]:
+def check_bounds(path: KeyPath, arguments: Mapping[str, Any]) -> Iterator[Defect]:
     """Find bounds between which no value is possible.
 
     Args:
         path: the expectation, its name last.
-        given: its arguments.
+        arguments: its arguments.
     """
     for lower, upper in (("min_value", "max_value"), ("min_percent", "max_percent")):
-        low, high = _comparable(given.get(lower)), _comparable(given.get(upper))
+        low, high = _comparable(arguments.get(lower)), _comparable(arguments.get(upper))
         if low is None or high is None or _kind(low) is not _kind(high):
             continue
-        excludes_equal = bool(given.get("strict_min") or given.get("strict_max"))
-        if low > high or (low == high and excludes_equal):
-            message = f"nothing lies between {lower} {given[lower]!r} and this"
-            yield Defect((*path, upper), message, given[upper], f"give more than {given[lower]!r}, or less as {lower}")
+        if low > high or (low == high and (arguments.get("strict_min") or arguments.get("strict_max"))):
+            message = f"nothing lies between {lower} {arguments[lower]!r} and this"
+            fix = f"give more than {arguments[lower]!r}, or less as {lower}"
+            yield Defect((*path, upper), message, arguments[upper], fix)
 
 
 def _is_wider(direction: int, inner: Any, outer: Any) -> bool:
@@ -70,14 +71,8 @@ def _comparable(bound: Any) -> Any:
         return bound
     if isinstance(bound, date):
         return datetime.fromisoformat(bound.isoformat()).replace(tzinfo=None)
-    try:
+    with suppress(ValueError):
         return AGE.parse(bound)
-    except ValueError:
-        return _moment(bound)
-
-
-def _moment(text: Any) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text).replace(tzinfo=None)
-    except (TypeError, ValueError):
-        return None
+    with suppress(TypeError, ValueError):
+        return datetime.fromisoformat(bound).replace(tzinfo=None)
+    return None

@@ -1,10 +1,10 @@
-"""Check that the settings of change data agree with one another."""
+"""Check that the settings of change data agree."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from include.specs.checks.columns import Document, listed
+from include.specs.document import Document, list_at
 from include.specs.problem import Defect
 
 _TRACKED, _UNTRACKED = "track_history_column_list", "track_history_except_column_list"
@@ -40,7 +40,6 @@ def check_truncates(document: Document) -> Iterator[Defect]:
 
 def check_left_out(document: Document) -> Iterator[Defect]:
     """Check that the table stores its keys."""
-    keys = listed(document, "keys")
-    for index, name in enumerate(listed(document, "except_column_list")):
-        if name in keys:
+    for index, name in enumerate(list_at(document, "except_column_list")):
+        if name in list_at(document, "keys"):
             yield Defect(("except_column_list", index), "a key identifies the table's rows", name, "leave it out")

@@ -5,12 +5,10 @@ All checks in this folder read the document, not the model, so that they also wo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from include.specs.document import Document, list_at, mapping_at
 from include.specs.problem import Defect, KeyPath, did_you_mean
-
-Document = Mapping[str, Any]
 
 _LISTS_OF_COLUMNS = ("keys", "sequence_by", "except_column_list")
 _LISTS_OF_STORED = (
@@ -47,22 +45,15 @@ def check_columns(document: Document) -> Iterator[Defect]:
     if columns is None or stored is None:
         return
     for key, existing in (*((key, columns) for key in _LISTS_OF_COLUMNS), *((key, stored) for key in _LISTS_OF_STORED)):
-        for index, name in enumerate(listed(document, key)):
+        for index, name in enumerate(list_at(document, key)):
             if isinstance(name, str) and name not in existing:
                 yield unknown_column((key, index), name, existing)
 
 
 def check_received(document: Document) -> Iterator[Defect]:
     """Refuse expressions in bronze, which keeps its columns as received."""
-    columns = document.get("columns")
-    received = str(document.get("table", "")).startswith("bronze.") and isinstance(columns, dict)
-    for name, column in columns.items() if received and isinstance(columns, dict) else ():
+    is_bronze = str(document.get("table", "")).startswith("bronze.")
+    for name, column in mapping_at(document, "columns").items() if is_bronze else ():
         if isinstance(column, dict) and column.get("from") is not None:
             message = "bronze keeps its columns as received"
             yield Defect(("columns", name, "from"), message, column["from"], "leave it out, and state it in silver")
-
-
-def listed(document: Document, key: str) -> list[Any]:
-    """Return the list under a key; an empty list if there is none."""
-    value = document.get(key)
-    return value if isinstance(value, list) else []

@@ -16,8 +16,9 @@ from include.contracts.spec.expectation_arguments import (
     COLUMN_LIST_ARGUMENTS,
 )
 from include.specs.checks.bands import check_band, check_bounds
-from include.specs.checks.columns import Document, declared_columns, stored_columns_in, unknown_column
+from include.specs.checks.columns import declared_columns, stored_columns_in, unknown_column
 from include.specs.checks.kinds import check_kinds
+from include.specs.document import Document, list_at, stated_rules
 from include.specs.problem import Defect, KeyPath, did_you_mean
 
 _FORMS = {
@@ -42,66 +43,60 @@ _KINDS: dict[str, tuple[str, tuple[type, ...]]] = {
 def check_expectations(document: Document) -> Iterator[Defect]:
     """Find unknown, missing and invalid arguments, and columns that the table does not have."""
     columns, stored = declared_columns(document), stored_columns_in(document)
-    rules = document.get("expectations")
-    for index, rule in enumerate(rules if isinstance(rules, list) else ()):
-        for name in rule if isinstance(rule, dict) else ():
-            given = rule[name] or {}
-            if name in ARGUMENTS and isinstance(given, dict):
-                path = ("expectations", index, name)
-                yield from _check_arguments(path, name, given)
-                given = {argument: value for argument, value in given.items() if _fits(name, argument, value)}
-                yield from check_bounds(path, given)
-                yield from _check_warn(("expectations", index, "warn"), name, given, rule.get("warn"), document)
-                yield from _check_tolerance(path, given, rule.get("action"))
-                yield from _check_layer(("expectations", index, "action"), document, rule.get("action"))
-                # A rule on single rows sees them before they are stored.
-                visible = columns if rule.get("action") in ROW_ACTIONS else stored
-                yield from _check_columns(path, given, visible or ())
-                yield from check_kinds(path, given, document.get("columns"))
+    for path, name, stated in stated_rules(document):
+        if name in ARGUMENTS:
+            rule = document["expectations"][path[1]]
+            action, takes = rule.get("action"), ARGUMENTS[name].all_names
+            yield from _check_arguments(path, name, stated)
+            arguments = {key: stated[key] for key in stated if key in takes and not _invalid_value(key, stated[key])}
+            yield from check_bounds(path, arguments)
+            yield from _check_warn((*path[:2], "warn"), name, arguments, rule.get("warn"), document)
+            yield from _check_action(path, arguments, action, document)
+            # A rule on single rows sees them before they are stored.
+            yield from _check_columns(path, arguments, (columns if action in ROW_ACTIONS else stored) or [])
+            yield from check_kinds(path, arguments, document)
 
 
-def _check_arguments(path: KeyPath, name: str, given: Mapping[str, Any]) -> Iterator[Defect]:
+def _check_arguments(path: KeyPath, name: str, arguments: Mapping[str, Any]) -> Iterator[Defect]:
     takes = ARGUMENTS[name]
-    for argument, value in given.items():
+    for argument, value in arguments.items():
         if argument not in takes.all_names:
             fix = did_you_mean(argument, takes.all_names)
             yield Defect((*path, argument), "the expectation takes no such argument", value, fix)
-        elif (invalid := _invalid_value(argument, value)) is not None:
+        elif invalid := _invalid_value(argument, value):
             yield Defect((*path, argument), *invalid)
     for argument in takes.required:
-        if argument not in given:
+        if argument not in arguments:
             yield Defect(path, f"the expectation needs the argument {argument!r}", None, f"add `{argument}: ...`")
-    if takes.one_of and not any(argument in given for argument in takes.one_of):
+    if takes.one_of and not any(argument in arguments for argument in takes.one_of):
         needed = " or ".join(takes.one_of)
         yield Defect(path, f"the expectation needs {needed}, or both", None, f"add `{takes.one_of[0]}: ...`")
 
 
 def _check_warn(
-    path: KeyPath, name: str, given: Mapping[str, Any], warn: object, document: Document
+    path: KeyPath, name: str, arguments: Mapping[str, Any], warn: object, document: Document
 ) -> Iterator[Defect]:
     if not isinstance(warn, dict):
         return
     defects = [
         Defect((*path, argument), *invalid)
         for argument, value in warn.items()
-        if argument in ARGUMENT_SCHEMAS and (invalid := _invalid_value(argument, value)) is not None
+        if argument in ARGUMENT_SCHEMAS and (invalid := _invalid_value(argument, value))
     ]
     if not defects:
-        column = {"column": given["column"]} if "column" in given else {}
-        of_other_kinds = check_kinds((name,), {**column, **warn}, document.get("columns"))
+        column = {"column": arguments["column"]} if "column" in arguments else {}
+        of_other_kinds = check_kinds((name,), {**column, **warn}, document)
         defects = [replace(defect, path=(*path, *defect.path[1:])) for defect in of_other_kinds]
-    yield from defects or check_band(path, name, given, warn)
-
-
-def _fits(name: str, argument: str, value: object) -> bool:
-    return argument in ARGUMENTS[name].all_names and _invalid_value(argument, value) is None
+    yield from defects or check_band(path, name, arguments, warn)
 
 
 def _invalid_value(argument: str, value: object) -> tuple[str, object, str] | None:
     """Return what is wrong with a value, the wrong value, and a fix; None for a valid value."""
-    if not _is_of_its_kind(argument, value):
-        return f"{_kind_in_words(argument)} is needed here", value, ""
     schema = ARGUMENT_SCHEMAS[argument]
+    kinds = [_KINDS[name] for name in ([schema["type"]] if isinstance(schema["type"], str) else schema["type"])]
+    types = tuple(kind for _, of_kind in kinds for kind in of_kind)
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        return f"{' or '.join(name for name, _ in kinds)} is needed here", value, ""
     items = schema.get("items", {}).get("enum")
     for word in value if items and isinstance(value, list) else ():
         if word not in items:
@@ -144,37 +139,20 @@ def _out_of_range(schema: Mapping[str, Any], value: Any) -> tuple[str, object, s
     return None
 
 
-def _check_tolerance(path: KeyPath, given: Mapping[str, Any], action: object) -> Iterator[Defect]:
-    if "mostly" in given and action in ROW_ACTIONS:
+def _check_action(path: KeyPath, arguments: Mapping[str, Any], action: object, document: Document) -> Iterator[Defect]:
+    """Check that an action that removes single rows has no tolerance, and is not for a gold table."""
+    if "mostly" in arguments and action in ROW_ACTIONS:
         fix = f"leave it out, because {action} removes only the rows that fail; or use `action: warn` or `fail`"
-        yield Defect((*path, "mostly"), "a rule on single rows has no tolerance", given["mostly"], fix)
-
-
-def _check_layer(path: KeyPath, document: Document, action: object) -> Iterator[Defect]:
+        yield Defect((*path, "mostly"), "a rule on single rows has no tolerance", arguments["mostly"], fix)
     if action in ROW_ACTIONS and str(document.get("table", "")).startswith("gold."):
         fix = "use `action: warn` or `fail`, or state the rule on the silver table"
-        yield Defect(path, "a gold row is a group of rows, and cannot be removed", action, fix)
+        yield Defect((*path[:2], "action"), "a gold row is a group of rows, and cannot be removed", action, fix)
 
 
-def _check_columns(path: KeyPath, given: Mapping[str, Any], columns: list[str] | tuple[()]) -> Iterator[Defect]:
-    named: list[tuple[KeyPath, Any]] = [((*path, key), given.get(key)) for key in COLUMN_ARGUMENTS]
+def _check_columns(path: KeyPath, arguments: Mapping[str, Any], columns: list[str]) -> Iterator[Defect]:
+    names: list[tuple[KeyPath, Any]] = [((*path, key), arguments.get(key)) for key in COLUMN_ARGUMENTS]
     for key in COLUMN_LIST_ARGUMENTS:
-        names = given.get(key)
-        named += [((*path, key, index), name) for index, name in enumerate(names if isinstance(names, list) else ())]
-    for place, name in named:
+        names += [((*path, key, index), name) for index, name in enumerate(list_at(arguments, key))]
+    for place, name in names:
         if columns and isinstance(name, str) and not name.startswith("_") and name not in columns:
-            yield unknown_column(place, name, list(columns))
-
-
-def _types(argument: str) -> list[str]:
-    types = ARGUMENT_SCHEMAS[argument]["type"]
-    return [types] if isinstance(types, str) else list(types)
-
-
-def _is_of_its_kind(argument: str, value: object) -> bool:
-    kinds = tuple(kind for name in _types(argument) for kind in _KINDS[name][1])
-    return isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
-
-
-def _kind_in_words(argument: str) -> str:
-    return " or ".join(_KINDS[name][0] for name in _types(argument))
+            yield unknown_column(place, name, columns)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from include.specs.checks.columns import Document, stored_columns_in, unknown_column
+from include.specs.checks.columns import stored_columns_in, unknown_column
+from include.specs.document import Document, mapping_at
 from include.specs.problem import Defect, KeyPath, did_you_mean
 
 _LITERAL = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|\b\d+\.\d*")
@@ -15,7 +16,7 @@ _QUALIFIED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\.([A-Za-z_]\w*)(?![\w.]*\()")
 
 def check_gold_names(document: Document) -> Iterator[Defect]:
     """Check that joins, refresh settings and the aliases in expressions agree with `sources` and `group_by`."""
-    sources = _mapping(document, "sources")
+    sources = mapping_at(document, "sources")
     if not sources:
         return
     yield from _check_joins(sources)
@@ -37,14 +38,13 @@ def check_gold_columns(document: Document, documents: Mapping[str, Document]) ->
         document: the gold document.
         documents: table -> document, of all specs.
     """
-    sources = _mapping(document, "sources")
+    sources = mapping_at(document, "sources")
     for path, expression in _expressions_with_aliases(document, sources):
         for alias, column in qualified_names(expression):
-            source = sources.get(alias)
-            table = str(source.get("table")) if isinstance(source, dict) else ""
+            table = str(mapping_at(sources, alias).get("table"))
             columns = stored_columns_in(documents[table]) if table in documents else None
             if columns and column not in columns and not column.startswith("_"):
-                yield unknown_column(path, f"{alias}.{column}", [f"{alias}.{one}" for one in columns], table)
+                yield unknown_column(path, f"{alias}.{column}", [f"{alias}.{name}" for name in columns], table)
 
 
 def qualified_names(expression: str) -> list[tuple[str, str]]:
@@ -67,13 +67,13 @@ def _check_joins(sources: Mapping[str, Any]) -> Iterator[Defect]:
 
 
 def _check_refresh(document: Document, sources: Mapping[str, Any]) -> Iterator[Defect]:
-    groups = _mapping(document, "group_by")
+    groups = mapping_at(document, "group_by")
     refresh_by = document.get("refresh_by")
     if groups and isinstance(refresh_by, str) and refresh_by not in groups:
         yield Defect(
             ("refresh_by",), "no column of group_by has this name", refresh_by, did_you_mean(refresh_by, groups)
         )
-    refresh_from = _mapping(document, "refresh_from")
+    refresh_from = mapping_at(document, "refresh_from")
     for alias in refresh_from:
         if alias not in sources:
             yield Defect(("refresh_from", alias), "no source has this alias", alias, did_you_mean(alias, sources))
@@ -81,13 +81,13 @@ def _check_refresh(document: Document, sources: Mapping[str, Any]) -> Iterator[D
         if alias not in refresh_from:
             message = f"no entry for the source {alias!r}: a change in it would not reach this table"
             yield Defect(("refresh_from",), message, None, f"add `{alias}: <SQL that gives {refresh_by}>`")
-    for column in set(groups) & set(_mapping(document, "measures")):
+    for column in set(groups) & set(mapping_at(document, "measures")):
         yield Defect(("measures", column), "a column of group_by has this name already", column, "rename one of them")
 
 
 def _expressions_with_aliases(document: Document, sources: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     for key in ("group_by", "measures"):
-        for name, expression in _mapping(document, key).items():
+        for name, expression in mapping_at(document, key).items():
             yield (key, name), str(expression)
     for alias, source in sources.items():
         if isinstance(source, dict) and isinstance(source.get("on"), str):
@@ -95,13 +95,8 @@ def _expressions_with_aliases(document: Document, sources: Mapping[str, Any]) ->
 
 
 def _expressions_of_one_source(document: Document, sources: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    for alias, expression in _mapping(document, "refresh_from").items():
+    for alias, expression in mapping_at(document, "refresh_from").items():
         yield ("refresh_from", alias), str(expression)
     for alias, source in sources.items():
         if isinstance(source, dict) and isinstance(source.get("where"), str):
             yield ("sources", alias, "where"), source["where"]
-
-
-def _mapping(document: Document, key: str) -> Mapping[str, Any]:
-    value = document.get(key)
-    return value if isinstance(value, dict) else {}

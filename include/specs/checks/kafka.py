@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from include.specs.checks.columns import Document
+from include.specs.document import Document, mapping_at
 from include.specs.problem import Defect, did_you_mean
 
 
 def check_kafka(document: Document) -> Iterator[Defect]:
     """Find transforms of columns that the table does not have, and columns that raw bytes cannot provide."""
-    source, columns = document.get("source"), document.get("columns")
-    if not (isinstance(source, dict) and "kafka" in source and isinstance(columns, dict)):
+    source, columns = mapping_at(document, "source"), mapping_at(document, "columns")
+    if "kafka" not in source or not columns:
         return
-    mapping = source.get("transforms")
-    transforms = mapping if isinstance(mapping, dict) else {}
+    transforms = mapping_at(source, "transforms")
     for name in (name for name in transforms if name not in columns):
         fix = f"{did_you_mean(name, columns)} A transform fills a column that `columns` declares"
         yield Defect(("source", "transforms", name), "the table has no such column", transforms[name], fix)

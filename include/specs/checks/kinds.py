@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from include.specs.document import Document, mapping_at
 from include.specs.problem import Defect, KeyPath
 
 _NUMBER_TYPES = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
-_COMPARED = ("min_value", "max_value", "value_set")
+_VALUE_ARGUMENTS = ("min_value", "max_value", "value_set")
 _OF_VALUES = frozenset(
     {
         "expect_column_values_to_be_between",
@@ -41,36 +42,33 @@ _FIXES = {
 }
 
 
-def check_kinds(path: KeyPath, given: Mapping[str, Any], columns: object) -> Iterator[Defect]:
+def check_kinds(path: KeyPath, arguments: Mapping[str, Any], document: Document) -> Iterator[Defect]:
     """Find bounds and sets of another kind than the values that they are compared with.
 
     Args:
         path: the expectation, its name last.
-        given: its arguments.
-        columns: the document's `columns`.
+        arguments: its arguments.
+        document: the document, which declares the columns.
     """
-    kind = _compared_kind(str(path[-1]), given, columns)
-    for argument in _COMPARED if kind else ():
-        bounds = given.get(argument)
+    kind = _compared_kind(str(path[-1]), arguments, document)
+    for argument in _VALUE_ARGUMENTS if kind else ():
+        bounds = arguments.get(argument)
         for value in bounds if isinstance(bounds, list) else [bounds]:
             if value is not None and not _is_of_kind(value, kind):
                 yield Defect((*path, argument), f"this is compared with {kind}", value, _FIXES[kind])
 
 
-def _compared_kind(name: str, given: Mapping[str, Any], columns: object) -> str:
+def _compared_kind(name: str, arguments: Mapping[str, Any], document: Document) -> str:
     """Return the kind of values that the expectation compares; empty if unknown."""
     if name not in _OF_VALUES:
         return "numbers" if name in _OF_FRACTIONS else "whole numbers"
-    column = columns.get(given.get("column")) if isinstance(columns, dict) else None
-    return _kind_of_type(str(column.get("type", "string"))) if isinstance(column, dict) else ""
-
-
-def _kind_of_type(name: str) -> str:
-    if name.startswith(_NUMBER_TYPES):
+    column = mapping_at(document, "columns").get(arguments.get("column", ""))
+    type_name = str(column.get("type", "string")) if isinstance(column, dict) else ""
+    if type_name.startswith(_NUMBER_TYPES):
         return "numbers"
-    if name in ("date", "timestamp"):
+    if type_name in ("date", "timestamp"):
         return "dates or instants"
-    return "text" if name == "string" else ""
+    return "text" if type_name == "string" else ""
 
 
 def _is_of_kind(value: object, kind: str) -> bool:

@@ -10,7 +10,7 @@ from string import Formatter
 
 from include.contracts.lake_path import S3
 from include.contracts.spec.bronze_sources import LandingSource
-from include.specs.checks.columns import Document
+from include.specs.document import Document, mapping_at
 from include.specs.problem import Defect
 
 _FIELDS = {
@@ -25,9 +25,8 @@ _NUMBER_FORM = re.compile(r"0?\d?d?")
 
 def check_landing(document: Document) -> Iterator[Defect]:
     """Find folders outside the landing root, and unknown format fields."""
-    source = document.get("source")
-    for key in ("landing", "path", "files") if isinstance(source, dict) else ():
-        text = source.get(key, "") if isinstance(source, dict) else ""
+    for key in ("landing", "path", "files"):
+        text = mapping_at(document, "source").get(key, "")
         if not isinstance(text, str):
             continue
         if unprintable := next((character for character in text if not character.isprintable()), ""):
@@ -37,26 +36,19 @@ def check_landing(document: Document) -> Iterator[Defect]:
 
 
 def is_continuous(document: Document) -> bool:
-    """Whether a bronze table loads whatever is new: from Kafka, or from a folder whose `path` names no interval."""
-    source = document.get("source")
-    if isinstance(source, dict) and "kafka" in source:
-        return True
-    path = source.get("path", _BY_INTERVAL) if isinstance(source, dict) else _BY_INTERVAL
-    return isinstance(path, str) and not any(field in path for field in _FIELDS)
+    """Whether a bronze table loads everything that is new: from Kafka, or from a `path` without an interval."""
+    source = mapping_at(document, "source")
+    path = source.get("path", _BY_INTERVAL)
+    return "kafka" in source or (isinstance(path, str) and not any(field in path for field in _FIELDS))
 
 
 def _check_folder(key: str, text: str) -> Iterator[Defect]:
     scheme, is_url, rest = text.rpartition("://")
     if is_url and (key == "path" or f"{scheme}://" != S3):
-        yield Defect(
-            ("source", key),
-            "only landing may be an address, and only of a bucket",
-            text,
-            "write landing: s3://bucket/prefix",
-        )
-    wrong = _format_error(text) if key == "path" else ""
-    if wrong:
-        yield Defect(("source", key), wrong, text, _PATH_FIX)
+        message = "only landing may be an address, and only of a bucket"
+        yield Defect(("source", key), message, text, "write landing: s3://bucket/prefix")
+    if key == "path" and (error := _format_error(text)):
+        yield Defect(("source", key), error, text, _PATH_FIX)
         return
     folder = PurePosixPath(rest.format(**_FIELDS) if key == "path" else rest)
     if folder.is_absolute() or ".." in folder.parts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from include.specs.checks.columns import Document
+from include.specs.document import Document, mapping_at
 from include.specs.problem import Defect
 
 _NEEDED_FOR_LATE_EVENTS = "this table needs its deleted keys to apply late events correctly"
@@ -17,21 +17,16 @@ _NEED_TOMBSTONES = {
 
 
 def check_tombstones(document: Document) -> Iterator[Defect]:
-    """Allow tombstone retention only where its one effect is that a late, older event inserts its key again."""
-    maintenance = document.get("maintenance")
-    tombstones = maintenance.get("tombstones") if isinstance(maintenance, dict) else None
-    if not isinstance(tombstones, dict) or tombstones.get("retain") is None or not _is_silver(document):
+    """Refuse tombstone retention unless its only effect is that a late, older event inserts its key again."""
+    retain = mapping_at(mapping_at(document, "maintenance"), "tombstones").get("retain")
+    if retain is None or not str(document.get("table")).startswith("silver."):
         return
     path = ("maintenance", "tombstones", "retain")
     for key, (value, message) in _NEED_TOMBSTONES.items():
         if document.get(key) == value:
             fix = f"leave it out: deleted keys are then kept for ever; or leave out {key}"
-            yield Defect(path, message, tombstones["retain"], fix)
+            yield Defect(path, message, retain, fix)
             return
     if not document.get("apply_as_deletes"):
         fix = "state apply_as_deletes, or leave it out"
-        yield Defect(path, "no event of this table deletes a key", tombstones["retain"], fix)
-
-
-def _is_silver(document: Document) -> bool:
-    return str(document.get("table")).startswith("silver.")
+        yield Defect(path, "no event of this table deletes a key", retain, fix)

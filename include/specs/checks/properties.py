@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from include.specs.checks.columns import Document
+from include.specs.document import Document, mapping_at
 from include.specs.problem import Defect
 
 _READERS = "readers such as Polars, DuckDB or delta-rs could no longer open the table"
@@ -40,8 +40,7 @@ _NAMED_COLUMNS = {"bronze": "a,b,_interval_start", "silver": "a,b,_batch_seq"}
 
 def check_properties(document: Document) -> Iterator[Defect]:
     """Find properties that raise the reader version, that another setting controls, or that are not Delta's."""
-    properties = document.get("delta")
-    for name, value in (properties if isinstance(properties, dict) else {}).items():
+    for name, value in mapping_at(document, "delta").items():
         path = ("delta", name)
         if _needs_a_newer_reader(str(name), str(value)):
             yield Defect(path, f"this raises the table's reader version: {_READERS}", value, "leave it out")
@@ -56,6 +55,6 @@ def check_properties(document: Document) -> Iterator[Defect]:
 
 def _needs_a_newer_reader(name: str, value: str) -> bool:
     return any(
-        re.fullmatch(known, name, re.IGNORECASE) and re.fullmatch(values, value, re.IGNORECASE)
-        for known, values in _NEW_READER_NEEDED.items()
+        re.fullmatch(names, name, re.IGNORECASE) and re.fullmatch(values, value, re.IGNORECASE)
+        for names, values in _NEW_READER_NEEDED.items()
     )

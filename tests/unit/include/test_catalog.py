@@ -1,4 +1,4 @@
-"""The catalog: what a folder of specs becomes, and every way in which it can be wrong."""
+"""The catalog of a folder of specs, and every error that a folder can have."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class TestLookingUp:
 
 
 class TestWrongSpecs:
-    """One wrong spec stops its table and what reads it, and nothing else."""
+    """A wrong spec stops its table and the tables that read it, and nothing else."""
 
     @staticmethod
     def shop(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Whatever YAML lies in the folder, its owner gets findings with file, line and key, and never a traceback."""
+"""Any YAML in the folder gives findings with file, line and key, and never a traceback."""
 
 from __future__ import annotations
 

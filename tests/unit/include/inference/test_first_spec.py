@@ -1,4 +1,4 @@
-"""`lakehouse infer`: a first spec from what a source has delivered, which the checks accept as it is."""
+"""`lakehouse infer` writes a first spec from delivered files, and the checks accept it unchanged."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def put(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def test_csv_files_give_columns_types_and_the_way_they_are_written(tmp_path: Path) -> None:
+def test_csv_files_give_columns_types_and_dialect(tmp_path: Path) -> None:
     put(tmp_path / "orders/date=2013-01-01/a.csv", "id;zip;amount;at;is_paid\n1;02134;1;2013-01-01T08:00:00Z;true\n")
     put(tmp_path / "orders/date=2013-01-02/a.csv", "id;zip;amount;at;is_paid\n2;10001;2.5;2013-01-01T08:00:00Z;\n")
     spec = inferred(tmp_path)
@@ -49,7 +49,7 @@ def test_csv_files_give_columns_types_and_the_way_they_are_written(tmp_path: Pat
     assert source.path.startswith("date={interval_start"), "a folder a day"
 
 
-def test_json_lines_give_every_field_of_any_line_and_nested_ones_as_text(tmp_path: Path) -> None:
+def test_json_lines_give_every_field_and_nested_fields_as_text(tmp_path: Path) -> None:
     lines = '{"id": 1, "by": {"name": "x"}}\n{"id": -2, "at": "2013-01-01T08:00:00Z", "Odd name": 1}\n'
     put(tmp_path / "orders/a.json.gz", gzip.compress(lines.encode()))
     spec = inferred(tmp_path)
@@ -60,7 +60,7 @@ def test_json_lines_give_every_field_of_any_line_and_nested_ones_as_text(tmp_pat
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.zst", "a.ndjson.gz"])
-def test_json_arrays_give_what_their_elements_would_as_lines(tmp_path: Path, name: str) -> None:
+def test_json_arrays_give_the_same_as_json_lines(tmp_path: Path, name: str) -> None:
     text = b'[\n {"id": 1, "by": {"name": "x"}},\n {"id": -2, "at": "2013-01-01T08:00:00Z"}\n]'
     packings = {"zst": zstandard.compress, "gz": gzip.compress}
     put(tmp_path / "orders" / name, packings.get(name.rpartition(".")[2], bytes)(text))
@@ -69,7 +69,7 @@ def test_json_arrays_give_what_their_elements_would_as_lines(tmp_path: Path, nam
     assert (spec.landing_source.format, spec.landing_source.files) == ("json", f"*{name[1:]}")
 
 
-def test_csv_files_are_looked_at_within_zstd(tmp_path: Path) -> None:
+def test_csv_files_in_zstd_are_read(tmp_path: Path) -> None:
     put(tmp_path / "orders/a.csv.zst", zstandard.compress(b"id;x\n1;2\n"))
     spec = inferred(tmp_path)
     assert kinds(spec) == {"id": "bigint", "x": "bigint"}
@@ -97,7 +97,7 @@ def test_parquet_files_give_their_own_types(tmp_path: Path) -> None:
     assert kinds(inferred(tmp_path)) == {"n": "int", "price": "decimal(9,2)", "seen": "timestamp"}
 
 
-def test_the_newest_files_of_the_commonest_format_are_looked_at_and_unfinished_ones_are_not(tmp_path: Path) -> None:
+def test_only_the_newest_finished_files_of_the_most_frequent_format_are_read(tmp_path: Path) -> None:
     for number in range(MAX_FILES + 5):
         put(tmp_path / f"orders/{number:03d}.csv", "id\n1\n")
     put(tmp_path / "orders/readme.json", "{}")
@@ -124,7 +124,7 @@ def test_a_file_with_a_wrong_byte_is_named(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["z.csv", "z.csv.gz"])
-def test_an_empty_newest_file_says_nothing_of_the_others(tmp_path: Path, name: str) -> None:
+def test_an_empty_newest_file_is_ignored(tmp_path: Path, name: str) -> None:
     packed = gzip.compress if name.endswith(".gz") else bytes
     put(tmp_path / "orders" / name.replace("z", "a", 1), packed(b"id;city\n1;x\n"))
     put(tmp_path / "orders" / name, packed(b""))
@@ -147,9 +147,7 @@ def test_a_column_that_some_files_lack_is_marked(tmp_path: Path) -> None:
     assert "  id: {type: bigint}\n  colour: {type: string}  # 2 of the files lack it\n" in text
 
 
-def test_columns_without_a_usable_name_are_an_error_that_says_so(
-    lakehouse: Lakehouse, place: Mapping[str, str]
-) -> None:
+def test_files_without_a_usable_column_name_are_refused(lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
     put(Path(place["LAKEHOUSE_LANDING"]) / "shares/a.csv", "Symbol,Name\nAAPL,Apple\n")
     answer = lakehouse("infer", "shares")
     assert answer.exit_code == ExitCode.BAD_INPUT, answer.exception

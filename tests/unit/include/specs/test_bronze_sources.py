@@ -1,4 +1,4 @@
-"""Sources of bronze tables: each mistake is named where it stands, with its likely fix."""
+"""Sources of bronze tables: each error is reported with its place and its likely fix."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_source_that_names_a_cluster_reads_kafka() -> None:
     assert BronzeSpec.model_validate(spec.model_dump(by_alias=True)) == spec
 
 
-def test_how_large_batches_are_does_not_change_what_rows_are() -> None:
+def test_the_size_of_batches_does_not_change_the_spec_hash() -> None:
     one, other = (bronze_spec(source={**SOURCE, "max_messages_per_batch": number}) for number in (1, 2))
     assert one.spec_hash == other.spec_hash != bronze_spec(source={**SOURCE, "topics": ["others"]}).spec_hash
 
@@ -66,7 +66,7 @@ def test_only_csv_is_written_in_many_ways(tmp_path: Path, source: dict[str, Any]
     assert (problem.key, message in problem.message) == ("source", True)
 
 
-def test_raw_bytes_fill_no_column_but_their_own(tmp_path: Path) -> None:
+def test_raw_bytes_fill_only_the_column_value(tmp_path: Path) -> None:
     raw = {**SOURCE, "format": "raw"}
     sized = {**RAW, "size": {"type": "int"}}
     fine = bronze_document(source={**raw, "transforms": {"size": "length(value)"}}, columns=sized)

@@ -1,4 +1,4 @@
-"""Files that hold no spec, or lie where no spec belongs."""
+"""Files without a spec, and files in a folder that is not for specs."""
 
 from __future__ import annotations
 

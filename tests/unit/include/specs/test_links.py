@@ -25,7 +25,7 @@ SOURCE = {"landing": "orders", "files": "*.json", "format": "json"}
         ({"sequence_by": []}, "source", "its intervals do not order its rows", "sequence_by"),
     ],
 )
-def test_silver_cannot_go_by_the_interval_of_files_that_lie_in_one_folder(
+def test_silver_cannot_be_ordered_by_interval_if_its_source_has_one_folder(
     tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
 ) -> None:
     by_interval, in_one_folder = (bronze_document(source={**SOURCE, **path}) for path in ({}, {"path": "."}))

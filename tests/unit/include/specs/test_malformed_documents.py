@@ -1,4 +1,4 @@
-"""Documents that no owner means to write: each is a finding with its place, and never a traceback."""
+"""Odd documents: each gives a finding with its place, and never a traceback."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def bound(**arguments: Any) -> dict[str, Any]:
         ),
     ],
 )  # fmt: skip
-def test_a_silver_document(tmp_path: Path, change: dict[str, Any], key: str, said: str) -> None:
+def test_a_wrong_value_in_a_silver_document_is_named(
+    tmp_path: Path, change: dict[str, Any], key: str, said: str
+) -> None:
     document = silver_document(**{**change, "columns": {**silver_document()["columns"], **change.get("columns", {})}})
     found = the_problem(write_specs(tmp_path, bronze_document(), document))
     assert key in found.key
@@ -74,7 +76,7 @@ def test_a_pattern_of_java_is_not_refused(tmp_path: Path, regex: str) -> None:
         ({"files": "a\0b"}, "files", r"a file name cannot contain the character '\x00'"),
     ],
 )
-def test_folders_of_a_source(tmp_path: Path, source: dict[str, Any], key: str, said: str) -> None:
+def test_a_wrong_folder_of_a_source_is_named(tmp_path: Path, source: dict[str, Any], key: str, said: str) -> None:
     whole = {"landing": "orders", "format": "json", **source}
     found = the_problem(write_specs(tmp_path, bronze_document(source=whole)))
     assert found.key == f"source.{key}"
@@ -87,7 +89,7 @@ def test_a_path_may_write_parts_of_the_interval_as_numbers(tmp_path: Path) -> No
     assert problems_of(write_specs(tmp_path, bronze_document(source=source))) == ()
 
 
-def test_a_pattern_of_topics(tmp_path: Path) -> None:
+def test_a_wrong_pattern_of_topics_is_named(tmp_path: Path) -> None:
     source = {"kafka": "main", "topic_pattern": "a(", "format": "json"}
     found = the_problem(write_specs(tmp_path, bronze_document(source=source)))
     assert (found.key, "not a regular expression" in found.message) == ("source.topic_pattern", True)
@@ -113,7 +115,7 @@ def test_a_pattern_of_topics(tmp_path: Path) -> None:
         ), 4, "deeper or larger than any spec"),
     ],
 )  # fmt: skip
-def test_yaml_that_is_no_document(tmp_path: Path, text: str, line: int, said: str) -> None:
+def test_yaml_that_is_no_document_is_named_with_its_line(tmp_path: Path, text: str, line: int, said: str) -> None:
     file = tmp_path / "silver" / "shop" / "odd.yaml"
     file.parent.mkdir(parents=True)
     file.write_text(f"# a spec\n\ntable: silver.odd\n{text}")
@@ -122,7 +124,7 @@ def test_yaml_that_is_no_document(tmp_path: Path, text: str, line: int, said: st
     assert abs(found[0].line - line) <= (7 if "larger" in said else 1)
 
 
-def test_a_folder_that_is_no_name_is_no_domain(tmp_path: Path) -> None:
+def test_a_folder_without_a_valid_name_is_no_domain(tmp_path: Path) -> None:
     found = the_problem(write_specs(tmp_path, bronze_document(), domain="My Domain!"))
     assert "the folder 'My Domain!' is not a valid name of a domain" in str(found)
     with pytest.raises(SpecError, match=r"'\.\./\.\.' is not a valid name of a domain"):
@@ -130,7 +132,7 @@ def test_a_folder_that_is_no_name_is_no_domain(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("orders.yaml")) or found.file.parent.name == "My Domain!"
 
 
-def test_a_rule_in_which_much_is_wrong_is_told_once_for_each(tmp_path: Path) -> None:
+def test_a_rule_with_several_errors_has_a_finding_for_each(tmp_path: Path) -> None:
     rule = {IN_SET: {"column": ["a"], "value_set": [], "nosuch": 1}, "action": ["drop"], "warn": [1]}
     found = problems_of(write_specs(tmp_path, bronze_document(), silver_document(expectations=[rule])))
     assert len({one.key for one in found}) == len(found) == 4, found

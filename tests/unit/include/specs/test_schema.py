@@ -1,4 +1,4 @@
-"""The schema that editors use agrees with what the catalog takes."""
+"""The schema for editors accepts the same documents as the catalog."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ VALIDATOR = jsonschema.Draft202012Validator(table_spec_schema())
 
 
 def errors_of(document: Any) -> list[str]:
-    """Where the schema refuses the document."""
+    """Return the places at which the schema refuses the document."""
     return ["/".join(map(str, error.absolute_path)) for error in VALIDATOR.iter_errors(document)]
 
 
-def test_it_is_a_schema_itself() -> None:
+def test_the_schema_is_valid() -> None:
     VALIDATOR.check_schema(table_spec_schema())
 
 
@@ -58,7 +58,7 @@ def test_sound_documents_fit(document: dict[str, Any]) -> None:
         (bronze_document(source={"landing": "x", "format": "xml"}), "source/format"),
     ],
 )
-def test_what_the_models_refuse_is_refused(document: dict[str, Any], place: str) -> None:
+def test_the_schema_refuses_what_the_models_refuse(document: dict[str, Any], place: str) -> None:
     assert place in errors_of(document)
 
 
@@ -85,7 +85,7 @@ def test_expectations_that_do_not_fit_are_refused(rule: dict[str, Any]) -> None:
     assert any(place.startswith("expectations/0") for place in errors_of(silver_document(expectations=[rule])))
 
 
-def test_every_setting_is_described_to_the_person_who_types_it() -> None:
+def test_every_setting_has_a_description() -> None:
     for name, definition in table_spec_schema()["$defs"].items():
         for key, about in definition["properties"].items():
             assert about.get("description") or key.startswith("expect_"), f"{name}.{key}"

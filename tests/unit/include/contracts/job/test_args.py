@@ -1,4 +1,4 @@
-"""Job arguments survive the way over a command line, whatever is in them."""
+"""All job arguments survive a command line."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ DAY = JobArgs(
 @given(args=JOB_ARGS)
 @example(args=DAY.model_copy(update={"run_id": "None"}))
 @example(args=DAY.model_copy(update={"run_id": "-None", "table": "null"}))
-def test_any_arguments_come_back_from_their_own_command_line(args: JobArgs) -> None:
+def test_arguments_survive_a_command_line(args: JobArgs) -> None:
     assert JobArgs.from_argv(args.to_argv()) == args
 
 
-def test_arguments_come_back_in_another_process() -> None:
+def test_arguments_survive_the_start_of_another_process() -> None:
     args = DAY.model_copy(
         update={"run_id": "manual__2013-01-01T00:00:00+00:00 'quoted' $HOME --table x", "reprocess": True}
     )

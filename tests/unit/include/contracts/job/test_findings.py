@@ -1,4 +1,4 @@
-"""What a person reads of refused rows and of ties."""
+"""The lines about refused rows and ties that people read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def refused(reason: str, rows: int, *samples: str, action: str = "quarantine") -
     return RefusedRows(reason=reason, action=action, rows=rows, samples=samples)
 
 
-def test_the_findings_of_several_batches_add_up_by_reason_the_commonest_first() -> None:
+def test_the_findings_of_several_batches_are_added_up_by_reason() -> None:
     first = Findings(
         refused=(refused("no id", 2, "a", "b"), refused("too old", 1, "c")), ties=Ties(keys=1, samples=("x",))
     )
@@ -20,17 +20,17 @@ def test_the_findings_of_several_batches_add_up_by_reason_the_commonest_first() 
     assert len(found.refused[0].samples) == MAX_SAMPLES
 
 
-def test_the_same_reason_counts_apart_where_it_drops_and_where_it_quarantines() -> None:
+def test_a_reason_counts_separately_for_each_action() -> None:
     found = merge_findings([Findings(refused=(refused("no id", 1), refused("no id", 1, action="drop")))])
     assert len(found.refused) == 2
 
 
-def test_a_quarantined_row_is_told_with_the_command_that_shows_it() -> None:
+def test_a_quarantined_row_is_reported_with_the_command_that_shows_it() -> None:
     (line,) = Findings(refused=(refused("no id", 1, "3fa8"),)).lines("silver.orders")
     assert line == "silver.orders: 1 row went into quarantine: no id. See: lakehouse quarantine show silver.orders 3fa8"
 
 
-def test_a_dropped_row_is_told_with_where_it_came_from() -> None:
+def test_a_dropped_row_is_reported_with_its_source() -> None:
     (line,) = Findings(refused=(refused("no day", 3, "a.json", "b.json", action="drop"),)).lines("silver.orders")
     assert line == "silver.orders: 3 rows left out by a rule: no day. They came from a.json, b.json"
 

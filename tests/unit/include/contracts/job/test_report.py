@@ -1,4 +1,4 @@
-"""A report says the same after it has been written and read."""
+"""A report is the same after it was written and read."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ REPORTS = st.builds(
 
 
 @given(report=REPORTS)
-def test_any_report_comes_back_from_its_file(report: JobReport, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_report_survives_its_file(report: JobReport, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("report") / "deep" / "report.json"
     report.save(path)
     assert JobReport.load(path) == report
 
 
-def test_a_job_that_left_no_report_is_told_from_one_that_did(tmp_path: Path) -> None:
+def test_a_job_without_a_report_loads_as_none(tmp_path: Path) -> None:
     assert JobReport.load(tmp_path / "none.json") is None
 
 
-def test_saving_leaves_nothing_but_the_report(tmp_path: Path) -> None:
+def test_saving_leaves_only_the_report(tmp_path: Path) -> None:
     report = JobReport(job="j", table="t", outcome=Outcome.NO_OP, message="", interval=DAY, run_id="cli")
     report.save(tmp_path / "silver.flights.json")
     report.save(tmp_path / "silver.flights.json")

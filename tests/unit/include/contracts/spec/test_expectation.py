@@ -12,7 +12,7 @@ from include.contracts.spec.expectation import ROW_EXPECTATIONS, TABLE_EXPECTATI
 NOT_NULL = {"expect_column_values_to_not_be_null": {"column": "flight_id"}, "action": "quarantine", "reason": "why"}
 
 
-def test_the_yaml_form_and_the_plain_form_are_one_expectation() -> None:
+def test_the_yaml_form_and_the_plain_form_are_the_same_expectation() -> None:
     plain = Expectation(
         name="expect_column_values_to_not_be_null",
         arguments={"column": "flight_id"},
@@ -35,7 +35,7 @@ def test_an_expectation_without_arguments_may_leave_them_empty() -> None:
 
 
 @pytest.mark.parametrize("action", ["quarantine", "drop"])
-def test_a_rule_on_a_whole_table_cannot_take_rows_out(action: str) -> None:
+def test_a_rule_on_a_whole_table_cannot_remove_rows(action: str) -> None:
     for name in sorted(TABLE_EXPECTATIONS):
         with pytest.raises(ValidationError, match="checks a whole table, so its action is warn or fail"):
             Expectation.model_validate({name: {}, "action": action})

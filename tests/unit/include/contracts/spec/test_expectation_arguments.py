@@ -22,7 +22,7 @@ OF_GREAT_EXPECTATIONS = sorted(set(ARGUMENTS) - COMPARISONS)
 
 @pytest.fixture(scope="module")
 def fields_of() -> Any:
-    """Expectation -> the fields of its Great Expectations class, without those that all expectations have."""
+    """Return the fields of each Great Expectations class, without the fields that all expectations have."""
     os.environ["GX_ANALYTICS_ENABLED"] = "False"
     from great_expectations.expectations.expectation import BatchExpectation
     from great_expectations.expectations.registry import get_expectation_impl

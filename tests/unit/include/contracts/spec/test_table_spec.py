@@ -35,7 +35,7 @@ def test_sources_are_named_in_the_order_of_the_spec() -> None:
 
 
 @pytest.mark.parametrize("kind", ["int", "timestamp", "decimal(18,2)"])
-def test_known_column_types_are_taken(kind: str) -> None:
+def test_known_column_types_are_accepted(kind: str) -> None:
     assert silver_spec(columns={"order_id": {"type": kind}}).columns["order_id"].type == kind
 
 
@@ -45,7 +45,7 @@ def test_other_column_types_are_refused(kind: str) -> None:
         silver_spec(columns={"order_id": {"type": kind}})
 
 
-def test_words_for_people_do_not_change_the_spec_hash() -> None:
+def test_descriptions_do_not_change_the_spec_hash() -> None:
     plain = silver_spec()
     described = silver_spec(description="words", owner="team", maintenance={"optimize": "off"})
     assert described.spec_hash == plain.spec_hash
@@ -59,7 +59,7 @@ def test_the_suite_hash_follows_the_table_rules_alone() -> None:
     assert silver_spec(expectations=[table_rule]).suite_hash != silver_spec().suite_hash
 
 
-def test_rules_are_told_apart_by_their_action() -> None:
+def test_the_action_separates_row_rules_from_table_rules() -> None:
     rule = {"expect_column_values_to_not_be_null": {"column": "amount"}}
     actions = ("quarantine", "warn", "drop", "fail")
     spec = silver_spec(expectations=[{**rule, "action": action} for action in actions])

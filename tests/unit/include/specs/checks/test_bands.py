@@ -1,4 +1,4 @@
-"""The band of an expectation that warns, within the one that fails."""
+"""The narrower band of an expectation, which only warns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def banded(name: str, warn: Any, action: str = "fail", **arguments: Any) -> list
         banded("expect_column_distribution_to_be_stable", {"max_psi": 0.1}, column="amount", max_psi=0.25),
     ],
 )
-def test_a_narrower_band_is_taken(tmp_path: Path, expectations: Any) -> None:
+def test_a_narrower_band_is_accepted(tmp_path: Path, expectations: Any) -> None:
     write_specs(tmp_path, bronze_document(), silver_document(expectations=expectations))
     assert problems_of(tmp_path) == ()
 
@@ -100,7 +100,7 @@ def test_a_narrower_band_is_taken(tmp_path: Path, expectations: Any) -> None:
         ),
     ],
 )
-def test_what_is_no_band_or_severity_is_named_with_its_likely_fix(
+def test_a_wrong_band_or_severity_is_named_with_its_likely_fix(
     tmp_path: Path, expectations: Any, key: str, message: str, fix: str
 ) -> None:
     problem = wrong_silver(tmp_path, expectations=expectations)

@@ -1,4 +1,4 @@
-"""Expectations of a spec that cannot be judged as they are written."""
+"""Expectations with errors."""
 
 from __future__ import annotations
 

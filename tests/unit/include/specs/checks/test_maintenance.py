@@ -1,4 +1,4 @@
-"""Which tables may forget their deleted keys, and what is said of the others."""
+"""The tables that may delete their tombstones, and the errors for other tables."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ DELETES = {"apply_as_deletes": "amount = 0"}
 NEEDED = "this table needs its deleted keys"
 
 
-def forgetting(retain: Any = "400 days", **changes: Any) -> dict[str, Any]:
-    """The keys of a silver table that forgets its deleted keys."""
+def with_retention(retain: Any = "400 days", **changes: Any) -> dict[str, Any]:
+    """Return the spec of a silver table that deletes its tombstones."""
     return {**DELETES, "maintenance": {"tombstones": {"retain": retain}}, **changes}
 
 
-def test_deleted_keys_are_kept_for_ever_unless_the_spec_says_otherwise() -> None:
+def test_tombstones_are_kept_for_ever_by_default() -> None:
     assert silver_spec().maintenance.tombstones.retain is None
 
 
 @pytest.mark.parametrize("retain", ["400 days", "36 hours"])
 @pytest.mark.parametrize("more", [{}, {"stored_as_scd_type": 1}, {"apply_as_truncates": "amount < 0"}])
-def test_a_table_that_keeps_the_last_state_may_forget_them(tmp_path: Path, retain: str, more: dict[str, Any]) -> None:
-    document = silver_document(**forgetting(retain, **more))
+def test_a_table_that_keeps_the_last_state_may_delete_tombstones(
+    tmp_path: Path, retain: str, more: dict[str, Any]
+) -> None:
+    document = silver_document(**with_retention(retain, **more))
     spec = load_catalog(write_specs(tmp_path, bronze_document(), document)).spec("silver.orders")
     assert isinstance(spec, SilverSpec)
     assert spec.maintenance.tombstones.retain == retain
@@ -42,25 +44,25 @@ def test_a_table_that_keeps_the_last_state_may_forget_them(tmp_path: Path, retai
     ("changes", "message", "fix"),
     [
         (
-            forgetting(stored_as_scd_type=2),
+            with_retention(stored_as_scd_type=2),
             NEEDED,
             "leave it out: deleted keys are then kept for ever; or leave out stor",
         ),
         (
-            forgetting(ignore_null_updates=True),
+            with_retention(ignore_null_updates=True),
             NEEDED,
             "leave it out: deleted keys are then kept for ever; or leave out",
         ),
         (
-            forgetting(snapshot="full", sequence_by=[], apply_as_deletes=None),
+            with_retention(snapshot="full", sequence_by=[], apply_as_deletes=None),
             "a full snapshot leaves no tombstones",
             "leave it out",
         ),
-        (forgetting(apply_as_deletes=None), "no event of this table deletes a key", "state apply_as_deletes"),
-        (forgetting("1 year"), "'1 year' is not a retention; write it as '168 hours' or '7 days'", ""),
+        (with_retention(apply_as_deletes=None), "no event of this table deletes a key", "state apply_as_deletes"),
+        (with_retention("1 year"), "'1 year' is not a retention; write it as '168 hours' or '7 days'", ""),
     ],
 )
-def test_a_table_that_needs_them_is_refused_with_its_likely_fix(
+def test_a_table_that_needs_its_tombstones_is_refused_with_its_likely_fix(
     tmp_path: Path, changes: dict[str, Any], message: str, fix: str
 ) -> None:
     problem = wrong_silver(tmp_path, **changes)
@@ -75,13 +77,13 @@ def test_a_table_that_needs_them_is_refused_with_its_likely_fix(
 
 
 @pytest.mark.parametrize("stated", [None, {}, {"retain": None}])
-def test_a_table_that_states_none_is_not_asked_what_kind_it_is(tmp_path: Path, stated: object) -> None:
+def test_a_table_without_tombstone_retention_may_be_of_any_kind(tmp_path: Path, stated: object) -> None:
     maintenance = {} if stated is None else {"tombstones": stated}
     history = silver_document(**DELETES, stored_as_scd_type=2, maintenance=maintenance)
     assert load_catalog(write_specs(tmp_path, bronze_document(), history)).specs
 
 
-def test_the_other_layers_have_none(tmp_path: Path) -> None:
+def test_the_other_layers_have_no_tombstones(tmp_path: Path) -> None:
     stated = {"maintenance": {"tombstones": {"retain": "400 days"}}}
     gold = wrong_gold(tmp_path / "gold", **stated)
     bronze = the_problem(write_specs(tmp_path / "bronze", bronze_document(**stated)))

@@ -1,4 +1,4 @@
-"""Expectations that hold a table against its past, its interval or other tables, and what is wrong with them."""
+"""Expectations that compare a table with its past, its interval or other tables, and their errors."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MEASURES = {"measure": "count(*)", "source_measure": "count(DISTINCT order_id)"}
         rule(RECONCILE, "fail", source="bronze.orders", **MEASURES, tolerance_percent=0.5),
     ],
 )
-def test_a_comparison_with_its_arguments_is_taken(tmp_path: Path, expectations: Any) -> None:
+def test_a_comparison_with_its_arguments_is_accepted(tmp_path: Path, expectations: Any) -> None:
     write_specs(tmp_path, bronze_document(), silver_document(expectations=expectations))
     assert problems_of(tmp_path) == ()
 

@@ -1,4 +1,4 @@
-"""What of the SQL in specs Spark would refuse, found without it; and what is not refused, since Spark may know it."""
+"""Errors in the SQL of specs are found without Spark; SQL that Spark may understand is not refused."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_what_spark_understands_is_not_refused(tmp_path: Path, sql: str) -> None
         ("  ", "not an expression: there is no expression here"),
     ],
 )
-def test_what_spark_would_refuse_in_a_column_is_found_with_its_place(tmp_path: Path, sql: str, said: str) -> None:
+def test_an_error_in_the_sql_of_a_column_is_found_with_its_place(tmp_path: Path, sql: str, said: str) -> None:
     (found,) = problems(tmp_path, *silver(sql))
     assert said in str(found)
     assert (found.key, found.file) == ("columns.x.from", tmp_path / "silver/shop/orders.yaml")
@@ -112,7 +112,7 @@ def test_what_spark_would_refuse_in_a_column_is_found_with_its_place(tmp_path: P
         ),
     ],
 )
-def test_gold_is_looked_through_as_well(tmp_path: Path, change: Document, key: str, said: str) -> None:
+def test_the_sql_of_gold_specs_is_checked(tmp_path: Path, change: Document, key: str, said: str) -> None:
     found = problems(tmp_path, bronze_document(), silver_document(), gold_document(**change))
     assert key in {one.key for one in found}
     assert any(said in str(one) for one in found)
@@ -133,7 +133,7 @@ def test_measures_that_spark_understands_are_not_refused(tmp_path: Path, measure
     assert problems(tmp_path, bronze_document(), silver_document(), gold) == []
 
 
-def test_columns_of_a_source_that_takes_on_columns_by_itself_are_not_known(tmp_path: Path) -> None:
+def test_columns_of_a_source_that_evolves_are_not_checked(tmp_path: Path) -> None:
     columns = {**silver_document()["columns"], "x": {"from": "colour"}}
     assert problems(tmp_path, bronze_document(on_drift="evolve"), silver_document(columns=columns)) == []
 
@@ -144,7 +144,7 @@ def test_transforms_of_messages_name_the_columns_of_messages(tmp_path: Path) -> 
     assert (found.key, "did you mean 'key'?" in str(found)) == ("source.transforms.amount", True)
 
 
-def test_check_tells_them_with_everything_else_that_is_wrong(tmp_path: Path, lakehouse: Lakehouse) -> None:
+def test_check_reports_errors_in_sql_with_all_other_errors(tmp_path: Path, lakehouse: Lakehouse) -> None:
     write_specs(tmp_path, *silver("to_dat(day)"), bronze_document("bronze.other", keyz=1))
     answer = lakehouse("check", "--tables", str(tmp_path))
     assert answer.exit_code == 10

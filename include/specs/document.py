@@ -1,0 +1,39 @@
+"""Read the parts of a spec's document; a part that is missing or has another form counts as empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from include.specs.problem import KeyPath
+
+Document = Mapping[str, Any]
+
+
+def mapping_at(document: object, key: str) -> dict[str, Any]:
+    """Return the mapping under a key."""
+    value = document.get(key) if isinstance(document, Mapping) else None
+    return value if isinstance(value, dict) else {}
+
+
+def list_at(document: object, key: str) -> list[Any]:
+    """Return the list under a key."""
+    value = document.get(key) if isinstance(document, Mapping) else None
+    return value if isinstance(value, list) else []
+
+
+def stated_sources(document: Document) -> list[tuple[KeyPath, str]]:
+    """Return the tables that the document reads, each with its key path."""
+    tables: list[tuple[KeyPath, Any]] = [(("source",), document.get("source"))]
+    for alias, source in mapping_at(document, "sources").items():
+        if isinstance(source, dict):
+            tables.append((("sources", alias, "table"), source.get("table")))
+    return [(path, table) for path, table in tables if isinstance(table, str)]
+
+
+def stated_rules(document: Document) -> Iterator[tuple[KeyPath, str, dict[str, Any]]]:
+    """Yield each expectation of the document: its key path, its name and its arguments."""
+    for index, rule in enumerate(list_at(document, "expectations")):
+        for name, arguments in rule.items() if isinstance(rule, dict) else ():
+            if str(name).startswith("expect_") and isinstance(arguments or {}, dict):
+                yield ("expectations", index, name), name, arguments or {}
