@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from urllib.parse import urljoin
 
 import pytest
 from airflow import settings
@@ -10,6 +12,7 @@ from airflow.api_fastapi.app import create_app, purge_cached_app
 from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 from airflow.models import import_all_models
 from airflow.models.base import Base
+from airflow.plugins_manager import get_plugin_info
 from fastapi.testclient import TestClient
 
 from include.settings import Settings
@@ -17,8 +20,9 @@ from lakehouse_airflow.ui.data_docs import app, run_folder
 from lakehouse_airflow.ui.links import URL_PREFIX
 
 PLACE = {"dag_id": "shop", "run_id": "run", "table": "bronze.orders", "name": "0123", "page": "bronze.orders.html"}
-ROUTES = [URL_PREFIX + route.path.format(**PLACE) for route in app.routes]
-PAGE = ROUTES[-1]
+GLOSSARY = f"{URL_PREFIX}/docs/glossary.md"
+ROUTES = [URL_PREFIX + route.path.replace(":path", "").format(**PLACE) for route in app.routes]
+PAGE = next(route for route in ROUTES if "/pages/" in route)
 
 
 @pytest.fixture(scope="module")
@@ -52,3 +56,20 @@ def test_nobody_reads_a_page_without_a_login_and_the_right_to_it(server: TestCli
 def test_a_user_who_may_read_the_dags_task_logs_reads_its_pages(server: TestClient) -> None:
     answer = server.get(PAGE, headers=login(server, "ann"))
     assert (answer.status_code, answer.text) == (200, "values of rows")
+
+
+def test_the_menu_leads_to_the_glossary_and_the_glossary_to_the_guides(server: TestClient) -> None:
+    views = [view for plugin in get_plugin_info() if plugin["name"] == "millrace" for view in plugin["external_views"]]
+    assert [(view["category"], view["href"]) for view in views] == [("docs", GLOSSARY)]
+    glossary = server.get(GLOSSARY, headers=login(server, "ann"))
+    assert "<td><strong>certified version</strong></td>" in glossary.text
+    guides = set(re.findall(r'href="([^"#:]+)', glossary.text))
+    assert len(guides) > 5
+    for guide in guides:
+        page = server.get(urljoin(GLOSSARY, guide), headers=login(server, "ann"))
+        assert (page.status_code, "<h1>" in page.text) == (200, True), guide
+
+
+@pytest.mark.parametrize("page", ["../README.md", "%2e%2e/README.md", "pictures", "", "nothing.md", "/etc/hosts"])
+def test_no_other_file_is_documentation(server: TestClient, page: str) -> None:
+    assert server.get(f"{URL_PREFIX}/docs/{page}", headers=login(server, "ann")).status_code == 404

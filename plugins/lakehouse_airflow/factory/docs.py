@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from include.contracts.spec.expectation import Expectation
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
+from lakehouse_airflow.ui.links import glossary_path
 
 
 def domain_doc(domain: str, specs: Iterable[MaybeInvalidSpec]) -> str:
     """Return the page of a domain: its tables, their descriptions and what they read."""
     rows = [f"| `{spec.table}` | {_cell(_description(spec))} | {_cell(_reads(spec))} |" for spec in specs]
     head = ["| table | what it is | reads |", "|---|---|---|"]
-    words = "`docs/glossary.md` of the project explains words such as batch, gate, certified version and quarantine."
+    words = f"The [glossary]({glossary_path()}) explains words such as batch, gate, certified version and quarantine."
     return "\n".join([f"The tables of **{domain}**, in the order they are built.", "", *head, *rows, "", words])
 
 

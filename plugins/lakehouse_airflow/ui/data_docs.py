@@ -28,6 +28,7 @@ from include.contracts.job.data_docs_args import CheckedVersion, DataDocsArgs
 from include.paths import RunPaths
 from include.settings import PROJECT, Settings
 from lakehouse_airflow.hooks.store_access import reach_store
+from lakehouse_airflow.ui import documentation
 from lakehouse_airflow.ui.links import CHECKED_KEY
 
 log = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ app = FastAPI(
     openapi_url=None,
     dependencies=[Depends(requires_access_dag("GET", DagAccessEntity.TASK_LOGS))],
 )
+app.include_router(documentation.router)
 
 
 @app.get("/data-docs/{dag_id}/{run_id}/{table}")

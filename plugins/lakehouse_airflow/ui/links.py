@@ -43,6 +43,11 @@ class OverrideLink(BaseOperatorLink):
         return _path("/dags", OVERRIDE_DAG_ID) if operator.has_refused else ""
 
 
+def glossary_path() -> str:
+    """Return the path of the glossary's page."""
+    return _path(f"{URL_PREFIX}/docs/glossary.md")
+
+
 def _path(page: str, *names: str) -> str:
     root = urlparse(conf.get("api", "base_url", fallback="")).path.rstrip("/")
     return "/".join((f"{root}{page}", *(quote(name, safe="") for name in names)))

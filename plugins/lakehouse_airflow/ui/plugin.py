@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from lakehouse_airflow.ui.links import URL_PREFIX
+from lakehouse_airflow.ui.links import URL_PREFIX, glossary_path
 
 
 class LazyDataDocs:
@@ -21,9 +21,12 @@ class LazyDataDocs:
 
 
 class MillracePlugin(AirflowPlugin):
-    """Data Docs of the gates, under `/lakehouse`."""
+    """Data Docs of the gates and the documentation, under `/lakehouse`; the menu *Docs* has the glossary."""
 
     name = "millrace"
     fastapi_apps = [  # noqa: RUF012
         {"app": LazyDataDocs(), "url_prefix": URL_PREFIX, "name": "Millrace"}
+    ]
+    external_views = [  # noqa: RUF012
+        {"name": "Millrace glossary", "href": glossary_path(), "destination": "nav", "category": "docs"}
     ]

@@ -59,4 +59,5 @@ def test_the_page_of_a_table_says_what_it_is_and_what_its_data_must_look_like() 
 def test_the_page_of_a_domain_is_a_table_whatever_is_in_the_descriptions() -> None:
     rows = [line for line in domain_doc("shop", [BRONZE, SILVER, GOLD]).splitlines() if line.startswith("|")]
     assert len(rows) == 2 + 3
+    assert "[glossary](/lakehouse/docs/glossary.md)" in domain_doc("shop", [])
     assert rows[2].startswith("| `bronze.orders` | Orders \\| as delivered. Late ones too. | landing files `orders/")

@@ -1,0 +1,36 @@
+"""Serve the pages of `docs/`: the glossary, the guides and the decisions, which link one another."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, HTTPException
+from fastapi.responses import HTMLResponse
+from markdown_it import MarkdownIt
+from starlette import status
+
+from include.settings import PROJECT
+
+_FOLDER = PROJECT / "docs"
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'",
+    "X-Content-Type-Options": "nosniff",
+}
+_STYLE = (
+    "body{max-width:60em;margin:2em auto;font-family:sans-serif;line-height:1.4} td,th{padding:.3em;text-align:left}"
+)
+
+router = APIRouter()
+
+
+@router.get("/docs/{page:path}")
+def read_documentation(page: str) -> HTMLResponse:
+    """Return a page, such as `glossary.md`, as HTML.
+
+    Raises:
+        HTTPException: 404 if there is no such page.
+    """
+    file = (_FOLDER / page).resolve()
+    if not file.is_relative_to(_FOLDER) or file.suffix != ".md" or not file.is_file():
+        raise HTTPException(status.HTTP_404_NOT_FOUND, "there is no such page of docs/")
+    body = MarkdownIt("commonmark", {"html": False}).enable("table").render(file.read_text(encoding="utf-8"))
+    head = f"<!doctype html><meta charset='utf-8'><title>{file.stem}</title><style>{_STYLE}</style>"
+    return HTMLResponse(head + body, headers=_HEADERS)
