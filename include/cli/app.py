@@ -1,4 +1,4 @@
-"""`lakehouse`: check specs, see what a run would do, run an interval without Airflow, list tables and files.
+"""`lakehouse`: check specs, plan and run intervals without Airflow, list tables and files.
 
 Commands import what they need when they run, so that `lakehouse --help` answers at once.
 """
@@ -32,16 +32,13 @@ app = typer.Typer(
 app.add_typer(quarantine, name="quarantine")
 app.add_typer(gate, name="gate")
 
-Domain = Annotated[str | None, typer.Option(help="The business area; may be left out where there is just one.")]
+Domain = Annotated[str | None, typer.Option(help="The business area; optional if there is only one.")]
 Day = Annotated[str, typer.Option(help="A UTC day (2013-01-01), or [bold]start/end[/bold] as ISO instants.")]
-LastDay = Annotated[
-    str | None, typer.Option("--to", help="The last day, where several are meant; each is an interval.")
-]
-Tables = Annotated[list[str] | None, typer.Option("--table", help="Only this table; may be given several times.")]
+LastDay = Annotated[str | None, typer.Option("--to", help="The last day, for several days; each is an interval.")]
+Tables = Annotated[list[str] | None, typer.Option("--table", help="Only this table; may be repeated.")]
 Reprocess = Annotated[
-    bool, typer.Option("--reprocess", help="Read the interval's bronze rows again, whatever was consumed.")
+    bool, typer.Option("--reprocess", help="Read the interval's bronze rows again, even if they were read.")
 ]
-
 SkipMissing = Annotated[
     bool, typer.Option("--skip-missing", help="Skip and report a table whose landing folder is missing; do not wait.")
 ]
@@ -61,8 +58,7 @@ def check(
     folder = tables or Settings().tables
     catalog = checked_catalog(folder)
     if not catalog.specs:
-        msg = f"no table specs in {folder}: a spec lies at <layer>/<domain>/<table>.yaml below it"
-        raise SpecError(msg)
+        raise SpecError(f"no table specs in {folder}", "A spec is in <layer>/<domain>/<table>.yaml below it.")
     show(spec_table(catalog), f"{len(catalog.specs)} tables in {folder}: every spec is fine.")
 
 
@@ -101,10 +97,10 @@ def run(
     reprocess: Reprocess = False,
     skip_missing: SkipMissing = False,
     allow_deletes: Annotated[
-        bool, typer.Option("--allow-deletes", help="Let more keys go than max_deleted_percent, in these intervals.")
+        bool, typer.Option("--allow-deletes", help="Allow more deletes than max_deleted_percent, in these intervals.")
     ] = False,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Instead of an interval: go on with whatever is new, until stopped.")
+        bool, typer.Option("--follow", help="Instead of an interval: load whatever is new, until stopped.")
     ] = False,
 ) -> None:
     """Run all layers, interval by interval in one Spark driver, with the jobs of Airflow; or follow their sources."""
@@ -131,7 +127,7 @@ def run(
 def maintain(
     domain: Domain = None,
     table: Tables = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
 ) -> None:
     """Compact small files (OPTIMIZE), then remove files that no kept version needs (VACUUM)."""
     from include.cli.runs.intervals import maintain_selection
@@ -160,7 +156,7 @@ def tables() -> None:
     catalog = command_catalog(settings.tables)
     facts = read_facts(catalog.tables, settings.root)
     show(facts_table(facts, catalog.invalid), *missing_root(settings.root))
-    raise typer.Exit(ExitCode.FAILED if any(one.damage for one in facts) else ExitCode.OK)
+    raise typer.Exit(ExitCode.FAILED if any(item.damage for item in facts) else ExitCode.OK)
 
 
 @app.command()
@@ -170,7 +166,7 @@ def files(
     to: LastDay = None,
     status: Annotated[FileStatus | None, typer.Option(help="Only files with this status.")] = None,
 ) -> None:
-    """List the landing files of a bronze table: which batch loaded each, and what happened to its rows."""
+    """List the landing files of a bronze table, with the batch that loaded each, and the counts of its rows."""
     from include.cli.files import file_summary, file_table, select_files
     from include.cli.output import missing_root, show
     from include.cli.selection import parse_intervals
@@ -209,11 +205,11 @@ def replay(
 @app.command(name="give-up")
 def give_up(
     files: Annotated[list[str], typer.Argument(help="Landing files, as `lakehouse files` names them.")],
-    reason: Annotated[str, typer.Option(help="Why runs should go on without them; it is kept with the files.")],
+    reason: Annotated[str, typer.Option(help="Why runs should continue without them; it is kept with the files.")],
 ) -> None:
-    """Go on without failed landing files: bronze does not try them again, and full snapshots do not wait for them.
+    """Continue without failed landing files: bronze does not try them again, and full snapshots do not wait for them.
 
-    Their keys count as absent. A file that is delivered again with other content is loaded.
+    Their keys count as absent. A file that is delivered again with another content is loaded.
     """
     from include.cli.files import file_table
     from include.cli.give_up import give_up_files
@@ -234,14 +230,14 @@ def columns(
         list[str] | None, typer.Option(help="Let the DAG column_approvals ask about it again; may be repeated.")
     ] = None,
 ) -> None:
-    """List the fields of records for which no column is declared; approve or refuse them, or ask about them again."""
+    """List the fields of records without a declared column; approve or refuse them, or ask about them again."""
     from include.cli.columns import column_table, decide_columns
     from include.cli.output import show
     from include.settings import Settings
 
     settings = Settings()
-    decided = decide_columns(table, approve or (), refuse or (), ask or (), settings)
-    show(column_table(table, decided, settings))
+    new_columns = decide_columns(table, approve or (), refuse or (), ask or (), settings)
+    show(column_table(table, new_columns, settings))
 
 
 @app.command()
@@ -263,19 +259,17 @@ def infer(
 
 
 @app.command()
-def conflicts(
-    table: Tables = None,
-) -> None:
-    """Show which runs slowed each other down: lost races, waits for leases, and what to change."""
+def conflicts(table: Tables = None) -> None:
+    """Show which runs slowed each other down by conflicts and waits for leases, and what to change."""
     from include.cli.conflicts import advice, contention_table, contentions
     from include.cli.output import missing_root, show
     from include.errors import ExitCode
     from include.settings import Settings
 
     settings = Settings()
-    every, damage = contentions(table or (), settings)
+    pairs, damage = contentions(table or (), settings)
     nothing = ("No run had to wait or retry because of another run.", *missing_root(settings.root))
-    show(*([contention_table(every)] if every else nothing), *advice(every), *damage)
+    show(*([contention_table(pairs)] if pairs else nothing), *advice(pairs), *damage)
     raise typer.Exit(ExitCode.FAILED if damage else ExitCode.OK)
 
 

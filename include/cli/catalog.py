@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # every command loads this module, also those that print help
     from include.catalog import Catalog
     from include.specs.problem import SpecProblem
 
-_FEW = 3
+_MAX_WARNINGS = 3
 
 
 @dataclass
@@ -39,7 +39,12 @@ def warnings_of_specs(err: Console) -> Iterator[None]:
     finally:
         _COMMAND.reset(token)
         for catalog in command.catalogs.values():
-            _warn(catalog, command.reported, err)
+            wrong = [spec for spec in catalog.invalid.values() if spec.problems[0].file not in command.reported]
+            for spec in wrong[:_MAX_WARNINGS]:
+                err.print(spec.warning, markup=False, soft_wrap=True)
+            if len(wrong) > _MAX_WARNINGS:
+                more = len(wrong) - _MAX_WARNINGS
+                err.print(f"warning: {more} more specs are wrong: `lakehouse check` lists them", markup=False)
 
 
 def command_catalog(folder: Path) -> Catalog:
@@ -60,11 +65,3 @@ def leave_out_of_warning(problems: Iterable[SpecProblem]) -> None:
     """Do not warn of the files of these problems, because the command itself reports them."""
     if command := _COMMAND.get():
         command.reported.update(problem.file for problem in problems)
-
-
-def _warn(catalog: Catalog, reported: set[Path], err: Console) -> None:
-    wrong = [spec for spec in catalog.invalid.values() if spec.problems[0].file not in reported]
-    for spec in wrong[:_FEW]:
-        err.print(spec.warning, markup=False, soft_wrap=True)
-    if len(wrong) > _FEW:
-        err.print(f"warning: {len(wrong) - _FEW} more specs are wrong: `lakehouse check` lists them", markup=False)

@@ -11,7 +11,6 @@ from rich.table import Table
 
 from include.cli.catalog import command_catalog
 from include.cli.views import new_table
-from include.contracts.job.contention import LostRace
 from include.contracts.time_format import SECOND
 from include.control.ledger.commit_history import BATCH, CommitHistory, TableWrite, contended_writes
 from include.errors import MillraceError
@@ -30,11 +29,11 @@ class Contention:
         table: the table.
         run: the kind of run that lost or waited: Airflow's `scheduled`, `manual`, `backfill`, or the CLI's; for
             maintenance with its operation.
-        winner: the operation and the kind of run that won, or that held the lease.
+        winner: the operation and the kind of run that won, or that has the lease.
         lost: Delta's class of the conflict -> number of lost commits.
         waits: the number of waits for the lease.
         waited_s: the seconds of all waits.
-        last: the time of the last one.
+        last: the time of the last loss or wait.
     """
 
     table: str
@@ -63,60 +62,53 @@ def contentions(tables: Sequence[str], settings: Settings) -> tuple[list[Content
             every += count_contentions(contended_writes(history.of(table)))
         except MillraceError as error:
             damage.append(f"{table}: {error}")
-    return sorted(every, key=lambda one: (one.waited_s, sum(one.lost.values())), reverse=True), damage
+    return sorted(every, key=lambda item: (item.waited_s, item.lost.total()), reverse=True), damage
 
 
 def count_contentions(history: Iterable[TableWrite]) -> list[Contention]:
     """Count the contentions in the history of one or several tables."""
     contentions: dict[tuple[str, str, str], Contention] = {}
 
-    def of(written: TableWrite, winner: str) -> Contention:
-        key = (written.table, _who(written), winner)
+    def contention_of(write: TableWrite, winner: str) -> Contention:
+        kind = kind_of(write.run_id)
+        key = (write.table, kind if write.operation == BATCH else f"{write.operation} of {kind}", winner)
         contention = contentions.setdefault(key, Contention(*key))
-        contention.last = written.at
+        contention.last = write.at
         return contention
 
-    for written in history:
-        for race in written.lost:
-            of(written, _winner(race)).lost[race.conflict] += 1
-        if written.waited.holders:
-            lease = of(written, f"the lease of {kind_of(written.waited.holders)}")
+    for write in history:
+        for race in write.lost:
+            winner = UNKNOWN if race.version is None else f"{race.operation} of {kind_of(race.run_id)}"
+            contention_of(write, winner).lost[race.conflict] += 1
+        if write.waited.holders:
+            lease = contention_of(write, f"the lease of {kind_of(write.waited.holders)}")
             lease.waits += 1
-            lease.waited_s += written.waited.seconds
+            lease.waited_s += write.waited.seconds
     return list(contentions.values())
 
 
 def contention_table(contentions: Iterable[Contention]) -> Table:
     """Return one row per table and pair of writers."""
     table = new_table("table", "run", "met", "conflicts", "waits", "waited", "last", numbers=("waits", "waited"))
-    for one in contentions:
-        lost = ", ".join(f"{count} {conflict}" for conflict, count in sorted(one.lost.items()))
-        last = f"{one.last:{SECOND}}" if one.last else ""
-        table.add_row(one.table, one.run, one.winner, lost or "-", str(one.waits), f"{one.waited_s:.0f} s", last)
+    for item in contentions:
+        lost = ", ".join(f"{count} {conflict}" for conflict, count in sorted(item.lost.items()))
+        last = f"{item.last:{SECOND}}" if item.last else ""
+        table.add_row(item.table, item.run, item.winner, lost or "-", str(item.waits), f"{item.waited_s:.0f} s", last)
     return table
 
 
 def advice(contentions: Iterable[Contention]) -> list[str]:
     """Return what to change, one line per table."""
     lines: dict[str, list[str]] = defaultdict(list)
-    for one in contentions:
-        if one.lost and one.winner.endswith(kind_of("")):
-            lines[one.table].append("another system writes it too: only one should (ADR 3)")
-        if one.waited_s >= WORTH_A_CHANGE_S and one.winner == f"the lease of {one.run}":
-            lines[one.table].append(f"{one.run} runs wait for each other: let fewer of them run at once")
-        elif one.waited_s >= WORTH_A_CHANGE_S:
-            other = one.winner.removeprefix("the lease of ")
-            lines[one.table].append(f"{one.run} runs wait for {other} ones: schedule them at different hours")
+    for item in contentions:
+        if item.lost and item.winner.endswith(kind_of("")):
+            lines[item.table].append("another system writes it too: only one should (ADR 3)")
+        if item.waited_s >= WORTH_A_CHANGE_S and item.winner == f"the lease of {item.run}":
+            lines[item.table].append(f"{item.run} runs wait for each other: let fewer of them run at once")
+        elif item.waited_s >= WORTH_A_CHANGE_S:
+            other = item.winner.removeprefix("the lease of ")
+            lines[item.table].append(f"{item.run} runs wait for {other} runs: schedule them at different hours")
     return [f"{table}: {'; '.join(dict.fromkeys(advices))}" for table, advices in lines.items()]
-
-
-def _who(written: TableWrite) -> str:
-    kind = kind_of(written.run_id)
-    return kind if written.operation == BATCH else f"{written.operation} of {kind}"
-
-
-def _winner(race: LostRace) -> str:
-    return UNKNOWN if race.version is None else f"{race.operation} of {kind_of(race.run_id)}"
 
 
 def kind_of(run_id: str) -> str:

@@ -1,13 +1,12 @@
-"""`lakehouse diff`: show how tables differ from their specs, and what follows."""
+"""`lakehouse diff`: show how tables differ from their specs, and the effects."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from include.cli.catalog import command_catalog
-from include.cli.output import console, show
-from include.contracts.spec.table_spec import AnySpec
-from include.control.changes.table_diff import TableDiff, table_diff
+from include.cli.output import show, show_problem
+from include.control.changes.table_diff import table_diff
 from include.control.ops_tables import OpsTables
 from include.control.planning.planner import stream_position
 from include.errors import ExitCode, MillraceError
@@ -27,9 +26,10 @@ def show_diffs(tables: Sequence[str], settings: Settings) -> ExitCode:
     unchanged, code = [], ExitCode.OK
     for spec in specs:
         try:
-            lines = _diff(spec, ops).lines()
+            position = stream_position(spec, ops.paths, ops.ledger)
+            lines = table_diff(spec, position.last if position else None, ops).lines()
         except MillraceError as error:
-            console(stderr=True).print(str(error), markup=False, soft_wrap=True)
+            show_problem(str(error))
             code = error.exit_code
             continue
         show(*lines)
@@ -37,12 +37,6 @@ def show_diffs(tables: Sequence[str], settings: Settings) -> ExitCode:
     if unchanged:
         show(f"{unchanged[0] if len(unchanged) == 1 else f'{len(unchanged)} tables'}: as the spec says")
     for rebuild in ops.rebuilds.active(catalog.specs):
-        show(
-            f"{', '.join(rebuild.tables)}: a rebuild is under way; `lakehouse rebuild {rebuild.table}` goes on with it"
-        )
+        names = ", ".join(rebuild.tables)
+        show(f"{names}: a rebuild is in progress; `lakehouse rebuild {rebuild.table}` resumes it")
     return code
-
-
-def _diff(spec: AnySpec, ops: OpsTables) -> TableDiff:
-    position = stream_position(spec, ops.paths, ops.ledger)
-    return table_diff(spec, position.last if position else None, ops)

@@ -11,7 +11,6 @@ from include.control.gates.result import Override
 from include.control.ledger.measures import Measures, measured
 from include.control.ledger.streams import Streams
 from include.control.log.batch import Stream
-from include.control.log.delta_log import latest_version
 from include.control.ops_tables import OpsTables
 from include.control.quarantine.rows import count_by_status
 from include.errors import MillraceError
@@ -54,15 +53,13 @@ def table_facts(table: str, root: LakePath) -> TableFacts:
 
 def read_facts(tables: Iterable[str], root: LakePath) -> list[TableFacts]:
     """Return the facts of several tables; a table that cannot be read has only `damage`."""
-    ops = OpsTables(LakehousePaths(root))
-    return [_facts_or_damage(table, ops) for table in tables]
-
-
-def _facts_or_damage(table: str, ops: OpsTables) -> TableFacts:
-    try:
-        return _facts(table, ops)
-    except MillraceError as error:
-        return TableFacts(table, damage=str(error))
+    ops, facts = OpsTables(LakehousePaths(root)), list[TableFacts]()
+    for table in tables:
+        try:
+            facts.append(_facts(table, ops))
+        except MillraceError as error:
+            facts.append(TableFacts(table, damage=str(error)))
+    return facts
 
 
 def _facts(table: str, ops: OpsTables) -> TableFacts:
@@ -75,6 +72,7 @@ def _facts(table: str, ops: OpsTables) -> TableFacts:
     override = verdicts.override_in_force if verdicts else None
     streams = ops.states.read(table, Streams)
     last = streams.ends.get(Stream(table).name) if streams else None
+    counts = count_by_status(table, ops.paths)
     return TableFacts(
         table=table,
         version=measures.version,
@@ -82,14 +80,7 @@ def _facts(table: str, ops: OpsTables) -> TableFacts:
         rows=measures.rows,
         deleted=last.rows.deleted if last and last.rows else None,
         bytes=measures.size,
-        quarantined=_waiting(table, ops.paths),
+        quarantined=sum(counts[status] for status in PENDING),
         rescued=measures.rescued,
         override=override.override if override else None,
     )
-
-
-def _waiting(table: str, paths: LakehousePaths) -> int:
-    if latest_version(paths.quarantine(table)) < 0:
-        return 0
-    counts = count_by_status(table, paths)
-    return sum(counts[status] for status in PENDING)

@@ -1,9 +1,8 @@
-"""What `lakehouse files` shows: the landing files of a bronze table, as the ledger knows them."""
+"""`lakehouse files`: list the landing files of a bronze table from the ledger."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
 from rich.table import Table
 from rich.text import Text
@@ -31,30 +30,35 @@ _COLOUR = {FileStatus.LOADED: "green", FileStatus.PLANNED: "yellow", FileStatus.
 def select_files(
     table: str, settings: Settings, intervals: Sequence[Interval], status: FileStatus | None
 ) -> list[FileState]:
-    """The table's files as the ledger knows them: those of the intervals (all for none), in one status (any for None).
+    """Return the table's files in the ledger, for these intervals (all if empty) and this status (any if None).
 
     Raises:
         SpecError: a spec is wrong, or there is no such bronze table.
     """
-    spec = _required_bronze(table, settings.tables)
+    spec = command_catalog(settings.tables).spec(table)
+    if not isinstance(spec, BronzeSpec):
+        raise UnknownNameError(f"{table} loads no files", f"It reads {', '.join(spec.source_tables)}: ask for those.")
+    if spec.reads_kafka:
+        cause = f"{table} loads no files: it reads {spec.source.label}"
+        raise UnknownNameError(cause, "Its batches and their offsets are in ops.batches.")
     landing = landing_of(spec.landing_source.landing, settings.landing)
-    files = list_files(table, settings.paths, _Reach(landing).includes)
+    files = list_files(table, settings.paths, _StorageCheck(landing).is_reachable)
     starts = {interval.start for interval in intervals}
     return [file for file in files if status in (None, file.status) and (not starts or file.interval.start in starts)]
 
 
-class _Reach:
-    """Which of the files that the storage did not deliver it delivers by now.
+class _StorageCheck:
+    """Checks whether the storage delivers files now.
 
-    Once it does not deliver one, no more are asked for: each might be waited for.
+    After the first file without an answer it asks for no more files: each of them could take the client's timeout.
     """
 
     def __init__(self, landing: Landing) -> None:
         self._landing = landing
         self._is_silent = False
 
-    def includes(self, path: str) -> bool:
-        """Whether a file can be read to its end, or does not exist any more."""
+    def is_reachable(self, path: str) -> bool:
+        """Return whether a file can be read to its end, or does not exist any more."""
         if self._is_silent:
             return False
         try:
@@ -74,25 +78,26 @@ class _Reach:
 def list_files(
     table: str, paths: LakehousePaths, is_reachable: Callable[[str], bool] = lambda _: False
 ) -> list[FileState]:
-    """All files of a bronze table, as `file_states` knows them; none where it was never built."""
+    """Return the `file_states` of a bronze table; none if it was never built."""
     if latest_version(paths.table(table)) < 0:
         return []
     return file_states(Ledger(paths), table, table_id(paths.table(table)), is_reachable)
 
 
 def file_table(files: Iterable[FileState]) -> Table:
-    """A row a file; why it could not be loaded stands beneath its name."""
+    """Return one row per file; the reason of a failure is below its name."""
     table = new_table("file", "status", "seen", *_NUMBERS, numbers=_NUMBERS)
     for file in files:
         name = Text(f"{file.path}\n  {file.reason}" if file.reason else file.path)
-        counts = (str(file.tries), count(file.batch_seq), count(file.version), *_rows(file))
+        counts = (str(file.tries), count(file.batch_seq), count(file.version))
+        rows = (count(getattr(file.rows, column)) if file.rows else MISSING for column in _NUMBERS[-4:])
         status = Text(file.status, style=_COLOUR.get(file.status, "red"))
-        table.add_row(name, status, f"{file.seen_at:{SECOND}}", size(file.size), *counts)
+        table.add_row(name, status, f"{file.seen_at:{SECOND}}", size(file.size), *counts, *rows)
     return table
 
 
 def file_summary(files: Sequence[FileState]) -> str:
-    """How many files there are in each status.
+    """Return the number of files by status.
 
     >>> file_summary([])
     '0 files'
@@ -101,19 +106,3 @@ def file_summary(files: Sequence[FileState]) -> str:
     parts = ", ".join(f"{number:,} {status}" for status, number in counts if number)
     noun = "file" if len(files) == 1 else "files"
     return f"{len(files):,} {noun}" + (f": {parts}" if parts else "")
-
-
-def _rows(file: FileState) -> tuple[str, ...]:
-    rows = file.rows
-    return tuple(count(getattr(rows, name)) if rows else MISSING for name in _NUMBERS[-4:])
-
-
-def _required_bronze(table: str, folder: Path) -> BronzeSpec:
-    spec = command_catalog(folder).spec(table)
-    if not isinstance(spec, BronzeSpec):
-        raise UnknownNameError(f"{table} loads no files", f"It reads {', '.join(spec.source_tables)}: ask for those.")
-    if spec.reads_kafka:
-        raise UnknownNameError(
-            f"{table} loads no files: it reads {spec.source.label}", "Its batches and their offsets are in ops.batches."
-        )
-    return spec

@@ -18,7 +18,7 @@ from include.settings import Settings
 
 
 def give_up_files(names: Sequence[str], reason: str, settings: Settings) -> list[FileState]:
-    """Record that the files are given up, why and by whom; return their new states.
+    """Record that a person gives the files up, and why; return their new states.
 
     Raises:
         SpecError: a spec is wrong.
@@ -28,7 +28,8 @@ def give_up_files(names: Sequence[str], reason: str, settings: Settings) -> list
         raise typer.BadParameter("why should runs go on without the file? State it with --reason")
     catalog, paths = command_catalog(settings.tables), settings.paths
     ledger, relative_names = Ledger(paths), [relative_to_landing(name, settings.landing) for name in names]
-    matches = [one for name in relative_names for one in find_files(name, *list_all_files(catalog, paths))]
+    files, damage = list_all_files(catalog, paths)
+    matches = [match for name in relative_names for match in find_files(name, files, damage)]
     for spec, file in matches:
         identity = table_id(paths.table(spec.table))
         failure = ledger.failed_files(spec.table, identity).get(file.path)

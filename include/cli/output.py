@@ -13,7 +13,6 @@ from include.disk_space import disk_full_error
 from include.errors import ExitCode, MillraceError
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
     from rich.console import Console, RenderableType
 
     from include.contracts.lake_path import LakePath
@@ -28,33 +27,26 @@ class ErrorsToExitCodes(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; show a typed error, or a full disk, on stderr without a traceback."""
         with warnings_of_specs(console(stderr=True)):
-            return self._invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except MillraceError as error:
+                show_error(error)
+                ctx.exit(error.exit_code)
+            except Exception as error:
+                from pydantic import ValidationError
 
-    def _invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except MillraceError as error:
-            show_error(error)
-            ctx.exit(error.exit_code)
-        except Exception as error:
-            from pydantic import ValidationError
+                from include.settings import Settings
 
-            from include.settings import Settings
-
-            if isinstance(error, ValidationError) and error.title == Settings.__name__:
-                show_error(_settings_error(error))
-                ctx.exit(ExitCode.WRONG_USAGE)
-            full = disk_full_error(error, f"lakehouse {ctx.invoked_subcommand}", [Settings().root])
-            if full is None:
-                raise
-            show_error(full)
-            ctx.exit(full.exit_code)
-
-
-def _settings_error(error: ValidationError) -> MillraceError:
-    """Return an error with one line per wrong environment variable."""
-    problems = [(str(one["loc"][0]).upper(), one["msg"].removeprefix("Value error, ")) for one in error.errors()]
-    return MillraceError("\n".join(f"LAKEHOUSE_{name}: {problem}" for name, problem in problems))
+                if isinstance(error, ValidationError) and error.title == Settings.__name__:
+                    for item in error.errors():
+                        problem = item["msg"].removeprefix("Value error, ")
+                        show_problem(f"LAKEHOUSE_{str(item['loc'][0]).upper()}: {problem}")
+                    ctx.exit(ExitCode.WRONG_USAGE)
+                full = disk_full_error(error, f"lakehouse {ctx.invoked_subcommand}", [Settings().root])
+                if full is None:
+                    raise
+                show_error(full)
+                ctx.exit(full.exit_code)
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -70,6 +62,11 @@ def show(*parts: RenderableType) -> None:
     out = console()
     for part in parts:
         out.print(part, markup=False)
+
+
+def show_problem(text: str) -> None:
+    """Print a text on stderr, and wrap none of its lines."""
+    console(stderr=True).print(text, markup=False, soft_wrap=True)
 
 
 def missing_root(root: LakePath) -> tuple[str, ...]:
@@ -92,4 +89,4 @@ def show_error(error: MillraceError) -> None:
         out.print(problem_table(error.problems))
         out.print(head, style="bold red", markup=False)
     else:
-        out.print(str(error), markup=False, soft_wrap=True)
+        show_problem(str(error))

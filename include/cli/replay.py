@@ -25,7 +25,8 @@ from include.paths import LakehousePaths
 from include.settings import Settings
 from include.specs.problem import did_you_mean
 
-_FEW = 10_000
+_MAX_HINTS = 10_000
+"""The search for a similar name among more files takes too long."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,19 @@ def replays(names: Sequence[str], settings: Settings) -> Replays:
     """
     catalog = command_catalog(settings.tables)
     files, damage = list_all_files(catalog, settings.paths)
-    matches = [one for name in names for one in find_files(relative_to_landing(name, settings.landing), files, damage)]
+    paths = [relative_to_landing(name, settings.landing) for name in names]
+    matches = [match for path in paths for match in find_files(path, files, damage)]
     failed = [(spec, file) for spec, file in matches if file.status is not FileStatus.LOADED]
     waiting: dict[tuple[str, Interval], set[str]] = defaultdict(set)
     for spec, file in failed:
         waiting[spec.domain, file.interval].add(spec.table)
-    in_order = sorted(waiting, key=lambda one: (one[0], one[1].start))
     return Replays(
         files=tuple(file for _, file in matches),
         failed=tuple((spec.table, file) for spec, file in failed),
-        selections=tuple(_selection(catalog, *one, waiting[one]) for one in in_order),
+        selections=tuple(
+            Selection(catalog, domain, with_downstream(catalog, domain, tables), (interval,), names_tables=True)
+            for (domain, interval), tables in sorted(waiting.items(), key=lambda item: (item[0][0], item[0][1].start))
+        ),
         damage=damage,
     )
 
@@ -108,13 +112,9 @@ def find_files(
     """
     matches = [(spec, file) for spec, file in files if file.path == name]
     if not matches and damage:
-        raise MillraceError("\n".join((f"no table that can be read has a landing file {name!r}", *damage)))
+        raise MillraceError(f"no table that can be read has a landing file {name!r}", *damage)
     if not matches:
-        likely = did_you_mean(name, [file.path for _, file in files]) if len(files) < _FEW else ""
+        likely = did_you_mean(name, [file.path for _, file in files]) if len(files) < _MAX_HINTS else ""
         msg = f"the ledger has no landing file {name!r}; `lakehouse files TABLE` lists them. {likely}".rstrip()
         raise typer.BadParameter(msg)
     return matches
-
-
-def _selection(catalog: Catalog, domain: str, interval: Interval, tables: set[str]) -> Selection:
-    return Selection(catalog, domain, with_downstream(catalog, domain, tables), (interval,), names_tables=True)

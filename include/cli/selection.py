@@ -28,7 +28,7 @@ class Selection:
         domain: the business area.
         specs: the selected tables of the domain, in build order, also those whose spec is wrong.
         intervals: the intervals, in order of time.
-        names_tables: whether single tables were asked for, rather than the whole domain.
+        names_tables: whether the command names single tables, rather than the whole domain.
     """
 
     catalog: Catalog
@@ -44,7 +44,7 @@ def select(folder: Path, domain: str | None, tables: Sequence[str] | None, inter
     Raises:
         SpecError: a spec is wrong.
         UnknownNameError: there is no such domain or table.
-        typer.BadParameter: the interval is not one.
+        typer.BadParameter: the interval is not valid.
     """
     intervals = parse_intervals(interval, to)
     catalog = command_catalog(folder)
@@ -83,7 +83,7 @@ def today() -> str:
 def parse_intervals(text: str, to: str | None = None) -> tuple[Interval, ...]:
     """Return the intervals that `--interval` and `--to` state.
 
-    >>> [str(one) for one in parse_intervals("2013-01-01", to="2013-01-02")]
+    >>> [str(interval) for interval in parse_intervals("2013-01-01", to="2013-01-02")]
     ['[2013-01-01T00:00:00Z, 2013-01-02T00:00:00Z)', '[2013-01-02T00:00:00Z, 2013-01-03T00:00:00Z)']
 
     Raises:
@@ -105,8 +105,7 @@ def parse_intervals(text: str, to: str | None = None) -> tuple[Interval, ...]:
 
 def _days(first: date, last: date) -> tuple[Interval, ...]:
     if last < first:
-        msg = f"--to {last} is before --interval {first}"
-        raise ValueError(msg)
+        raise ValueError(f"--to {last} is before --interval {first}")
     days = (first + timedelta(days=number) for number in range((last - first).days + 1))
     midnights = (datetime.combine(day, time(), UTC) for day in days)
     return tuple(Interval(start=start, end=start + timedelta(days=1)) for start in midnights)
@@ -114,8 +113,8 @@ def _days(first: date, last: date) -> tuple[Interval, ...]:
 
 def _instant(text: str) -> datetime:
     """Parse an ISO instant; a bare date means its UTC midnight."""
-    is_a_date = len(text.strip()) == len("2013-01-01")
-    return datetime.combine(date.fromisoformat(text), time(), UTC) if is_a_date else datetime.fromisoformat(text)
+    is_date = len(text.strip()) == len("2013-01-01")
+    return datetime.combine(date.fromisoformat(text), time(), UTC) if is_date else datetime.fromisoformat(text)
 
 
 def _only_domain(catalog: Catalog) -> str:

@@ -32,12 +32,12 @@ def rebuild(
         bool, typer.Option("--allow-deletes", help="Let intervals delete more absent keys than max_deleted_percent.")
     ] = False,
     allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Go on although some of its landing files are missing now.")
+        bool, typer.Option("--allow-missing", help="Continue although some of its landing files are missing now.")
     ] = False,
-    why: Annotated[str, typer.Option(help="For those who look at it later.")] = "",
+    why: Annotated[str, typer.Option(help="The reason, for those who look at it later.")] = "",
     cancel: Annotated[bool, typer.Option("--cancel", help="Give up the rebuild in progress.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Restore the rows that the last rebuild replaced.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
 ) -> None:
     """Rebuild a table from its sources, next to the table in use; then one commit replaces the rows.
 

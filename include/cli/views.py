@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -36,7 +36,8 @@ def spec_table(catalog: Catalog) -> Table:
             table.add_section()
         layer = spec.layer
         rules = f"{len(spec.row_rules)} row, {len(spec.table_rules)} table"
-        table.add_row(spec.table, spec.domain, _reads(spec), _identity(spec), str(_column_count(spec)), rules)
+        columns = (*spec.group_by, *spec.measures) if isinstance(spec, GoldSpec) else spec.columns
+        table.add_row(spec.table, spec.domain, _reads(spec), _identity(spec), str(len(columns)), rules)
     return table
 
 
@@ -54,16 +55,15 @@ def problem_table(problems: Iterable[SpecProblem]) -> Table:
     return table
 
 
-def facts_table(facts: Iterable[TableFacts], refused: Container[str] = ()) -> Table:
+def facts_table(facts: Iterable[TableFacts], invalid: Container[str] = ()) -> Table:
     """Return the facts of all tables; tables whose spec is wrong are marked."""
-    numbers = ("rows", "size", "version", "certified", "quarantined", "rescued", "deleted")
-    table = new_table("table", *numbers, "", numbers=numbers)
-    for one in facts:
-        parts = ["its spec is wrong" if one.table in refused else "", one.damage or _certification(one)]
-        remark = Text("; ".join(part for part in parts if part), style="red" if one.damage else "")
-        versions = (count(one.version), count(one.certified_version))
-        apart = (count(one.quarantined), count(one.rescued), count(one.deleted))
-        table.add_row(one.table, count(one.rows), size(one.bytes), *versions, *apart, remark)
+    heads = ("rows", "size", "version", "certified", "quarantined", "rescued", "deleted")
+    table = new_table("table", *heads, "", numbers=heads)
+    for item in facts:
+        parts = ["its spec is wrong" if item.table in invalid else "", item.damage or _certification(item)]
+        remark = Text("; ".join(part for part in parts if part), style="red" if item.damage else "")
+        numbers = (item.version, item.certified_version, item.quarantined, item.rescued, item.deleted)
+        table.add_row(item.table, count(item.rows), size(item.bytes), *map(count, numbers), remark)
     return table
 
 
@@ -111,10 +111,3 @@ def _identity(spec: AnySpec) -> str:
     if isinstance(spec, SilverSpec):
         return ", ".join(spec.keys)
     return ", ".join(spec.group_by) if isinstance(spec, GoldSpec) else "as received"
-
-
-def _column_count(spec: AnySpec) -> int:
-    parts: tuple[Mapping[str, object], ...] = (
-        (spec.group_by, spec.measures) if isinstance(spec, GoldSpec) else (spec.columns,)
-    )
-    return sum(map(len, parts))

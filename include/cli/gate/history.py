@@ -15,7 +15,7 @@ from include.cli.views import MISSING, new_table
 from include.contracts.time_format import SECOND
 from include.control.gates.gates import Gates, RecordedResult
 from include.control.gates.overrides import override
-from include.control.gates.result import GateResult, Override
+from include.control.gates.result import Override
 from include.settings import Settings
 
 
@@ -31,13 +31,16 @@ def read_results(table: str, settings: Settings, newest: int) -> list[RecordedRe
 
 def result_table(results: Iterable[RecordedResult]) -> Table:
     """Return one row per result: the version, the decision, by whom and why, and the failed rules."""
-    table = new_table("version", "at", "said", "by", "why", "failed rules", numbers=("version",))
+    table = new_table("version", "at", "decision", "by", "why", "failed rules", numbers=("version",))
     for recorded in results:
-        result, given = recorded.result, recorded.result.override
-        by, why = (given.by, given.reason) if given else ("the rules", MISSING)
+        result, decision = recorded.result, recorded.result.override
+        by, why = (decision.by, decision.reason) if decision else ("the rules", MISSING)
         failed = "; ".join(check.rule for check in result.checks if not check.passed)
-        at = f"{recorded.at:{SECOND}}"
-        table.add_row(str(result.version), at, _verdict(result), by, why, failed or MISSING)
+        if decision:
+            verdict = Text("overridden", style="yellow")
+        else:
+            verdict = Text("passed", style="green") if result.passed else Text("refused", style="red")
+        table.add_row(str(result.version), f"{recorded.at:{SECOND}}", verdict, by, why, failed or MISSING)
     return table
 
 
@@ -47,9 +50,9 @@ def status_lines(table: str, settings: Settings) -> list[str]:
     verdicts = gates.verdicts(table)
     certified = verdicts.certified if verdicts else None
     lines = [f"Readers use version {certified}." if certified is not None else "No version is certified."]
-    above = -1 if certified is None else certified
-    refused = [one for one in gates.refusals(table, above) if verdicts and one.table_id == verdicts.table_id]
-    newest = max(refused, key=lambda result: result.version, default=None)
+    refusals = gates.refusals(table, -1 if certified is None else certified) if verdicts else []
+    of_table = [result for result in refusals if verdicts and result.table_id == verdicts.table_id]
+    newest = max(of_table, key=lambda result: result.version, default=None)
     if newest:
         command = f"lakehouse gate override {table} --version {newest.version} --reason ..."
         lines += [newest.refused, f"To let version {newest.version} pass as it is: {command}"]
@@ -72,9 +75,3 @@ def override_refusal(table: str, version: int, reason: str, settings: Settings) 
         "The rules check later versions again. Run the downstream tables: in Airflow clear the gate's task and its "
         "downstream tasks, else `lakehouse run`.",
     ]
-
-
-def _verdict(result: GateResult) -> Text:
-    if result.override:
-        return Text("overridden", style="yellow")
-    return Text("passed", style="green") if result.passed else Text("refused", style="red")

@@ -72,8 +72,7 @@ def quarantine_show(
     from include.settings import Settings
 
     settings, statuses = Settings(), status or (RowStatus if ids else PENDING)
-    selected = row_filter(table, settings, ids or (), (interval, to), reason, statuses)
-    paths = settings.paths
+    selected, paths = row_filter(table, settings, ids or (), (interval, to), reason, statuses), settings.paths
     if json:
         typer.echo("\n".join(edit_lines(quarantined_rows(table, paths, selected))))
     elif ids:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from include.cli.catalog import command_catalog
@@ -48,37 +47,33 @@ def request_for(
 
     Raises:
         SpecError: a spec is wrong, or there is no such table.
-        BadInputError: the file of edited rows is not valid, or an expression is not allowed.
+        BadInputError: it is a gold table, the file of edited rows is not valid, or an expression is not allowed.
         typer.BadParameter: no option selects rows, or an option is not valid.
     """
-    require_quarantine(table, settings)
+    if isinstance(command_catalog(settings.tables).spec(table), GoldSpec):
+        raise BadInputError(f"{table} refuses no row: gold is computed from silver, fix the rows there")
     if edited and (assign or ids or days[0] or reason or everything):
         raise typer.BadParameter("--rows alone selects the rows and states their changes")
     text = edited.read_text(encoding="utf-8") if edited else ""
     row_ids = [row.id for row in edited_rows(text)] if edited else list(ids)
     require_selection(row_ids, days, reason, everything=everything)
-    paths = settings.paths
     selected = row_filter(table, settings, row_ids, days, reason, PENDING)
     if selected.ids:
         in_any_status = selected.model_copy(update={"statuses": tuple(RowStatus)})
-        require_status(quarantined_rows(table, paths, in_any_status, SUMMARY), PENDING, "tried")
-    return QuarantineRequest(
-        rows=selected,
-        assign=_closed_expressions(map(assignment, assign or ())),
-        edited=text,
-        said_by=getpass.getuser(),
-        why=why,
-    )
-
-
-def _closed_expressions(assignments: Iterable[tuple[str, str]]) -> dict[str, str]:
-    sql_of_column = dict(assignments)
+        require_status(quarantined_rows(table, settings.paths, in_any_status, SUMMARY), PENDING, "tried")
+    sql_of_column = dict(map(assignment, assign or ()))
     if sql_of_column:
         from include.sql.closed_expression import require_closed
 
         for column, sql in sql_of_column.items():
             require_closed(column, sql)
-    return sql_of_column
+    return QuarantineRequest(
+        rows=selected,
+        assign=sql_of_column,
+        edited=text,
+        said_by=getpass.getuser(),
+        why=why,
+    )
 
 
 def assignment(text: str) -> tuple[str, str]:
@@ -108,9 +103,8 @@ def run_request(table: str, request: QuarantineRequest, settings: Settings, job:
     if interval is None:
         show(f"No waiting row of {table} is selected: no Spark was started.")
         return ExitCode.OK
-    return run_and_show(
-        settings, request_arguments(table, settings, interval, run_id, request, dry_run=dry_run), job, _show
-    )
+    arguments = request_arguments(table, settings, interval, run_id, request, dry_run=dry_run)
+    return run_and_show(settings, arguments, job, _show)
 
 
 def run_downstream(table: str, settings: Settings) -> ExitCode:
@@ -128,30 +122,13 @@ def run_downstream(table: str, settings: Settings) -> ExitCode:
     return run_selection(selection, settings, reprocess=False)
 
 
-def require_quarantine(table: str, settings: Settings) -> None:
-    """Check that the table can refuse rows.
-
-    Raises:
-        SpecError: a spec is wrong, or there is no such table.
-        BadInputError: it is a gold table.
-    """
-    if isinstance(command_catalog(settings.tables).spec(table), GoldSpec):
-        raise BadInputError(f"{table} refuses no row: gold is computed from silver, fix the rows there")
-
-
 def _show(report: JobReport) -> None:
     if rows := report.details.get("rows"):
-        show(_verdict_table(rows))
+        table = new_table("id", "would be", "reasons", "row")
+        for row in rows:
+            reasons = "\n".join(map(str, row["reasons"])) if isinstance(row["reasons"], list) else ""
+            table.add_row(str(row["id"]), str(row["fate"]), Text(reasons), Text(str(row["received"])))
+        show(table)
     if report.rows.read:
         show(report_table([report], [report.table]))
     show(report.message, *note_lines([report]))
-
-
-def _verdict_table(rows: Sequence[dict[str, object]]) -> Table:
-    """Return the verdict of the rules on each row."""
-    table = new_table("id", "would be", "reasons", "row")
-    for row in rows:
-        reasons = row["reasons"]
-        why = "\n".join(map(str, reasons)) if isinstance(reasons, list) else ""
-        table.add_row(str(row["id"]), str(row["fate"]), Text(why), Text(str(row["received"])))
-    return table

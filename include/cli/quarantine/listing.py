@@ -74,11 +74,8 @@ class Overview:
 
     def settled_line(self) -> list[str]:
         """Return a line on the settled rows, if there are any."""
-        counts = [
-            f"{count(self.settled[status])} {status}"
-            for status in RowStatus
-            if status not in PENDING and self.settled[status]
-        ]
+        statuses = [status for status in RowStatus if status not in PENDING and self.settled[status]]
+        counts = [f"{count(self.settled[status])} {status}" for status in statuses]
         return [f"Besides these, {' and '.join(counts)}: --status shows them."] if counts else []
 
 
@@ -113,8 +110,8 @@ def row_filter(
     """
     command_catalog(settings.tables).require_known(table)
     starts = tuple(interval.start for interval in parse_intervals(days[0], days[1])) if days[0] else ()
-    whole = tuple(_whole_id(table, beginning, settings.paths) for beginning in ids)
-    return RowFilter(ids=whole, reason=reason, starts=starts, statuses=tuple(statuses))
+    whole_ids = tuple(_whole_id(table, prefix, settings.paths) for prefix in ids)
+    return RowFilter(ids=whole_ids, reason=reason, starts=starts, statuses=tuple(statuses))
 
 
 def decide(
@@ -157,28 +154,27 @@ def require_selection(ids: Sequence[str], days: Days, reason: str, *, everything
         raise typer.BadParameter("state which rows: ids, --reason, --interval, or --all for every waiting row")
 
 
-def require_status(rows: Iterable[QuarantinedRow], before: Sequence[RowStatus], what: str) -> None:
-    """Check that all rows have one of the statuses `before`, as the action `what` requires.
+def require_status(rows: Iterable[QuarantinedRow], before: Sequence[RowStatus], action: str) -> None:
+    """Check that all rows have one of the statuses `before`, as the action requires.
 
     Raises:
         typer.BadParameter: a row has another status; the message names the first one and the way out.
     """
     for row in rows:
         if row.status not in before:
-            out = "; reopen it first" if row.status is RowStatus.DISCARDED else ""
-            raise typer.BadParameter(f"row {row.id} is {row.status}: it cannot be {what}{out}")
+            way_out = "; reopen it first" if row.status is RowStatus.DISCARDED else ""
+            raise typer.BadParameter(f"row {row.id} is {row.status}: it cannot be {action}{way_out}")
 
 
 def refusal_table(by_table: Mapping[str, Iterable[Refusal]]) -> Table:
     """Return one row for each table, reason and status."""
-    numbers = ("rows", "batch")
     heads = ("table", "reason", "status", "rows", "first seen", "first interval", "last interval", "batch")
-    table = new_table(*heads, numbers=numbers)
+    table = new_table(*heads, numbers=("rows", "batch"))
     for name, reasons in by_table.items():
-        for one in reasons:
-            days = (f"{one.first:{MINUTE}}", f"{one.last:{MINUTE}}")
-            stands = (_status(one.status), count(one.rows), _moment(one.first_seen))
-            table.add_row(name, Text(one.reason), *stands, *days, count(one.batch_seq))
+        for refusal in reasons:
+            times = (_minute(refusal.first_seen), _minute(refusal.first), _minute(refusal.last))
+            status, reason = _status(refusal.status), Text(refusal.reason)
+            table.add_row(name, reason, status, count(refusal.rows), *times, count(refusal.batch_seq))
         table.add_section()
     return table
 
@@ -188,9 +184,9 @@ def row_table(rows: Iterable[QuarantinedRow]) -> Table:
     heads = ("id", "status", "tries", "batch", "from", "position", "first seen", "reasons", "record")
     table = new_table(*heads, numbers=("tries", "batch", "position"))
     for row in rows:
-        stands = (row.id, _status(row.status), count(row.attempts), count(row.batch_seq))
-        place = (Text(row.source or MISSING), count(row.position), _moment(row.first_seen))
-        table.add_row(*stands, *place, Text("\n".join(row.reasons)), Text(row.record))
+        status = (row.id, _status(row.status), count(row.attempts), count(row.batch_seq))
+        origin = (Text(row.source or MISSING), count(row.position), _minute(row.first_seen))
+        table.add_row(*status, *origin, Text("\n".join(row.reasons)), Text(row.record))
     return table
 
 
@@ -215,39 +211,39 @@ def edit_lines(rows: Iterable[QuarantinedRow]) -> Iterator[str]:
 
 
 def _history(row: QuarantinedRow, events: Sequence[Mapping[str, Any]]) -> Table:
-    table = new_table("when", "what", "by", "batch", "details", numbers=("batch",))
-    table.add_row(_moment(row.first_seen), "refused first", MISSING, MISSING, "")
+    table = new_table("time", "event", "by", "batch", "details", numbers=("batch",))
+    table.add_row(_minute(row.first_seen), "refused first", MISSING, MISSING, "")
     if row.last_seen != row.first_seen:
-        table.add_row(_moment(row.last_seen), "refused last", MISSING, count(row.batch_seq), "")
+        table.add_row(_minute(row.last_seen), "refused last", MISSING, count(row.batch_seq), "")
     for event in events:
         details = [event["fix"] or "", *(event["reasons"] or ()), event["why"] or ""]
-        what = "pinned to a replay" if event["event"] == RowEvent.PLANNED else event["event"]
+        name = "pinned to a replay" if event["event"] == RowEvent.PLANNED else event["event"]
         text = Text("; ".join(part for part in details if part))
-        table.add_row(_moment(event["recorded_at"]), what, event["said_by"] or MISSING, count(event["batch_seq"]), text)
+        table.add_row(_minute(event["recorded_at"]), name, event["said_by"] or MISSING, count(event["batch_seq"]), text)
     return table
 
 
-def _whole_id(table: str, beginning: str, paths: LakehousePaths) -> str:
-    """Return the id of the row that this beginning of an id names.
+def _whole_id(table: str, prefix: str, paths: LakehousePaths) -> str:
+    """Return the only id that begins with `prefix`.
 
     Raises:
-        typer.BadParameter: it names no row, or several.
+        typer.BadParameter: there is none, or there are several.
     """
-    ids = ids_with_prefix(table, paths, beginning)
+    ids = ids_with_prefix(table, paths, prefix)
     if len(ids) == 1:
         return ids[0]
     if ids:
-        raise typer.BadParameter(f"{beginning!r} is the beginning of {len(ids)} ids: write more of it")
-    msg = f"{table} has no row {beginning!r} in quarantine; `lakehouse quarantine show` lists them."
+        raise typer.BadParameter(f"{prefix!r} is the beginning of {len(ids)} ids: write more of it")
+    msg = f"{table} has no row {prefix!r} in quarantine; `lakehouse quarantine show` lists them."
     every = ids_with_prefix(table, paths, "")
-    raise typer.BadParameter(f"{msg} {did_you_mean(beginning, every)}" if every else msg)
+    raise typer.BadParameter(f"{msg} {did_you_mean(prefix, every)}" if every else msg)
 
 
 def _status(status: RowStatus) -> Text:
     return Text(status.value, style=_COLOURS[status])
 
 
-def _moment(at: datetime | None) -> str:
+def _minute(at: datetime | None) -> str:
     return f"{at:{MINUTE}}" if at else MISSING
 
 

@@ -149,11 +149,7 @@ def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]
     # The log is opened to append, so that output after a rotation goes to its new end.
     with log.open("ab") as output, with_scratch_folder(environment) as environment:
         process = subprocess.Popen(
-            command,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            start_new_session=True,
+            command, stdout=output, stderr=subprocess.STDOUT, env=environment, start_new_session=True
         )
         try:
             yield process

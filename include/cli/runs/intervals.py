@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from include.cli.output import console, show
+from include.cli.output import console, show, show_problem
 from include.cli.runs.driver import Driver, DriverEnd
 from include.cli.runs.reports import ending, failure_lines, note_lines, report_line, report_table, window_table, worst
 from include.cli.runs.run_id import new_run_id
@@ -57,17 +57,18 @@ def run_selection(
     delete_old_runs(settings)
     run_id = new_run_id(datetime.now(UTC))
     plans = plan_tables(selection, settings, reprocess=reprocess, skip_missing=skip_missing)
-    to_do = _with_news(selection.intervals, plans)
+    busy = {plan.interval for plan in plans if not (plan.is_idle and _is_certified(plan))}
+    to_do = [interval for interval in selection.intervals if interval in busy]
     idle = [_idle_report(plan, run_id) for plan in plans if plan.interval not in to_do]
     if not to_do:
         _show_reports(selection, idle)
-        show(f"{_named(selection.intervals)}: nothing is new, so no Spark was started.")
+        show(f"{_span(selection.intervals)}: nothing is new, so no Spark was started.")
         if failures := dict.fromkeys(failure_lines(idle)):
-            console(stderr=True).print("\n".join(failures), markup=False, soft_wrap=True)
+            show_problem("\n".join(failures))
         return worst(map(ending, idle))
-    common = _arguments(selection, settings, run_id, f"{to_do[0].start:{FILE_NAME}}")
-    options = {"reprocess": reprocess, "skip_missing": skip_missing}
-    arguments = common.for_intervals(to_do, **options, allow_deletes=allow_deletes)
+    arguments = _arguments(selection, settings, run_id, f"{to_do[0].start:{FILE_NAME}}").for_intervals(
+        to_do, reprocess=reprocess, skip_missing=skip_missing, allow_deletes=allow_deletes
+    )
     large_load = sum(plan.advice.bytes for plan in plans if plan.advice) >= LARGE_LOAD
     return _run(selection, arguments, Driver(settings, arguments, large_load=large_load), idle)
 
@@ -86,7 +87,7 @@ def follow_selection(selection: Selection, settings: Settings) -> ExitCode:
     driver = Driver(settings, _arguments(selection, settings, new_run_id(datetime.now(UTC)), "follow"))
     out, reports = console(), list[JobReport]()
     for spec in invalid:
-        console(stderr=True).print(spec.warning, markup=False, soft_wrap=True)
+        show_problem(spec.warning)
     out.print(f"Following {selection.domain}: Ctrl-C or SIGTERM ends it after the current commit.")
     for report in driver.follow():
         if isinstance(report, str):
@@ -108,19 +109,19 @@ def maintain_selection(selection: Selection, settings: Settings, *, dry_run: boo
     paths, out = settings.paths, console()
     invalid = [spec for spec in selection.specs if isinstance(spec, InvalidSpec)]
     for spec in invalid:
-        console(stderr=True).print(f"{spec.table}: its spec is wrong\n{spec.cause}", markup=False, soft_wrap=True)
-    of_specs = ExitCode.BAD_SPEC if invalid else ExitCode.OK
-    sound = [spec.table for spec in selection.specs if not isinstance(spec, InvalidSpec)]
-    tables = [table for table in sound if is_table(paths.table(table))]
-    for table in sound:
+        show_problem(f"{spec.table}: its spec is wrong\n{spec.cause}")
+    spec_code = ExitCode.BAD_SPEC if invalid else ExitCode.OK
+    valid = [spec.table for spec in selection.specs if not isinstance(spec, InvalidSpec)]
+    tables = [table for table in valid if is_table(paths.table(table))]
+    for table in valid:
         if table not in tables:
             out.print(f"{table}: not built yet", markup=False)
     if not tables:
-        return of_specs
+        return spec_code
     common = _arguments(selection, settings, new_run_id(datetime.now(UTC)), "maintenance")
     day = selection.intervals[0]
-    further = {"table": tuple(tables), "start": day.start, "end": day.end, "dry_run": dry_run}
-    arguments, reports = MaintenanceArgs(**{**common.model_dump(), **further}), list[JobReport]()
+    own = {"table": tuple(tables), "start": day.start, "end": day.end, "dry_run": dry_run}
+    arguments, reports = MaintenanceArgs(**{**common.model_dump(), **own}), list[JobReport]()
     driver = Driver(settings, arguments)
     expected = [arguments.report_of(job, table) for table in tables for job in MAINTENANCE_JOBS]
     with out.status("starting Spark"):
@@ -128,7 +129,7 @@ def maintain_selection(selection: Selection, settings: Settings, *, dry_run: boo
             reports.append(report)
             if ending(report) is ExitCode.OK:
                 out.print(report.message, *note_lines([report]), sep="\n", markup=False, soft_wrap=True)
-    return worst([of_specs, _conclude(driver.end(), reports, is_whole=len(reports) == len(expected))])
+    return worst([spec_code, _conclude(driver.end(), reports, is_whole=len(reports) == len(expected))])
 
 
 def _arguments(selection: Selection, settings: Settings, run_id: str, folder: str) -> DomainArgs:
@@ -142,12 +143,6 @@ def _arguments(selection: Selection, settings: Settings, run_id: str, folder: st
         reports=settings.run_paths.reports / run_id / folder,
         table=tables if selection.names_tables else (),
     )
-
-
-def _with_news(intervals: Sequence[Interval], plans: Sequence[TablePlan]) -> list[Interval]:
-    """Return the intervals with work to do, since the others need no Spark."""
-    busy = {plan.interval for plan in plans if not (plan.is_idle and _is_certified(plan))}
-    return [interval for interval in intervals if interval in busy]
 
 
 def _is_certified(plan: TablePlan) -> bool:
@@ -190,7 +185,7 @@ def _run(selection: Selection, arguments: IntervalsArgs, driver: Driver, idle: S
     code = _conclude(driver.end(), [*idle, *reports], is_whole=len(reports) % len(tables) == 0 and bool(reports))
     last = reports[-1].interval if reports else arguments.intervals[0]
     if later := arguments.intervals[arguments.intervals.index(last) + 1 :]:
-        console(stderr=True).print(f"{last} did not end well. Not run: {_named(later)}", markup=False, soft_wrap=True)
+        show_problem(f"{last} did not end well. Not run: {_span(later)}")
     return code
 
 
@@ -201,26 +196,21 @@ def _show_reports(selection: Selection, reports: Sequence[JobReport]) -> None:
     show(shown, *note_lines(reports))
 
 
-def _named(intervals: Sequence[Interval]) -> str:
+def _span(intervals: Sequence[Interval]) -> str:
     first, last = intervals[0], intervals[-1]
-    return (
-        str(first)
-        if first == last
-        else f"{len(intervals)} intervals from {first.start:%Y-%m-%d} to {last.start:%Y-%m-%d}"
-    )
+    span = f"{len(intervals)} intervals from {first.start:%Y-%m-%d} to {last.start:%Y-%m-%d}"
+    return str(first) if first == last else span
 
 
 def _conclude(end: DriverEnd, reports: Sequence[JobReport], *, is_whole: bool) -> ExitCode:
     """Print failures and the place of the driver's log to stderr, and return the exit code."""
     code = worst(ending(report) for report in reports)
-    err = console(stderr=True)
     if not is_whole or (code is ExitCode.OK and end.exit_code != 0):
         is_stated = end.exit_code in set(ExitCode) - {ExitCode.OK}
         code = worst([code, ExitCode(end.exit_code) if is_stated else ExitCode.FAILED])
         if code is ExitCode.DISK_FULL:
-            err.print(str(disk_full("The Spark driver", end.log.parent)), markup=False, soft_wrap=True)
-        err.print(f"The Spark driver ended with exit code {end.exit_code}:\n{end.last_lines}", markup=False)
+            show_problem(str(disk_full("The Spark driver", end.log.parent)))
+        show_problem(f"The Spark driver ended with exit code {end.exit_code}:\n{end.last_lines}")
     if code is not ExitCode.OK:
-        lines = (*dict.fromkeys(failure_lines(reports)), f"driver log: {end.log}")
-        err.print("\n".join(lines), markup=False, soft_wrap=True)
+        show_problem("\n".join((*dict.fromkeys(failure_lines(reports)), f"driver log: {end.log}")))
     return code

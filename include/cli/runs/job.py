@@ -1,10 +1,10 @@
-"""One job in a driver of its own, for a command: run to its end, and shown."""
+"""Run one job of a command in its own driver, and show how it ended."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from include.cli.output import console
+from include.cli.output import console, show_problem
 from include.cli.runs.driver import run_job
 from include.cli.runs.reports import ending, failure_lines
 from include.contracts.interval import Interval
@@ -56,12 +56,10 @@ def run_and_show(
     with console().status(f"{arguments.table}: {status}"):
         report, end = run_job(settings, arguments, job)
     if report is None:
-        message = f"The Spark driver ended with exit code {end.exit_code}:\n{end.last_lines}\ndriver log: {end.log}"
-        console(stderr=True).print(message, markup=False)
+        show_problem(f"The Spark driver ended with exit code {end.exit_code}:\n{end.last_lines}\ndriver log: {end.log}")
         return ExitCode.FAILED
     show_report(report)
     code = ending(report)
     if code is not ExitCode.OK:
-        lines = "\n".join((*failure_lines([report]), f"driver log: {end.log}"))
-        console(stderr=True).print(lines, markup=False, soft_wrap=True)
+        show_problem("\n".join((*failure_lines([report]), f"driver log: {end.log}")))
     return code

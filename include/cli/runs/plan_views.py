@@ -14,7 +14,7 @@ from include.cli.runs.table_plans import Kind, TablePlan, reached_intervals
 from include.cli.views import MISSING, count, new_table, size
 from include.errors import ExitCode
 
-MOST_SHOWN = 31
+MAX_SHOWN = 31
 """The most intervals that are shown one by one: a month of days."""
 
 
@@ -28,12 +28,12 @@ def plan_views(domain: str, plans: Sequence[TablePlan]) -> Iterator[RenderableTy
         if code is not ExitCode.OK and len(reached) < len(intervals):
             yield f"A run stops after {reached[-1]}, which fails: {len(intervals) - len(reached)} intervals are not run"
     busy = [interval for interval in intervals if not all(plan.is_idle for plan in plans if plan.interval == interval)]
-    shown = (busy if len(intervals) > 1 else intervals)[:MOST_SHOWN]
+    shown = (busy if len(intervals) > 1 else intervals)[:MAX_SHOWN]
     for interval in shown:
         yield f"{domain} {interval}"
         yield plan_table(plan for plan in plans if plan.interval == interval)
     if len(busy) > len(shown):
-        yield f"{len(busy) - len(shown)} more intervals have something to do: name fewer days to see them"
+        yield f"{len(busy) - len(shown)} more intervals have work to do: name fewer days to see them"
     yield from plan_notes(plans)
 
 
@@ -56,9 +56,9 @@ def plan_summary(plans: Sequence[TablePlan]) -> Table:
     numbers = (*kinds, "files", "size")
     shown = new_table("table", *numbers, numbers=numbers)
     for table in dict.fromkeys(plan.table for plan in plans):
-        of_table = [plan for plan in plans if plan.table == table]
-        of_kind = Counter(plan.kind for plan in of_table)
-        advices = [plan.advice for plan in of_table if plan.advice]
+        table_plans = [plan for plan in plans if plan.table == table]
+        of_kind = Counter(plan.kind for plan in table_plans)
+        advices = [plan.advice for plan in table_plans if plan.advice]
         files, byte_count = sum(len(advice.files) for advice in advices), sum(advice.bytes for advice in advices)
         counts = (count(of_kind[kind]) if of_kind[kind] else MISSING for kind in kinds)
         shown.add_row(table, *counts, *((count(files), size(byte_count)) if files else (MISSING, MISSING)))
@@ -67,7 +67,7 @@ def plan_summary(plans: Sequence[TablePlan]) -> Table:
 
 def plan_notes(plans: Iterable[TablePlan]) -> list[str]:
     """Return the ways out of all obstacles, and the planner's remarks, each once."""
-    every = list(plans)
-    ways = dict.fromkeys(way for plan in every for way in plan.obstacle.split("\n")[1:])
-    notes = merge_notes((plan.table, note) for plan in every if plan.advice for note in plan.advice.notes)
+    all_plans = list(plans)
+    ways = dict.fromkeys(way for plan in all_plans for way in plan.obstacle.split("\n")[1:])
+    notes = merge_notes((plan.table, note) for plan in all_plans if plan.advice for note in plan.advice.notes)
     return [*(f"to do: {way}" for way in ways), *(f"note: {note}" for note in notes)]

@@ -30,7 +30,7 @@ _BY_SEVERITY = (
 )
 """From the ending that resolves itself to the one that needs a person most."""
 
-_THE_TABLE = "\0"
+_PLACEHOLDER = "\0"
 
 _ROW_COUNTS = ("read", "applied", "unchanged", "superseded", "quarantined", "dropped", "deleted")
 
@@ -83,16 +83,16 @@ def window_table(reports: Sequence[JobReport], tables: Iterable[str]) -> Table:
     numbers = ("intervals", *_ROW_COUNTS, "version", "certified", "seconds")
     shown = new_table("table", "outcomes", *numbers, numbers=numbers)
     for table in tables:
-        of_table = [report for report in reports if report.table == table]
-        outcomes = Counter(_outcome(report).plain for report in of_table)
+        table_reports = [report for report in reports if report.table == table]
+        outcomes = Counter(_outcome(report).plain for report in table_reports)
         summary = ", ".join(f"{number} {words}" for words, number in outcomes.most_common())
-        rows = total(report.rows for report in of_table if _has_rows(report))
-        # A run that waited, or was refused, made no version.
-        with_version = [report for report in of_table if report.version is not None]
+        rows = total(report.rows for report in table_reports if _has_rows(report))
+        # A run that waited, or was refused, has no version.
+        with_version = [report for report in table_reports if report.version is not None]
         versions = _versions(with_version[-1]) if with_version else (MISSING, MISSING)
         row_counts = [count(getattr(rows, name)) for name in _ROW_COUNTS]
-        seconds = sum(map(_seconds, of_table))
-        shown.add_row(table, summary or "not run", str(len(of_table)), *row_counts, *versions, f"{seconds:.1f}")
+        seconds = sum(map(_seconds, table_reports))
+        shown.add_row(table, summary or "not run", str(len(table_reports)), *row_counts, *versions, f"{seconds:.1f}")
     return shown
 
 
@@ -125,9 +125,9 @@ def merge_notes(notes: Iterable[tuple[str, str]]) -> list[str]:
     """
     tables: dict[str, list[str]] = {}
     for table, note in notes:
-        of_note = tables.setdefault(note.replace(table, _THE_TABLE), [])
-        of_note += [] if table in of_note else [table]
-    return [note.replace(_THE_TABLE, ", ".join(of_note)) for note, of_note in tables.items()]
+        note_tables = tables.setdefault(note.replace(table, _PLACEHOLDER), [])
+        note_tables += [] if table in note_tables else [table]
+    return [note.replace(_PLACEHOLDER, ", ".join(note_tables)) for note, note_tables in tables.items()]
 
 
 def failure_lines(reports: Iterable[JobReport]) -> Iterator[str]:
@@ -152,13 +152,13 @@ def _refusal_lines(report: JobReport) -> Iterator[str]:
 
 def _versions(report: JobReport) -> tuple[str, str]:
     """Return the newest version with the rows of the last batch, and the certified version, whose rows are the same."""
-    made, certified = report.version, report.certified_version
-    newest = max(made, certified) if made is not None and certified is not None else made
+    version, certified = report.version, report.certified_version
+    newest = max(version, certified) if version is not None and certified is not None else version
     return count(newest), count(certified)
 
 
 def _has_rows(report: JobReport) -> bool:
-    """Whether the rows of the report are this run's; the rows of a no-op are the last batch's.
+    """Return whether the rows of the report are this run's; the rows of a no-op are the last batch's.
 
     A run that ends as bad input, or not ready, has loaded the sound and complete files.
     """

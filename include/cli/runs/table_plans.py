@@ -69,7 +69,7 @@ class TablePlan:
 
     @property
     def kind(self) -> Kind:
-        """The plan in a word; a run that writes and then fails counts as failed."""
+        """The plan in one word; a run that writes and then fails counts as failed."""
         if self.skipped:
             return Kind.SKIPPED
         if self.exit_code is ExitCode.OK:
@@ -145,16 +145,16 @@ class _RunPlanner:
         return plans
 
     def _plan(self, spec: MaybeInvalidSpec, interval: Interval, sources: list[TablePlan]) -> TablePlan:
-        nothing = TablePlan(spec.table, interval, self._standing(spec))
+        nothing = TablePlan(spec.table, interval, self._current_state(spec))
         awaited = () if isinstance(spec, InvalidSpec) else sources
         if failed := {source.table: source.obstacle for source in awaited if source.exit_code is not ExitCode.OK}:
-            why = blocked_message(spec.table, failed)
-            return replace(nothing, obstacle=why, waits_for=tuple(failed), exit_code=ExitCode.NOT_READY)
+            obstacle = blocked_message(spec.table, failed)
+            return replace(nothing, obstacle=obstacle, waits_for=tuple(failed), exit_code=ExitCode.NOT_READY)
         after = tuple(source.table for source in sources if source.has_new_data)
         try:
             advice = self._advice(spec, interval)
         except NotReadyError as error:
-            # By then an earlier interval of the run has built the source, which is read again.
+            # An earlier interval of the same run builds the source, and this interval reads it again.
             if after or (self._reprocess and (after := tuple(self._done.intersection(spec.source_tables)))):
                 return replace(nothing, after=after)
             is_missing = any(source.skipped for source in sources) or isinstance(error, NotDeliveredError)
@@ -176,20 +176,17 @@ class _RunPlanner:
         """
         is_done = spec.table in self._done
         if is_done and not isinstance(spec, BronzeSpec) and not self._reprocess:
-            message = f"nothing new in {', '.join(spec.source_tables)}"
-            return replace(
-                self._planner.standing(spec), nothing_new=True, message=message, has_new_data=False, refused=""
-            )
+            state, message = self._planner.standing(spec), f"nothing new in {', '.join(spec.source_tables)}"
+            return replace(state, nothing_new=True, message=message, has_new_data=False, refused="")
         advice = self._planner.advise(spec, interval, reprocess=self._reprocess)
         if not is_done or not isinstance(spec, BronzeSpec):
             return advice
         new = tuple(path for path in advice.files if path not in self._files)
-        waits = bool(new or advice.young_files or advice.failing_files)
-        return replace(
-            advice, files=new, nothing_new=not waits, has_new_data=bool(new) and advice.has_new_data, refused=""
-        )
+        is_idle = not (new or advice.young_files or advice.failing_files)
+        has_new_data = bool(new) and advice.has_new_data
+        return replace(advice, files=new, nothing_new=is_idle, has_new_data=has_new_data, refused="")
 
-    def _standing(self, spec: MaybeInvalidSpec) -> Advice | None:
+    def _current_state(self, spec: MaybeInvalidSpec) -> Advice | None:
         """Return the state of the table, as the advice of a run that does nothing."""
         try:
             return replace(self._planner.standing(spec), has_new_data=False)

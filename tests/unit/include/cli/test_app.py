@@ -38,7 +38,7 @@ class TestHelp:
         for word in ("check", "plan", "run", "tables", "files", "replay", "schema", "LAKEHOUSE_ROOT", "14 gate failed"):
             assert word in answer.stdout
 
-    def test_the_command_alone_shows_it_too(self, lakehouse: Lakehouse) -> None:
+    def test_the_command_without_arguments_shows_help(self, lakehouse: Lakehouse) -> None:
         assert "Usage: lakehouse" in lakehouse().output
 
     def test_help_loads_nothing_heavy(self) -> None:
@@ -79,14 +79,12 @@ class TestCheck:
         assert (whole.exit_code, whole.stdout.count("not built yet")) == (ExitCode.BAD_SPEC, 2)
 
     @pytest.mark.parametrize("command", [["tables"], ["conflicts"], ["quarantine", "list"], ["files", "bronze.orders"]])
-    def test_a_root_that_is_not_there_is_named(
-        self, lakehouse: Lakehouse, place: Mapping[str, str], command: list[str]
-    ) -> None:
+    def test_a_missing_root_is_named(self, lakehouse: Lakehouse, place: Mapping[str, str], command: list[str]) -> None:
         assert f"There is no folder {place['LAKEHOUSE_ROOT']}" in lakehouse(*command).stdout
         Path(place["LAKEHOUSE_ROOT"]).mkdir()
         assert "There is no folder" not in lakehouse(*command).stdout
 
-    def test_all_problems_go_to_stderr_a_line_each(self, lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
+    def test_all_problems_go_to_stderr_one_per_line(self, lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
         folder = write_specs(Path(place["LAKEHOUSE_TABLES"]), silver_document(kees=1), gold_document(refresh_by="dya"))
         answer = lakehouse("check")
         assert answer.exit_code == ExitCode.BAD_SPEC
@@ -170,16 +168,16 @@ class TestSchema:
     def test_the_schema_file_is_current(self) -> None:
         assert SCHEMA_FILE.read_text() == schema_text(), "run `lakehouse schema --write`"
 
-    def test_it_is_printed_as_it_is_kept(self, lakehouse: Lakehouse) -> None:
+    def test_the_printed_schema_is_that_of_the_file(self, lakehouse: Lakehouse) -> None:
         assert lakehouse("schema").stdout == schema_text()
 
 
 class TestOneWrongSpec:
-    """Commands about sound tables end as ever, and name the wrong spec once."""
+    """Commands about valid tables end as usual, and name the wrong spec once."""
 
     @pytest.fixture
     def wrong(self, place: Mapping[str, str]) -> Path:
-        """A silver spec of another domain than the sound one's."""
+        """A wrong silver spec in another domain than the valid specs."""
         folder = write_specs(Path(place["LAKEHOUSE_TABLES"]), bronze_document("bronze.stock"), domain="store")
         without_keys = silver_document("silver.stock", source="bronze.stock")
         del without_keys["keys"]
@@ -198,14 +196,16 @@ class TestOneWrongSpec:
             "files bronze.stock",
         ],
     )
-    def test_what_is_known_is_shown(self, lakehouse: Lakehouse, wrong: Path, command: str) -> None:
+    def test_commands_that_need_no_spec_show_their_results(
+        self, lakehouse: Lakehouse, wrong: Path, command: str
+    ) -> None:
         answer = lakehouse(*command.split())
         assert answer.exit_code == ExitCode.OK, answer.output
         assert str(wrong) not in answer.stdout
         assert answer.stderr.count(str(wrong)) == 1
         assert "keyz: unknown key" in answer.stderr, "not that keys is missing, which follows from it"
 
-    def test_the_list_of_tables_has_the_one_that_stands_still(self, lakehouse: Lakehouse, wrong: Path) -> None:
+    def test_the_list_of_tables_marks_the_table_with_the_wrong_spec(self, lakehouse: Lakehouse, wrong: Path) -> None:
         [line] = [line for line in lakehouse("tables").stdout.splitlines() if "silver.stock" in line]
         assert "its spec is wrong" in line
 
@@ -217,7 +217,7 @@ class TestOneWrongSpec:
             (("--domain", "store", "--table", "bronze.stock"), ExitCode.NOT_READY),
         ],
     )
-    def test_a_plan_ends_as_its_own_tables_do(
+    def test_the_exit_code_of_a_plan_depends_only_on_its_own_tables(
         self, lakehouse: Lakehouse, wrong: Path, options: tuple[str, ...], code: ExitCode
     ) -> None:
         answer = lakehouse("plan", "--interval", "2013-01-01", *options)
@@ -225,6 +225,6 @@ class TestOneWrongSpec:
         assert answer.output.count("keyz:") == 1
         assert answer.output.count("bronze.") > 0
 
-    def test_a_command_about_its_table_fails_and_says_it_once(self, lakehouse: Lakehouse, wrong: Path) -> None:
+    def test_a_command_about_its_table_fails_and_names_it_once(self, lakehouse: Lakehouse, wrong: Path) -> None:
         answer = lakehouse("files", "silver.stock")
         assert (answer.exit_code, answer.output.count("keyz:")) == (ExitCode.BAD_SPEC, 1)

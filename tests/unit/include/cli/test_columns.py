@@ -1,4 +1,4 @@
-"""`lakehouse columns`: new fields, and what a person decides about them."""
+"""`lakehouse columns`: new fields, and the decisions about them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WRONG_USAGE = 2
 
 @pytest.fixture
 def columns(place: Mapping[str, str]) -> NewColumns:
-    """Two new fields of a table that asks."""
+    """Two new fields of a table with `evolve: ask`."""
     write_specs(Path(place["LAKEHOUSE_TABLES"]), bronze_document(on_drift="evolve", evolve="ask"))
     columns = NewColumns(LakehousePaths(Path(place["LAKEHOUSE_ROOT"])))
     columns.record(ColumnState.PROPOSED, ORDERS, ["colour", "shop"], run_id="scheduled__2013-01-01")
@@ -32,10 +32,10 @@ def states(columns: NewColumns) -> dict[str, ColumnState]:
     return {column.name: column.state for column in columns.of(ORDERS)}
 
 
-def test_it_lists_what_came_up_and_what_becomes_of_it(lakehouse: Lakehouse, columns: NewColumns) -> None:
+def test_it_lists_new_fields_with_their_state(lakehouse: Lakehouse, columns: NewColumns) -> None:
     assert len(states(columns)) == 2
-    said = lakehouse("columns", ORDERS).stdout
-    line = next(line for line in said.splitlines() if "colour" in line)
+    output = lakehouse("columns", ORDERS).stdout
+    line = next(line for line in output.splitlines() if "colour" in line)
     assert "proposed" in line
     assert "scheduled__2013-01-01" in line
     assert "kept in _rescued until somebody decides" in line
@@ -56,7 +56,7 @@ def test_a_refused_column_can_be_approved_or_asked_about_later(lakehouse: Lakeho
     assert states(columns) == {"colour": ColumnState.APPROVED, "shop": ColumnState.PROPOSED}
 
 
-def test_a_full_disk_is_said_in_one_line(
+def test_a_full_disk_is_reported_in_one_line(
     lakehouse: Lakehouse, columns: NewColumns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with failing_appends(monkeypatch, 1, errno.ENOSPC):
@@ -67,7 +67,7 @@ def test_a_full_disk_is_said_in_one_line(
     assert states(columns)["colour"] is ColumnState.PROPOSED
 
 
-def test_a_field_that_nobody_brought_is_a_mistake_in_writing(lakehouse: Lakehouse, columns: NewColumns) -> None:
+def test_an_unknown_field_is_wrong_usage_with_a_hint(lakehouse: Lakehouse, columns: NewColumns) -> None:
     answer = lakehouse("columns", ORDERS, "--approve", "color")
     assert answer.exit_code == WRONG_USAGE
     assert "no record of bronze.orders has a new field 'color': did you mean 'colour'?" in unwrapped(answer.stderr)
@@ -78,7 +78,7 @@ def test_an_approved_column_cannot_be_refused_any_more(lakehouse: Lakehouse, col
     columns.record(ColumnState.APPROVED, ORDERS, ["colour"], run_id="", said_by="ann")
     answer = lakehouse("columns", ORDERS, "--refuse", "colour")
     assert answer.exit_code == WRONG_USAGE
-    assert "no run ever removes a column" in unwrapped(answer.stderr)
+    assert "no run removes columns" in unwrapped(answer.stderr)
 
 
 @pytest.mark.usefixtures("place")
@@ -90,5 +90,5 @@ def test_a_table_that_does_not_evolve_is_refused(lakehouse: Lakehouse) -> None:
 
 
 def unwrapped(text: str) -> str:
-    """Text without the frame that Typer draws around it."""
+    """Return the text without Typer's frame."""
     return " ".join(text.replace("│", " ").split())

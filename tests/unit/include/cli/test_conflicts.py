@@ -1,4 +1,4 @@
-"""`lakehouse conflicts`: which runs were in each other's way."""
+"""`lakehouse conflicts`: the runs that slowed each other down."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OTHERS = LostRace(conflict="x", operation="WRITE", version=3)
 RACE = LostRace(conflict="ConcurrentAppendException", operation="MERGE", run_id=SCHEDULED, version=4)
 
 
-def written(run_id: str, waited_s: float = 0.0, holders: str = "", *lost: LostRace) -> TableWrite:
+def table_write(run_id: str, waited_s: float = 0.0, holders: str = "", *lost: LostRace) -> TableWrite:
     waited = LeaseWait(seconds=waited_s, holders=holders)
     return TableWrite(ORDERS, run_id, datetime.now(UTC), attempts=1 + len(lost), waited=waited, lost=lost)
 
@@ -35,66 +35,66 @@ def history(place: Mapping[str, str]) -> CommitHistory:
 
 
 @pytest.mark.usefixtures("history")
-def test_a_lakehouse_without_contention_says_so(lakehouse: Lakehouse) -> None:
+def test_a_lakehouse_without_contention_has_no_table(lakehouse: Lakehouse) -> None:
     assert lakehouse("conflicts").stdout.startswith("No run had to wait or retry because of another run.\n")
 
 
 def test_it_counts_by_table_and_pair_of_writers(history: CommitHistory, lakehouse: Lakehouse) -> None:
-    for one in (
-        written(BACKFILL, 0.0, "", RACE, RACE),
-        written(BACKFILL, 40.0, f"{SCHEDULED} (process 7 on a)"),
-        written(BACKFILL, 30.0, f"{SCHEDULED} (process 8 on a)"),
-        written(SCHEDULED),
+    for write in (
+        table_write(BACKFILL, 0.0, "", RACE, RACE),
+        table_write(BACKFILL, 40.0, f"{SCHEDULED} (process 7 on a)"),
+        table_write(BACKFILL, 30.0, f"{SCHEDULED} (process 8 on a)"),
+        table_write(SCHEDULED),
     ):
-        history.record(one)
-    said = lakehouse("conflicts", "--table", ORDERS).stdout
-    waits, races = (line.split() for line in said.splitlines() if line.startswith(f" {ORDERS} "))
+        history.record(write)
+    output = lakehouse("conflicts", "--table", ORDERS).stdout
+    waits, races = (line.split() for line in output.splitlines() if line.startswith(f" {ORDERS} "))
     assert waits[:9] == [ORDERS, "backfill", "the", "lease", "of", "scheduled", "-", "2", "70"]
     assert races[:8] == [ORDERS, "backfill", "MERGE", "of", "scheduled", "2", "ConcurrentAppendException", "0"]
-    assert f"{ORDERS}: backfill runs wait for scheduled ones: schedule them at different hours" in said
+    assert f"{ORDERS}: backfill runs wait for scheduled runs: schedule them at different hours" in output
 
 
-def test_maintenance_is_told_from_writers(history: CommitHistory, lakehouse: Lakehouse) -> None:
+def test_maintenance_is_counted_apart_from_writers(history: CommitHistory, lakehouse: Lakehouse) -> None:
     waited = LeaseWait(seconds=90.0, holders=f"{SCHEDULED} (process 7 on a)")
     history.record(TableWrite(ORDERS, "manual__1", datetime.now(UTC), operation="OPTIMIZE", waited=waited))
-    said = lakehouse("conflicts").stdout
-    assert f" {ORDERS}   OPTIMIZE of manual   the lease of scheduled " in said
-    assert f"{ORDERS}: OPTIMIZE of manual runs wait for scheduled ones" in said
+    output = lakehouse("conflicts").stdout
+    assert f" {ORDERS}   OPTIMIZE of manual   the lease of scheduled " in output
+    assert f"{ORDERS}: OPTIMIZE of manual runs wait for scheduled runs" in output
 
 
 def test_an_unknown_table_is_a_wrong_usage(history: CommitHistory, lakehouse: Lakehouse) -> None:
-    history.record(written(BACKFILL, 0.0, "", RACE))
+    history.record(table_write(BACKFILL, 0.0, "", RACE))
     assert lakehouse("conflicts", "--table", "silver.others").exit_code == ExitCode.WRONG_USAGE
 
 
 @pytest.mark.parametrize(
-    ("met", "said"),
+    ("write", "line"),
     [
-        (written(BACKFILL, 60.0, BACKFILL), "backfill runs wait for each other: let fewer of them run at once"),
+        (table_write(BACKFILL, 60.0, BACKFILL), "backfill runs wait for each other: let fewer of them run at once"),
         (
-            written(BACKFILL, 0.0, "", LostRace(conflict="x", operation="WRITE", version=3)),
+            table_write(BACKFILL, 0.0, "", LostRace(conflict="x", operation="WRITE", version=3)),
             "another system writes it too",
         ),
-        (written(BACKFILL, 59.0, BACKFILL), ""),
-        (written(BACKFILL, 0.0, "", RACE), ""),
-        (written(BACKFILL, 0.0, "", LostRace(conflict="x")), ""),
+        (table_write(BACKFILL, 59.0, BACKFILL), ""),
+        (table_write(BACKFILL, 0.0, "", RACE), ""),
+        (table_write(BACKFILL, 0.0, "", LostRace(conflict="x")), ""),
     ],
 )
-def test_advice_is_given_where_there_is_something_to_change(met: TableWrite, said: str) -> None:
-    assert said in "".join(advice(count_contentions([met])))
-    assert bool(said) == bool(advice(count_contentions([met])))
+def test_there_is_advice_only_if_a_change_helps(write: TableWrite, line: str) -> None:
+    assert line in "".join(advice(count_contentions([write])))
+    assert bool(line) == bool(advice(count_contentions([write])))
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(file.read_bytes()[:-9])])
-def test_a_table_whose_history_is_damaged_stops_no_other(
+def test_a_table_with_a_damaged_history_stops_no_other(
     history: CommitHistory, lakehouse: Lakehouse, place: Mapping[str, str], damage: Callable[[Path], object]
 ) -> None:
-    history.record(written(BACKFILL, 40.0, f"{SCHEDULED} (process 7 on a)"))
-    history.record(replace(written(BACKFILL), table="bronze.orders"))
+    history.record(table_write(BACKFILL, 40.0, f"{SCHEDULED} (process 7 on a)"))
+    history.record(replace(table_write(BACKFILL), table="bronze.orders"))
     [file] = Path(place["LAKEHOUSE_ROOT"]).glob("ops/commits/table=bronze.orders/*.parquet")
     damage(file)
     answer = lakehouse("conflicts")
     assert answer.exit_code == ExitCode.FAILED
     assert f" {ORDERS} " in answer.stdout
-    told = f"bronze.orders: {file}, a file of the ledger, cannot be read"
-    assert "".join(told.split()) in "".join(answer.stdout.split()), "wherever it was wrapped"
+    line = f"bronze.orders: {file}, a file of the ledger, cannot be read"
+    assert "".join(line.split()) in "".join(answer.stdout.split()), "wherever it was wrapped"

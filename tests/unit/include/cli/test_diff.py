@@ -15,7 +15,7 @@ from tests.support.ledger.delta_tables import contents, load_batch
 GOLD = "gold.revenue_daily"
 
 
-def test_it_says_what_follows_of_a_changed_spec_and_writes_nothing(
+def test_it_names_the_effects_of_a_changed_spec_and_writes_nothing(
     lakehouse: Lakehouse, place: Mapping[str, str]
 ) -> None:
     root, tables = Path(place["LAKEHOUSE_ROOT"]), Path(place["LAKEHOUSE_TABLES"])
@@ -27,14 +27,14 @@ def test_it_says_what_follows_of_a_changed_spec_and_writes_nothing(
     lake = contents(root)
     answer = lakehouse("diff")
     assert answer.exit_code == 0
-    said = " ".join(answer.stdout.split())
-    assert f"{GOLD}: rebuild: group_by: " in said
-    assert f"The way: lakehouse rebuild {GOLD}" in said
-    assert f"{GOLD}: applied by the next run: measures.most: a new measure" in said
+    output = " ".join(answer.stdout.split())
+    assert f"{GOLD}: rebuild: group_by: " in output
+    assert f"The way: lakehouse rebuild {GOLD}" in output
+    assert f"{GOLD}: applied by the next run: measures.most: a new measure" in output
     assert contents(root) == lake
 
 
-def test_a_table_that_no_spec_creates_is_a_mistake(lakehouse: Lakehouse) -> None:
+def test_an_unknown_table_is_wrong_usage_with_a_hint(lakehouse: Lakehouse) -> None:
     answer = lakehouse("diff", "gold.revenu_daily")
     assert answer.exit_code == 2
     assert GOLD in answer.stderr

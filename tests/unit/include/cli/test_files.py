@@ -1,4 +1,4 @@
-"""`lakehouse files`: the landing files of a bronze table, as the ledger knows them."""
+"""`lakehouse files`: the landing files of a bronze table, from the ledger."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.ledger.delta_tables import day, intent_of
 class TestFiles:
     @pytest.fixture
     def paths(self, place: Mapping[str, str]) -> LakehousePaths:
-        """A bronze table whose first batch loaded one file and met a broken one."""
+        """A bronze table whose first batch loaded one file and found a broken one."""
         paths = LakehousePaths(Path(place["LAKEHOUSE_ROOT"]))
         write_deltalake(paths.table("bronze.orders"), pa.table({"amount": [1]}))
         table_id = str(DeltaTable(str(paths.table("bronze.orders"))).metadata().id)
@@ -35,9 +35,7 @@ class TestFiles:
         ledger.record_failed("bronze.orders", table_id, day(), [broken])
         return paths
 
-    def test_each_file_has_its_batch_and_the_fates_of_its_rows(
-        self, lakehouse: Lakehouse, paths: LakehousePaths
-    ) -> None:
+    def test_each_file_has_its_batch_and_its_row_counts(self, lakehouse: Lakehouse, paths: LakehousePaths) -> None:
         assert paths.ops("files").exists()
         answer = lakehouse("files", "bronze.orders")
         assert answer.exit_code == 0, answer.stderr
@@ -46,13 +44,13 @@ class TestFiles:
         assert "truncated gzip: [it] ends" in answer.stdout
         assert "2 files: 1 loaded, 1 failed" in answer.stdout
 
-    def test_files_can_be_chosen_by_status_and_interval(self, lakehouse: Lakehouse, paths: LakehousePaths) -> None:
+    def test_files_are_selected_by_status_and_interval(self, lakehouse: Lakehouse, paths: LakehousePaths) -> None:
         assert paths.ops("files").exists()
         assert "1 file: 1 failed" in lakehouse("files", "bronze.orders", "--status", "failed").stdout
         assert "2 files:" in lakehouse("files", "bronze.orders", "--interval", "2013-01-01").stdout
         assert "0 files" in lakehouse("files", "bronze.orders", "--interval", "2013-01-02").stdout
 
-    def test_a_file_that_the_storage_delivers_by_now_is_not_listed_as_unreachable(
+    def test_a_file_that_the_storage_delivers_now_is_not_unreachable(
         self, lakehouse: Lakehouse, paths: LakehousePaths, place: Mapping[str, str]
     ) -> None:
         landing, names = Path(place["LAKEHOUSE_LANDING"]), ("orders/c.json", "orders/d.json", "orders/a.json")

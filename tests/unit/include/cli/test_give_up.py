@@ -1,4 +1,4 @@
-"""`lakehouse give-up`: a failed file that runs, and full snapshots, go on without."""
+"""`lakehouse give-up`: runs and full snapshots continue without a failed file."""
 
 from __future__ import annotations
 

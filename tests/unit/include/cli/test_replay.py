@@ -1,4 +1,4 @@
-"""`lakehouse replay`: the intervals of failed files run again, those of loaded ones do not."""
+"""`lakehouse replay`: the intervals of failed files run again, those of loaded files do not."""
 
 from __future__ import annotations
 
@@ -49,64 +49,63 @@ def remote() -> Iterator[str]:
         yield f"sc://127.0.0.1:{server.getsockname()[1]}"
 
 
-def test_each_interval_of_a_failed_file_runs_once_and_that_of_a_loaded_one_does_not(settings: Settings) -> None:
-    wanted = replays([LOADED, *FAILED], settings)
-    assert [file.path for file in wanted.files] == [LOADED, *FAILED]
-    assert [(one.domain, one.intervals) for one in wanted.selections] == [("shop", (day(2),)), ("shop", (day(3),))]
+def test_each_interval_of_a_failed_file_runs_once_and_of_a_loaded_file_never(settings: Settings) -> None:
+    planned = replays([LOADED, *FAILED], settings)
+    assert [file.path for file in planned.files] == [LOADED, *FAILED]
+    assert [(selection.domain, selection.intervals) for selection in planned.selections] == [
+        ("shop", (day(2),)),
+        ("shop", (day(3),)),
+    ]
     tables = ["bronze.orders", "silver.orders", "gold.revenue_daily"]
-    assert [[spec.table for spec in one.specs] for one in wanted.selections] == [tables, tables]
+    assert [[spec.table for spec in selection.specs] for selection in planned.selections] == [tables, tables]
 
 
-def test_tables_that_nothing_of_the_file_can_reach_are_not_run(settings: Settings) -> None:
+def test_tables_that_do_not_read_the_file_are_not_run(settings: Settings) -> None:
     write_specs(
         settings.tables, bronze_document("bronze.clicks"), silver_document("silver.clicks", source="bronze.clicks")
     )
-    (wanted,) = replays(FAILED[:1], settings).selections
-    assert [spec.table for spec in wanted.specs] == ["bronze.orders", "silver.orders", "gold.revenue_daily"]
-    assert wanted.names_tables
+    (selection,) = replays(FAILED[:1], settings).selections
+    assert [spec.table for spec in selection.specs] == ["bronze.orders", "silver.orders", "gold.revenue_daily"]
+    assert selection.names_tables
 
 
-def test_a_file_may_be_named_by_where_it_lies(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    lies = Path(settings.landing) / FAILED[0]
-    lies.parent.mkdir(parents=True)
-    lies.touch()
-    monkeypatch.chdir(lies.parent)
-    for typed in (lies.name, str(lies), FAILED[0]):
-        assert [file.path for file in replays([typed], settings).files] == [FAILED[0]]
+def test_a_file_may_be_named_by_its_full_path(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = Path(settings.landing) / FAILED[0]
+    file.parent.mkdir(parents=True)
+    file.touch()
+    monkeypatch.chdir(file.parent)
+    for typed in (file.name, str(file), FAILED[0]):
+        assert [state.path for state in replays([typed], settings).files] == [FAILED[0]]
 
 
-def test_a_loaded_file_is_nothing_to_run(lakehouse: Lakehouse, settings: Settings) -> None:
+def test_a_loaded_file_is_not_run_again(lakehouse: Lakehouse, settings: Settings) -> None:
     assert settings.root.exists()
     answer = lakehouse("replay", LOADED)
     assert answer.exit_code == 0, answer.stderr
     assert "there is nothing to run" in answer.stdout
 
 
-def test_a_file_that_the_ledger_does_not_know_is_refused(lakehouse: Lakehouse, settings: Settings) -> None:
+def test_an_unknown_file_is_refused(lakehouse: Lakehouse, settings: Settings) -> None:
     assert settings.root.exists()
     answer = lakehouse("replay", "orders/z.json")
     assert answer.exit_code == 2
     assert "orders/z.json" in answer.stderr
 
 
-def test_a_table_that_cannot_be_read_keeps_no_file_of_another_from_its_replay(
-    lakehouse: Lakehouse, settings: Settings
-) -> None:
+def test_a_damaged_table_does_not_prevent_replays_of_others(lakehouse: Lakehouse, settings: Settings) -> None:
     write_specs(settings.tables, bronze_document("bronze.bills"))
     torn = LakehousePaths(settings.root).table("bronze.bills")
     write_deltalake(torn, pa.table({"n": [1]}))
     (torn / "_delta_log" / f"{0:020}.json").write_text("{")
-    wanted = replays(FAILED[:1], settings)
-    assert [file.path for file in wanted.files] == FAILED[:1]
-    assert [line.partition(":")[0] for line in wanted.damage] == ["bronze.bills"]
+    planned = replays(FAILED[:1], settings)
+    assert [file.path for file in planned.files] == FAILED[:1]
+    assert [line.partition(":")[0] for line in planned.damage] == ["bronze.bills"]
     answer = lakehouse("replay", "orders/z.json")
     assert answer.exit_code == ExitCode.FAILED
     assert "bronze.bills: The log of" in answer.stderr
 
 
-def test_an_interval_that_fails_keeps_no_other_from_its_run(
-    place: Mapping[str, str], settings: Settings, remote: str
-) -> None:
+def test_a_failed_interval_does_not_stop_the_others(place: Mapping[str, str], settings: Settings, remote: str) -> None:
     assert settings.root.exists()
     command = [Path(sys.executable).parent / "lakehouse", "replay", FAILED[0], FAILED[1]]
     environment = {**os.environ, **place, "SPARK_REMOTE": remote}

@@ -1,4 +1,4 @@
-"""Which days and instants `--interval` and `--to` mean."""
+"""The days and instants of `--interval` and `--to`."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class TestIntervals:
         ],
     )
     def test_days_and_instants_are_understood(self, text: str, to: str | None, expected: list[str]) -> None:
-        assert [str(one) for one in parse_intervals(text, to)] == expected
+        assert [str(interval) for interval in parse_intervals(text, to)] == expected
 
     @pytest.mark.parametrize(
-        ("options", "said"),
+        ("options", "message"),
         [
             (["--interval", "yesterday"], "write a day as 2013-01-01"),
             (["--interval", "2013-02-30"], "write a day as 2013-01-01"),
@@ -39,9 +39,9 @@ class TestIntervals:
             ([], "Missing option"),
         ],
     )
-    def test_anything_else_is_wrong_usage_that_says_what_to_type(
-        self, lakehouse: Lakehouse, options: list[str], said: str
+    def test_anything_else_is_wrong_usage_with_a_hint(
+        self, lakehouse: Lakehouse, options: list[str], message: str
     ) -> None:
         answer = lakehouse("plan", *options)
         assert answer.exit_code == 2
-        assert said in " ".join(answer.stderr.replace("│", " ").split())
+        assert message in " ".join(answer.stderr.replace("│", " ").split())

@@ -1,4 +1,4 @@
-"""`lakehouse gate`: what was judged, and letting a refused version pass."""
+"""`lakehouse gate`: the results of a gate, and overrides of refusals."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ def gates(place: Mapping[str, str]) -> Gates:
 
 
 def verdict(spec: AnySpec, table_id: str, version: int, *, passed: bool) -> GateResult:
-    named = {"table": ORDERS, "table_id": table_id, "version": version, "suite_hash": spec.suite_hash}
+    common = {"table": ORDERS, "table_id": table_id, "version": version, "suite_hash": spec.suite_hash}
     check = CheckResult(rule=spec.table_rules[0].rule, action="fail", passed=passed, observed=4)
     refused = "" if passed else f"{ORDERS} version {version} refused: 4 rows"
-    return GateResult(**named, passed=passed, checks=(check,), refused=refused)
+    return GateResult(**common, passed=passed, checks=(check,), refused=refused)
 
 
 @pytest.mark.usefixtures("gates")
-def test_it_lists_what_was_judged_and_says_how_to_let_it_pass(lakehouse: Lakehouse) -> None:
-    said = lakehouse("gate", "show", ORDERS).stdout
-    first, second = (line.split() for line in said.splitlines() if line.split()[:1] in (["1"], ["2"]))
+def test_it_lists_the_results_and_names_the_override_command(lakehouse: Lakehouse) -> None:
+    output = lakehouse("gate", "show", ORDERS).stdout
+    first, second = (line.split() for line in output.splitlines() if line.split()[:1] in (["1"], ["2"]))
     assert (first[0], first[3:6]) == ("1", ["passed", "the", "rules"])
     assert (second[0], second[3]) == ("2", "refused")
-    assert "Readers use version 1." in said
-    assert "silver.orders version 2 refused: 4 rows" in said
-    assert "lakehouse gate override silver.orders --version 2 --reason" in said
+    assert "Readers use version 1." in output
+    assert "silver.orders version 2 refused: 4 rows" in output
+    assert "lakehouse gate override silver.orders --version 2 --reason" in output
 
 
-def test_a_person_lets_a_version_pass(lakehouse: Lakehouse, gates: Gates, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_person_overrides_a_refusal(lakehouse: Lakehouse, gates: Gates, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "ann")
     answer = lakehouse("gate", "override", ORDERS, "--version", "2", "--reason", "a holiday")
     assert answer.exit_code == 0, answer.stderr
@@ -65,7 +65,7 @@ def test_a_person_lets_a_version_pass(lakehouse: Lakehouse, gates: Gates, monkey
 
 
 @pytest.mark.usefixtures("gates")
-def test_who_let_the_certified_version_pass_is_shown_with_the_tables(
+def test_the_list_of_tables_names_the_person_of_an_override(
     lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOGNAME", "ann")
@@ -75,22 +75,22 @@ def test_who_let_the_certified_version_pass_is_shown_with_the_tables(
     assert "not certified" not in line
 
 
-def test_a_second_override_says_who_was_first(lakehouse: Lakehouse, gates: Gates) -> None:
+def test_a_second_override_is_refused_and_names_the_first(lakehouse: Lakehouse, gates: Gates) -> None:
     for _ in range(2):
         answer = lakehouse("gate", "override", ORDERS, "--version", "2", "--reason", "a holiday")
     assert answer.exit_code == ExitCode.BAD_INPUT
     assert "version 2 was overridden by" in answer.stderr
-    assert sum(1 for one in gates.results(ORDERS) if one.result.override) == 1
+    assert sum(1 for recorded in gates.results(ORDERS) if recorded.result.override) == 1
 
 
-def test_version_and_reason_must_be_said(lakehouse: Lakehouse, gates: Gates) -> None:
+def test_version_and_reason_are_required(lakehouse: Lakehouse, gates: Gates) -> None:
     for arguments in (("--version", "2"), ("--reason", "a holiday")):
         assert lakehouse("gate", "override", ORDERS, *arguments).exit_code == WRONG_USAGE
     assert gates.certified(ORDERS) == 1
 
 
 @pytest.mark.usefixtures("place")
-def test_a_table_that_nobody_declared_is_a_mistake_in_writing(lakehouse: Lakehouse) -> None:
+def test_an_unknown_table_is_wrong_usage_with_a_hint(lakehouse: Lakehouse) -> None:
     for command in (("show",), ("override", "--version", "2", "--reason", "a holiday")):
         answer = lakehouse("gate", command[0], "silver.order", *command[1:])
         assert answer.exit_code == ExitCode.WRONG_USAGE

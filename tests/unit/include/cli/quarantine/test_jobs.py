@@ -1,4 +1,4 @@
-"""`lakehouse quarantine fix` and `replay`: what they ask of their driver, and what they refuse to ask."""
+"""`lakehouse quarantine fix` and `replay`: the requests to their driver, and the requests that they refuse."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def settings(place: Mapping[str, str]) -> Settings:
     return settings
 
 
-def asked(settings: Settings, *ids: str, table: str = ORDERS, **more: Any) -> QuarantineRequest:
-    given = {
+def request_of(settings: Settings, *ids: str, table: str = ORDERS, **more: Any) -> QuarantineRequest:
+    options = {
         "days": (None, None),
         "reason": "",
         "everything": False,
@@ -37,36 +37,36 @@ def asked(settings: Settings, *ids: str, table: str = ORDERS, **more: Any) -> Qu
         "why": "so",
         **more,
     }
-    return request_for(table, settings, ids, given.pop("days"), given.pop("reason"), **given)
+    return request_for(table, settings, ids, options.pop("days"), options.pop("reason"), **options)
 
 
-def test_rows_are_named_by_the_beginnings_of_their_ids(settings: Settings) -> None:
-    request = asked(settings, "r1", assign=["amount = abs(amount)", "day=date '2013-01-01'"])
+def test_rows_are_selected_by_the_beginnings_of_their_ids(settings: Settings) -> None:
+    request = request_of(settings, "r1", assign=["amount = abs(amount)", "day=date '2013-01-01'"])
     assert request.rows.ids == ("r10",)
     assert request.assign == {"amount": "abs(amount)", "day": "date '2013-01-01'"}
     assert (request.why, request.how) == ("so", "amount = abs(amount); day = date '2013-01-01'")
 
 
-def test_rows_are_named_by_reason_and_interval(settings: Settings) -> None:
-    request = asked(settings, reason="low", days=("2013-01-01", None))
+def test_rows_are_selected_by_reason_and_interval(settings: Settings) -> None:
+    request = request_of(settings, reason="low", days=("2013-01-01", None))
     assert (request.rows.ids, request.rows.reason, request.rows.starts) == ((), "low", (FIRST,))
     assert not request.has_fixes
 
 
-def test_a_file_of_edited_rows_names_them_itself(settings: Settings, tmp_path: Path) -> None:
+def test_a_file_of_edited_rows_selects_its_rows(settings: Settings, tmp_path: Path) -> None:
     file = tmp_path / "edited.jsonl"
     file.write_text('{"id": "r20", "record": {"amount": 7}}\n')
-    request = asked(settings, edited=file)
+    request = request_of(settings, edited=file)
     assert (request.rows.ids, request.edited, request.how) == (("r20",), file.read_text(), "edited")
     with pytest.raises(typer.BadParameter, match="--rows alone selects"):
-        asked(settings, "r1", edited=file)
+        request_of(settings, "r1", edited=file)
     file.write_text('{"id": "r99", "record": {"amount": 7}}\n')
     with pytest.raises(typer.BadParameter, match="has no row 'r99'"):
-        asked(settings, edited=file)
+        request_of(settings, edited=file)
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "said"),
+    ("options", "error", "message"),
     [
         ({}, typer.BadParameter, "state which rows"),
         ({"everything": True, "assign": ["abs(amount)"]}, typer.BadParameter, "is not an assignment"),
@@ -74,20 +74,20 @@ def test_a_file_of_edited_rows_names_them_itself(settings: Settings, tmp_path: P
         ({"everything": True, "table": "silver.ordres"}, SpecError, "silver.orders"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_before_any_spark(
-    settings: Settings, given: dict[str, Any], error: type[Exception], said: str
+def test_a_wrong_request_is_refused_before_spark_starts(
+    settings: Settings, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=said):
-        asked(settings, **given)
+    with pytest.raises(error, match=message):
+        request_of(settings, **options)
 
 
-def test_a_fix_without_anything_to_mend_is_wrong_usage(lakehouse: Lakehouse, settings: Settings) -> None:
+def test_a_fix_without_a_change_is_wrong_usage(lakehouse: Lakehouse, settings: Settings) -> None:
     assert settings.root.exists()
     answer = lakehouse("quarantine", "fix", ORDERS, "--all")
     assert (answer.exit_code, "state a fix" in answer.stderr) == (2, True)
 
 
-def test_without_spark_it_says_so(lakehouse: Lakehouse, settings: Settings) -> None:
+def test_the_message_without_spark_names_make_setup(lakehouse: Lakehouse, settings: Settings) -> None:
     assert settings.root.exists()
     answer = lakehouse("quarantine", "replay", ORDERS, "--all")
     assert (answer.exit_code, "make setup" in answer.stderr) == (ExitCode.SPARK_UNAVAILABLE, True)

@@ -1,4 +1,4 @@
-"""`lakehouse quarantine list`, `show`, `discard`, `reopen`: which rows the tables refused, and who gave them up."""
+"""`lakehouse quarantine list`, `show`, `discard` and `reopen`: the refused rows and the decisions about them."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def paths(place: Mapping[str, str]) -> LakehousePaths:
     return paths
 
 
-def standing(paths: LakehousePaths) -> dict[str, str]:
-    found = quarantined_rows(ORDERS, paths, RowFilter(statuses=tuple(RowStatus)))
-    return {row.id: row.status.value for row in found}
+def statuses(paths: LakehousePaths) -> dict[str, str]:
+    rows = quarantined_rows(ORDERS, paths, RowFilter(statuses=tuple(RowStatus)))
+    return {row.id: row.status.value for row in rows}
 
 
 def test_the_list_names_every_table_that_refused_rows(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
@@ -56,17 +56,17 @@ def test_the_list_names_every_table_that_refused_rows(lakehouse: Lakehouse, path
     assert lakehouse("quarantine", "list", "--domain", "shop").stdout == answer.stdout
 
 
-def test_the_list_warns_of_rows_that_nobody_settled_in_time(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
-    assert standing(paths)
-    said = lakehouse("quarantine", "list").stdout
+def test_the_list_warns_of_rows_that_wait_for_too_long(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
+    assert statuses(paths)
+    output = lakehouse("quarantine", "list").stdout
     assert (
-        "warning: 3 rows of silver.orders wait in quarantine for more than 7 days, the first since 2026-01-01" in said
+        "warning: 3 rows of silver.orders wait in quarantine for more than 7 days, the first since 2026-01-01" in output
     )
     lakehouse("quarantine", "discard", ORDERS, "--all", "--why", "test orders")
     assert "rows of silver.orders wait" not in lakehouse("quarantine", "list").stdout
 
 
-def test_a_row_is_shown_whole_with_where_it_came_from(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
+def test_a_row_is_shown_in_full_with_its_origin(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
     assert paths.quarantine("bronze.orders").exists()
     answer = lakehouse("quarantine", "show", "bronze.orders")
     for words in ("orders/a.json", " 7 ", "{[b]", "1 of 1 quarantined rows of bronze.orders"):
@@ -75,62 +75,63 @@ def test_a_row_is_shown_whole_with_where_it_came_from(lakehouse: Lakehouse, path
     assert "1 of 1 quarantined" in lakehouse("quarantine", "show", ORDERS, "--reason", "not_null").stdout
 
 
-def test_a_row_that_is_named_is_shown_with_its_history(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
+def test_a_row_selected_by_id_is_shown_with_its_history(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
     events = QuarantineEvents(paths)
     target = quarantine(paths, ORDERS)
     events.record_fixes(ORDERS, target, [ReceivedRow("r1", '{"amount":7}', "amount = 7")], ANN)
     events.record(RowEvent.DISCARDED, ORDERS, target, ["r1"], Decision("bob", "no order at all", "another run"))
-    said = lakehouse("quarantine", "show", ORDERS, "r1").stdout
+    output = lakehouse("quarantine", "show", ORDERS, "r1").stdout
     for words in ('{"amount":7}', "amount = 7; the till was wrong", "ann", "no order at all", "bob", "refused first"):
-        assert words in said
+        assert words in output
 
 
-def test_rows_can_be_taken_out_as_json_lines_to_be_edited(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
-    assert standing(paths)
+def test_rows_are_exported_as_json_lines_for_editing(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
+    assert statuses(paths)
     lines = lakehouse("quarantine", "show", ORDERS, "--json").stdout.splitlines()
-    said = {row["id"]: row for row in map(json.loads, lines)}
-    assert said["r3"]["record"] == {"order_id": "o3"}
-    assert said["r3"]["reasons"] == [TOO_LOW, NO_KEY]
+    exported = {row["id"]: row for row in map(json.loads, lines)}
+    assert exported["r3"]["record"] == {"order_id": "o3"}
+    assert exported["r3"]["reasons"] == [TOO_LOW, NO_KEY]
 
 
 @given(st.dictionaries(texts(), texts()), st.lists(texts()))
-def test_what_json_lines_show_can_be_read_as_edited_rows(record: dict[str, str], reasons: list[str]) -> None:
+def test_exported_json_lines_can_be_read_as_edited_rows(record: dict[str, str], reasons: list[str]) -> None:
     rows = [
         replace(ROW, id=f"r{number}", reasons=tuple(reasons), received=json.dumps(record, ensure_ascii=number == 1))
         for number in (1, 2)
     ]
     shown = "\n".join(edit_lines(rows))
     editable = {"_rescued", "_corrupt_record"}
-    mine = {name: value for name, value in record.items() if not name.startswith("_") or name in editable}
-    assert [(row.id, json.loads(row.line)["record"]) for row in edited_rows(shown)] == [("r1", mine), ("r2", mine)]
+    expected = {name: value for name, value in record.items() if not name.startswith("_") or name in editable}
+    assert [(row.id, json.loads(row.line)["record"]) for row in edited_rows(shown)] == [
+        ("r1", expected),
+        ("r2", expected),
+    ]
 
 
-def test_a_discarded_row_waits_for_nobody_until_it_is_reopened(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
+def test_a_discarded_row_is_not_pending_until_it_is_reopened(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
     answer = lakehouse("quarantine", "discard", ORDERS, "r3", "r1", "--why", "test orders")
     assert (answer.exit_code, answer.stdout) == (0, "2 rows of silver.orders discarded\n")
-    assert standing(paths) == {"r1": "discarded", "r2": "open", "r3": "discarded"}
+    assert statuses(paths) == {"r1": "discarded", "r2": "open", "r3": "discarded"}
     assert "1 of 1 quarantined" in lakehouse("quarantine", "show", ORDERS).stdout
     assert "2 of 2 quarantined" in lakehouse("quarantine", "show", ORDERS, "--status", "discarded").stdout
     assert "2 discarded: --status shows them" in lakehouse("quarantine", "list").stdout
     assert lakehouse("quarantine", "reopen", ORDERS, "--all").stdout == "2 rows of silver.orders reopened\n"
-    assert set(standing(paths).values()) == {"open"}
+    assert set(statuses(paths).values()) == {"open"}
 
 
-def test_nothing_is_discarded_that_nobody_named_or_that_does_not_wait(
-    lakehouse: Lakehouse, paths: LakehousePaths
-) -> None:
-    for words, said in {
+def test_a_decision_about_no_row_or_a_wrong_status_is_refused(lakehouse: Lakehouse, paths: LakehousePaths) -> None:
+    for words, message in {
         ("discard", "--why", "so"): "state which rows",
         ("discard", "r9", "--why", "so"): "has no row 'r9'",
         ("discard", "r", "--why", "so"): "the beginning of 3 ids",
         ("reopen", "r1"): "row r1 is open: it cannot be",
     }.items():
         answer = lakehouse("quarantine", words[0], ORDERS, *words[1:])
-        assert (answer.exit_code, said in " ".join(answer.stderr.split())) == (2, True), answer.stderr
-    assert set(standing(paths).values()) == {"open"}
+        assert (answer.exit_code, message in " ".join(answer.stderr.split())) == (2, True), answer.stderr
+    assert set(statuses(paths).values()) == {"open"}
 
 
-def test_without_refused_rows_and_without_such_a_table_it_says_so(lakehouse: Lakehouse) -> None:
+def test_no_rows_and_an_unknown_table_are_named(lakehouse: Lakehouse) -> None:
     assert "No row is in quarantine." in lakehouse("quarantine", "list").stdout
     assert "0 of 0 quarantined rows" in lakehouse("quarantine", "show", ORDERS).stdout
     answer = lakehouse("quarantine", "show", "silver.ordres")

@@ -43,7 +43,7 @@ def test_reports_come_in_their_order_and_a_long_log_is_rotated(tmp_path: Path, m
     monkeypatch.setattr(cli_driver, "driver_command", lambda *_, **__: command)
     monkeypatch.setattr(cli_driver, "_LOG_BYTES", 4000)
     driver = Driver(Settings(root=tmp_path / "lake"), args)
-    tables = [one.table for one in driver.follow() if isinstance(one, JobReport)]
+    tables = [item.table for item in driver.follow() if isinstance(item, JobReport)]
     assert tables == ["bronze.a1", "bronze.a2", "bronze.a3", "bronze.a4"]
     assert driver.end().last_lines.endswith("the end")
     assert args.log_file.with_suffix(".1.log").stat().st_size > 4000

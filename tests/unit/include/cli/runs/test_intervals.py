@@ -34,7 +34,7 @@ class TestRun:
         environment = {**os.environ, **place, "SPARK_REMOTE": remote}
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
-    def test_a_source_that_has_not_come_ends_with_its_exit_code_and_the_log(
+    def test_a_missing_source_ends_with_its_exit_code_and_the_log(
         self, place: Mapping[str, str], open_port: int
     ) -> None:
         ended = self.run(place, f"sc://127.0.0.1:{open_port}")
@@ -50,7 +50,7 @@ class TestRun:
         assert ended.stdout.count("waits for silver.orders") == 2
 
     @pytest.mark.parametrize("passed", [True, False])
-    def test_only_where_all_is_done_and_certified_no_spark_is_started(
+    def test_no_spark_is_started_only_if_all_is_done_and_certified(
         self, place: Mapping[str, str], passed: bool
     ) -> None:
         root, landing, spec = Path(place["LAKEHOUSE_ROOT"]), Path(place["LAKEHOUSE_LANDING"]), bronze_spec()
@@ -60,7 +60,7 @@ class TestRun:
         assert ended.returncode == (ExitCode.OK if passed else ExitCode.SPARK_UNAVAILABLE), ended.stdout + ended.stderr
         assert ("nothing is new, so no Spark was started" in ended.stdout) == passed
 
-    def test_a_server_that_is_down_is_said_at_once(self, place: Mapping[str, str]) -> None:
+    def test_a_server_that_is_down_is_named_at_once(self, place: Mapping[str, str]) -> None:
         ended = self.run(place, "sc://127.0.0.1:1")
         assert ended.returncode == ExitCode.SPARK_UNAVAILABLE, ended.stdout + ended.stderr
         assert "No Spark Connect server answers at 127.0.0.1:1" in ended.stderr
@@ -70,9 +70,7 @@ class TestRun:
         assert ended.returncode == ExitCode.SPARK_UNAVAILABLE
         assert "run `make setup`" in ended.stderr
 
-    def test_a_wrong_spec_starts_no_spark_for_the_sound_tables_that_have_nothing_new(
-        self, place: Mapping[str, str]
-    ) -> None:
+    def test_a_wrong_spec_starts_no_spark_for_valid_tables_without_new_data(self, place: Mapping[str, str]) -> None:
         root, landing, spec = Path(place["LAKEHOUSE_ROOT"]), Path(place["LAKEHOUSE_LANDING"]), bronze_spec()
         Deliver(landing)("a.json")
         judge(root, spec, commit_batch(root, landing, spec, day(), "an earlier run"))

@@ -1,4 +1,4 @@
-"""What reports make of exit codes, failures and the table of a run."""
+"""Reports: the exit code, the failures and the table of a run."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from include.errors import ExitCode, Outcome
 DAY = Interval(start=datetime(2013, 1, 1, tzinfo=UTC), end=datetime(2013, 1, 2, tzinfo=UTC))
 
 
-def report_of(table: str, outcome: Outcome = Outcome.COMMITTED, **said: Any) -> JobReport:
-    """A report with a message that a person could read."""
-    said = {"message": f"{table}: {outcome.value}", **said}
-    return JobReport(job="j", table=table, outcome=outcome, interval=DAY, run_id="cli", **said)
+def report_of(table: str, outcome: Outcome = Outcome.COMMITTED, **fields: Any) -> JobReport:
+    """Return a report with a message."""
+    fields = {"message": f"{table}: {outcome.value}", **fields}
+    return JobReport(job="j", table=table, outcome=outcome, interval=DAY, run_id="cli", **fields)
 
 
 class TestReports:
@@ -34,8 +34,8 @@ class TestReports:
         warned = CheckResult(rule="w(a)", action="warn", passed=False)
         assert ending(report_of("silver.a", checks=(warned,))) is ExitCode.OK
         assert ending(report_of("silver.a", checks=(warned, refused))) is ExitCode.GATE_FAILED
-        said = "silver.a: batch 2, version 2: 5 rows read; silver.a version 2 refused: r(a)\nFix the data."
-        report = report_of("silver.a", checks=(warned, refused), message=said, certified_version=1)
+        message = "silver.a: batch 2, version 2: 5 rows read; silver.a version 2 refused: r(a)\nFix the data."
+        report = report_of("silver.a", checks=(warned, refused), message=message, certified_version=1)
         assert list(failure_lines([report])) == [
             "silver.a: refused by r(a): why (observed 3, 1,200 rows)",
             "readers stay on version 1",
@@ -43,9 +43,9 @@ class TestReports:
         ]
 
     def test_an_overridden_version_ends_well(self) -> None:
-        let = CheckResult(rule="r(a)", action="fail", passed=False, overridden=True)
-        assert ending(report_of("silver.a", checks=(let,))) is ExitCode.OK
-        assert list(failure_lines([report_of("silver.a", checks=(let,))])) == []
+        overridden = CheckResult(rule="r(a)", action="fail", passed=False, overridden=True)
+        assert ending(report_of("silver.a", checks=(overridden,))) is ExitCode.OK
+        assert list(failure_lines([report_of("silver.a", checks=(overridden,))])) == []
 
     def test_failures_name_the_cause_and_not_the_tables_that_waited_for_it(self) -> None:
         reports = [
@@ -55,36 +55,36 @@ class TestReports:
         ]
         assert list(failure_lines(reports)) == ["bronze.a: broken file", "bronze.b: no folder"]
 
-    def test_several_intervals_show_the_version_that_the_last_one_knew(self) -> None:
+    def test_several_intervals_show_the_last_known_version(self) -> None:
         made = report_of("silver.a", rows=RowCounts(read=3, applied=3), version=2, certified_version=1)
         out = Console(file=StringIO(), width=200)
         out.print(window_table([made, report_of("silver.a", Outcome.NOT_READY)], ["silver.a"]))
         assert "1 committed, 1 not ready" in " ".join(out.file.getvalue().split())  # type: ignore[attr-defined]
         assert out.file.getvalue().split()[-3:-1] == ["2", "1"]  # type: ignore[attr-defined]
 
-    def test_what_was_loaded_beside_broken_files_is_counted(self) -> None:
+    def test_rows_loaded_in_spite_of_broken_files_are_counted(self) -> None:
         report = report_of("bronze.a", Outcome.BAD_INPUT, rows=RowCounts(read=19, applied=11, quarantined=8), version=2)
         out = Console(file=StringIO(), width=160)
         out.print(report_table([report], ["bronze.a"]))
         assert isinstance(out.file, StringIO)
         assert out.file.getvalue().splitlines()[3].split()[1:9] == ["bad", "input", "19", "11", "0", "0", "8", "0"]
 
-    def test_a_remark_is_made_once_for_all_tables(self) -> None:
+    def test_a_note_is_shown_once_for_all_tables(self) -> None:
         reports = [report_of("bronze.a", notes=("the spec changed", "b.json was given up")), report_of("silver.a")]
         again = report_of("gold.a", notes=("the spec changed",))
         assert note_lines([*reports, again]) == ["note: the spec changed", "note: b.json was given up"]
 
-    def test_what_several_days_found_is_told_in_sum(self) -> None:
-        found = Findings(refused=(RefusedRows(reason="r(a): why", action="quarantine", rows=2, samples=("3fa8",)),))
-        notes = (*found.lines("silver.a"), "the spec of silver.a changed")
-        days = [report_of("silver.a", findings=found, notes=notes) for _ in range(18)]
+    def test_findings_of_several_days_are_added_up(self) -> None:
+        findings = Findings(refused=(RefusedRows(reason="r(a): why", action="quarantine", rows=2, samples=("3fa8",)),))
+        notes = (*findings.lines("silver.a"), "the spec of silver.a changed")
+        days = [report_of("silver.a", findings=findings, notes=notes) for _ in range(18)]
         other = report_of("silver.b", notes=("the spec of silver.b changed",))
         assert note_lines([*days, other]) == [
             "note: silver.a: 36 rows went into quarantine: r(a): why. See: lakehouse quarantine show silver.a 3fa8",
             "note: the spec of silver.a, silver.b changed",
         ]
 
-    def test_what_was_skipped_is_told_once_and_in_one_line(self) -> None:
+    def test_a_skipped_table_is_named_once_and_in_one_line(self) -> None:
         missing = report_of(
             "bronze.a", Outcome.NO_OP, message="bronze.a: no landing folder x\nIt may come.", skipped=True
         )

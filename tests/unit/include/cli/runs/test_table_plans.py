@@ -1,4 +1,4 @@
-"""`lakehouse plan`: what a run would do, and nothing written."""
+"""`lakehouse plan`: what a run would do; nothing is written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def land_orders(place: Mapping[str, str], day: str = "2013-01-01") -> None:
 
 
 class TestPlan:
-    def test_bronze_says_its_files_and_the_layers_above_wait_for_it(
+    def test_bronze_names_its_files_and_downstream_layers_read_them_afterwards(
         self, lakehouse: Lakehouse, place: Mapping[str, str]
     ) -> None:
         land_orders(place)
@@ -37,7 +37,7 @@ class TestPlan:
         assert lakehouse("plan", "--interval", "2013-01-01").exit_code == 0
         assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
-    def test_a_source_that_has_not_come_is_said_of_each_table(self, lakehouse: Lakehouse) -> None:
+    def test_a_missing_source_is_named_for_each_table(self, lakehouse: Lakehouse) -> None:
         answer = lakehouse("plan", "--interval", "2013-01-01")
         assert answer.exit_code == ExitCode.NOT_READY
         assert answer.stdout.count("no landing folder") == 3
@@ -57,18 +57,18 @@ class TestPlan:
         assert "silver.orders" not in answer.stdout
 
     @pytest.mark.parametrize(
-        ("options", "said"),
+        ("options", "hint"),
         [
             (["--table", "silver.order"], "did you mean 'silver.orders'?"),
             (["--domain", "shops"], "did you mean 'shop'?"),
         ],
     )
     def test_a_name_that_does_not_exist_gets_the_closest_one(
-        self, lakehouse: Lakehouse, options: list[str], said: str
+        self, lakehouse: Lakehouse, options: list[str], hint: str
     ) -> None:
         answer = lakehouse("plan", "--interval", "2013-01-01", *options)
         assert answer.exit_code == ExitCode.WRONG_USAGE
-        assert said in answer.stderr
+        assert hint in answer.stderr
 
     def test_one_of_several_domains_must_be_named(self, lakehouse: Lakehouse, place: Mapping[str, str]) -> None:
         write_specs(Path(place["LAKEHOUSE_TABLES"]), bronze_document("bronze.trips"), domain="travel")
