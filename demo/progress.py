@@ -45,7 +45,8 @@ class BackfillProgress:
         if any(task.start_date for task in day.tasks):
             self._progress.start_task(bar)
         done = sum(task.state in ENDED for task in day.tasks)
-        self._progress.update(bar, total=len(day.tasks), completed=done, running=_running(day))
+        running = ", ".join(task.task_id for task in day.tasks if task.state == "running")
+        self._progress.update(bar, total=len(day.tasks), completed=done, running=running)
 
     def _print_layers(self, day: DayOfBackfill) -> None:
         for layer, tasks in day.layers.items():
@@ -53,10 +54,6 @@ class BackfillProgress:
                 self._printed.add((day.day, layer))
                 line = f"{day.day}  {layer:<6}  {_summary(tasks)}"
                 self._progress.console.print(line, soft_wrap=True, highlight=False)
-
-
-def _running(day: DayOfBackfill) -> str:
-    return ", ".join(task.task_id for task in day.tasks if task.state == "running")
 
 
 def _summary(tasks: list[Task]) -> str:

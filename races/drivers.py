@@ -69,7 +69,8 @@ def race(place: Place, crowd: Crowd, folder: Path) -> Score:
     table = place.new_folder()
     options = place.delta_rs_options
     DeltaTable.create(table, SCHEMA, storage_options=options)
-    notes = [folder / f"{kind}-{number}.txt" for kind, number in _writers(crowd)]
+    writers = {"spark": crowd.drivers, "rs": crowd.delta_rs}
+    notes = [folder / f"{kind}-{number}.txt" for kind, count in writers.items() for number in range(count)]
     for note in notes:
         note.unlink(missing_ok=True)
     with ExitStack() as running:
@@ -77,10 +78,6 @@ def race(place: Place, crowd: Crowd, folder: Path) -> Score:
         for process in started:
             process.wait(timeout=crowd.seconds + _TO_START_AND_END_S)
     return _score(place, table, notes)
-
-
-def _writers(crowd: Crowd) -> list[tuple[str, int]]:
-    return [("spark", number) for number in range(crowd.drivers)] + [("rs", number) for number in range(crowd.delta_rs)]
 
 
 def _start(place: Place, crowd: Crowd, table: str, note: Path) -> subprocess.Popen[bytes]:

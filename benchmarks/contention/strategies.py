@@ -10,7 +10,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
 
 from benchmarks.contention.counters import HIT, hit
@@ -54,7 +53,10 @@ def optimizer(heat: Heat, paths: LakehousePaths) -> Callable[[], None]:
     path = paths.table(TABLE)
     if heat.strategy is Strategy.MILLRACE:
         return lambda: in_turns(
-            TableWork(TABLE, path, _leases(paths, "optimize"), Contest(TABLE)), own_session, {}, _rewrite(path)
+            TableWork(TABLE, path, _leases(paths, "optimize"), Contest(TABLE)),
+            own_session,
+            {},
+            lambda session: optimize(session, path, ()),
         )
     return lambda: _plain_optimize(path)
 
@@ -122,10 +124,6 @@ def _batch(paths: LakehousePaths, stream: Stream, part: int, number: int) -> int
 
 def _leases(paths: LakehousePaths, who: str) -> Leases:
     return Leases(LocalObjectStore(paths.leases), f"bench__{who}", patience_s=GIVES_UP_S)
-
-
-def _rewrite(path: Path) -> Callable[[SparkSession], None]:
-    return lambda session: optimize(session, path, ())
 
 
 def _plain_optimize(path: Path) -> None:

@@ -101,12 +101,8 @@ def _merged(bench: Bench, case: Case) -> tuple[dict[str, Side], dict[str, Any]]:
 
 def _results(case: Case, sides: dict[str, Side], facts: dict[str, Any]) -> list[Result]:
     cold = [Result(case.title, MILLRACE, N, sides, None, facts)]
-    warm = [Result(f"{case.title}, in a warm session", WARM, peer, sides, _target(case, peer)) for peer in case.peers]
-    return cold + warm
-
-
-def _target(case: Case, peer: str) -> float | None:
-    return TARGETS.get((case.rows, case.layout, case.kind, peer))
+    title, layout = f"{case.title}, in a warm session", (case.rows, case.layout, case.kind)
+    return cold + [Result(title, WARM, peer, sides, TARGETS.get((*layout, peer))) for peer in case.peers]
 
 
 @dataclass(frozen=True)
@@ -124,7 +120,8 @@ class _Merges:
 
     def run(self, side: str, number: int) -> Cost:
         """Return the cost of a merge: the whole process, or the second merge of a session."""
-        place = self._copied(side)
+        place = self.place(side)
+        linked_copy(self._original(side).lake, place.lake)
         if side == WARM:
             return self._in_a_warm_session(place)
         log = self.bench.folder / "logs" / f"merge-growth.{side}.{number}.log"
@@ -145,10 +142,6 @@ class _Merges:
         merges = {"warm-up": before, "counts": place}
         work = [self.lakes.work(Job.SILVER_MERGE, SILVER, name, at, CHANGED) for name, at in merges.items()]
         return self.lakes.in_one_session("warm", work, self.lakes.millrace(large_load=True))["counts"]
-
-    def _copied(self, side: str) -> Place:
-        place = self.place(side)
-        return Place(linked_copy(self._original(side).lake, place.lake), place.landing)
 
     def _original(self, side: str) -> Place:
         return self.ready[MILLRACE if side in (MILLRACE, WARM) else N]

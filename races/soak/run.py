@@ -77,7 +77,8 @@ def soak(plan: Plan, say: Say) -> Score:
     shutil.rmtree(plan.folder, ignore_errors=True)
     home = Home((plan.folder / "home").resolve())
     home.prepare()
-    settings = _settings(plan.folder.resolve())
+    folder, tables = plan.folder.resolve(), Path(__file__).parent / "tables"
+    settings = Settings(root=folder / "lakehouse", landing=str(folder / "landing"), tables=tables).absolute()
     server = SparkServer(home, settings.jars, free_port(), memory="4g")
     try:
         server.start(clean_environment())
@@ -86,11 +87,6 @@ def soak(plan: Plan, say: Say) -> Score:
     finally:
         stop(home, SPARK, patience_s=15)
         end_processes(of_stack(home), 5)
-
-
-def _settings(folder: Path) -> Settings:
-    tables = Path(__file__).parent / "tables"
-    return Settings(root=folder / "lakehouse", landing=str(folder / "landing"), tables=tables).absolute()
 
 
 class _Soak:
@@ -114,7 +110,8 @@ class _Soak:
         self._say("the disturbance is over; loading the rest")
         for day in (*range(1, DAYS + 1), 1):
             self._load(day)
-        self._replay()
+        if quarantined_rows(SILVER, self._paths, RowFilter(statuses=PENDING)):
+            self._run_until_ok("a plain replay", self._crowd.lives.replay())
         wrong = [*wrong, *problems(self._paths, self._feed.events)]
         counts = {table: len(batches(self._paths, table)) for table in TABLES}
         return Score(wrong, len(self._feed.events), counts, self._crowd.ended, self._trouble.strikes)
@@ -162,10 +159,6 @@ class _Soak:
 
     def _load(self, day: int) -> None:
         self._run_until_ok("a plain run", self._crowd.lives.load(day))
-
-    def _replay(self) -> None:
-        if quarantined_rows(SILVER, self._paths, RowFilter(statuses=PENDING)):
-            self._run_until_ok("a plain replay", self._crowd.lives.replay())
 
     def _run_until_ok(self, kind: str, command: list[str]) -> None:
         """Run a command until it succeeds.

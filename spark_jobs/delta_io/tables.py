@@ -117,8 +117,10 @@ def _changes(delta: DeltaTable, shape: TableShape) -> list[_Change]:
         changes.append(_Change(what, lambda session, path: _add_columns(session, path, shape, missing)))
     if comments := _changed_comments(delta, shape):
         what = f"set the comments of {', '.join(comments)}"
-        changes.append(_Change(what, lambda session, path: _alter(session, path, _comment_clause(comments))))
-    properties = _changed_properties(delta, shape)
+        clauses = ", ".join(f"`{name}` COMMENT {sql_text(text)}" for name, text in comments.items())
+        changes.append(_Change(what, lambda session, path: _alter(session, path, f"ALTER COLUMN {clauses}")))
+    current, declared = delta.metadata().configuration, {**READER_SAFE, **shape.properties}
+    properties = {key: value for key, value in declared.items() if current.get(key) != value}
     if shape.comment != (delta.metadata().description or ""):
         properties = {**properties, "comment": shape.comment}
     if properties:
@@ -131,10 +133,6 @@ def _changes(delta: DeltaTable, shape: TableShape) -> list[_Change]:
 def _alter(session: SparkSession, path: LakePath, change: str) -> None:
     statement = f"ALTER TABLE {sql_path(path)} {change}"
     retry_until_committed(Contest(str(path)), WriteKind.SCHEMA, path, lambda: session.sql(statement).collect())
-
-
-def _comment_clause(comments: Mapping[str, str]) -> str:
-    return "ALTER COLUMN " + ", ".join(f"`{name}` COMMENT {sql_text(text)}" for name, text in comments.items())
 
 
 def _changed_comments(delta: DeltaTable, shape: TableShape) -> dict[str, str]:
@@ -210,12 +208,6 @@ def _column(name: str, shape: TableShape) -> str:
 
 def _property_list(properties: Mapping[str, str]) -> str:
     return ", ".join(f"{sql_text(key)} = {sql_text(value)}" for key, value in sorted(properties.items()))
-
-
-def _changed_properties(delta: DeltaTable, shape: TableShape) -> dict[str, str]:
-    """Return the spec's properties that differ in the table; properties of the table alone stay."""
-    current = delta.metadata().configuration
-    return {key: value for key, value in {**READER_SAFE, **shape.properties}.items() if current.get(key) != value}
 
 
 def _check_columns(path: LakePath, delta: DeltaTable, shape: TableShape) -> None:

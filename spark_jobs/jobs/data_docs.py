@@ -37,7 +37,8 @@ def build(args: DataDocsArgs) -> str:
     if not results:
         msg = f"{args.run_id}: no result of its gates is recorded in {paths.ops('gates')}"
         raise NotReadyError(msg)
-    name = _digest(results)
+    texts = sorted(recorded.result.model_dump_json() for recorded in results)
+    name = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
     args.folder.mkdir(parents=True, exist_ok=True)
     with FileLock(args.folder / "lock"):
         if not (args.folder / name).exists():
@@ -70,11 +71,6 @@ def _rows(recorded: RecordedResult, paths: LakehousePaths) -> int | None:
         return table_rows(paths.table(recorded.result.table), recorded.result.version)
     except DeltaError:  # The table's log does not have the version any more.
         return None
-
-
-def _digest(results: Iterable[RecordedResult]) -> str:
-    texts = sorted(recorded.result.model_dump_json() for recorded in results)
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
 
 if __name__ == "__main__":

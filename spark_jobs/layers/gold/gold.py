@@ -55,15 +55,13 @@ class GoldAggregate:
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Plan to read each source's versions since the last batch; with `reprocess` or a new measure, all of them."""
-        paths, reprocess = self._context.paths, self._context.args.reprocess or self._has_new_measures(position)
-        sources = pin_sources(self._spec, paths, self._context.ops.gates, position)
+        paths, ops = self._context.paths, self._context.ops
+        # A new measure is missing in all groups.
+        reprocess = self._context.args.reprocess or changes_since(self._spec, position.last, ops).has_new_measures
+        sources = pin_sources(self._spec, paths, ops.gates, position)
         if not changed_ranges(self._spec, sources, paths) and not reprocess:
             return None
         return BatchPlan(sources.model_copy(update={"reprocess": reprocess}))
-
-    def _has_new_measures(self, position: StreamPosition) -> bool:
-        """Whether the spec has measures that the last batch did not compute: they are missing in all groups."""
-        return changes_since(self._spec, position.last, self._context.ops).has_new_measures
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
         """Replace the touched groups in one commit."""

@@ -36,7 +36,7 @@ class ReplayWork:
 
     def plan(self, position: StreamPosition) -> BatchPlan | None:
         """Pin the pending rows, and plan to try them; None if no row is pending."""
-        rows = self._pending()
+        rows = [row for row in pending_rows(self._context, self._request) if row.id not in self._tried]
         self._waiting = max(len(rows) - MAX_ROWS, 0)
         if not rows:
             return None
@@ -56,9 +56,6 @@ class ReplayWork:
         if replay := winner.intent.sources.replay:
             self._tried |= {row.id for row in self._context.ops.quarantine.pinned_rows(winner.intent.table, replay)}
         return closing
-
-    def _pending(self) -> list[QuarantinedRow]:
-        return [row for row in pending_rows(self._context, self._request) if row.id not in self._tried]
 
 
 def pending_rows(context: JobContext, request: QuarantineRequest) -> Sequence[QuarantinedRow]:

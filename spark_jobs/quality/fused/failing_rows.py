@@ -34,11 +34,8 @@ def _considered(rule: Expectation) -> tuple[str, Column]:
     if rule.name.endswith("_be_null"):
         return ROWS, F.count(F.lit(1))
     columns = [rule.arguments[key] for key in ("column", "column_A", "column_B") if key in rule.arguments]
-    return f"with {' or '.join(columns)}", F.count(F.coalesce(*map(_presence, columns)))
-
-
-def _presence(column: str) -> Column:
-    return F.when(F.col(column).isNotNull(), F.lit(1))
+    has_value = F.coalesce(*(F.when(F.col(column).isNotNull(), F.lit(1)) for column in columns))
+    return f"with {' or '.join(columns)}", F.count(has_value)
 
 
 def _value(rule: Expectation) -> Column:

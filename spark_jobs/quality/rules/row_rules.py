@@ -81,14 +81,6 @@ def fails(rule: Expectation) -> Column:
         raise SpecError(f"{rule.rule}: {error}") from error
 
 
-def _null(column: str) -> Column:
-    return F.col(column).isNull()
-
-
-def _not_null(column: str) -> Column:
-    return F.col(column).isNotNull()
-
-
 def _outside(
     column: str,
     min_value: object = None,
@@ -109,20 +101,8 @@ def _length_outside(
     return is_outside(F.length(column), length_bound(min_value), length_bound(max_value), strict_min, strict_max)
 
 
-def _not_in_set(column: str, value_set: Sequence[object]) -> Column:
-    return ~F.col(column).isin([literal(value) for value in value_set])
-
-
-def _in_set(column: str, value_set: Sequence[object]) -> Column:
+def _is_in(column: str, value_set: Sequence[object]) -> Column:
     return F.col(column).isin([literal(value) for value in value_set])
-
-
-def _unlike(column: str, regex: str) -> Column:
-    return ~F.col(column).rlike(regex)
-
-
-def _like(column: str, regex: str) -> Column:
-    return F.col(column).rlike(regex)
 
 
 def _not_greater(column_A: str, column_B: str, or_equal: bool = False) -> Column:
@@ -130,13 +110,13 @@ def _not_greater(column_A: str, column_B: str, or_equal: bool = False) -> Column
 
 
 _FAILURES: dict[str, Callable[..., Column]] = {
-    "expect_column_values_to_not_be_null": _null,
-    "expect_column_values_to_be_null": _not_null,
+    "expect_column_values_to_not_be_null": lambda column: F.col(column).isNull(),
+    "expect_column_values_to_be_null": lambda column: F.col(column).isNotNull(),
     "expect_column_values_to_be_between": _outside,
-    "expect_column_values_to_be_in_set": _not_in_set,
-    "expect_column_values_to_not_be_in_set": _in_set,
-    "expect_column_values_to_match_regex": _unlike,
-    "expect_column_values_to_not_match_regex": _like,
+    "expect_column_values_to_be_in_set": lambda column, value_set: ~_is_in(column, value_set),
+    "expect_column_values_to_not_be_in_set": _is_in,
+    "expect_column_values_to_match_regex": lambda column, regex: ~F.col(column).rlike(regex),
+    "expect_column_values_to_not_match_regex": lambda column, regex: F.col(column).rlike(regex),
     "expect_column_value_lengths_to_be_between": _length_outside,
     "expect_column_pair_values_a_to_be_greater_than_b": _not_greater,
 }
