@@ -60,7 +60,7 @@ class ColumnApprovalOperator(ApprovalOperator):
     def __init__(self, *, table: str, column: str, kept: str = "", **kwargs: Any) -> None:
         place = f"`_rescued`: {kept}" if kept else "`_rescued`"
         body = (
-            f"OpsTables of `{table}` have an undeclared field `{column}`. Its values are kept in "
+            f"Records of `{table}` have an undeclared field `{column}`. Its values are kept in "
             f"{place}.\n\n**Approve**: from the next batch on it is a text column; existing rows "
             f"keep it in `_rescued`. **Reject**: it stays in `_rescued`, and nobody is asked again."
         )
