@@ -13,7 +13,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exp
 from include.contracts.job.contention import LostRace
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.conflict_spec import DEFAULT_CONFLICTS, ConflictSpec
-from include.control.log.conflicting_commits import race_lost
+from include.control.log.conflicting_commits import find_lost_race
 from include.control.log.delta_log import latest_version
 from include.errors import ConflictError
 from spark_jobs.delta_io.conflict_policy import Remedy, WriteKind, remedy_of
@@ -105,7 +105,7 @@ def _commit_once(contest: Contest, kind: WriteKind, path: LakePath, write: Calla
         remedy = remedy_of(kind, conflict)
         if remedy is Remedy.DONE:
             return None
-        contest.lose(race_lost(conflict.value, str(error), path, version))
+        contest.lose(find_lost_race(conflict.value, str(error), path, version))
         if remedy is Remedy.COMMIT_AGAIN:
             raise _AgainError from error
         msg = (

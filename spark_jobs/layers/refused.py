@@ -14,7 +14,7 @@ from include.contracts.lake_path import LakePath
 from include.contracts.spec.expectation import Action
 from include.control.log.batch import Winner
 from include.control.log.stored_tables import open_table
-from include.control.log.table_queries import query, texts
+from include.control.log.table_queries import query, text_literals
 from spark_jobs.transforms.refusals import is_dropped, reasons
 
 DroppedRows = tuple[str, str, int]
@@ -25,7 +25,7 @@ def quarantined_by_reason(quarantine: LakePath, winner: Winner) -> tuple[Refused
     """Return the rows that a batch has put into quarantine; a row with two reasons counts for both. No Spark."""
     sql = f"""
         SELECT reason, count(*) AS rows, array_slice(array_agg(row_id ORDER BY row_id), 1, {MAX_SAMPLES}) AS samples
-        FROM (SELECT unnest(reasons) AS reason, row_id FROM stored WHERE _batch_token = {texts([winner.token])})
+        FROM (SELECT unnest(reasons) AS reason, row_id FROM stored WHERE _batch_token = {text_literals([winner.token])})
         GROUP BY reason
     """
     return merge_by_reason(

@@ -24,7 +24,7 @@ from include.control.leases.leases import Leases
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import resolve, winner_at
 from include.control.log.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner, new_token
-from include.control.log.conflicting_commits import race_lost, race_lost_to
+from include.control.log.conflicting_commits import find_lost_race, lost_race_to
 from include.control.log.delta_log import read_commit
 from include.errors import LeaseLostError, MillraceError, first_line
 from spark_jobs.delta_io.conflict_policy import Remedy, WriteKind, remedy_of
@@ -252,7 +252,7 @@ class BatchWriter:
             raise self._error_without_commit(intent, failure, position) from failure
         if winner.token != intent.token:
             conflict, commit = Conflict.CONCURRENT_TRANSACTION, read_commit(self._request.path, winner.version)
-            self._contest.lose(race_lost_to(conflict.value, commit) if commit else LostRace(conflict=conflict.value))
+            self._contest.lose(lost_race_to(conflict.value, commit) if commit else LostRace(conflict=conflict.value))
             raise _PlanAgainError
         return winner
 
@@ -267,7 +267,7 @@ class BatchWriter:
         conflict = conflict_of(failure)
         if conflict is None:
             return failure
-        self._contest.lose(race_lost(conflict.value, str(failure), self._request.path, position.version))
+        self._contest.lose(find_lost_race(conflict.value, str(failure), self._request.path, position.version))
         is_void = remedy_of(WriteKind.BATCH, conflict) is Remedy.PLAN_AGAIN
         return _PlanAgainError() if is_void else _SamePlanAgainError()
 

@@ -13,7 +13,7 @@ from include.contracts.time_format import ISO_MICROSECOND
 from include.control.log.batch import Winner
 from include.control.log.delta_log import latest_version
 from include.control.log.stored_tables import is_table, open_table
-from include.control.log.table_queries import moment, query, texts
+from include.control.log.table_queries import query, text_literals, timestamp_literal
 from include.paths import LakehousePaths
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.delta_io.row_writes import append, in_list, replace_where
@@ -112,9 +112,9 @@ class QuarantineWrite:
         if not (self.replaced or self.read_again or self.reads_all) or not is_table(path):
             return False
         is_outdated = ["true"] if self.reads_all else []
-        is_outdated += [f"source IN ({texts(self.replaced)})"] if self.replaced else []
-        is_outdated += [f"_interval_start = {moment(start)}" for start in self.read_again]
-        of_table = f"{TABLE_ID} = {texts([self.winner.intent.table_id])}"
+        is_outdated += [f"source IN ({text_literals(self.replaced)})"] if self.replaced else []
+        is_outdated += [f"_interval_start = {timestamp_literal(start)}" for start in self.read_again]
+        of_table = f"{TABLE_ID} = {text_literals([self.winner.intent.table_id])}"
         sql = f"SELECT 1 FROM stored WHERE {of_table} AND ({' OR '.join(is_outdated)}) LIMIT 1"
         return bool(query(open_table(path), sql))
 

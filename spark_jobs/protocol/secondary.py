@@ -63,7 +63,7 @@ def write_once(open_session: OpenSession, table: SecondaryTable, winner: Winner,
     Raises:
         ConflictError: other writers won too often; the next run of the batch tries again.
     """
-    app_id = winner.intent.app_id_beside(table.name)
+    app_id = winner.intent.secondary_app_id(table.name)
     if committed_txn(table.path, app_id) >= winner.batch_seq:
         return
     ensure_table(open_session, table.path, table.shape)

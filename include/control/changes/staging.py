@@ -18,7 +18,7 @@ from include.control.ledger.ledger import Ledger
 from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.table_state import TableStates
 from include.control.log.stored_tables import is_table, open_table, options_of
-from include.control.log.table_queries import texts
+from include.control.log.table_queries import text_literals
 from include.control.ops_tables import OpsTables
 from include.control.storage.looks import look_again
 from include.control.storage.s3_access import s3_client, translate_storage_errors
@@ -148,7 +148,7 @@ def copy_ledger(live: LakehousePaths, staged: StagedPaths, others: Collection[st
 
 
 def _copy(source: LakePath, target: LakePath, tables: Collection[str]) -> None:
-    condition = f'"table" IN ({texts(tables)})'
+    condition = f'"table" IN ({text_literals(tables)})'
     rows = QueryBuilder().register("stored", open_table(source)).execute(f"SELECT * FROM stored WHERE {condition}")
     if is_table(target):
         open_table(target).delete(condition)

@@ -23,7 +23,7 @@ from include.control.ledger.ledger import Ledger
 from include.control.ledger.measures import table_rows
 from include.control.ledger.resolution import resolve, winner_at
 from include.control.log.batch import BatchSources, Intent, Stream, StreamPosition, Winner, new_token
-from include.control.log.delta_log import commits_after, commits_still_known, latest_version
+from include.control.log.delta_log import commits_after, latest_version, remaining_commits
 from include.control.log.stored_tables import is_table, open_table
 from include.control.storage.looks import new_looks
 from include.errors import ConservationError, RestoreError, TornLogError
@@ -85,7 +85,7 @@ class Restore:
             interval_end=self.interval.end,
             run_id=self.run_id,
             spec_hash=self.spec.spec_hash,
-            sources=sources.restoring(certified, [intent.token for intent in undone]),
+            sources=sources.for_restore(certified, [intent.token for intent in undone]),
         )
 
     def _commit(self, path: LakePath, stream: Stream, refused: int, intent: Intent) -> Winner:
@@ -122,7 +122,7 @@ def restore_obstacle(refused: GateResult, paths: LakehousePaths, gates: Gates) -
 
 def restoring_version(table: LakePath, version: int) -> int | None:
     """Return the version that undid `version` by a restore; None if there is none."""
-    for commit in commits_still_known(table, version):
+    for commit in remaining_commits(table, version):
         restored = commit.metadata.get("sources", {}).get("restores")
         if restored is not None and restored < version:
             return commit.version
@@ -173,10 +173,10 @@ def _restore_secondary(path: LakePath, name: str, intent: Intent) -> None:
     """Remove from a secondary table what the undone batches wrote, unless that was done before."""
     if not is_table(path):
         return
-    table, app_id = open_table(path), intent.app_id_beside(name)
+    table, app_id = open_table(path), intent.secondary_app_id(name)
     if (table.transaction_version(app_id) or 0) >= intent.batch_seq:
         return
-    commits = commits_still_known(path, None)
+    commits = remaining_commits(path, None)
     undone = [commit.version for commit in commits if commit.metadata.get("token") in intent.sources.undoes]
     if undone:
         _restore(table, min(undone) - 1, app_id, intent)

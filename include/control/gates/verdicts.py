@@ -11,8 +11,7 @@ from include.contracts.lake_path import LakePath
 from include.control.gates.result import GateResult
 from include.control.ledger.resolution import table_id
 from include.control.ledger.table_state import StatePart
-from include.control.log.commit_mark import commit_mark
-from include.control.log.delta_log import commits_still_known
+from include.control.log.delta_log import commit_mark, remaining_commits
 
 
 class Verdicts(StatePart):
@@ -116,7 +115,7 @@ def equal_versions(table: LakePath, versions: Sequence[int], upto: int) -> Equal
     commit that is missing from the log may have changed rows. So a version above a gap counts only after a restore.
     """
     equal, is_replaced = list(versions), False
-    for commit in commits_still_known(table, upto):
+    for commit in remaining_commits(table, upto):
         sources = commit.metadata.get("sources", {})
         restored, is_replaced = sources.get("restores"), is_replaced or bool(sources.get("rebuild"))
         is_next = bool(equal) and equal[-1] == upto and commit.version == upto + 1

@@ -8,7 +8,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from include.contracts.lake_path import LakePath
 from include.control.ledger.table_state import StatePart
-from include.control.log.commit_mark import commit_mark
+from include.control.log.delta_log import commit_mark
 from include.control.log.followed_tables import newest_table, sizes_at
 
 

@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from include.contracts.lake_path import LakePath
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import Stream, StreamPosition, Winner, winner_of
-from include.control.log.delta_log import Commit, commits_after, commits_still_known, latest_version, read_commit
+from include.control.log.delta_log import Commit, commits_after, latest_version, read_commit, remaining_commits
 from include.control.log.followed_tables import newest_table
 from include.control.log.stored_tables import identity
 from include.control.storage.looks import look_again
@@ -87,7 +87,7 @@ def _at_its_version(table: LakePath, last: Winner | None) -> Winner | None:
     """
     if last is None or not last.intent.sources.rebuild:
         return last
-    winners = (winner_of(commit, last.intent.app_id) for commit in commits_still_known(table, last.version - 1))
+    winners = (winner_of(commit, last.intent.app_id) for commit in remaining_commits(table, last.version - 1))
     return next((winner for winner in winners if winner and winner.token == last.token), last)
 
 
@@ -100,7 +100,7 @@ def _commits_after(start: int, table: LakePath, last: Winner | None, delta: Delt
     try:
         return list(commits_after(table, start))
     except TornLogError:
-        remaining = list(commits_still_known(table, start))
+        remaining = list(remaining_commits(table, start))
         batches = [commit.txns[stream.app_id] for commit in remaining if stream.app_id in commit.txns]
         newest = delta.transaction_version(stream.app_id) or 0
         if last is None or batches != list(range(last.batch_seq + 1, newest + 1)) or newest < last.batch_seq:

@@ -1,4 +1,4 @@
-"""Delta logs read in plain Python: commits, batches, and the tables that are followed by them.
+"""Read Delta logs without Spark: commits, batches, and open tables that follow their commits.
 
-What Millrace writes beside a log lives in `include.control.ledger.ledger`.
+What Millrace records outside the logs is in `include.control.ledger.ledger`.
 """

@@ -1,4 +1,4 @@
-"""The words of one batch: its stream, its intent, its place in the log."""
+"""A batch: its stream, its sources, its intent, and its position in the log."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class FileFact:
-    """What identifies one source file: path, size and checksum; never its time alone.
+    """The identity of a source file: path, size and checksum, never its time alone.
 
     Attributes:
-        path: relative to the landing root.
-        size: bytes.
-        mtime_ns: modification time, which only saves reading a file again whose identity is known.
-        checksum: SHA-256 of the content, or `etag:` and the entity tag of an object in a bucket.
-        defect: why the file cannot be loaded; empty for a sound one.
-        columns: the file's own columns in order, where its format says them (CSV, Parquet, Avro).
-        layout: how its content lies where files of one format differ: `JSON_ARRAY`, what ends the records of a
-            CSV file other than a line feed, `MIXED_LINE_ENDS`, or a digest of its columns' types.
+        path: the path relative to the landing root.
+        size: the size in bytes.
+        mtime_ns: the modification time; if it is unchanged, a known file need not be read again.
+        checksum: the SHA-256 of the content, or `etag:` and the entity tag of an object in a bucket.
+        defect: why the file cannot be loaded; empty for a sound file.
+        columns: the file's own columns in order, if its format states them (CSV, Parquet, Avro).
+        layout: the variant of the format: `JSON_ARRAY`, the line end of a CSV file other than a line feed,
+            `MIXED_LINE_ENDS`, or a digest of the types of the columns.
     """
 
     path: str
@@ -56,45 +56,44 @@ class FileFact:
 
 
 JSON_ARRAY = "array"
-"""The layout of a JSON file that is one array; JSON lines have none to name."""
+"""The layout of a JSON file that is an array; a file of JSON lines has an empty layout."""
 
 MIXED_LINE_ENDS = "mixed"
-"""The layout of a CSV file whose records end in more than one way."""
+"""The layout of a CSV file with more than one kind of line end."""
 
 
 OffsetRanges = dict[str, dict[int, tuple[int, int]]]
-"""topic -> partition -> (first offset, one after the last)."""
+"""topic -> partition -> (first offset, last offset + 1)."""
 
 UNDO = "undo of "
-"""How `BatchSources.rebuild` begins where a batch undoes a rebuild; the id of that one follows."""
+"""The prefix of `BatchSources.rebuild` in a batch that undoes a rebuild; the id of the rebuild follows."""
 
 
 class BatchSources(BaseModel):
-    """What a batch reads, pinned.
+    """The pinned sources of a batch.
 
     Attributes:
         ranges: source table -> (version already consumed, version to consume up to); None consumes from the start.
-        source_ids: source table -> Delta's id of it: a table that was built anew begins at version 0 again.
-        files: number of source files (the list is in `ops.files`).
-        files_digest: digest of their paths and checksums.
-        more_files: the interval had further files, to be loaded by later batches.
-        replaces_files: the files take the place of what was loaded before under their names.
-        offsets: the Kafka messages that it reads; the next batch starts where they end.
-        topic_ids: topic -> Kafka's id of it: a topic that was created again begins at offset 0 again.
-        snapshot_at: start of the interval whose full snapshot the target now holds.
-        snapshots: the intervals whose full snapshots go on top of a table with history, oldest first; none where all
-            snapshots are put in order anew.
+        source_ids: source table -> its Delta table id: a table that was created again starts at version 0 again.
+        files: the number of source files (the list is in `ops.files`).
+        files_digest: the digest of their paths and checksums.
+        more_files: the interval has further files, which later batches load.
+        replaces_files: the files replace the rows that were loaded before from files of the same paths.
+        offsets: the Kafka messages that it reads; the next batch starts at their end.
+        topic_ids: topic -> its Kafka id: a topic that was created again starts at offset 0 again.
+        snapshot_at: the start of the interval whose full snapshot is the newest in the target.
+        snapshots: the intervals whose full snapshots are added to a table with history, oldest first; empty if the
+            batch recomputes the history from all snapshots.
         waiting: the intervals whose full snapshots do not count yet; none of their rows is read.
-        released: the intervals that were among these before, and are read whole now.
-        reprocess: the interval's rows are read again, whatever was consumed.
-        replay: id of the quarantined rows that it tries once more (they are in `ops.quarantine`), and of nothing else;
-            what the stream has consumed is carried on as it was.
-        replayed_rows: how many.
-        restores: the version whose rows it puts back, since the gate refused what came after (ADR 0018); it reads
-            nothing, and what the batches above that version had consumed is to be read again.
+        released: the intervals that were waiting before, and are read completely now.
+        reprocess: the rows of the interval are read again, even if they were consumed before.
+        replay: the id of the quarantined rows that it replays (they are in `ops.quarantine`); such a batch reads
+            nothing else, and keeps the position of the stream.
+        replayed_rows: the number of these rows.
+        restores: the version whose rows it restores, since the gate refused a later version (ADR 0018); such a batch
+            reads nothing, and the next batch reads again what the batches after that version consumed.
         undoes: the tokens of those batches.
-        rebuild: the id of the rebuild that has put other rows in the place of all that were there; the ranges say what
-            they were built from.
+        rebuild: the id of the rebuild that replaced all rows; the ranges are the sources of the new rows.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -118,39 +117,39 @@ class BatchSources(BaseModel):
     undoes: tuple[str, ...] = ()
     rebuild: str = ""
 
-    def replaying(self, replay: str, rows: int) -> BatchSources:
-        """The sources of a replay that follows a batch with these."""
+    def for_replay(self, replay: str, rows: int) -> BatchSources:
+        """Return the sources of a replay that follows a batch with these sources."""
         return self._nothing_new().model_copy(update={"replay": replay, "replayed_rows": rows})
 
-    def restoring(self, version: int, undoes: Iterable[str]) -> BatchSources:
-        """The sources of a batch that puts back the rows of `version`, whose batch had these."""
+    def for_restore(self, version: int, undoes: Iterable[str]) -> BatchSources:
+        """Return the sources of a batch that restores the rows of `version`, whose batch had these sources."""
         return self._nothing_new().model_copy(update={"restores": version, "undoes": tuple(undoes)})
 
-    def rebuilt(self, rebuild: str) -> BatchSources:
-        """The sources of a batch that puts rows in their place that were built from these."""
+    def for_rebuild(self, rebuild: str) -> BatchSources:
+        """Return the sources of a batch that replaces all rows by rows built from these sources."""
         return self._nothing_new().model_copy(update={"rebuild": rebuild})
 
     def _nothing_new(self) -> BatchSources:
-        """The sources of a batch that reads nothing after one with these, and loses no position."""
-        read = self.offsets.items()
+        """Return the sources of a batch that reads nothing and keeps the positions of these sources."""
+        offsets = self.offsets.items()
         return BatchSources(
             ranges={table: (upto, upto) for table, (_, upto) in self.ranges.items()},
             source_ids=self.source_ids,
-            offsets={topic: {at: (end, end) for at, (_, end) in spans.items()} for topic, spans in read},
+            offsets={topic: {at: (end, end) for at, (_, end) in spans.items()} for topic, spans in offsets},
             topic_ids=self.topic_ids,
             snapshot_at=self.snapshot_at,
             waiting=self.waiting,
         )
 
-    def consumed(self, table: str, table_id: str) -> int | None:
-        """The version up to which this very table was consumed; None for one that was built anew since."""
+    def consumed_version(self, table: str, table_id: str) -> int | None:
+        """Return the last version consumed from the table with this id; None if another table has replaced it."""
         return self.ranges[table][1] if self.source_ids.get(table) == table_id else None
 
 
 class Intent(BaseModel):
-    """What one attempt is about to commit; written to the ledger before the commit.
+    """The record of what an attempt is about to commit; the ledger gets it before the commit.
 
-    Several intents may claim one `batch_seq`; the log lets one token win.
+    Several intents may have the same `batch_seq`; the log lets one token win.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -167,7 +166,7 @@ class Intent(BaseModel):
     sources: BatchSources
 
     def user_metadata(self) -> str:
-        """The `userMetadata` of the commit: the intent without what the log itself knows."""
+        """Return the `userMetadata` of the commit, which holds the intent."""
         return json.dumps({USER_METADATA_KEY: self.model_dump(mode="json")}, sort_keys=True)
 
     @property
@@ -175,17 +174,17 @@ class Intent(BaseModel):
         """Delta's application id of the intent's stream."""
         return Stream(self.table, self.stream).app_id
 
-    def app_id_beside(self, name: str) -> str:
-        """Delta's application id of the batch's rows in a table beside its own, such as `silver_tombstones.flights`.
+    def secondary_app_id(self, name: str) -> str:
+        """Return Delta's application id of the batch in a secondary table, such as `silver_tombstones.flights`.
 
-        It names the table that it is about by its id: what an earlier table has left there counts for nothing.
+        It contains the id of the main table, so that rows of an earlier main table do not count.
         """
         return f"millrace/{name}/{self.table_id}/{self.stream}"
 
 
 @dataclass(frozen=True)
 class Winner:
-    """The attempt that became a batch, as its commit says."""
+    """The attempt that became a batch, with the version of its commit."""
 
     intent: Intent
     version: int
@@ -203,10 +202,10 @@ class Winner:
 
 @dataclass(frozen=True)
 class StreamPosition:
-    """Where a stream stands, from one reading of the log.
+    """The position of a stream, from one reading of the log.
 
     Attributes:
-        table_id: Delta's id of the table.
+        table_id: the Delta table id.
         version: the newest version that was read.
         last: the last committed batch of the stream.
     """
@@ -217,28 +216,28 @@ class StreamPosition:
 
     @property
     def next_seq(self) -> int:
-        """Last committed txn + 1: a compare-and-swap on the log itself."""
+        """The number of the next batch: the last committed txn + 1, as a compare-and-swap on the log."""
         return self.last.batch_seq + 1 if self.last else 1
 
     @property
     def last_sources(self) -> BatchSources:
-        """What the last batch consumed."""
+        """The sources of the last batch."""
         return self.last.intent.sources if self.last else BatchSources()
 
 
 def new_token() -> str:
-    """A random id for one attempt."""
+    """Return a random id for an attempt."""
     return uuid4().hex
 
 
 def winner_of(commit: Commit, app_id: str) -> Winner | None:
-    """The batch of `app_id` that a commit made, if it made one."""
+    """Return the batch of `app_id` in a commit; None if the commit has none."""
     if app_id not in commit.txns or not commit.metadata:
         return None
     return Winner(Intent.model_validate(commit.metadata), commit.version)
 
 
 def files_digest(files: tuple[FileFact, ...]) -> str:
-    """A digest of a set of files, whatever their order."""
+    """Return the digest of a set of files in any order."""
     lines = sorted(f"{file.path}\t{file.checksum}" for file in files)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

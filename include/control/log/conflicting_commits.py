@@ -1,4 +1,4 @@
-"""Who won a race for a table: told by the winner's own commit, never by who happened to run at that time."""
+"""Find the winner of a race for a table in the log: the commit that Delta's error names."""
 
 from __future__ import annotations
 
@@ -11,40 +11,36 @@ from include.contracts.lake_path import LakePath
 from include.control.log.delta_log import Commit, commits_after, read_commit
 
 _VERSION = re.compile(r"^\[DELTA_CONCURRENT_\S+\] .* \(?committed at version (\d+)[.)]", re.MULTILINE)
-_QUOTED = re.compile(r"^Conflicting commit: (\{.*\})", re.MULTILINE)
-"""Delta's conflicts of files name the winner's version, the others quote its `commitInfo` (DeltaErrors.scala of
-delta-io/delta)."""
+_COMMIT_INFO = re.compile(r"^Conflicting commit: (\{.*\})", re.MULTILINE)
+"""Delta's conflicts of files name the version of the winner, all other conflicts quote its `commitInfo`
+(DeltaErrors.scala of delta-io/delta)."""
 
 
-def race_lost(conflict: str, message: str, table: LakePath, after: int) -> LostRace:
-    """Which commit a writer lost to.
+def find_lost_race(conflict: str, message: str, table: LakePath, after: int) -> LostRace:
+    """Return the race that a writer lost, with the commit that won it if Delta's error names it.
 
     Args:
         conflict: Delta's class of the conflict.
-        message: of the error that Delta has raised.
+        message: the message of Delta's error.
         table: the folder of the table.
-        after: the version that the writer knew; the winner is above it.
+        after: the version that the writer had read; the winner has a higher version.
     """
-    winner = _winner(message, table, after)
-    return race_lost_to(conflict, winner) if winner else LostRace(conflict=conflict)
+    winner: Commit | None = None
+    if match := _VERSION.search(message):
+        winner = read_commit(table, int(match[1]))
+    elif match := _COMMIT_INFO.search(message):
+        info = json.loads(match[1])
+        winner = next((commit for commit in commits_after(table, after) if _has_info(commit, info)), None)
+    return lost_race_to(conflict, winner) if winner else LostRace(conflict=conflict)
 
 
-def _winner(message: str, table: LakePath, after: int) -> Commit | None:
-    if named := _VERSION.search(message):
-        return read_commit(table, int(named[1]))
-    if found := _QUOTED.search(message):
-        quoted = json.loads(found[1])
-        return next((commit for commit in commits_after(table, after) if _is_quoted(commit, quoted)), None)
-    return None
+def _has_info(commit: Commit, info: dict[str, Any]) -> bool:
+    """Whether a commit has this `commitInfo`; Spark writes a `txnId`, delta-rs does not."""
+    if info.get("txnId"):
+        return bool(commit.txn_id == info["txnId"])
+    return (commit.operation, round(commit.at.timestamp() * 1000)) == (info["operation"], info["timestamp"])
 
 
-def _is_quoted(commit: Commit, quoted: dict[str, Any]) -> bool:
-    """By Delta's id of the commit, which Spark writes and delta-rs does not."""
-    if quoted.get("txnId"):
-        return bool(commit.txn_id == quoted["txnId"])
-    return (commit.operation, round(commit.at.timestamp() * 1000)) == (quoted["operation"], quoted["timestamp"])
-
-
-def race_lost_to(conflict: str, winner: Commit) -> LostRace:
-    """That it was lost to this commit."""
+def lost_race_to(conflict: str, winner: Commit) -> LostRace:
+    """Return the race that was lost to this commit."""
     return LostRace(conflict=conflict, operation=winner.operation, run_id=winner.run_id, version=winner.version)

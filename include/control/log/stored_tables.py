@@ -1,4 +1,4 @@
-"""Delta tables as delta-rs opens them, on a disk and in a bucket. No JVM is needed."""
+"""Open Delta tables with delta-rs, in a folder or in a bucket, without a JVM."""
 
 from __future__ import annotations
 
@@ -12,58 +12,58 @@ from include.control.storage.s3_access import delta_rs_options, translate_storag
 from include.errors import TornLogError, first_line
 
 TABLE_ID = "millrace.table_id"
-"""The table property by which a rebuild says which table it has put in the place of the earlier one."""
+"""The table property in which a rebuild stores the id of the new table."""
 
 
 def open_table(path: LakePath, version: int | None = None, *, without_files: bool = False) -> DeltaTable:
-    """The table at `path`, at its newest version or at one.
+    """Open the table at `path`.
 
     Args:
         path: its folder.
         version: a version; None for the newest.
-        without_files: do not look which data files it has, for questions about its metadata.
+        without_files: whether to leave out the list of data files, if only the metadata is needed.
 
     Raises:
-        TableNotFoundError: there is none.
-        TornLogError: its log cannot be read; of one version that cannot be had, delta-rs tells by a `DeltaError`.
+        TableNotFoundError: there is no table at the path.
+        TornLogError: its log cannot be read.
+        DeltaError: the requested version cannot be read.
         NotReadyError: the store does not answer.
-        StorageError: it refuses.
+        StorageError: the store refuses the request.
     """
     try:
-        with _plainly(path):
+        with _translate_errors(path):
             return DeltaTable(str(path), version=version, without_files=without_files, storage_options=options_of(path))
     except TableNotFoundError:
         raise
     except DeltaError as error:
         if version is not None:
             raise
-        msg = (
-            f"The log of {path} cannot be read: {first_line(error)}\nDo not write; restore the missing or damaged "
-            "files of _delta_log from a backup."
-        )
-        raise TornLogError(msg) from error
+        raise TornLogError(
+            f"The log of {path} cannot be read: {first_line(error)}",
+            "Do not write; restore the missing or damaged files of _delta_log from a backup.",
+        ) from error
 
 
 def identity(delta: DeltaTable) -> str:
-    """The id of an open table: Delta's own, or the one that a rebuild has given to its rows.
+    """Return the id of an open table: Delta's own, or the id that a rebuild has set.
 
-    Delta makes up an id when a table is replaced. What a rebuild writes down of the new rows before the switch has to
-    know it, so the replacing commit states one.
+    Delta invents an id when a table is replaced. A rebuild needs the id before the switch, to record the new rows
+    under it; so its commit sets the id.
     """
     metadata = delta.metadata()
     return str(metadata.configuration.get(TABLE_ID, metadata.id))
 
 
 def is_table(path: LakePath) -> bool:
-    """Whether there is one."""
-    with _plainly(path):
+    """Whether there is a table at the path."""
+    with _translate_errors(path):
         return DeltaTable.is_deltatable(str(path), storage_options=options_of(path))
 
 
 def options_of(path: LakePath) -> dict[str, str] | None:
-    """What delta-rs must be told to reach the path."""
+    """Return the storage options with which delta-rs reaches the path."""
     return delta_rs_options() if isinstance(path, S3Path) else None
 
 
-def _plainly(path: LakePath) -> AbstractContextManager[None]:
+def _translate_errors(path: LakePath) -> AbstractContextManager[None]:
     return translate_storage_errors(str(path)) if isinstance(path, S3Path) else nullcontext()

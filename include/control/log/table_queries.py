@@ -1,7 +1,7 @@
-"""SQL over a Delta table by delta-rs's own engine, DataFusion. No JVM is needed.
+"""Query a Delta table with SQL through delta-rs's engine, DataFusion, without a JVM.
 
-Arrow's datasets answer as well, but a thread of theirs reads on behind the answer and then frees buffers of Python:
-where Python is just ending, it aborts the process.
+Arrow's datasets are no alternative: one of their threads continues to read after the result and then frees buffers of
+Python, which aborts a process that is just ending.
 """
 
 from __future__ import annotations
@@ -15,18 +15,13 @@ from deltalake import DeltaTable, QueryBuilder
 
 
 def query(table: DeltaTable, sql: str) -> list[dict[str, Any]]:
-    """The rows that a query of `stored`, which is the table, answers."""
-    rows: list[dict[str, Any]] = query_columns(table, sql).to_pylist()
+    """Return the rows of a query; `stored` is the name of the table in the SQL."""
+    rows: list[dict[str, Any]] = pa.table(QueryBuilder().register("stored", table).execute(sql)).to_pylist()
     return rows
 
 
-def query_columns(table: DeltaTable, sql: str) -> pa.Table:
-    """The same, column by column."""
-    return pa.table(QueryBuilder().register("stored", table).execute(sql))
-
-
 def identifiers(names: Iterable[str]) -> str:
-    """Columns as SQL names them, whatever their characters.
+    """Return column names as a list of quoted SQL identifiers.
 
     >>> print(identifiers(["day", 'a "b" c']))
     "day", "a ""b"" c"
@@ -34,15 +29,15 @@ def identifiers(names: Iterable[str]) -> str:
     return ", ".join('"' + name.replace('"', '""') + '"' for name in names)
 
 
-def texts(values: Iterable[str]) -> str:
-    """Texts as SQL states them, whatever their characters.
+def text_literals(values: Iterable[str]) -> str:
+    """Return texts as a list of SQL literals.
 
-    >>> texts(["it's", "day"])
+    >>> text_literals(["it's", "day"])
     "'it''s', 'day'"
     """
     return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
 
 
-def moment(at: datetime) -> str:
-    """A time as SQL states it."""
+def timestamp_literal(at: datetime) -> str:
+    """Return a time as an SQL literal."""
     return f"TIMESTAMP '{at.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z'"

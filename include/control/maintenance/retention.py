@@ -15,7 +15,7 @@ from include.contracts.spec.table_spec import TableSpec
 from include.control.gates.gates import Gates
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
-from include.control.log.delta_log import commits_still_known
+from include.control.log.delta_log import remaining_commits
 from include.control.planning.planner import stream_position
 from include.paths import LakehousePaths
 from include.specs.invalid_spec import MaybeInvalidSpec
@@ -56,7 +56,9 @@ def readers_of(spec: TableSpec, catalog: Catalog, paths: LakehousePaths) -> tupl
     # An invalid spec may not say what it reads; the log of its table says what it has read.
     for other in (*reading, *(refused for refused in catalog.invalid.values() if refused.layer in LAYERS)):
         position = stream_position(other, paths, ledger)
-        consumed = position.last_sources.consumed(spec.table, table_id(paths.table(spec.table))) if position else None
+        consumed = (
+            position.last_sources.consumed_version(spec.table, table_id(paths.table(spec.table))) if position else None
+        )
         if consumed is not None:
             positions[other.table] = consumed
     return tuple(Reader(name, version, _since(paths, spec.table, version)) for name, version in positions.items())
@@ -69,7 +71,7 @@ def readers_in_danger(readers: tuple[Reader, ...], retention: timedelta, now: da
 
 def _since(paths: LakehousePaths, table: str, version: int) -> datetime | None:
     """Return when the version became an old one, or a later time where the log was cleaned below that."""
-    for commit in commits_still_known(paths.table(table), version):
+    for commit in remaining_commits(paths.table(table), version):
         if commit.changes_data or commit.version != version + 1:
             return commit.at
         version = commit.version

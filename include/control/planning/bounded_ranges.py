@@ -9,7 +9,7 @@ from itertools import takewhile
 
 from include.contracts.spec.table_spec import SilverSpec
 from include.control.log.batch import BatchSources
-from include.control.log.delta_log import Commit, commits_still_known
+from include.control.log.delta_log import Commit, remaining_commits
 from include.paths import LakehousePaths
 
 
@@ -30,7 +30,7 @@ def limit_batch(
     if spec.max_rows_per_batch is None and spec.max_files_per_batch is None:
         return sources
     after, upto = sources.ranges[spec.source]
-    commits = takewhile(lambda commit: commit.version <= upto, commits_still_known(paths.table(spec.source), after))
+    commits = takewhile(lambda commit: commit.version <= upto, remaining_commits(paths.table(spec.source), after))
     end = _last_version(spec, commits, readable_since)
     return sources.model_copy(update={"ranges": {spec.source: (after, upto if end is None else end)}})
 

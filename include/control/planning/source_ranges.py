@@ -44,7 +44,7 @@ def pin_sources(
     last = position.last_sources if position else BatchSources()
     certified = certified_sources(spec, gates, paths)
     ids = {table: table_id(paths.table(table)) for table in certified}
-    ranges = {table: (last.consumed(table, ids[table]), upto) for table, upto in certified.items()}
+    ranges = {table: (last.consumed_version(table, ids[table]), upto) for table, upto in certified.items()}
     for table, (after, upto) in ranges.items():
         if after != upto:
             _require_readable(spec.table, table, paths.table(table), upto)

@@ -14,7 +14,7 @@ from include.contracts.job.refusal_reasons import without_value
 from include.contracts.row_status import PENDING, RowStatus
 from include.control.ledger.resolution import table_id
 from include.control.log.stored_tables import is_table, open_table
-from include.control.log.table_queries import identifiers, moment, query, texts
+from include.control.log.table_queries import identifiers, query, text_literals, timestamp_literal
 from include.control.quarantine.events import QuarantineEvents, ReceivedRow
 from include.control.quarantine.row_states import STATE_COLUMNS, RowState, row_states
 from include.paths import LakehousePaths
@@ -168,7 +168,7 @@ def count_old_rows(table: str, paths: LakehousePaths, limit: datetime) -> tuple[
 
     Each run asks this, so that the common answer, none, costs one query.
     """
-    rows, is_old = StoredRows(table, paths), f"first_seen < {moment(limit)}"
+    rows, is_old = StoredRows(table, paths), f"first_seen < {timestamp_literal(limit)}"
     if not rows.select("first_seen", f"{is_old} LIMIT 1"):
         return 0, None
     times = [row.first_seen for row in rows.with_events(RowFilter()) if row.first_seen < limit]
@@ -182,7 +182,7 @@ def count_old_rows(table: str, paths: LakehousePaths, limit: datetime) -> tuple[
 
 def ids_with_prefix(table: str, paths: LakehousePaths, prefix: str) -> list[str]:
     """Return the ids of the quarantined rows of the table that begin with `prefix`."""
-    rows = StoredRows(table, paths).select("row_id", f"starts_with(row_id, {texts([prefix])})")
+    rows = StoredRows(table, paths).select("row_id", f"starts_with(row_id, {text_literals([prefix])})")
     return [row["row_id"] for row in rows]
 
 
@@ -205,13 +205,13 @@ class StoredRows:
         """Return the result of a query over the rows of this table."""
         if self._stored is None:
             return []
-        of_table = f"_table_id = {texts([self._table_id])}"
+        of_table = f"_table_id = {text_literals([self._table_id])}"
         return query(self._stored, f"SELECT {columns} FROM stored WHERE {of_table} AND {condition}")
 
     def with_events(self, row_filter: RowFilter, columns: Sequence[str] = SUMMARY) -> list[QuarantinedRow]:
         """Return the rows with events that pass the filter."""
         ids = sorted(self._states.keys() & set(row_filter.ids) if row_filter.ids else self._states)
-        chunks = (self.select(identifiers(columns), f"row_id IN ({texts(chunk)})") for chunk in _chunks(ids))
+        chunks = (self.select(identifiers(columns), f"row_id IN ({text_literals(chunk)})") for chunk in _chunks(ids))
         rows = (_row(stored, self._states[stored["row_id"]]) for chunk in chunks for stored in chunk)
         return [row for row in rows if _passes(row, row_filter)]
 
@@ -221,25 +221,27 @@ class StoredRows:
             return
         conditions = ["true"]
         if row_filter.starts:
-            conditions.append(f"_interval_start IN ({', '.join(map(moment, row_filter.starts))})")
+            conditions.append(f"_interval_start IN ({', '.join(map(timestamp_literal, row_filter.starts))})")
         if row_filter.reason:
             # No spec can contain the character between the reasons.
-            conditions.append(f"strpos(array_to_string(reasons, chr(31)), {texts([row_filter.reason])}) > 0")
+            conditions.append(f"strpos(array_to_string(reasons, chr(31)), {text_literals([row_filter.reason])}) > 0")
         if row_filter.ids:
             others = sorted(set(row_filter.ids) - self._states.keys())
-            yield from (" AND ".join([*conditions, f"row_id IN ({texts(chunk)})"]) for chunk in _chunks(others))
+            yield from (" AND ".join([*conditions, f"row_id IN ({text_literals(chunk)})"]) for chunk in _chunks(others))
             return
         chunks = list(_chunks(sorted(self._states))) or [[]]
         for number, ids in enumerate(chunks):
-            start = [f"row_id >= {texts(ids[:1])}"] if number > 0 else []
-            end = [f"row_id < {texts(chunks[number + 1][:1])}"] if number + 1 < len(chunks) else []
-            others = [f"row_id NOT IN ({texts(ids)})"] if ids else []
+            start = [f"row_id >= {text_literals(ids[:1])}"] if number > 0 else []
+            end = [f"row_id < {text_literals(chunks[number + 1][:1])}"] if number + 1 < len(chunks) else []
+            others = [f"row_id NOT IN ({text_literals(ids)})"] if ids else []
             yield " AND ".join([*conditions, *start, *end, *others])
 
     def add_records(self, rows: Sequence[QuarantinedRow]) -> list[QuarantinedRow]:
         """Return rows that were read by their `SUMMARY` with `record` and `received`."""
         columns = identifiers(("row_id", "record", "received"))
-        chunks = (self.select(columns, f"row_id IN ({texts(ids)})") for ids in _chunks([row.id for row in rows]))
+        chunks = (
+            self.select(columns, f"row_id IN ({text_literals(ids)})") for ids in _chunks([row.id for row in rows])
+        )
         stored = {row["row_id"]: row for chunk in chunks for row in chunk}
         return [
             replace(row, record=found["record"] or "", received=row.received or found["received"] or "")

@@ -14,7 +14,7 @@ from include.contracts.lake_path import LakePath
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.gates.conservation import rows_of_rebuild
 from include.control.log.batch import Intent, StreamPosition, Winner
-from include.control.log.delta_log import committed_at, read_commit
+from include.control.log.delta_log import commit_time, read_commit
 from include.control.quarantine.events import ReceivedRow
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.observations import read_observation
@@ -242,7 +242,7 @@ class BronzeIngest:
         return quarantine_rows(
             refused.withColumn(RECEIVED, as_received(self.received_schema(session).names)),
             winner,
-            committed_at(self._context.paths.table(self.spec.table), winner.version),
+            commit_time(self._context.paths.table(self.spec.table), winner.version),
             record=record,
             reasons=reasons(),
             source=self.records.source(),

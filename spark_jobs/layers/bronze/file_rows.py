@@ -14,7 +14,7 @@ from include.contracts.job.report import FileRows
 from include.contracts.lake_path import LakePath
 from include.control.log.batch import FileFact, Winner
 from include.control.log.stored_tables import open_table
-from include.control.log.table_queries import query, texts
+from include.control.log.table_queries import query, text_literals
 from include.control.storage.arrow_files import open_for_arrow
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.transforms.records import RESCUED
@@ -56,7 +56,7 @@ def lacking_files(
 
 def quarantined_of_files(quarantine: LakePath, winner: Winner) -> Counter[str]:
     """Return landing file -> how many of its records a batch quarantined."""
-    of_batch = f"_batch_token = {texts([winner.token])}"
+    of_batch = f"_batch_token = {text_literals([winner.token])}"
     sql = f"SELECT source, count(*) AS rows FROM stored WHERE {of_batch} GROUP BY source"
     return Counter({row["source"]: row["rows"] for row in query(open_table(quarantine), sql)})
 

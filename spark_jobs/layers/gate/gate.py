@@ -8,7 +8,7 @@ from include.contracts.job.report import CheckResult
 from include.control.gates.result import GateResult
 from include.control.gates.verdicts import Verdicts
 from include.control.ledger.resolution import table_id
-from include.control.log.delta_log import commits_still_known
+from include.control.log.delta_log import remaining_commits
 from spark_jobs.delta_io.reads import read_version
 from spark_jobs.layers.gate.restoring import restore_certified_rows
 from spark_jobs.layers.gate.version_facts import comparable_version, other_tables, version_facts
@@ -67,7 +67,7 @@ def _check(context: JobContext, version: int, certified: int | None) -> GateResu
     facts, others = version_facts(context, version, certified), other_tables(context)
     checks = _checks(context, version, facts, others) if spec.table_rules else ()
     outcome = verdict(spec.table, version, checks, certified)
-    commits = commits_still_known(path, certified)
+    commits = remaining_commits(path, certified)
     batches = [commit.metadata for commit in commits if commit.metadata and commit.version <= version]
     return GateResult(
         table=spec.table,

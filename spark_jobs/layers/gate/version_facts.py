@@ -10,7 +10,7 @@ from include.contracts.lake_path import LakePath
 from include.contracts.spec.expectation import COMPARISONS
 from include.control.ledger.measures import table_rows
 from include.control.log.batch import BatchSources
-from include.control.log.delta_log import Commit, commits_still_known, read_commit
+from include.control.log.delta_log import Commit, read_commit, remaining_commits
 from include.control.log.stored_tables import open_table
 from include.errors import TornLogError
 from spark_jobs.delta_io.reads import read_version
@@ -88,7 +88,7 @@ def _commit_of(table: LakePath, version: int) -> Commit:
 def _batches_of_the_run(table: LakePath, version: int, certified: int | None) -> dict[str, int]:
     """Return token -> number of the batches, since the certified version, of the run that made `version`."""
     after = None if certified is None else min(certified, version - 1)
-    commits = commits_still_known(table, after)
+    commits = remaining_commits(table, after)
     batches = [commit for commit in commits if commit.metadata and commit.version <= version]
     run_id = batches[-1].metadata["run_id"] if batches else ""
     of_run = [batch.metadata for batch in batches if batch.metadata["run_id"] == run_id]

@@ -58,7 +58,7 @@ def undo_rebuild(context: JobContext) -> Winner:
         interval_end=last.intent.interval_end,
         run_id=context.args.run_id,
         spec_hash=last.intent.spec_hash,
-        sources=last.intent.sources.rebuilt(f"{UNDO}{switch.intent.sources.rebuild}"),
+        sources=last.intent.sources.for_rebuild(f"{UNDO}{switch.intent.sources.rebuild}"),
     )
     certificate = ops.gates.certificate_of(table, earlier, before)
     ops.ledger.record_intent(intent)

@@ -15,7 +15,7 @@ from include.control.gates.conservation import rows_of_rebuild
 from include.control.gates.restore import close_restore
 from include.control.ledger.deletes import next_allowed_version
 from include.control.log.batch import BatchSources, Intent, StreamPosition, Winner
-from include.control.log.delta_log import committed_at, latest_version, read_commit
+from include.control.log.delta_log import commit_time, latest_version, read_commit
 from include.control.log.stored_tables import is_table
 from include.control.maintenance.retention import retention_of
 from include.control.planning.bounded_ranges import limit_batch
@@ -180,7 +180,7 @@ class SilverMerge:
         return quarantine_rows(
             refused,
             winner,
-            committed_at(self._path, winner.version),
+            commit_time(self._path, winner.version),
             record=F.to_json(F.struct(*self.spec.columns)),
             reasons=reasons(),
             source=F.col("_source"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from include.contracts.spec.table_spec import SilverSpec
 from include.control.log.batch import Intent
-from include.control.log.delta_log import commits_still_known, latest_version
+from include.control.log.delta_log import latest_version, remaining_commits
 from include.paths import LakehousePaths
 from spark_jobs.delta_io.statistics import statistics_of
 from spark_jobs.delta_io.tables import TableShape, committed_txn, shape_properties
@@ -42,9 +42,9 @@ def tombstones_of(spec: SilverSpec, paths: LakehousePaths, table_id: str) -> Sec
 def version_before(table: SecondaryTable, intent: Intent) -> int:
     """Return the newest version of a secondary table before the batch wrote to it: the batch may be counted again."""
     newest = latest_version(table.path)
-    if committed_txn(table.path, intent.app_id_beside(table.name)) < intent.batch_seq:
+    if committed_txn(table.path, intent.secondary_app_id(table.name)) < intent.batch_seq:
         return newest
-    commits = commits_still_known(table.path, None)
+    commits = remaining_commits(table.path, None)
     return min(
         (commit.version - 1 for commit in commits if commit.metadata.get("token") == intent.token), default=newest
     )

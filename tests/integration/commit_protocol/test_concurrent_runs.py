@@ -10,7 +10,7 @@ import pytest
 
 from embedded.airflow.standalone import clean_environment
 from embedded.spark.server import SparkServer
-from include.control.log.delta_log import commits_still_known
+from include.control.log.delta_log import remaining_commits
 from tests.support.killed_drivers.drivers import Drivers, Ended
 from tests.support.lakehouse import Lakehouse, order
 
@@ -64,6 +64,6 @@ def test_each_row_is_merged_once_and_each_run_says_how_it_ended(
 
 
 def require_each_token_once(table: Path) -> None:
-    commits = [commit.metadata for commit in commits_still_known(table, None) if commit.txns]
+    commits = [commit.metadata for commit in remaining_commits(table, None) if commit.txns]
     assert [commit["batch_seq"] for commit in commits] == list(range(1, ROUNDS + 1))
     assert len({commit["token"] for commit in commits}) == ROUNDS

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from include.contracts.job.args import Job
-from include.control.log.delta_log import commits_still_known
+from include.control.log.delta_log import remaining_commits
 from spark_jobs.jobs import silver_merge
 from spark_jobs.runtime.context import JobContext
 from tests.support.documents.specs import bronze_document, silver_document
@@ -54,7 +54,7 @@ def rows(lakehouse: Lakehouse) -> list[tuple[Any, ...]]:
 
 
 def batches(lakehouse: Lakehouse) -> list[tuple[int | None, int]]:
-    commits = commits_still_known(lakehouse.paths.table(SILVER), None)
+    commits = remaining_commits(lakehouse.paths.table(SILVER), None)
     return [tuple(commit.metadata["sources"]["ranges"][BRONZE]) for commit in commits if commit.txns]
 
 

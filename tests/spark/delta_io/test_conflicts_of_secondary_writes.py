@@ -102,7 +102,7 @@ def test_a_secondary_write_that_another_writer_did_is_done(
     secondary: SecondaryTable, caplog: pytest.LogCaptureFixture
 ) -> None:
     winner = winner_of(secondary)
-    same = takes_the_number(winner.intent.app_id_beside(secondary.name), winner.intent.user_metadata())
+    same = takes_the_number(winner.intent.secondary_app_id(secondary.name), winner.intent.user_metadata())
     write_once(own_session, secondary, winner, slowly(same, secondary.path))
     assert open_table(secondary.path).version() == MADE + 1, "only the other one has committed"
     assert rows(secondary.path) == [*START, (3, 3)]

@@ -47,7 +47,7 @@ class LoadFiles:
         return Closing(RowCounts(read=len(files), applied=len(files), inserted=len(files)))
 
     def write_quarantine(self, intent: Intent, files: list[str]) -> None:
-        app_id = intent.app_id_beside("bronze_quarantine.orders")
+        app_id = intent.secondary_app_id("bronze_quarantine.orders")
         if snapshot(self.quarantine, app_id)[1] >= intent.batch_seq:
             return
         with opener(self.pause)({**commit_conf(intent), f"{TXN}txnAppId": app_id}) as session:

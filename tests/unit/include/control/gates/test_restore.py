@@ -102,7 +102,7 @@ class Restores(RuleBasedStateMachine):
         if latest_version(self.path) < 0:
             return None
         last = resolve(self.path, Stream(TABLE), Ledger(self.paths)).last
-        return last.intent.sources.consumed(SOURCE, "source") if last else None
+        return last.intent.sources.consumed_version(SOURCE, "source") if last else None
 
     def teardown(self) -> None:
         if hasattr(self, "root"):

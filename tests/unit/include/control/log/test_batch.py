@@ -1,4 +1,4 @@
-"""The words of a batch: numbers that follow the log, tokens that say who won, and facts that survive the commit."""
+"""Batches: their numbers follow the log, their tokens decide who won, and their intents survive the commit."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_stream_is_one_application_of_delta() -> None:
 
 
 @given(intent=INTENTS)
-def test_any_intent_comes_back_from_the_commit_that_carries_it(intent: Intent) -> None:
+def test_an_intent_survives_its_commit(intent: Intent) -> None:
     winner = winner_of(commit_of(intent), intent.app_id)
     assert winner == Winner(intent, 7)
     assert (winner.batch_seq, winner.token) == (intent.batch_seq, intent.token)
@@ -72,12 +72,12 @@ def test_a_commit_of_another_stream_is_no_batch_of_this_one() -> None:
     assert winner_of(commit_of(intent_of("id")), Stream("silver.flights", "other").app_id) is None
 
 
-def test_our_token_without_our_number_is_no_batch() -> None:
+def test_a_commit_with_a_token_but_no_number_is_no_batch() -> None:
     commit = commit_of(intent_of("id"))
     assert winner_of(Commit(7, operation="OPTIMIZE", metadata=commit.metadata), FLIGHTS.app_id) is None
 
 
-def test_our_number_without_our_words_is_no_batch() -> None:
+def test_a_commit_with_a_number_but_no_metadata_is_no_batch() -> None:
     assert winner_of(Commit(7, txns={FLIGHTS.app_id: 1}), FLIGHTS.app_id) is None
 
 
@@ -93,7 +93,7 @@ def test_the_first_batch_of_a_stream_has_the_number_one() -> None:
 
 
 @given(intent=INTENTS, version=VERSIONS)
-def test_the_next_number_is_the_last_committed_one_plus_one(intent: Intent, version: int) -> None:
+def test_the_next_number_is_the_last_committed_number_plus_one(intent: Intent, version: int) -> None:
     position = StreamPosition("id", version, last=Winner(intent, version))
     assert position.next_seq == intent.batch_seq + 1
     assert position.last_sources == intent.sources

@@ -1,4 +1,4 @@
-"""Who won a race: the commit that Delta's error quotes, looked up in the log."""
+"""The winner of a race is the commit that Delta's error quotes, found in the log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from include.contracts.job.contention import LostRace
-from include.control.log.conflicting_commits import race_lost
+from include.control.log.conflicting_commits import find_lost_race
 from include.settings import Settings
 from tests.support.ledger.delta_tables import append, commit_file, create_table, intent_of
 
@@ -18,7 +18,7 @@ KIND = "ConcurrentAppendException"
 
 @pytest.fixture
 def raced(tmp_path: Path) -> Path:
-    """A table with three commits: of a batch, of maintenance, of somebody else."""
+    """Return a table with three commits: a batch, maintenance, and another system's."""
     create_table(tmp_path)
     append(tmp_path, user_metadata=intent_of("id", 1).user_metadata())
     append(tmp_path, user_metadata=json.dumps({"maintenance": {"run_id": "scheduled__2", "token": "t"}}))
@@ -27,7 +27,7 @@ def raced(tmp_path: Path) -> Path:
 
 
 def quoted(table: Path, version: int, **more: object) -> str:
-    """An error that quotes the commit, as Delta's do."""
+    """Return an error message that quotes the commit, as Delta's messages do."""
     actions = map(json.loads, commit_file(table, version).read_text().splitlines())
     info = next(action["commitInfo"] for action in actions if "commitInfo" in action)
     said = {name: info[name] for name in ("timestamp", "operation")} | more
@@ -38,16 +38,16 @@ def quoted(table: Path, version: int, **more: object) -> str:
 
 
 @pytest.mark.parametrize(("version", "run_id"), [(1, "run-1"), (2, "scheduled__2"), (3, "")])
-def test_the_winner_is_named_by_its_own_commit(raced: Path, version: int, run_id: str) -> None:
-    found = race_lost(KIND, quoted(raced, version), raced, after=version - 1)
+def test_the_lost_race_names_the_run_of_the_winner(raced: Path, version: int, run_id: str) -> None:
+    found = find_lost_race(KIND, quoted(raced, version), raced, after=version - 1)
     assert found == LostRace(conflict=KIND, operation="WRITE", run_id=run_id, version=version)
 
 
-def test_delta_s_id_of_the_commit_decides_where_there_is_one(raced: Path) -> None:
+def test_the_id_of_the_commit_decides_if_there_is_one(raced: Path) -> None:
     path = commit_file(raced, 2)
     path.write_text(path.read_text().replace('"commitInfo":{', '"commitInfo":{"txnId":"a-b-c",', 1))
-    assert race_lost(KIND, quoted(raced, 3, txnId="a-b-c"), raced, after=0).version == 2
-    assert race_lost(KIND, quoted(raced, 3, txnId="of-none"), raced, after=0) == LostRace(conflict=KIND)
+    assert find_lost_race(KIND, quoted(raced, 3, txnId="a-b-c"), raced, after=0).version == 2
+    assert find_lost_race(KIND, quoted(raced, 3, txnId="of-none"), raced, after=0) == LostRace(conflict=KIND)
 
 
 def test_a_conflict_of_files_names_the_version(raced: Path) -> None:
@@ -55,12 +55,12 @@ def test_a_conflict_of_files_names_the_version(raced: Path) -> None:
         "[DELTA_CONCURRENT_APPEND.WITHOUT_HINT] Transaction conflict detected. a concurrent WRITE added data to table "
         "delta.`file:/lake/silver/orders` committed at version 2. The concurrent operation modified data."
     )
-    assert race_lost(KIND, message, raced, after=0).run_id == "scheduled__2"
-    assert race_lost(KIND, message.replace("version 2", "version 20"), raced, after=0) == LostRace(conflict=KIND)
+    assert find_lost_race(KIND, message, raced, after=0).run_id == "scheduled__2"
+    assert find_lost_race(KIND, message.replace("version 2", "version 20"), raced, after=0) == LostRace(conflict=KIND)
 
 
 def conflicts_of_files() -> dict[str, str]:
-    """condition -> what Delta says with it, of those that name a version; from its jar."""
+    """Return the conditions that name a version, from Delta's jar: condition -> message."""
     (jar,) = Settings().jars.glob("delta-spark_*.jar")
     with zipfile.ZipFile(jar) as opened:
         listed = json.loads(opened.read("error/delta-error-classes.json"))
@@ -68,15 +68,15 @@ def conflicts_of_files() -> dict[str, str]:
     return {name: message for name, message in said.items() if "<version>" in message}
 
 
-def test_the_version_is_found_in_whatever_delta_says(raced: Path) -> None:
+def test_the_version_is_found_in_all_messages_of_delta(raced: Path) -> None:
     said = conflicts_of_files()
     assert len(said) == 3
     for condition, template in said.items():
         message = template.replace("<operation>", "DELETE").replace("<tableName>", "delta.`file:/lake/a (b)`")
         error = f"[{condition}.WITHOUT_HINT] {message.replace('<version>', '2')} Please retry the operation."
-        assert race_lost(KIND, error, raced, after=0).version == 2, error
+        assert find_lost_race(KIND, error, raced, after=0).version == 2, error
 
 
 @pytest.mark.parametrize("message", ["", "[DELTA_CONCURRENT_APPEND] files were added"])
-def test_nobody_is_accused_where_the_error_quotes_no_commit(raced: Path, message: str) -> None:
-    assert race_lost(KIND, message, raced, after=0) == LostRace(conflict=KIND)
+def test_the_lost_race_names_nobody_if_the_error_quotes_no_commit(raced: Path, message: str) -> None:
+    assert find_lost_race(KIND, message, raced, after=0) == LostRace(conflict=KIND)

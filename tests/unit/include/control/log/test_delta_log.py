@@ -1,4 +1,4 @@
-"""The reading of a Delta log in plain Python."""
+"""Delta logs are read without Spark."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from include.control.log.delta_log import (
     EPOCH_START,
     Commit,
     commits_after,
-    commits_still_known,
     latest_version,
     read_commit,
+    remaining_commits,
 )
 from include.errors import TornLogError
 from tests.support.ledger.delta_tables import (
@@ -55,7 +55,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def write_commit(table: Path, version: int, *actions: dict[str, object]) -> Commit:
-    """A commit file as another writer may leave it."""
+    """Write a commit file as another system may write it, and return the commit."""
     file = commit_file(table, version)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("\n".join(json.dumps(action) for action in actions) + "\n")
@@ -64,7 +64,7 @@ def write_commit(table: Path, version: int, *actions: dict[str, object]) -> Comm
     return found
 
 
-def test_a_batch_says_number_token_time_and_files(table: Path) -> None:
+def test_the_commit_of_a_batch_has_number_token_time_and_files(table: Path) -> None:
     intent = intent_of("id", 3)
     version = commit(table, intent, rows=5).version
     found = read_commit(table, version)
@@ -77,8 +77,8 @@ def test_a_batch_says_number_token_time_and_files(table: Path) -> None:
 
 
 @given(texts())
-def test_a_commit_is_read_whatever_the_table_holds(name: str) -> None:
-    """The log holds the least and the greatest value of each file, as they are."""
+def test_a_commit_is_read_with_any_text_in_the_table(name: str) -> None:
+    """The log holds the unescaped minimum and maximum of each file."""
     with TemporaryDirectory() as folder:
         write_deltalake(folder, pa.table({name or "n": [name], "other": [1]}))
         found = read_commit(Path(folder), 0)
@@ -86,7 +86,7 @@ def test_a_commit_is_read_whatever_the_table_holds(name: str) -> None:
     assert (found.operation, len(found.added), found.changes_data) == ("WRITE", 1, True)
 
 
-def test_putting_files_together_changes_no_data_and_carries_no_number(table: Path) -> None:
+def test_an_optimize_changes_no_data_and_has_no_number(table: Path) -> None:
     append(table)
     append(table)
     found = read_commit(table, optimize(table, intent_of("id").user_metadata()))
@@ -102,7 +102,7 @@ def test_a_change_of_properties_changes_no_data(table: Path) -> None:
     assert not found.changes_data
 
 
-def test_a_delete_changes_data_though_it_adds_no_file(table: Path) -> None:
+def test_a_delete_changes_data_although_it_adds_no_file(table: Path) -> None:
     append(table)
     found = read_commit(table, delete_all(table))
     assert found is not None
@@ -110,23 +110,23 @@ def test_a_delete_changes_data_though_it_adds_no_file(table: Path) -> None:
 
 
 @pytest.mark.parametrize("text", OTHERS_METADATA)
-def test_what_others_put_into_user_metadata_is_none_of_our_business(table: Path, text: str) -> None:
+def test_user_metadata_of_other_systems_is_ignored(table: Path, text: str) -> None:
     found = read_commit(table, append(table, user_metadata=text))
     assert found is not None
     assert (found.metadata, found.changes_data) == ({}, True)
 
 
-def test_a_commit_without_information_is_read_all_the_same(tmp_path: Path) -> None:
+def test_a_commit_without_commit_info_is_read(tmp_path: Path) -> None:
     found = write_commit(tmp_path, 0, {"add": {"path": "day=a%20b/part%2B1.parquet"}}, {"unknown": {}})
     assert found == Commit(0, at=EPOCH_START, added=("day=a b/part+1.parquet",), changes_data=True)
 
 
-def test_numbers_of_several_applications_are_told_apart(tmp_path: Path) -> None:
+def test_each_application_has_its_own_numbers(tmp_path: Path) -> None:
     found = write_commit(tmp_path, 0, {"txn": {"appId": "a", "version": 1}}, {"txn": {"appId": "b", "version": 9}})
     assert found.txns == {"a": 1, "b": 9}
 
 
-def test_the_metrics_of_a_commit_are_those_of_delta(tmp_path: Path) -> None:
+def test_a_commit_has_the_metrics_of_delta(tmp_path: Path) -> None:
     metrics = {"numTargetRowsInserted": "3"}
     found = write_commit(tmp_path, 0, {"commitInfo": {"operation": "MERGE", "operationMetrics": metrics}})
     assert (found.operation, found.metrics) == ("MERGE", metrics)
@@ -144,7 +144,7 @@ def test_a_folder_without_a_log_has_no_version(tmp_path: Path) -> None:
     assert list(commits_after(tmp_path, -1)) == []
 
 
-def test_commits_come_upward_from_the_one_above(table: Path) -> None:
+def test_commits_come_in_ascending_order(table: Path) -> None:
     for _ in range(11):
         append(table)
     assert [found.version for found in commits_after(table, -1)] == list(range(12))
@@ -175,7 +175,7 @@ def test_a_gap_in_the_log_names_the_missing_file(table: Path) -> None:
     assert f"{commit_file(table, 2)} from a backup" in said
 
 
-def test_a_log_cleaned_below_is_read_from_where_it_begins(table: Path) -> None:
+def test_a_log_without_its_first_commits_is_read_from_a_later_version(table: Path) -> None:
     for _ in range(4):
         append(table)
     clean_log(table, below=3)
@@ -184,17 +184,17 @@ def test_a_log_cleaned_below_is_read_from_where_it_begins(table: Path) -> None:
         list(commits_after(table, 1))
 
 
-def test_who_needs_no_complete_history_reads_what_the_log_still_has(table: Path) -> None:
-    assert [found.version for found in commits_still_known(table, None)] == [0]
+def test_the_remaining_commits_of_an_incomplete_log_are_read(table: Path) -> None:
+    assert [found.version for found in remaining_commits(table, None)] == [0]
     for _ in range(4):
         append(table)
     clean_log(table, below=3)
-    assert [found.version for found in commits_still_known(table, None)] == [3, 4]
-    assert [found.version for found in commits_still_known(table, 3)] == [4]
-    assert list(commits_still_known(table.with_name("nowhere"), None)) == []
+    assert [found.version for found in remaining_commits(table, None)] == [3, 4]
+    assert [found.version for found in remaining_commits(table, 3)] == [4]
+    assert list(remaining_commits(table.with_name("nowhere"), None)) == []
 
 
-def test_a_log_that_grows_while_it_is_read_is_not_taken_for_torn(tmp_path: Path) -> None:
+def test_a_log_that_grows_while_it_is_read_is_not_torn(tmp_path: Path) -> None:
     last, seen = 1500, -1
     writer = multiprocessing.get_context("spawn").Process(target=grow, args=(tmp_path, last))
     writer.start()

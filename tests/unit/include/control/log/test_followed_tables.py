@@ -1,4 +1,4 @@
-"""Tables that are opened once and followed: what is said of them is what a fresh look says."""
+"""Tables that are opened once give the same answers as tables that are opened each time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rows_at(table: Path, version: int) -> int:
     return sum(sizes_at(table, version).files["num_records"].to_pylist())
 
 
-def test_what_others_commit_is_seen_at_the_next_look(table: Path) -> None:
+def test_the_next_read_sees_commits_of_other_writers(table: Path) -> None:
     assert newest_table(table).version() == 0
     for version in (1, 2, 3):
         append(table)
@@ -35,7 +35,7 @@ def test_what_others_commit_is_seen_at_the_next_look(table: Path) -> None:
     assert newest_table(table).metadata().configuration["delta.appendOnly"] == "true"
 
 
-def test_another_table_at_the_same_place_is_told_from_the_one_that_was_there(table: Path) -> None:
+def test_another_table_at_the_same_path_is_noticed(table: Path) -> None:
     for _ in range(3):
         append(table)
     first, rows = str(newest_table(table).metadata().id), rows_at(table, 3)

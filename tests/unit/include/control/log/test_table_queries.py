@@ -1,4 +1,4 @@
-"""Questions about the rows of a Delta table, asked of delta-rs."""
+"""SQL queries on a Delta table through delta-rs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.control.log.table_queries import identifiers, moment, query, texts
+from include.control.log.table_queries import identifiers, query, text_literals, timestamp_literal
 from include.settings import PROJECT
 from tests.support import texts as drawn
 
@@ -23,25 +23,25 @@ NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
 
 @settings(max_examples=20)
 @given(st.lists(drawn.texts(), min_size=1, unique=True), drawn.texts(without="\0", min_size=1))
-def test_texts_and_names_of_any_characters_can_be_asked_for(
+def test_texts_and_names_may_contain_any_character(
     tmp_path_factory: pytest.TempPathFactory, values: list[str], name: str
 ) -> None:
     table = DeltaTable(_written(tmp_path_factory, pa.table({name: values})))
     wanted = values[: len(values) // 2 + 1]
     column = identifiers([name])
-    found = query(table, f"SELECT {column} FROM stored WHERE {column} IN ({texts(wanted)})")
+    found = query(table, f"SELECT {column} FROM stored WHERE {column} IN ({text_literals(wanted)})")
     assert sorted(row[name] for row in found) == sorted(wanted)
 
 
-def test_times_are_compared_by_the_microsecond(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_times_are_compared_with_microseconds(tmp_path_factory: pytest.TempPathFactory) -> None:
     at = [NOON, NOON + timedelta(microseconds=1)]
     table = DeltaTable(_written(tmp_path_factory, pa.table({"at": pa.array(at, pa.timestamp("us", tz="UTC"))})))
-    assert query(table, f"SELECT at FROM stored WHERE at < {moment(at[1])}") == [{"at": NOON}]
-    assert query(table, f"SELECT at FROM stored WHERE at = {moment(at[1])}") == [{"at": at[1]}]
+    assert query(table, f"SELECT at FROM stored WHERE at < {timestamp_literal(at[1])}") == [{"at": NOON}]
+    assert query(table, f"SELECT at FROM stored WHERE at = {timestamp_literal(at[1])}") == [{"at": at[1]}]
 
 
-def test_a_process_that_has_asked_ends_cleanly(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """By an Arrow dataset, every other process was aborted."""
+def test_a_process_ends_cleanly_after_a_query(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """An Arrow dataset aborted every second process."""
     stored = pa.table({"n": list(range(2_000)), "text": ["x" * 2_000] * 2_000})
     script = (
         "import sys; from deltalake import DeltaTable; from include.control.log.table_queries import query; "

@@ -86,7 +86,7 @@ class Shop:
         self.given_up.add(file)
 
     def plan(self) -> SnapshotPlan:
-        after = self.last.consumed(ORDERS.table, "id") if self.last.ranges else None
+        after = self.last.consumed_version(ORDERS.table, "id") if self.last.ranges else None
         sources = BatchSources(ranges={ORDERS.table: (after, self.version)}, source_ids={ORDERS.table: "id"})
         landing = str(self.folder / "landing")
         return full_snapshots(catalog_of(BRONZE, self.spec), self.spec, landing, self.ops).plan(sources, self.last)

@@ -15,8 +15,7 @@ from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.streams import Streams
 from include.control.ledger.table_state import TableStates
 from include.control.log.batch import FileFact, Stream, Winner
-from include.control.log.commit_mark import commit_mark
-from include.control.log.delta_log import commit_versions
+from include.control.log.delta_log import commit_mark, commit_versions
 from include.control.storage.looks import look_again, new_looks, shared_looks
 from include.control.storage.objects_on_s3 import S3ObjectStore
 from include.control.storage.stored_files import names_in
