@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from include.settings import PROJECT
-from tests.support.airflow.dag_parse import parsed
+from tests.support.airflow.dag_parse import parse_dags
 
 DAG_IDS = {
     "column_approvals",
@@ -25,7 +25,7 @@ LONGEST_DAG_FILE = 30
 
 @pytest.fixture(scope="module")
 def parse(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    said = parsed(tmp_path_factory.mktemp("airflow"))
+    said = parse_dags(tmp_path_factory.mktemp("airflow"))
     assert said["errors"] == {}
     assert set(said["dags"]) == DAG_IDS
     return said
@@ -40,7 +40,7 @@ def test_parsing_calls_nobody(parse: dict[str, Any]) -> None:
 
 
 def test_two_parses_are_byte_identical(parse: dict[str, Any], tmp_path: Path) -> None:
-    again = parsed(tmp_path / "other", PYTHONHASHSEED="12345", TZ="Asia/Tokyo")
+    again = parse_dags(tmp_path / "other", PYTHONHASHSEED="12345", TZ="Asia/Tokyo")
     assert as_airflow_compares(again) == as_airflow_compares(parse)
 
 
@@ -59,7 +59,7 @@ def test_the_watch_on_imports_and_calls_sees_what_it_should(tmp_path: Path) -> N
         "    caller.connect_ex(('127.0.0.1', 9))",
     )
     (dags / "heavy.py").write_text("\n".join(lines))
-    said = parsed(tmp_path / "home", dags)
+    said = parse_dags(tmp_path / "home", dags)
     assert {"pyarrow", "delta", "pyspark"} <= set(said["heavy"])
     assert said["outside"][0].startswith("socket.connect")
 

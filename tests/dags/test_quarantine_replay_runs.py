@@ -12,7 +12,7 @@ import pytest
 
 from include.paths import LakehousePaths
 from include.settings import PROJECT
-from tests.support.airflow.airflow_home import migrated_home
+from tests.support.airflow.airflow_home import create_airflow_home
 from tests.support.documents.specs import bronze_document, silver_document, write_specs
 from tests.support.ledger.quarantine_rows import quarantine, refused
 
@@ -62,7 +62,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         connection = {"conn_type": "spark", "host": "sc://127.0.0.1", "port": server.getsockname()[1]}
         environment = {
-            **migrated_home(folder / "airflow", folder / "dags"),
+            **create_airflow_home(folder / "airflow", folder / "dags"),
             "PYTHONPATH": str(PROJECT),
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(connection),
             "LAKEHOUSE_ROOT": str(folder / "lake"),

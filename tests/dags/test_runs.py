@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from include.settings import PROJECT
-from tests.support.airflow.airflow_home import migrated_home
+from tests.support.airflow.airflow_home import create_airflow_home
 from tests.support.documents.specs import bronze_document, write_specs
 
 SCRIPT = PROJECT / "tests" / "support" / "airflow" / "dag_run.py"
@@ -147,7 +147,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         connection = {"conn_type": "spark", "host": "sc://127.0.0.1", "port": server.getsockname()[1]}
         environment = {
-            **migrated_home(folder / "airflow", folder / "dags"),
+            **create_airflow_home(folder / "airflow", folder / "dags"),
             "PYTHONPATH": str(PROJECT),
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(connection),
             "LAKEHOUSE_LANDING": str(folder / "landing"),

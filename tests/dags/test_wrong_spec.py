@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from include.settings import PROJECT
-from tests.support.airflow.airflow_home import migrated_home
+from tests.support.airflow.airflow_home import create_airflow_home
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
 
 DOMAIN_FILE = """
@@ -49,7 +49,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> tuple[Seen, Seen]:
     write_specs(tables, bronze_document(), bronze_document("bronze.returns"), silver_document())
     write_specs(tables, bronze_document("bronze.bills"), gold_document(), domain="finance")
     environment = {
-        **migrated_home(folder / "home", dags),
+        **create_airflow_home(folder / "home", dags),
         "PYTHONPATH": str(PROJECT),
         "LAKEHOUSE_TABLES": str(tables),
         "LAKEHOUSE_ROOT": str(folder / "data"),

@@ -12,7 +12,7 @@ from embedded.airflow.api import AirflowApi
 from include.cli.facts import table_facts
 from include.settings import Settings
 from tests.e2e.days import FIRST, PATIENCE_S, THIRD, RunDay
-from tests.support.right_tables import TABLES, assert_tables_hold
+from tests.support.right_tables import TABLES, assert_rows_of_source
 
 
 @pytest.mark.timeout(900)
@@ -22,7 +22,7 @@ def test_a_backfill_of_three_days_two_at_once_ends_in_the_right_tables(
     assert [day.day for day in three_days] == [FIRST, FIRST + timedelta(days=1), THIRD]
     assert all(len(day.tasks) == 2 * TABLES for day in three_days)
     assert {task.state for day in three_days for task in day.tasks} == {"success"}
-    assert_tables_hold(lakehouse, FIRST, THIRD)
+    assert_rows_of_source(lakehouse, FIRST, THIRD)
 
 
 @pytest.mark.timeout(900)

@@ -1,4 +1,4 @@
-"""A real job with a clock that the test sets."""
+"""The context of a job with a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from spark_jobs.runtime.context import JobContext
 
 @dataclass(frozen=True, kw_only=True)
 class ContextAt(JobContext):
-    """Return the context of a job that runs at `at`."""
+    """The context of a job whose current time is `at`."""
 
     at: datetime
 
     def now(self) -> datetime:
-        """That instant."""
+        """Return `at`."""
         return self.at

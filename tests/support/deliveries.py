@@ -26,6 +26,6 @@ class Deliver:
         return path
 
 
-def deliveries_as(file_format: str, files: str = "*", **source: str) -> BronzeSpec:
+def orders_spec_of(file_format: str, files: str = "*", **source: str) -> BronzeSpec:
     """Return the spec of `bronze.orders` for deliveries of this format and these names."""
     return bronze_spec(source={"landing": "orders", "files": files, "format": file_format, **source})

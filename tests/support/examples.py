@@ -1,4 +1,4 @@
-"""The number of examples of a property: few in every run of the tests, many in `make faults`."""
+"""Numbers of examples for property tests: few in every run of the tests, many in `make faults`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ def few_or_many(few: int, many: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("examples", [few, pytest.param(many, marks=pytest.mark.faults)])
 
 
-def so_many(examples: int) -> settings:
-    """Settings for examples that run Spark jobs; a failing example is shown without shrinking."""
+def settings_for(examples: int) -> settings:
+    """Return settings for examples that run Spark jobs: without a deadline, and without shrinking a failing example."""
     return settings(
         max_examples=examples,
         phases=[Phase.generate],

@@ -23,7 +23,7 @@ class KafkaTopic:
 
     Attributes:
         address: `bootstrap.servers`.
-        name: of the topic.
+        name: the name of the topic.
     """
 
     address: str
@@ -37,26 +37,26 @@ class KafkaTopic:
         """Create the topic; right after a deletion the broker refuses the name for a moment."""
         deadline = time.monotonic() + 10
         while True:
-            (made,) = self.admin.create_topics([NewTopic(self.name, num_partitions=partitions)]).values()
-            if made.exception() is None:
+            (creation,) = self.admin.create_topics([NewTopic(self.name, num_partitions=partitions)]).values()
+            if creation.exception() is None:
                 return
             if time.monotonic() > deadline:
-                made.result()
+                creation.result()
             time.sleep(0.2)
 
     def delete(self) -> None:
-        for done in self.admin.delete_topics([self.name]).values():
-            done.result()
+        for change in self.admin.delete_topics([self.name]).values():
+            change.result()
 
     def grow(self, partitions: int) -> None:
         """Set the number of partitions."""
-        for done in self.admin.create_partitions([NewPartitions(self.name, partitions)]).values():
-            done.result()
+        for change in self.admin.create_partitions([NewPartitions(self.name, partitions)]).values():
+            change.result()
 
     def expire(self, partition: int, before: int) -> None:
         """Delete the messages below an offset, as retention does."""
-        for done in self.admin.delete_records([TopicPartition(self.name, partition, before)]).values():
-            done.result()
+        for change in self.admin.delete_records([TopicPartition(self.name, partition, before)]).values():
+            change.result()
 
     def send(
         self,
@@ -68,10 +68,10 @@ class KafkaTopic:
     ) -> None:
         """Send messages to one partition, rows as JSON.
 
-        `transaction` says how the one around them ends, `commit` or `abort`; without it there is none.
+        With `transaction` they are sent in a transaction, which ends with `commit` or `abort`.
         """
         conf = {"bootstrap.servers": self.address, **QUIET}
-        producer = Producer({**conf, "transactional.id": "of-tests"} if transaction else conf)
+        producer = Producer({**conf, "transactional.id": "tests"} if transaction else conf)
         if transaction:
             producer.init_transactions()
             producer.begin_transaction()
@@ -84,11 +84,11 @@ class KafkaTopic:
 
     def group_offsets(self, group: str) -> dict[int, int]:
         """Return partition -> offset that a consumer group has committed."""
-        (told,) = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
-        return {one.partition: one.offset for one in told.result().topic_partitions if one.topic == self.name}
+        (answer,) = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
+        return {place.partition: place.offset for place in answer.result().topic_partitions if place.topic == self.name}
 
 
-def fed_by(topic: KafkaTopic, columns: dict[str, Any] | None = None, **source: Any) -> Document:
+def topic_document(topic: KafkaTopic, columns: dict[str, Any] | None = None, **source: Any) -> Document:
     """Return the spec of a bronze table of orders that reads a topic."""
-    stated = {"kafka": "main", "topics": [topic.name], "format": "json", **source}
-    return bronze_document(source=stated, **({"columns": columns} if columns else {}))
+    own_source = {"kafka": "main", "topics": [topic.name], "format": "json", **source}
+    return bronze_document(source=own_source, **({"columns": columns} if columns else {}))

@@ -80,7 +80,7 @@ class Lakehouse:
     def deliver(self, number: int, name: str, content: str | bytes | Sequence[Mapping[str, Any] | str]) -> Path:
         """Put a file of orders into the landing folder of day `number`: raw content, or rows as JSON lines.
 
-        A row that is a text is a line as it stands.
+        A row that is a text becomes a line without any change.
         """
         path = self.folder / "landing" / "orders" / f"date={day(number).start:%Y-%m-%d}" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ class Lakehouse:
         return path
 
     def args(self, table: str, number: int = 1, **more: Any) -> JobArgs:
-        """The arguments of a job on `table` for day `number`."""
+        """Return the arguments of a job on `table` for day `number`."""
         return JobArgs(
             table=table,
             interval_start=day(number).start,
@@ -120,13 +120,13 @@ class Lakehouse:
         file = request.save(self.folder / "reports" / f"request.{len(self.reports)}.json")
         return self.run(table, job=job, request=file, **more)
 
-    def replay(self, table: str, *, dry_run: bool = False, **asked: Any) -> JobReport:
+    def replay(self, table: str, *, dry_run: bool = False, **request: Any) -> JobReport:
         """Replay quarantined rows of a table, after a fix if the request has one."""
-        return self.ask(Job.QUARANTINE_REPLAY, table, QuarantineRequest(said_by="ann", **asked), dry_run=dry_run)
+        return self.ask(Job.QUARANTINE_REPLAY, table, QuarantineRequest(said_by="ann", **request), dry_run=dry_run)
 
-    def rebuild(self, table: str, *, dry_run: bool = False, **asked: Any) -> JobReport:
-        """Rebuild a table, or continue or cancel that."""
-        file = RebuildRequest(said_by="ann", **asked).save(
+    def rebuild(self, table: str, *, dry_run: bool = False, **request: Any) -> JobReport:
+        """Rebuild a table, or continue or cancel a rebuild."""
+        file = RebuildRequest(said_by="ann", **request).save(
             self.folder / "reports" / f"rebuild.{len(self.reports)}.json"
         )
         return self.run(table, job=Job.TABLE_REBUILD, request=file, dry_run=dry_run)
@@ -141,8 +141,8 @@ class Lakehouse:
 
     def rows(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
         """Return these columns of the newest rows of a table, sorted, read by delta-rs."""
-        found = open_table(self.paths.table(table)).to_pyarrow_table(columns=list(columns))
-        return sorted((tuple(row[name] for name in columns) for row in found.to_pylist()), key=repr)
+        rows = open_table(self.paths.table(table)).to_pyarrow_table(columns=list(columns)).to_pylist()
+        return sorted((tuple(row[name] for name in columns) for row in rows), key=repr)
 
     def quarantine(self, table: str) -> list[dict[str, Any]]:
         """Return the quarantined rows of a table; none if there is no quarantine."""
@@ -155,7 +155,7 @@ def tombstones_path(lakehouse: Lakehouse, table: str) -> LakePath:
     return lakehouse.paths.tombstones(table, table_id(lakehouse.paths.table(table)))
 
 
-def copied(lakehouse: Lakehouse, folder: Path) -> Lakehouse:
+def copy_lakehouse(lakehouse: Lakehouse, folder: Path) -> Lakehouse:
     """Copy a lakehouse with its specs and landing files."""
     shutil.copytree(lakehouse.folder, folder)
     return Lakehouse(folder)
@@ -166,5 +166,5 @@ def order(
 ) -> dict[str, Any]:
     """Return an event of an order."""
     at = f"2013-01-{of_day:02d}T{hour:02d}:00:00Z"
-    said = {"order_id": None if number is None else f"o{number}", "amount": amount, "day": f"2013-01-{of_day:02d}"}
-    return {**said, "event_at": at, "event_seq": seq, **more}
+    values = {"order_id": None if number is None else f"o{number}", "amount": amount, "day": f"2013-01-{of_day:02d}"}
+    return {**values, "event_at": at, "event_seq": seq, **more}

@@ -14,16 +14,16 @@ LineUp = Callable[[], object]
 _barriers: list[Barrier] = []
 
 
-def together(count: int, work: Callable[..., Any], *args: Any) -> list[Any]:
-    """Run `work(number, line_up, *args)` in `count` new processes, and return what each returned.
+def run_together(count: int, work: Callable[..., Any], *args: Any) -> list[Any]:
+    """Run `work(number, line_up, *args)` in `count` new processes, and return their results.
 
-    All begin at once, once all have their imports; calling `line_up` waits for the others again.
+    All begin at the same time, after their imports. A call of `line_up` waits for all other processes.
     """
     context = multiprocessing.get_context("spawn")
     begin = context.Barrier(count)
     with ProcessPoolExecutor(count, mp_context=context, initializer=_meet_at, initargs=(begin,)) as pool:
         running = [pool.submit(_begin, work, number, *args) for number in range(count)]
-        return [one.result(timeout=LONGEST_S) for one in running]
+        return [result.result(timeout=LONGEST_S) for result in running]
 
 
 def _meet_at(barrier: Barrier) -> None:

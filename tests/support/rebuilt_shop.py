@@ -1,4 +1,4 @@
-"""A shop whose tables are built anew: three days of orders, and what people see of them."""
+"""A shop whose tables are rebuilt: three days of orders, and the rows that readers see."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ DAYS: dict[int, list[dict[str, Any]]] = {
     2: [order(1, None, 9, op="delete"), order(4, 2, 9, of_day=2)],
     3: [order(1, 6, 8, seq=2), order(2, 9, 10), order(5, 1, 10, of_day=3)],
 }
-"""o1 is deleted, and an older event of it comes the day after."""
+"""Day -> orders. Day 2 deletes o1, and day 3 has an older event of o1."""
 
 
-def state(shop: Lakehouse, kind: str = "int", **silver: Any) -> None:
+def write_shop_specs(shop: Lakehouse, kind: str = "int", **silver: Any) -> None:
+    """Write the specs of the shop, with `kind` as the type of the amount and these keys of silver."""
+
     def typed(document: dict[str, Any]) -> dict[str, Any]:
         return {**document["columns"], "amount": {"type": kind}}
 
@@ -35,7 +37,8 @@ def state(shop: Lakehouse, kind: str = "int", **silver: Any) -> None:
     )
 
 
-def load(shop: Lakehouse, *days: int) -> None:
+def load_days(shop: Lakehouse, *days: int) -> None:
+    """Deliver the orders of these days, and run all tables after each day."""
     for number in days:
         shop.deliver(number, "a.json", DAYS[number])
         for report in shop.run_all(number, *TABLES):
@@ -43,8 +46,8 @@ def load(shop: Lakehouse, *days: int) -> None:
             assert report.rows.are_conserved
 
 
-def seen(shop: Lakehouse) -> dict[str, Any]:
-    """What people see: rows of the certified versions, refused rows, deleted keys."""
+def visible_rows(shop: Lakehouse) -> dict[str, Any]:
+    """Return the rows of the certified versions, the refused rows, and the deleted keys (`dead`)."""
     columns = {
         SILVER: ("order_id", "amount", "day"),
         GOLD: ("day", "orders", "revenue"),
@@ -53,15 +56,15 @@ def seen(shop: Lakehouse) -> dict[str, Any]:
     rows = {}
     for table, names in columns.items():
         at = Gates(shop.paths).certified(table)
-        found = open_table(shop.paths.table(table), version=at).to_pyarrow_table(columns=list(names)).to_pylist()
-        rows[table] = sorted((tuple(row.values()) for row in found), key=repr)
+        records = open_table(shop.paths.table(table), version=at).to_pyarrow_table(columns=list(names)).to_pylist()
+        rows[table] = sorted((tuple(row.values()) for row in records), key=repr)
     dead = open_table(tombstones_path(shop, SILVER)).to_pyarrow_table(columns=["order_id"]).to_pylist()
     return {**rows, "refused": sorted(row.record for row in shop.waiting(SILVER)), "dead": dead}
 
 
-def anew(folder: Path, *days: int, **changes: Any) -> dict[str, Any]:
-    """What a lakehouse shows that never knew another spec."""
+def rows_of_fresh_shop(folder: Path, *days: int, **changes: Any) -> dict[str, Any]:
+    """Return the visible rows of a new lakehouse that has had only these specs."""
     shop = Lakehouse(folder)
-    state(shop, **changes)
-    load(shop, *days)
-    return seen(shop)
+    write_shop_specs(shop, **changes)
+    load_days(shop, *days)
+    return visible_rows(shop)

@@ -12,7 +12,7 @@ from include.settings import Settings
 TABLES = 8
 
 
-def assert_tables_hold(settings: Settings, first: date, last: date) -> None:
+def assert_rows_of_source(settings: Settings, first: date, last: date) -> None:
     """Check that every table has the rows of the days `first` to `last`, which DuckDB alone computes."""
     oracle = expected_tables(Path(settings.landing), first, last + timedelta(days=1))
     results = outcomes(settings.root, oracle, [], oracle.counts())

@@ -1,4 +1,4 @@
-"""Texts of sources: any characters that UTF-8 can encode."""
+"""Texts as sources may send them: any characters that UTF-8 can encode."""
 
 from __future__ import annotations
 

@@ -10,5 +10,5 @@ def wait_for(condition: Callable[[], object], patience_s: float = 60) -> None:
     """Wait until `condition` returns something true."""
     deadline = time.monotonic() + patience_s
     while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
+        assert time.monotonic() < deadline, "the condition did not become true in time"
         time.sleep(0.2)

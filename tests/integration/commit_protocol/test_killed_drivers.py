@@ -19,7 +19,7 @@ from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.outcome import losers
 from tests.support.killed_drivers.places import BEFORE_INTENT, IN_THE_WRITE, SLOW_WRITE_S, steps_behind
 from tests.support.killed_drivers.steps import Step, steps_done, steps_of
-from tests.support.lakehouse import copied
+from tests.support.lakehouse import copy_lakehouse
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.slow
@@ -56,7 +56,7 @@ def test_the_clean_run_has_every_kind_of_row_that_can_be_lost(clean: dict[str, U
 def test_drivers_that_are_killed_after_every_step_in_turn_leave_what_one_clean_driver_leaves(
     any_drivers: Drivers, clean: dict[str, Undisturbed], tmp_path: Path, table: str
 ) -> None:
-    batch, shop = clean[table], copied(clean[table].before, tmp_path / "shop")
+    batch, shop = clean[table], copy_lakehouse(clean[table].before, tmp_path / "shop")
     for place in (BEFORE_INTENT, *steps_of(table)):
         batch.kill(any_drivers, shop, place)
         assert steps_done(shop, table, batch.batch_seq) == steps_behind(place, table)
@@ -80,7 +80,7 @@ def test_drivers_that_are_killed_after_every_step_in_turn_leave_what_one_clean_d
 def test_one_driver_finishes_all_that_a_killed_one_left_undone(
     any_drivers: Drivers, clean: dict[str, Undisturbed], tmp_path: Path, table: str, place: Step
 ) -> None:
-    batch, shop = clean[table], copied(clean[table].before, tmp_path / "shop")
+    batch, shop = clean[table], copy_lakehouse(clean[table].before, tmp_path / "shop")
     batch.kill(any_drivers, shop, place)
     assert steps_done(shop, table, batch.batch_seq)[-1] == place
 
@@ -101,7 +101,7 @@ def test_one_driver_finishes_all_that_a_killed_one_left_undone(
 def test_a_merge_that_goes_on_after_its_driver_has_died_is_one_batch_with_the_next_driver(
     drivers: Drivers, clean: dict[str, Undisturbed], tmp_path: Path, patient: bool
 ) -> None:
-    batch, shop = clean[SILVER], copied(clean[SILVER].before, tmp_path / "shop")
+    batch, shop = clean[SILVER], copy_lakehouse(clean[SILVER].before, tmp_path / "shop")
     silver = shop.paths.table(SILVER)
     batch.kill(drivers, shop, IN_THE_WRITE)
     assert steps_done(shop, SILVER, 2) == [Step.INTENT], "the server was done before the driver died"
@@ -121,7 +121,7 @@ def test_a_merge_that_goes_on_after_its_driver_has_died_is_one_batch_with_the_ne
 def test_a_write_whose_spark_ends_with_its_driver_is_one_batch_with_the_next_driver(
     classic_drivers: Drivers, clean: dict[str, Undisturbed], tmp_path: Path, table: str
 ) -> None:
-    batch, shop = clean[table], copied(clean[table].before, tmp_path / "shop")
+    batch, shop = clean[table], copy_lakehouse(clean[table].before, tmp_path / "shop")
     batch.kill(classic_drivers, shop, IN_THE_WRITE)
     assert steps_done(shop, table, batch.batch_seq) == [Step.INTENT], "Spark was done before the driver died"
 
@@ -131,7 +131,7 @@ def test_a_write_whose_spark_ends_with_its_driver_is_one_batch_with_the_next_dri
 def test_a_driver_told_to_end_interrupts_what_the_server_runs_for_it(
     drivers: Drivers, clean: dict[str, Undisturbed], tmp_path: Path
 ) -> None:
-    shop = copied(clean[BRONZE].before, tmp_path / "shop")
+    shop = copy_lakehouse(clean[BRONZE].before, tmp_path / "shop")
     ended = drivers.run(shop, BRONZE, 1, dies=IN_THE_WRITE, by=signal.SIGTERM)
     assert ended.code == 128 + signal.SIGTERM, ended.said
     time.sleep(SLOW_WRITE_S)

@@ -15,7 +15,7 @@ from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.outcome import states
 from tests.support.killed_drivers.places import BEFORE_INTENT, BEFORE_REPORT, IN_THE_WRITE, OF_FILES, steps_behind
 from tests.support.killed_drivers.steps import Step, steps_done, steps_of
-from tests.support.lakehouse import Lakehouse, copied, order, tombstones_path
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order, tombstones_path
 
 pytestmark = pytest.mark.faults
 BRONZE, SILVER, GOLD = ("bronze.orders", "silver.orders", "gold.revenue_daily")
@@ -75,14 +75,14 @@ def replaced(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> dict
 def test_a_new_version_of_a_file_stands_beside_the_old_one_once_wherever_its_driver_dies(
     drivers: Drivers, appended: Undisturbed, tmp_path: Path, place: str
 ) -> None:
-    assert_ends_as_undisturbed(drivers, appended, copied(appended.before, tmp_path / "shop"), place)
+    assert_ends_as_undisturbed(drivers, appended, copy_lakehouse(appended.before, tmp_path / "shop"), place)
 
 
 @pytest.mark.parametrize("place", OF_FILES)
 def test_a_file_is_replaced_once_in_all_layers_wherever_its_driver_dies(
     drivers: Drivers, replaced: dict[str, Undisturbed], tmp_path: Path, place: str
 ) -> None:
-    shop = copied(replaced[BRONZE].before, tmp_path / "shop")
+    shop = copy_lakehouse(replaced[BRONZE].before, tmp_path / "shop")
     assert_ends_as_undisturbed(drivers, replaced[BRONZE], shop, place)
     for batch in (replaced[SILVER], replaced[GOLD]):
         batch.assert_same(shop, batch.run(drivers, shop))
@@ -92,7 +92,7 @@ def test_a_file_is_replaced_once_in_all_layers_wherever_its_driver_dies(
 def test_the_keys_of_replaced_rows_are_worked_out_once_more_wherever_the_driver_of_silver_dies(
     drivers: Drivers, replaced: dict[str, Undisturbed], tmp_path: Path, place: str
 ) -> None:
-    batch, shop = replaced[SILVER], copied(replaced[SILVER].before, tmp_path / "shop")
+    batch, shop = replaced[SILVER], copy_lakehouse(replaced[SILVER].before, tmp_path / "shop")
     batch.kill(drivers, shop, place)
     assert steps_done(shop, SILVER, batch.batch_seq) == steps_behind(place, SILVER)
 
@@ -108,7 +108,7 @@ def test_the_keys_of_replaced_rows_are_worked_out_once_more_wherever_the_driver_
 def test_a_run_that_dies_between_the_batch_of_a_replaced_file_and_that_of_a_new_one_loses_neither(
     drivers: Drivers, replaced: dict[str, Undisturbed], tmp_path: Path, place: str
 ) -> None:
-    shop = copied(replaced[BRONZE].before, tmp_path / "shop")
+    shop = copy_lakehouse(replaced[BRONZE].before, tmp_path / "shop")
     shop.deliver(1, "new.json", [order(8, 8)])
     replaced[BRONZE].kill(drivers, shop, place)
     assert "new.json" not in str(tries(shop, BRONZE))

@@ -11,7 +11,7 @@ from tests.support.killed_drivers.batches import Undisturbed, run_well, undistur
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.places import BEFORE_INTENT, BEFORE_REPORT, IN_THE_WRITE, steps_behind
 from tests.support.killed_drivers.steps import Step, steps_done, steps_of
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 
 pytestmark = pytest.mark.faults
 BRONZE, SILVER = "bronze.orders", "silver.orders"
@@ -58,7 +58,7 @@ def merged(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> Undist
 def test_periods_are_those_of_an_undisturbed_run_wherever_the_driver_dies(
     drivers: Drivers, merged: Undisturbed, tmp_path: Path, place: str
 ) -> None:
-    shop = copied(merged.before, tmp_path / "shop")
+    shop = copy_lakehouse(merged.before, tmp_path / "shop")
     merged.kill(drivers, shop, place)
     assert steps_done(shop, SILVER, merged.batch_seq) == steps_behind(place, SILVER)
 

@@ -24,7 +24,7 @@ from tests.support.killed_drivers.places import (
     steps_behind,
 )
 from tests.support.killed_drivers.steps import Step, steps_done
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 
 pytestmark = pytest.mark.faults
 ORDERS = "bronze.orders"
@@ -57,7 +57,7 @@ def evolved(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> Undis
 def test_new_fields_become_columns_once_wherever_the_driver_dies(
     drivers: Drivers, evolved: Undisturbed, tmp_path: Path, place: str
 ) -> None:
-    shop = copied(evolved.before, tmp_path / "shop")
+    shop = copy_lakehouse(evolved.before, tmp_path / "shop")
     evolved.kill(drivers, shop, place)
     assert steps_done(shop, ORDERS, evolved.batch_seq) == steps_behind(place, ORDERS)
     assert bool(said_of_columns(shop)) == (place not in (BEFORE_INTENT, *BEFORE_THE_COLUMNS))

@@ -23,7 +23,7 @@ from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.outcome import outcome
 from tests.support.killed_drivers.places import IN_THE_WRITE, OF_QUARANTINE
 from tests.support.killed_drivers.steps import Step
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 
 pytestmark = pytest.mark.faults
 
@@ -77,7 +77,7 @@ def undisturbed(drivers: Drivers, folder: Path, table: str) -> Replayed:
     shop.deliver(1, "a.json", EVENTS)
     for written in TABLES[: TABLES.index(table) + 1]:
         run_well(drivers, shop, written)
-    before = copied(shop, folder / "before")
+    before = copy_lakehouse(shop, folder / "before")
     report = replay_well(drivers, shop, table)
     return Replayed(table, before, end_of(shop, table), report)
 
@@ -123,7 +123,7 @@ def fates(replayed: Replayed) -> dict[str, int]:
 def test_a_replay_that_is_killed_at_every_step_in_turn_ends_like_one_that_was_not(
     drivers: Drivers, clean: Clean, tmp_path: Path, table: str
 ) -> None:
-    shop = copied(clean(table).before, tmp_path / "shop")
+    shop = copy_lakehouse(clean(table).before, tmp_path / "shop")
     places = [place for place in OF_QUARANTINE if place != IN_THE_WRITE]
     if table == SILVER:
         places.insert(places.index(Step.RECORDED) + 1, Step.TOMBSTONES)
@@ -153,7 +153,7 @@ def assert_conserved(shop: Lakehouse, clean: Replayed) -> None:
 def test_one_plain_run_makes_good_what_a_replay_left_that_died_anywhere(
     drivers: Drivers, clean: Clean, tmp_path: Path, table: str, place: str
 ) -> None:
-    shop = copied(clean(table).before, tmp_path / "shop")
+    shop = copy_lakehouse(clean(table).before, tmp_path / "shop")
     assert_killed(drivers.replay(shop, table, REQUEST, dies=place))
 
     report = replay_well(drivers, shop, table)
@@ -174,7 +174,7 @@ def test_one_plain_run_makes_good_what_a_replay_left_that_died_anywhere(
 def test_an_ordinary_run_of_the_table_finishes_what_a_dead_replay_left(
     drivers: Drivers, clean: Clean, tmp_path: Path, table: str, place: str
 ) -> None:
-    shop = copied(clean(table).before, tmp_path / "shop")
+    shop = copy_lakehouse(clean(table).before, tmp_path / "shop")
     assert_killed(drivers.replay(shop, table, REQUEST, dies=place))
 
     assert run_well(drivers, shop, table).outcome == Outcome.NO_OP
@@ -192,7 +192,7 @@ def others(server: SparkServer, tmp_path: Path) -> Iterator[Drivers]:
 def test_two_replays_of_the_same_rows_at_once_bring_each_row_once(
     drivers: Drivers, others: Drivers, clean: Clean, tmp_path: Path, table: str
 ) -> None:
-    shop = copied(clean(table).before, tmp_path / "shop")
+    shop = copy_lakehouse(clean(table).before, tmp_path / "shop")
     with ThreadPoolExecutor(2) as pool:
         ends = [pool.submit(one.replay, shop, table, REQUEST) for one in (drivers, others)]
         codes = [end.result().code for end in ends]

@@ -13,35 +13,35 @@ from include.errors import ExitCode, Outcome
 from tests.support.killed_drivers.batches import assert_killed
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.places import CANCELLED, IN_THE_SWITCH, OF_REBUILDS, OF_UNDOING, REBUILD_DONE
-from tests.support.lakehouse import Lakehouse, copied
-from tests.support.rebuilt_shop import GOLD, SILVER, anew, load, seen, state
+from tests.support.lakehouse import Lakehouse, copy_lakehouse
+from tests.support.rebuilt_shop import GOLD, SILVER, load_days, rows_of_fresh_shop, visible_rows, write_shop_specs
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def loaded(shared: Lakehouse) -> Lakehouse:
-    state(shared)
-    load(shared, 1, 2)
+    write_shop_specs(shared)
+    load_days(shared, 1, 2)
     return shared
 
 
 @pytest.fixture
 def shop(loaded: Lakehouse, tmp_path: Path) -> Lakehouse:
-    return copied(loaded, tmp_path / "shop")
+    return copy_lakehouse(loaded, tmp_path / "shop")
 
 
 @pytest.fixture(scope="module")
 def wanted(loaded: Lakehouse, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What three days leave behind where nothing is built anew."""
-    assert seen(loaded)[SILVER]
-    return anew(tmp_path_factory.mktemp("anew"), 1, 2, 3)
+    assert visible_rows(loaded)[SILVER]
+    return rows_of_fresh_shop(tmp_path_factory.mktemp("anew"), 1, 2, 3)
 
 
 def assert_work_goes_on(shop: Lakehouse, wanted: dict[str, Any]) -> None:
     """The third day ends in the rows that it leaves where nothing was built anew, and nothing is left to do."""
-    load(shop, 3)
-    assert seen(shop) == wanted
+    load_days(shop, 3)
+    assert visible_rows(shop) == wanted
     assert [shop.run(table, 3).outcome for table in (SILVER, GOLD)] == [Outcome.NO_OP] * 2
     assert not list(shop.paths.rebuilds.iterdir())
 
@@ -49,10 +49,10 @@ def assert_work_goes_on(shop: Lakehouse, wanted: dict[str, Any]) -> None:
 def test_drivers_killed_at_every_step_in_turn_end_what_was_asked_for(
     drivers: Drivers, shop: Lakehouse, wanted: dict[str, Any]
 ) -> None:
-    before, own = seen(shop), [table_id(shop.paths.table(table)) for table in (SILVER, GOLD)]
+    before, own = visible_rows(shop), [table_id(shop.paths.table(table)) for table in (SILVER, GOLD)]
     for place in OF_REBUILDS:
         assert_killed(drivers.rebuild(shop, SILVER, dies=place, downstream=True))
-        assert seen(shop) == before, f"the same rows, of whichever table: {place}"
+        assert visible_rows(shop) == before, f"the same rows, of whichever table: {place}"
 
     built = [table_id(shop.paths.table(table)) for table in (SILVER, GOLD)]
     assert set(built).isdisjoint(own)
@@ -69,8 +69,8 @@ def test_whatever_step_it_dies_at_work_goes_on(
     drivers: Drivers, shop: Lakehouse, wanted: dict[str, Any], place: str, asked: str
 ) -> None:
     assert_killed(drivers.rebuild(shop, SILVER, dies=place, downstream=True))
-    load(shop, 3)
-    assert seen(shop) == wanted
+    load_days(shop, 3)
+    assert visible_rows(shop) == wanted
     if asked == "cancelled" and place != REBUILD_DONE:
         assert_killed(drivers.rebuild(shop, SILVER, dies=CANCELLED, cancel=True))
         ended = drivers.rebuild(shop, SILVER, cancel=True)
@@ -87,15 +87,15 @@ def test_whatever_step_it_dies_at_work_goes_on(
 def test_drivers_killed_at_every_step_of_undoing_in_turn_bring_back_what_was_there(
     drivers: Drivers, shop: Lakehouse, wanted: dict[str, Any], places: Sequence[str]
 ) -> None:
-    before, own = seen(shop), [table_id(shop.paths.table(table)) for table in (SILVER, GOLD)]
-    state(shop, keys=["order_id", "day"])
+    before, own = visible_rows(shop), [table_id(shop.paths.table(table)) for table in (SILVER, GOLD)]
+    write_shop_specs(shop, keys=["order_id", "day"])
     assert drivers.rebuild(shop, SILVER, downstream=True).code == ExitCode.OK
-    anew_ = seen(shop)
-    state(shop)
+    fresh = visible_rows(shop)
+    write_shop_specs(shop)
     for place in places:
         assert_killed(drivers.rebuild(shop, SILVER, dies=place, undo=True, downstream=True))
-        assert all(seen(shop)[table] in (before[table], anew_[table]) for table in (SILVER, GOLD)), place
+        assert all(visible_rows(shop)[table] in (before[table], fresh[table]) for table in (SILVER, GOLD)), place
     ended = drivers.rebuild(shop, SILVER, undo=True, downstream=True)
     assert ended.code in (ExitCode.OK, ExitCode.NOT_READY), ended.said
-    assert (seen(shop), [table_id(shop.paths.table(table)) for table in (SILVER, GOLD)]) == (before, own)
+    assert (visible_rows(shop), [table_id(shop.paths.table(table)) for table in (SILVER, GOLD)]) == (before, own)
     assert_work_goes_on(shop, wanted)

@@ -37,7 +37,7 @@ from tests.support.killed_drivers.places import (
     steps_behind,
 )
 from tests.support.killed_drivers.steps import Step, steps_done
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.faults
@@ -70,7 +70,7 @@ def mended(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> Lakeho
 @pytest.fixture(scope="module")
 def replayed(drivers: Drivers, mended: Lakehouse, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     """The load of the file that was given up, once its replay is recorded."""
-    shop = copied(mended, tmp_path_factory.mktemp("replayed") / "shop")
+    shop = copy_lakehouse(mended, tmp_path_factory.mktemp("replayed") / "shop")
     settings = Settings(root=shop.folder / "lake", tables=shop.folder / "tables")
     record_replays(replays([REFUSED], settings), settings)
     batch = undisturbed(drivers, shop, ORDERS, 2)
@@ -83,14 +83,14 @@ def replayed(drivers: Drivers, mended: Lakehouse, tmp_path_factory: pytest.TempP
 @pytest.fixture
 def shop(mended: Lakehouse, tmp_path: Path) -> Lakehouse:
     """A copy of the lakehouse with its mended files."""
-    return copied(mended, tmp_path / "shop")
+    return copy_lakehouse(mended, tmp_path / "shop")
 
 
 @pytest.mark.parametrize("place", OF_FILES)
 def test_a_replayed_file_is_loaded_once_wherever_its_driver_dies(
     drivers: Drivers, replayed: Undisturbed, tmp_path: Path, place: str
 ) -> None:
-    shop = copied(replayed.before, tmp_path / "shop")
+    shop = copy_lakehouse(replayed.before, tmp_path / "shop")
     replayed.kill(drivers, shop, place)
     of_the_failure = [Step.INTENT]
     assert steps_done(shop, ORDERS, replayed.batch_seq) == (steps_behind(place, ORDERS) or of_the_failure)

@@ -12,7 +12,7 @@ from include.control.log.delta_log import commits_after
 from include.errors import Outcome
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.places import OF_RESTORES
-from tests.support.lakehouse import Lakehouse, copied
+from tests.support.lakehouse import Lakehouse, copy_lakehouse
 from tests.support.silver.refusing_gate import GOLD, SILVER, content, silver, unrefused
 
 pytestmark = pytest.mark.slow
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def shop(refusing: Lakehouse, tmp_path: Path) -> Lakehouse:
-    return copied(refusing, tmp_path / "shop")
+    return copy_lakehouse(refusing, tmp_path / "shop")
 
 
 @pytest.fixture(scope="module")

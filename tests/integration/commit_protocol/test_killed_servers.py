@@ -18,7 +18,7 @@ from tests.support.killed_drivers.batches import Undisturbed
 from tests.support.killed_drivers.drivers import Drivers, Ended
 from tests.support.killed_drivers.places import IN_THE_WRITE
 from tests.support.killed_drivers.steps import Step, steps_done
-from tests.support.lakehouse import copied
+from tests.support.lakehouse import copy_lakehouse
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.faults
@@ -43,7 +43,7 @@ def drivers_of_doomed(doomed: SparkServer, tmp_path: Path) -> Iterator[Drivers]:
 def test_a_driver_whose_server_dies_says_so_in_time_and_runs_well_on_the_next_one(
     drivers_of_doomed: Drivers, doomed: SparkServer, clean: dict[str, Undisturbed], tmp_path: Path
 ) -> None:
-    shop = copied(clean[BRONZE].before, tmp_path / "shop")
+    shop = copy_lakehouse(clean[BRONZE].before, tmp_path / "shop")
     ended = drivers_of_doomed.run(shop, BRONZE, 1, dies=IN_THE_WRITE, victim=pid_of(doomed))
     assert not doomed.is_alive(), "the server still lives"
     assert_server_missed(ended, doomed)
@@ -57,7 +57,7 @@ def test_a_driver_whose_server_dies_says_so_in_time_and_runs_well_on_the_next_on
 def test_a_write_is_not_repeated_at_a_server_that_took_the_place_of_a_dead_one(
     drivers_of_doomed: Drivers, doomed: SparkServer, clean: dict[str, Undisturbed], tmp_path: Path
 ) -> None:
-    shop = copied(clean[BRONZE].before, tmp_path / "shop")
+    shop = copy_lakehouse(clean[BRONZE].before, tmp_path / "shop")
     dead = pid_of(doomed)
     with ThreadPoolExecutor(1) as pool:
         ending = pool.submit(drivers_of_doomed.run, shop, BRONZE, 1, IN_THE_WRITE, signal.SIGKILL, dead)

@@ -16,7 +16,7 @@ from include.control.gates.result import Override
 from include.errors import ExitCode, Outcome
 from spark_jobs.jobs.run_intervals import run_intervals
 from tests.support.documents.specs import bronze_document, silver_document
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import day
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
@@ -38,7 +38,7 @@ def made(shared: Lakehouse) -> Lakehouse:
 @pytest.fixture
 def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
     """That lakehouse, for one test."""
-    return copied(made, tmp_path / "shop")
+    return copy_lakehouse(made, tmp_path / "shop")
 
 
 def let_pass(shop: Lakehouse, version: int) -> None:

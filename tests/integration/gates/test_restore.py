@@ -21,7 +21,7 @@ from include.errors import Outcome, OverrideError, RestoreError
 from include.settings import Settings
 from spark_jobs.layers.silver.silver import SilverMerge
 from tests.support.documents.specs import bronze_document, gold_document
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import day
 from tests.support.silver.refusing_gate import (
     BRONZE,
@@ -37,7 +37,7 @@ from tests.support.silver.refusing_gate import (
 
 @pytest.fixture
 def shop(refusing: Lakehouse, tmp_path: Path) -> Lakehouse:
-    return copied(refusing, tmp_path / "shop")
+    return copy_lakehouse(refusing, tmp_path / "shop")
 
 
 def test_a_refused_version_is_restored_in_the_same_run(shop: Lakehouse) -> None:

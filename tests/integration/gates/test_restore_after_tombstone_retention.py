@@ -11,7 +11,7 @@ from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
 from include.errors import ExitCode, Outcome
 from tests.support.documents.specs import Document, bronze_document, gold_document
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.silver.refusing_gate import BRONZE, GOLD, SILVER, TABLES, content, deliver_two_days, silver
 
 pytestmark = pytest.mark.slow
@@ -49,7 +49,7 @@ def made(shared: Lakehouse) -> Lakehouse:
 @pytest.fixture
 def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
     """That lakehouse, for one test."""
-    return copied(made, tmp_path / "shop")
+    return copy_lakehouse(made, tmp_path / "shop")
 
 
 def test_tombstones_deleted_before_the_refused_version_stay_deleted(shop: Lakehouse) -> None:

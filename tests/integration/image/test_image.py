@@ -14,7 +14,7 @@ import pytest
 from demo.source_system import lay_out
 from include.settings import PROJECT, Settings
 from tests.e2e.days import FIRST, SECOND
-from tests.support.right_tables import assert_tables_hold
+from tests.support.right_tables import assert_rows_of_source
 
 IMAGE = "millrace-tests"
 BUILD_S, RUN_S = 1800, 900
@@ -67,7 +67,7 @@ def test_two_containers_that_load_the_same_days_at_once_load_them_once(run: RunI
     with ThreadPoolExecutor(2) as pool:
         ended = list(pool.map(lambda _: run(*days), range(2)))
     assert [one.returncode for one in ended] == [0, 0], "\n".join(one.stdout + one.stderr for one in ended)
-    assert_tables_hold(settings, FIRST, SECOND)
+    assert_rows_of_source(settings, FIRST, SECOND)
 
 
 def test_of_processes_that_race_in_the_image_one_wins_each_version(run: RunIn) -> None:

@@ -14,7 +14,7 @@ from include.errors import Outcome
 from spark_jobs.layers.bronze.bronze import BronzeIngest
 from spark_jobs.protocol.batches import Closing
 from tests.support.documents.specs import bronze_document, silver_document
-from tests.support.kafka_topic import KafkaTopic, fed_by
+from tests.support.kafka_topic import KafkaTopic, topic_document
 from tests.support.lakehouse import Lakehouse, order
 
 ORDERS = "bronze.orders"
@@ -31,7 +31,7 @@ def placed(shop: Lakehouse) -> list[tuple[Any, ...]]:
 def test_every_message_is_loaded_once_and_the_commit_says_where_the_next_batch_starts(
     shop: Lakehouse, topic: KafkaTopic
 ) -> None:
-    shop.specs(fed_by(topic))
+    shop.specs(topic_document(topic))
     topic.send(order(1, 5), order(2, 7))
     first, again = shop.run(ORDERS), shop.run(ORDERS)
     topic.send(order(3, 9))
@@ -53,7 +53,7 @@ def test_a_message_keeps_its_key_headers_and_time_and_transforms_fill_columns(
 ) -> None:
     columns = {"amount": {"type": "int"}, "customer": {"type": "string"}, "sent_on": {"type": "date"}}
     transforms = {"customer": "cast(key as string)", "sent_on": "to_date(timestamp)"}
-    shop.specs(fed_by(topic, columns, transforms=transforms, headers=True))
+    shop.specs(topic_document(topic, columns, transforms=transforms, headers=True))
     topic.send({"amount": 5, "extra": "x"}, key="c1", headers={"trace": b"t1"}, timestamp=1357000000000)
 
     shop.run(ORDERS)
@@ -70,7 +70,7 @@ def test_what_cannot_be_parsed_is_quarantined_with_its_place_and_null_messages_a
     shop: Lakehouse, topic: KafkaTopic
 ) -> None:
     columns = {**bronze_document()["columns"], "order_id": {"type": "string", "nullable": False}}
-    shop.specs(fed_by(topic, columns))
+    shop.specs(topic_document(topic, columns))
     topic.send(order(1, 5), '{"order_id": "o2", ', b"\xff\xfe", "", order(None, 3))
     topic.send(None, key="o1")
 
@@ -98,7 +98,7 @@ def test_a_null_message_deletes_its_key_in_silver_and_a_refused_row_is_found_by_
         "at": {"type": "bigint", "from": "_offset"},
     }
     shop.specs(
-        fed_by(topic, bronze, transforms={"id": "cast(key as string)"}),
+        topic_document(topic, bronze, transforms={"id": "cast(key as string)"}),
         silver_document(keys=["id"], sequence_by=["at"], columns=silver, apply_as_deletes="_null_message"),
     )
     for key, value in (("a", {"amount": "1"}), ("b", {"amount": "2"}), ("c", {"amount": "many"}), ("a", None)):
@@ -116,7 +116,7 @@ def test_many_messages_are_loaded_in_bounded_batches_and_a_driver_that_died_goes
     shop: Lakehouse, topic: KafkaTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic.grow(2)
-    shop.specs(fed_by(topic, max_messages_per_batch=4))
+    shop.specs(topic_document(topic, max_messages_per_batch=4))
     topic.send(*(order(number, 1) for number in range(5)))
     topic.send(*(order(number, 1) for number in range(5, 9)), partition=1)
 
@@ -141,7 +141,7 @@ def test_many_messages_are_loaded_in_bounded_batches_and_a_driver_that_died_goes
 def test_a_run_that_another_one_has_overtaken_finds_nothing_new_and_nothing_lost(
     shop: Lakehouse, topic: KafkaTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop.specs(fed_by(topic))
+    shop.specs(topic_document(topic))
     topic.send(order(1, 1))
     ensure = BronzeIngest.ensure_table
 
@@ -158,7 +158,7 @@ def test_a_run_that_another_one_has_overtaken_finds_nothing_new_and_nothing_lost
 
 
 def test_a_partition_that_is_added_is_read_from_its_start(shop: Lakehouse, topic: KafkaTopic) -> None:
-    shop.specs(fed_by(topic, starting_offsets="latest"))
+    shop.specs(topic_document(topic, starting_offsets="latest"))
     topic.send(order(1, 1))
     assert shop.run(ORDERS).outcome is Outcome.COMMITTED, "the start is pinned by a batch, even an empty one"
     topic.grow(2)
@@ -169,7 +169,7 @@ def test_a_partition_that_is_added_is_read_from_its_start(shop: Lakehouse, topic
 
 
 def test_a_start_by_time_leaves_out_what_was_sent_before(shop: Lakehouse, topic: KafkaTopic) -> None:
-    shop.specs(fed_by(topic, starting_offsets="2013-01-02T00:00:00Z"))
+    shop.specs(topic_document(topic, starting_offsets="2013-01-02T00:00:00Z"))
     topic.send(order(1, 1), timestamp=1356998400000)
     topic.send(order(2, 1), timestamp=1357084800000)
     shop.run(ORDERS)
@@ -180,7 +180,7 @@ def test_a_start_by_time_leaves_out_what_was_sent_before(shop: Lakehouse, topic:
 def test_messages_deleted_before_they_were_read_fail_the_run_unless_the_spec_goes_on_without_them(
     shop: Lakehouse, topic: KafkaTopic
 ) -> None:
-    shop.specs(fed_by(topic))
+    shop.specs(topic_document(topic))
     topic.send(order(1, 1))
     shop.run(ORDERS)
     topic.send(order(2, 1), order(3, 1), order(4, 1))
@@ -191,7 +191,7 @@ def test_messages_deleted_before_they_were_read_fail_the_run_unless_the_spec_goe
     assert f"{topic.name}/0: the brokers deleted offsets 1 to 2 before they were read" in refused.message
     assert "fail_on_data_loss: false" in refused.message.splitlines()[-1]
 
-    shop.specs(fed_by(topic, fail_on_data_loss=False))
+    shop.specs(topic_document(topic, fail_on_data_loss=False))
     report = shop.run(ORDERS)
     assert [note for note in report.notes if note.startswith("lost: ")]
     assert placed(shop) == [("o1", 0, 0), ("o4", 0, 3)]
@@ -200,7 +200,7 @@ def test_messages_deleted_before_they_were_read_fail_the_run_unless_the_spec_goe
 
 @pytest.mark.slow
 def test_a_topic_that_was_created_again_is_another_topic(shop: Lakehouse, topic: KafkaTopic) -> None:
-    shop.specs(fed_by(topic))
+    shop.specs(topic_document(topic))
     topic.send(order(1, 1))
     shop.run(ORDERS)
     topic.delete()
@@ -210,13 +210,13 @@ def test_a_topic_that_was_created_again_is_another_topic(shop: Lakehouse, topic:
     refused = shop.run(ORDERS)
     assert f"{topic.name}: it was deleted and created again" in refused.message
 
-    shop.specs(fed_by(topic, fail_on_data_loss=False))
+    shop.specs(topic_document(topic, fail_on_data_loss=False))
     shop.run(ORDERS)
     assert placed(shop) == [("o1", 0, 0), ("o2", 0, 0), ("o3", 0, 1)]
 
 
 def test_only_committed_transactions_are_read_and_their_marks_are_no_loss(shop: Lakehouse, topic: KafkaTopic) -> None:
-    shop.specs(fed_by(topic))
+    shop.specs(topic_document(topic))
     topic.send(order(1, 1), transaction="commit")
     topic.send(order(2, 1), transaction="abort")
     topic.send(order(3, 1), transaction="commit")
@@ -227,24 +227,24 @@ def test_only_committed_transactions_are_read_and_their_marks_are_no_loss(shop: 
 
 
 def test_few_messages_wait_for_more_until_their_latency_is_over(shop: Lakehouse, topic: KafkaTopic) -> None:
-    shop.specs(fed_by(topic, min_bytes_per_file="1 MB", allowed_latency="1 hours"))
+    shop.specs(topic_document(topic, min_bytes_per_file="1 MB", allowed_latency="1 hours"))
     topic.send(order(1, 1))
     assert shop.run(ORDERS).outcome is Outcome.COMMITTED, "nothing says yet how large a message becomes"
     topic.send(order(2, 1), order(3, 1))
-    shop.specs(fed_by(topic, min_bytes_per_file="1 MB", allowed_latency="1 hours", max_messages_per_batch=1))
+    shop.specs(topic_document(topic, min_bytes_per_file="1 MB", allowed_latency="1 hours", max_messages_per_batch=1))
     waiting = shop.run(ORDERS)
     assert (waiting.outcome, waiting.notes) == (
         Outcome.NO_OP,
         ("2 messages wait for more (min_bytes_per_file, allowed_latency)",),
     )
-    shop.specs(fed_by(topic, min_bytes_per_file="1 MB", allowed_latency="0 seconds"))
+    shop.specs(topic_document(topic, min_bytes_per_file="1 MB", allowed_latency="0 seconds"))
     assert shop.run(ORDERS).rows.read == 2
 
 
 def test_an_unreachable_broker_is_tried_again_and_is_named(
     shop: Lakehouse, topic: KafkaTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop.specs(fed_by(topic))
+    shop.specs(topic_document(topic))
     monkeypatch.setenv("LAKEHOUSE_KAFKA", '{"main": {"bootstrap.servers": "127.0.0.1:1"}}')
     report = shop.run(ORDERS)
     assert report.outcome is Outcome.NOT_READY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from include.contracts.row_status import RowStatus
 from include.control.log.delta_log import read_commit
-from tests.support.kafka_topic import KafkaTopic, fed_by
+from tests.support.kafka_topic import KafkaTopic, topic_document
 from tests.support.lakehouse import Lakehouse, order
 
 ORDERS = "bronze.orders"
@@ -14,7 +14,7 @@ AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_va
 def test_a_replayed_message_keeps_its_place_and_the_next_batch_goes_on_behind_the_last(
     shop: Lakehouse, topic: KafkaTopic
 ) -> None:
-    shop.specs({**fed_by(topic), "expectations": [AT_LEAST_0]})
+    shop.specs({**topic_document(topic), "expectations": [AT_LEAST_0]})
     topic.send(order(1, 5), order(2, -7), "{broken")
     assert shop.run(ORDERS).rows.quarantined == 2
     (broken,) = (row for row in shop.waiting(ORDERS) if row.record == "{broken")

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from include.errors import Outcome
-from tests.support.kafka_topic import KafkaTopic, fed_by
+from tests.support.kafka_topic import KafkaTopic, topic_document
 from tests.support.lakehouse import Lakehouse, order
 from tests.support.texts import ODD_TEXTS, texts
 
@@ -17,7 +17,7 @@ ORDERS = "bronze.orders"
 
 def test_csv_values_are_read_by_the_order_of_the_columns(shop: Lakehouse, topic: KafkaTopic) -> None:
     columns = {"id": {"type": "string"}, "amount": {"type": "int"}, "name": {"type": "string"}}
-    shop.specs(fed_by(topic, columns, format="csv", delimiter=";"))
+    shop.specs(topic_document(topic, columns, format="csv", delimiter=";"))
     topic.send('a;5;"x;y"', "b;many;z", "c")
     report = shop.run(ORDERS)
     assert shop.rows(ORDERS, "id", "amount", "name") == [("a", 5, "x;y"), ("b", None, "z")]
@@ -28,7 +28,7 @@ def test_avro_values_are_read_by_their_schema(shop: Lakehouse, topic: KafkaTopic
     fields = [{"name": "id", "type": "string"}, {"name": "amount", "type": "int"}, {"name": "extra", "type": "string"}]
     schema = json.dumps({"type": "record", "name": "order", "fields": fields})
     columns = {"id": {"type": "string"}, "amount": {"type": "bigint"}}
-    shop.specs(fed_by(topic, columns, format="avro", avro_schema=schema))
+    shop.specs(topic_document(topic, columns, format="avro", avro_schema=schema))
     topic.send(b"\x02a\x0a\x02x", b"\x02")
     report = shop.run(ORDERS)
     assert shop.rows(ORDERS, "id", "amount", "_rescued") == [("a", 5, '{"extra":"x"}')]
@@ -37,7 +37,7 @@ def test_avro_values_are_read_by_their_schema(shop: Lakehouse, topic: KafkaTopic
 
 def test_raw_values_stay_bytes(shop: Lakehouse, topic: KafkaTopic) -> None:
     columns = {"value": {"type": "binary"}, "size": {"type": "int"}}
-    shop.specs(fed_by(topic, columns, format="raw", transforms={"size": "length(value)"}))
+    shop.specs(topic_document(topic, columns, format="raw", transforms={"size": "length(value)"}))
     topic.send(b"\xff\x00", None)
     shop.run(ORDERS)
     assert shop.rows(ORDERS, "value", "size") == [(None, None), (b"\xff\x00", 2)]
@@ -45,7 +45,7 @@ def test_raw_values_stay_bytes(shop: Lakehouse, topic: KafkaTopic) -> None:
 
 def test_keys_headers_and_values_of_any_text_come_out_as_they_went_in(shop: Lakehouse, topic: KafkaTopic) -> None:
     columns = {"note": {"type": "string"}, "customer": {"type": "string"}}
-    shop.specs(fed_by(topic, columns, transforms={"customer": "cast(key as string)"}, headers=True))
+    shop.specs(topic_document(topic, columns, transforms={"customer": "cast(key as string)"}, headers=True))
 
     # One example is enough of Spark's time: it holds dozens of texts. Nothing is shrunk.
     @settings(max_examples=1, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck))
@@ -69,17 +69,17 @@ def test_keys_headers_and_values_of_any_text_come_out_as_they_went_in(shop: Lake
 def test_a_strict_spec_fails_on_a_message_that_does_not_fit_and_loads_it_once_it_may_be_rescued(
     shop: Lakehouse, topic: KafkaTopic
 ) -> None:
-    shop.specs({**fed_by(topic), "on_drift": "fail"})
+    shop.specs({**topic_document(topic), "on_drift": "fail"})
     topic.send(order(1, 5), order(2, 6, colour="red"))
     report = shop.run(ORDERS)
     assert (report.outcome, report.version) == (Outcome.BAD_INPUT, None)
     assert f'{topic.name}/0 has values that fit no column: {{"colour":"red"}}' in report.message
-    shop.specs(fed_by(topic))
+    shop.specs(topic_document(topic))
     assert shop.run(ORDERS).rows.applied == 2
 
 
 def test_a_new_field_of_messages_becomes_a_column(shop: Lakehouse, topic: KafkaTopic) -> None:
-    shop.specs({**fed_by(topic), "on_drift": "evolve"})
+    shop.specs({**topic_document(topic), "on_drift": "evolve"})
     topic.send(order(1, 5), order(2, 6, colour="red"), None)
     report = shop.run(ORDERS)
     assert report.outcome is Outcome.COMMITTED, report.message

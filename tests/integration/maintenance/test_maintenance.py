@@ -21,7 +21,7 @@ from include.errors import ExitCode, Outcome
 from spark_jobs.jobs.maintain_tables import maintain_tables
 from spark_jobs.runtime.session import own_session
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import commit_file, contents, day
 
 BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
@@ -48,7 +48,7 @@ def traded(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Lak
 @pytest.fixture
 def shop(traded: Lakehouse, tmp_path: Path) -> Lakehouse:
     """A lakehouse of this test alone, as `traded` left it."""
-    return copied(traded, tmp_path / "shop")
+    return copy_lakehouse(traded, tmp_path / "shop")
 
 
 def files(shop: Lakehouse, table: str) -> set[str]:
@@ -69,7 +69,7 @@ def aged(shop: Lakehouse, folder: Path, table: str, upto: int, days: int) -> Lak
 
     A copy, since Spark keeps in mind what it has read of a log.
     """
-    old = copied(shop, folder)
+    old = copy_lakehouse(shop, folder)
     path = old.paths.table(table)
     for checksum in (path / "_delta_log").glob("*.crc"):
         checksum.unlink()

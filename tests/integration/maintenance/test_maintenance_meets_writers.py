@@ -23,7 +23,7 @@ from include.errors import Outcome
 from spark_jobs.delta_io.conflicts import Conflict
 from spark_jobs.jobs import table_optimize, table_vacuum
 from tests.support.documents.specs import bronze_document
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +47,7 @@ def many_files(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def shop(many_files: Lakehouse, tmp_path: Path) -> Lakehouse:
-    return copied(many_files, tmp_path / "shop")
+    return copy_lakehouse(many_files, tmp_path / "shop")
 
 
 def data_files(shop: Lakehouse) -> list[str]:

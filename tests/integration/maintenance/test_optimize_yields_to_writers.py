@@ -32,7 +32,7 @@ from spark_jobs.jobs import table_optimize
 from spark_jobs.layers.maintenance.yield_to_writers import MAX_YIELDS
 from tests.support.documents.specs import bronze_document
 from tests.support.killed_drivers.drivers import Drivers
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.slow
@@ -65,7 +65,7 @@ def many_days(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def shop(many_days: Lakehouse, tmp_path: Path) -> Lakehouse:
-    return copied(many_days, tmp_path / "shop")
+    return copy_lakehouse(many_days, tmp_path / "shop")
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from include.control.log.delta_log import latest_version, read_commit
 from include.errors import ExitCode, Outcome
 from spark_jobs.layers.silver.silver import SilverMerge
 from tests.support.documents.specs import bronze_document, silver_document
-from tests.support.lakehouse import Lakehouse, copied, order, tombstones_path
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order, tombstones_path
 from tests.support.ledger.delta_tables import contents
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
@@ -45,7 +45,7 @@ def made(shared: Lakehouse) -> Lakehouse:
 @pytest.fixture
 def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
     """That lakehouse, for one test."""
-    return copied(made, tmp_path / "shop")
+    return copy_lakehouse(made, tmp_path / "shop")
 
 
 def state(shop: Lakehouse, **changes: Any) -> None:

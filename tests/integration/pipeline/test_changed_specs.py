@@ -15,7 +15,7 @@ from include.control.ops_tables import OpsTables
 from include.control.planning.planner import stream_position
 from include.errors import ExitCode, Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import contents, day
 
 BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
@@ -33,7 +33,7 @@ def loaded(shared: Lakehouse) -> Lakehouse:
 
 @pytest.fixture
 def shop(loaded: Lakehouse, tmp_path_factory: pytest.TempPathFactory) -> Lakehouse:
-    return copied(loaded, tmp_path_factory.mktemp("copy") / "shop")
+    return copy_lakehouse(loaded, tmp_path_factory.mktemp("copy") / "shop")
 
 
 def found(shop: Lakehouse, table: str) -> TableDiff:

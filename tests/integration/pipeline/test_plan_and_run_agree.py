@@ -30,7 +30,7 @@ from include.errors import ExitCode, Outcome
 from include.settings import Settings
 from spark_jobs.jobs.run_intervals import run_intervals
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import day, optimize
 from tests.support.listing import list_files
 
@@ -181,7 +181,7 @@ QUESTIONS = st.builds(
 @given(question=QUESTIONS)
 def test_what_plan_says_is_what_run_does(states: dict[str, Lakehouse], question: Question) -> None:
     with tempfile.TemporaryDirectory(dir=states["sound"].folder.parent) as folder:
-        lakehouse = copied(states[question.state], Path(folder) / "shop")
+        lakehouse = copy_lakehouse(states[question.state], Path(folder) / "shop")
         for name in question.befell:
             BEFALLS[name](lakehouse)
         require_agreement(lakehouse, question)

@@ -22,23 +22,33 @@ from include.control.ops_tables import OpsTables
 from include.control.planning.planner import stream_position
 from include.errors import ExitCode, Outcome
 from tests.support.documents.specs import silver_document
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.ledger.delta_tables import contents
-from tests.support.rebuilt_shop import BRONZE, DAYS, GOLD, SILVER, TABLES, anew, load, seen, state
+from tests.support.rebuilt_shop import (
+    BRONZE,
+    DAYS,
+    GOLD,
+    SILVER,
+    TABLES,
+    load_days,
+    rows_of_fresh_shop,
+    visible_rows,
+    write_shop_specs,
+)
 
 NEW_KEYS = "CASE WHEN event_seq > 6 THEN concat('new ', order_id) ELSE order_id END"
 
 
 @pytest.fixture(scope="module")
 def loaded(shared: Lakehouse) -> Lakehouse:
-    state(shared)
-    load(shared, 1, 2)
+    write_shop_specs(shared)
+    load_days(shared, 1, 2)
     return shared
 
 
 @pytest.fixture
 def shop(loaded: Lakehouse, tmp_path: Path) -> Lakehouse:
-    return copied(loaded, tmp_path / "shop")
+    return copy_lakehouse(loaded, tmp_path / "shop")
 
 
 @pytest.mark.parametrize(
@@ -52,8 +62,8 @@ def shop(loaded: Lakehouse, tmp_path: Path) -> Lakehouse:
 def test_the_new_table_takes_the_place_of_the_old_one_and_work_goes_on(
     shop: Lakehouse, tmp_path: Path, asked: str, changes: dict[str, Any]
 ) -> None:
-    before, versions = seen(shop), {table: latest_version(shop.paths.table(table)) for table in TABLES}
-    state(shop, **changes)
+    before, versions = visible_rows(shop), {table: latest_version(shop.paths.table(table)) for table in TABLES}
+    write_shop_specs(shop, **changes)
     assert shop.run(asked, 2).outcome is Outcome.BAD_INPUT
 
     report = shop.rebuild(asked, downstream=True)
@@ -61,7 +71,7 @@ def test_the_new_table_takes_the_place_of_the_old_one_and_work_goes_on(
     assert report.exit_code is ExitCode.OK, report.message
     rebuilt = TABLES[TABLES.index(asked) :]
     assert report.details["tables"] == {table: versions[table] + 1 for table in rebuilt}
-    assert seen(shop) == anew(tmp_path / "anew", 1, 2, **changes)
+    assert visible_rows(shop) == rows_of_fresh_shop(tmp_path / "anew", 1, 2, **changes)
     old = DeltaTable(str(shop.paths.table(asked)), version=versions[asked]).to_pyarrow_table()
     assert sorted(old["order_id"].to_pylist(), key=repr) == sorted((row[0] for row in before[asked]), key=repr)
     ops = OpsTables(shop.paths)
@@ -71,8 +81,8 @@ def test_the_new_table_takes_the_place_of_the_old_one_and_work_goes_on(
         assert position is not None
         assert table_diff(spec, position.last, ops).changes == ()
         assert shop.run(table, 2).outcome is Outcome.NO_OP, "the new table has read all that there is"
-    load(shop, 3)
-    assert seen(shop) == anew(tmp_path / "later", 1, 2, 3, **changes)
+    load_days(shop, 3)
+    assert visible_rows(shop) == rows_of_fresh_shop(tmp_path / "later", 1, 2, 3, **changes)
     assert not list(shop.paths.rebuilds.iterdir())
 
 
@@ -90,40 +100,40 @@ def test_files_that_are_gone_are_named_and_nothing_is_switched_unless_that_is_me
 
 @pytest.mark.slow
 def test_a_table_whose_gate_refuses_what_was_built_stays_and_the_rebuild_can_be_cancelled(shop: Lakehouse) -> None:
-    before = seen(shop)
+    before = visible_rows(shop)
     rule = {"expect_table_row_count_to_be_between": {"min_value": 99}, "action": "fail"}
-    state(shop, keys=["order_id", "day"])
+    write_shop_specs(shop, keys=["order_id", "day"])
     shop.specs(silver_document(keys=["order_id", "day"], expectations=[rule]))
     assert shop.rebuild(SILVER).outcome is Outcome.GATE_FAILED
-    assert seen(shop) == before
+    assert visible_rows(shop) == before
     cancelled = shop.rebuild(SILVER, cancel=True)
     assert (cancelled.outcome, "readers saw nothing" in cancelled.message) == (Outcome.COMMITTED, True)
     assert shop.rebuild(SILVER, cancel=True).outcome is Outcome.NO_OP
     assert not list(shop.paths.rebuilds.iterdir())
-    state(shop)
-    load(shop, 3)
+    write_shop_specs(shop)
+    load_days(shop, 3)
 
 
 @pytest.mark.slow
 def test_an_undone_rebuild_brings_back_the_table_and_what_it_knew(shop: Lakehouse, tmp_path: Path) -> None:
-    before, own = seen(shop), table_id(shop.paths.table(SILVER))
-    state(shop, keys=["order_id", "day"])
+    before, own = visible_rows(shop), table_id(shop.paths.table(SILVER))
+    write_shop_specs(shop, keys=["order_id", "day"])
     assert shop.rebuild(SILVER).exit_code is ExitCode.OK
     assert table_id(shop.paths.table(SILVER)) != own
-    state(shop)
+    write_shop_specs(shop)
     undone = shop.rebuild(SILVER, undo=True)
     assert undone.exit_code is ExitCode.OK, undone.message
-    assert (seen(shop), table_id(shop.paths.table(SILVER))) == (before, own)
+    assert (visible_rows(shop), table_id(shop.paths.table(SILVER))) == (before, own)
     assert shop.rebuild(SILVER, undo=True).outcome is Outcome.NOT_READY
-    load(shop, 3)
-    assert seen(shop) == anew(tmp_path / "later", 1, 2, 3)
+    load_days(shop, 3)
+    assert visible_rows(shop) == rows_of_fresh_shop(tmp_path / "later", 1, 2, 3)
 
 
 def test_tables_that_were_rebuilt_together_are_undone_together_and_go_on(shop: Lakehouse, tmp_path: Path) -> None:
-    before, own = seen(shop), [table_id(shop.paths.table(table)) for table in TABLES]
-    state(shop, kind="bigint")
+    before, own = visible_rows(shop), [table_id(shop.paths.table(table)) for table in TABLES]
+    write_shop_specs(shop, kind="bigint")
     assert shop.rebuild(BRONZE, downstream=True).exit_code is ExitCode.OK
-    state(shop)
+    write_shop_specs(shop)
     assert shop.rebuild(BRONZE, undo=True, downstream=True, dry_run=True).details == {"tables": list(TABLES)}
     alone = shop.rebuild(BRONZE, undo=True)
     assert (set(alone.details["tables"]), f"still as rebuilt: {SILVER}, {GOLD}" in alone.message) == ({BRONZE}, True)
@@ -131,20 +141,20 @@ def test_tables_that_were_rebuilt_together_are_undone_together_and_go_on(shop: L
     others = shop.rebuild(BRONZE, undo=True, downstream=True)
 
     assert set(others.details["tables"]) == {SILVER, GOLD}, others.message
-    assert (seen(shop), [table_id(shop.paths.table(table)) for table in TABLES]) == (before, own)
+    assert (visible_rows(shop), [table_id(shop.paths.table(table)) for table in TABLES]) == (before, own)
     assert shop.rebuild(BRONZE, undo=True, downstream=True).outcome is Outcome.NOT_READY
-    load(shop, 3)
-    assert seen(shop) == anew(tmp_path / "later", 1, 2, 3)
+    load_days(shop, 3)
+    assert visible_rows(shop) == rows_of_fresh_shop(tmp_path / "later", 1, 2, 3)
 
 
 def test_tables_below_one_that_was_rebuilt_alone_go_on_with_its_rows(shop: Lakehouse, tmp_path: Path) -> None:
-    before = seen(shop)
+    before = visible_rows(shop)
     assert shop.rebuild(BRONZE).exit_code is ExitCode.OK
     assert shop.run(SILVER, 2).exit_code is ExitCode.OK
     assert shop.run(GOLD, 2).exit_code is ExitCode.OK
-    assert seen(shop) == before
-    load(shop, 3)
-    assert seen(shop) == anew(tmp_path / "later", 1, 2, 3)
+    assert visible_rows(shop) == before
+    load_days(shop, 3)
+    assert visible_rows(shop) == rows_of_fresh_shop(tmp_path / "later", 1, 2, 3)
 
 
 @pytest.mark.slow
@@ -157,7 +167,7 @@ def test_a_driver_that_has_read_the_spec_of_before_writes_nothing_to_the_new_tab
 
     def meanwhile_built_anew(leases: Leases, table: str, stream: str) -> AbstractContextManager[LeaseWait]:
         monkeypatch.undo()
-        state(shop, keys=["order_id", "day"])
+        write_shop_specs(shop, keys=["order_id", "day"])
         waited.append(shop.rebuild(SILVER).outcome)
         return of_before(leases, table, stream)
 
@@ -190,7 +200,7 @@ def test_a_batch_that_was_under_way_without_its_lease_is_planned_again_on_the_ne
     assert report.exit_code is ExitCode.OK, report.message
     assert switched == [latest_version(shop.paths.table(SILVER))], "the rebuild had read all of it"
     assert shop.run(GOLD, 3).exit_code is ExitCode.OK
-    assert seen(shop) == anew(tmp_path / "anew", 1, 2, 3)
+    assert visible_rows(shop) == rows_of_fresh_shop(tmp_path / "anew", 1, 2, 3)
 
 
 @pytest.mark.slow

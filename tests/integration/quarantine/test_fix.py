@@ -16,7 +16,7 @@ from include.contracts.job.report import JobReport
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
 AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
@@ -46,7 +46,7 @@ def made(shared: Lakehouse) -> Lakehouse:
 @pytest.fixture
 def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
     """That lakehouse, for one test."""
-    return copied(made, tmp_path / "shop")
+    return copy_lakehouse(made, tmp_path / "shop")
 
 
 def fix(shop: Lakehouse, table: str = SILVER, *, dry_run: bool = False, **asked: Any) -> JobReport:

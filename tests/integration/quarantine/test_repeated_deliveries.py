@@ -10,7 +10,7 @@ import pytest
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ def made(shared: Lakehouse) -> Lakehouse:
 @pytest.fixture
 def replacing(made: Lakehouse, tmp_path: Path) -> Lakehouse:
     """That lakehouse, for one test."""
-    return copied(made, tmp_path / "shop")
+    return copy_lakehouse(made, tmp_path / "shop")
 
 
 def test_a_fixed_row_counts_when_another_file_of_its_key_is_replaced(replacing: Lakehouse) -> None:

@@ -10,7 +10,7 @@ from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from spark_jobs.layers.quarantine import replays
 from tests.support.documents.specs import bronze_document, silver_document
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 
 BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
 AT_LEAST_0 = {"expect_column_values_to_be_between": {"column": "amount", "min_value": 0}, "action": "quarantine"}
@@ -32,7 +32,7 @@ def made(shared: Lakehouse) -> Lakehouse:
 @pytest.fixture
 def refused(made: Lakehouse, tmp_path: Path) -> Lakehouse:
     """That lakehouse, for one test."""
-    return copied(made, tmp_path / "shop")
+    return copy_lakehouse(made, tmp_path / "shop")
 
 
 def test_a_fixed_row_is_merged_and_loses_against_newer_events(refused: Lakehouse) -> None:

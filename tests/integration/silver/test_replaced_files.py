@@ -17,7 +17,7 @@ from include.control.landing.file_states import file_states
 from include.control.ledger.ledger import Ledger
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 from tests.support.ledger.ledger_failures import APPENDS_A_RUN, failing_appends
 
 BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
@@ -62,7 +62,7 @@ def delivered(tmp_path_factory: pytest.TempPathFactory, server: SparkServer) -> 
 @pytest.fixture
 def shop(delivered: Lakehouse, tmp_path: Path) -> Lakehouse:
     """A copy of it."""
-    return copied(delivered, tmp_path / "shop")
+    return copy_lakehouse(delivered, tmp_path / "shop")
 
 
 def bronze(**changes: Any) -> dict[str, Any]:

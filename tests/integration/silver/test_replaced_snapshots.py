@@ -8,7 +8,7 @@ import pytest
 
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
-from tests.support.lakehouse import Lakehouse, copied, order
+from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,7 @@ def made(shared: Lakehouse) -> Lakehouse:
 @pytest.fixture
 def shop(made: Lakehouse, tmp_path: Path) -> Lakehouse:
     """That lakehouse, for one test."""
-    return copied(made, tmp_path / "shop")
+    return copy_lakehouse(made, tmp_path / "shop")
 
 
 def run(shop: Lakehouse, number: int, **more: str) -> None:

@@ -21,7 +21,7 @@ from include.settings import PROJECT, Settings
 from tests.e2e import trials
 from tests.e2e.killing import count_intents
 from tests.e2e.waiting import drivers, wait_for
-from tests.support.airflow.trial_runs import assert_batches_once, deliver_one_more, half_way
+from tests.support.airflow.trial_runs import assert_batches_once, deliver_next_day, driver_in_mid_write
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 
@@ -93,7 +93,7 @@ def api(stack: Stack, store: Bucket) -> Iterator[AirflowApi]:
 
 
 def test_a_day_ends_in_the_bucket_that_the_connection_names(api: AirflowApi, lakehouse: Settings) -> None:
-    day = deliver_one_more(lakehouse, DOMAIN)
+    day = deliver_next_day(lakehouse, DOMAIN)
     assert api.wait_for_run(api.trigger(DOMAIN, {"day": str(day)}), PATIENCE_S).state == "success"
     assert_batches_once(lakehouse, DOMAIN)
 
@@ -103,9 +103,9 @@ def test_a_driver_that_is_killed_there_leaves_a_run_that_ends_right_by_its_next_
     api: AirflowApi, stack: Stack, lakehouse: Settings, layer: str
 ) -> None:
     table = f"{layer}.{DOMAIN}_totals" if layer == "gold" else f"{layer}.{DOMAIN}_readings"
-    day, intents = deliver_one_more(lakehouse, DOMAIN), count_intents(lakehouse, table)
+    day, intents = deliver_next_day(lakehouse, DOMAIN), count_intents(lakehouse, table)
     run = api.trigger(DOMAIN, {"day": str(day)})
-    driver = half_way(stack, lakehouse, table, intents)
+    driver = driver_in_mid_write(stack, lakehouse, table, intents)
     assert SECRET.encode() not in b"".join(_command_lines(stack.home))
 
     driver.kill()

@@ -20,7 +20,7 @@ from include.settings import PROJECT, Settings
 from tests.e2e import trials
 from tests.e2e.killing import count_intents
 from tests.e2e.waiting import drivers, wait_for
-from tests.support.airflow.trial_runs import assert_batches_once, deliver_one_more, half_way
+from tests.support.airflow.trial_runs import assert_batches_once, deliver_next_day, driver_in_mid_write
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 
@@ -75,9 +75,9 @@ def half_way_through(
 ) -> tuple[Run, str, psutil.Process]:
     """A run of the domain's next day that writes its silver table just now; that table, and its driver's Python."""
     table = f"silver.{domain}_readings"
-    day, intents = deliver_one_more(lakehouse, domain), count_intents(lakehouse, table)
+    day, intents = deliver_next_day(lakehouse, domain), count_intents(lakehouse, table)
     run = api.trigger(domain, {"day": str(day)})
-    return run, table, half_way(stack, lakehouse, table, intents)
+    return run, table, driver_in_mid_write(stack, lakehouse, table, intents)
 
 
 @pytest.mark.parametrize(("domain", "generations"), CASES.values(), ids=CASES.keys())

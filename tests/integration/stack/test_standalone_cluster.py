@@ -17,7 +17,7 @@ from embedded.stack import Stack, remaining_processes
 from include.settings import PROJECT, Settings
 from tests.e2e.days import FIRST, SECOND
 from tests.e2e.waiting import drivers, wait_for
-from tests.support.right_tables import TABLES, assert_tables_hold
+from tests.support.right_tables import TABLES, assert_rows_of_source
 from tests.support.spark.spark_cluster import SparkCluster, spark_cluster
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600)]
@@ -69,7 +69,7 @@ def first_day(api: AirflowApi) -> Run:
 
 def test_a_day_of_flights_ends_in_the_right_tables(first_day: Run, lakehouse: Settings) -> None:
     assert first_day.state == "success"
-    assert_tables_hold(lakehouse, FIRST, FIRST)
+    assert_rows_of_source(lakehouse, FIRST, FIRST)
 
 
 def test_the_cluster_has_run_each_table_on_both_workers(first_day: Run, cluster: SparkCluster) -> None:
@@ -95,4 +95,4 @@ def test_a_run_whose_worker_dies_ends_in_the_right_tables(
     cluster.kill(doomed)
     assert api.wait_for_run(run, PATIENCE_S).state == "success"
     assert cluster.state()["aliveworkers"] == 1
-    assert_tables_hold(lakehouse, FIRST, SECOND)
+    assert_rows_of_source(lakehouse, FIRST, SECOND)

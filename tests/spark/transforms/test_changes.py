@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from spark_jobs.transforms.silver import changes as C
 from spark_jobs.transforms.silver.ties import GREATEST_HASH, tied_keys
-from tests.support.examples import few_or_many, so_many
+from tests.support.examples import few_or_many, settings_for
 
 COLUMNS = "key string, seq int, amount int, _is_delete boolean"
 STATE = "key string, _sequence struct<seq:int>, _source_hash bigint, _content_hash bigint, amount int"
@@ -107,7 +107,7 @@ for all of them. The first thing that hypothesis tries is one event, 250 times: 
 def test_any_order_and_repetition_of_batches_ends_in_the_greatest_event_of_each_key(
     spark: SparkSession, examples: int
 ) -> None:
-    @so_many(examples)
+    @settings_for(examples)
     @given(st.lists(BATCH, min_size=3, max_size=3), st.randoms(use_true_random=False))
     def holds(batches: list[list[Event]], chance: Random) -> None:
         greatest = greatest_events(spark, [event for batch in batches for event in batch])
@@ -124,7 +124,7 @@ def test_any_order_and_repetition_of_batches_ends_in_the_greatest_event_of_each_
 
 @few_or_many(1, 20)
 def test_reading_the_same_events_by_a_changed_spec_changes_every_row(spark: SparkSession, examples: int) -> None:
-    @so_many(examples)
+    @settings_for(examples)
     @given(BATCH)
     def holds(batch: list[Event]) -> None:
         target = Target()
@@ -143,7 +143,7 @@ def test_removing_tombstones_changes_the_action_of_older_events_of_their_keys_al
 ) -> None:
     actions: set[str] = set()
 
-    @so_many(examples)
+    @settings_for(examples)
     @given(BATCH, BATCH)
     def holds(batch: list[Event], later: list[Event]) -> None:
         target = Target()

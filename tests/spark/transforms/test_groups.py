@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from include.contracts.spec.table_spec import GoldSpec, parse_spec
 from spark_jobs.transforms.groups import aggregate
-from tests.support.examples import few_or_many, so_many
+from tests.support.examples import few_or_many, settings_for
 
 DAYS = [None, *(date(2013, 1, day) for day in range(1, 13))]
 UNCHANGED_DAY = date(2013, 2, 1)
@@ -95,7 +95,7 @@ def test_recomputing_the_touched_groups_gives_the_groups_of_all_rows(
         assert len(result) == len(rows)
         return result
 
-    @so_many(examples)
+    @settings_for(examples)
     @given(seed=st.integers(0, 2**32))
     def holds(seed: int) -> None:
         random = Random(seed)

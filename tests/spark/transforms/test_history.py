@@ -18,7 +18,7 @@ from spark_jobs.transforms.silver import changes as C
 from spark_jobs.transforms.silver.history import broken_keys, periods, with_period_action
 from spark_jobs.transforms.silver.ties import TIED, tied_keys
 from spark_jobs.transforms.silver.timeline import END_AT, EVENTS, START_AT, fill_nulls, late_keys, timeline
-from tests.support.examples import few_or_many, so_many
+from tests.support.examples import few_or_many, settings_for
 from tests.support.silver import timelines as model
 from tests.support.silver.timelines import Period
 
@@ -148,7 +148,7 @@ def some_events(random: Random) -> list[Event]:
 def test_any_order_and_repetition_ends_in_the_periods_of_the_model(
     spark: SparkSession, fills: bool, examples: int
 ) -> None:
-    @so_many(examples)
+    @settings_for(examples)
     @given(seed=st.integers(0, 2**32), batches=st.integers(1, 4))
     def holds(seed: int, batches: int) -> None:
         random = Random(seed)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from spark_jobs.transforms.silver import changes as C
 from spark_jobs.transforms.silver.truncation import truncates, with_truncates
-from tests.support.examples import few_or_many, so_many
+from tests.support.examples import few_or_many, settings_for
 
 KEYS = [f"k{number}" for number in range(60)]
 STATE = "key string, _sequence struct<seq:int>, _source_hash bigint, _content_hash bigint"
@@ -83,7 +83,7 @@ def some_events(random: Random) -> list[Event]:
 
 @few_or_many(2, 20)
 def test_any_order_ends_in_what_came_after_the_last_truncate(spark: SparkSession, examples: int) -> None:
-    @so_many(examples)
+    @settings_for(examples)
     @given(seed=st.integers(0, 2**32))
     def holds(seed: int) -> None:
         random = Random(seed)

@@ -45,7 +45,7 @@ def _remove(home: Path, owner: str) -> None:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def migrated_home(home: Path, dags: Path) -> dict[str, str]:
+def create_airflow_home(home: Path, dags: Path) -> dict[str, str]:
     """Create the database of a private Airflow in `home`, and return its environment."""
     home.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, **airflow_environment(home, dags)}

@@ -15,10 +15,10 @@ from tests.support.airflow.airflow_home import airflow_environment
 SCRIPT = PROJECT / "tests" / "support" / "airflow" / "dag_serial.py"
 
 
-def parsed(home: Path, dags: Path = PROJECT / "dags", **environment: str) -> dict[str, Any]:
+def parse_dags(home: Path, dags: Path = PROJECT / "dags", **environment: str) -> dict[str, Any]:
     """Return the output of `tests/support/airflow/dag_serial.py` for the folder `dags`."""
     variables = {**os.environ, **airflow_environment(home, dags), "PYTHONPATH": str(PROJECT), **environment}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, str(SCRIPT), str(dags)],
         env=variables,
         capture_output=True,
@@ -26,6 +26,6 @@ def parsed(home: Path, dags: Path = PROJECT / "dags", **environment: str) -> dic
         timeout=300,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-4000:]
-    output: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert process.returncode == 0, process.stderr[-4000:]
+    output: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     return output

@@ -1,4 +1,4 @@
-"""Homes for stacks of the tests."""
+"""Home folders for local stacks in tests."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from embedded.home import Home
 
 @contextmanager
 def new_homes() -> Iterator[Callable[[], Home]]:
-    """Make homes outside pytest's folder, which the user of PostgreSQL under root cannot read."""
-    with ExitStack() as made:
-        yield lambda: Home(Path(made.enter_context(TemporaryDirectory(prefix="millrace-"))).resolve())
+    """Yield a function that makes homes outside pytest's folder, which PostgreSQL's user under root cannot read."""
+    with ExitStack() as folders:
+        yield lambda: Home(Path(folders.enter_context(TemporaryDirectory(prefix="millrace-"))).resolve())

@@ -13,6 +13,6 @@ NAME = "0123456789abcdef"
 if __name__ == "__main__":
     args = DataDocsArgs.from_argv(sys.argv[1:])
     (args.folder / NAME).mkdir(parents=True, exist_ok=True)
-    for judged in args.versions:
-        (args.folder / NAME / f"{judged.table}.html").write_text(json.dumps(dict(os.environ)))
+    for checked in args.versions:
+        (args.folder / NAME / f"{checked.table}.html").write_text(json.dumps(dict(os.environ)))
     sys.stdout.write(NAME)

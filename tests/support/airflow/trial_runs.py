@@ -1,4 +1,4 @@
-"""Days of a trial domain that are delivered one by one, run through Airflow, and looked for in the tables."""
+"""Days of a trial domain: deliver them one by one, and check the tables after Airflow has run them."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ from tests.e2e.killing import count_intents
 from tests.e2e.waiting import drivers, wait_for
 
 
-def deliver_one_more(settings: Settings, domain: str) -> date:
+def deliver_next_day(settings: Settings, domain: str) -> date:
     """Deliver the domain's next day, with values that no other day has."""
     day = FIRST + timedelta(days=(number := _days(settings, domain)))
     trials.deliver(settings.landing, domain, day, _values(number))
     return day
 
 
-def half_way(stack: Stack, settings: Settings, table: str, intents: int) -> psutil.Process:
-    """The Python of the driver that writes `table`, once the ledger has more than so many intents of it."""
+def driver_in_mid_write(stack: Stack, settings: Settings, table: str, intents: int) -> psutil.Process:
+    """Wait for more than `intents` intents of `table` in the ledger; return the Python process of its newest driver."""
     wait_for(lambda: count_intents(settings, table) > intents)
-    return min(wait_for(lambda: drivers(stack.home, table)), key=lambda one: -one.create_time())
+    return min(wait_for(lambda: drivers(stack.home, table)), key=lambda process: -process.create_time())
 
 
 def assert_batches_once(settings: Settings, domain: str) -> None:
-    """Every delivered day is in bronze, the last one in what is above, and every batch was committed once."""
+    """Check that bronze has all delivered days, silver and gold the last day, and that each batch is committed once."""
     days, paths = _days(settings, domain), LakehousePaths(settings.root)
     delivered = [value for number in range(days) for value in _values(number)]
-    wanted = {"bronze": sorted(delivered), "silver": _values(days - 1), "gold": _values(days - 1)}
+    expected = {"bronze": sorted(delivered), "silver": _values(days - 1), "gold": _values(days - 1)}
     for spec in load_catalog(settings.tables).of_domain(domain):
         value = "total" if spec.layer == "gold" else "value"
         rows = open_table(paths.table(spec.table)).to_pyarrow_table(columns=["sensor", value]).to_pylist()
-        assert sorted(tuple(row.values()) for row in rows) == wanted[spec.layer], spec.table
-        committed = [one.metadata["batch_seq"] for one in commits_after(paths.table(spec.table), -1) if one.txns]
+        assert sorted(tuple(row.values()) for row in rows) == expected[spec.layer], spec.table
+        commits = commits_after(paths.table(spec.table), -1)
+        committed = [commit.metadata["batch_seq"] for commit in commits if commit.txns]
         assert committed == list(range(1, days + 1)), spec.table
 
 

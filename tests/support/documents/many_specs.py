@@ -8,7 +8,7 @@ from tests.support.documents.specs import bronze_document, gold_document, silver
 
 
 def write_chains(folder: Path, chains: int, domain: str) -> int:
-    """Write `chains` chains of three tables below `folder`; returns how many tables that makes."""
+    """Write `chains` chains of three tables below `folder`, and return the number of tables."""
     for number in range(chains):
         name = f"orders_{number:04}"
         rule = {

@@ -1,4 +1,4 @@
-"""Specs as nobody would write them: the real ones with a part replaced, left out, renamed or doubled."""
+"""Malformed specs: real ones with a part that is replaced, left out, renamed or repeated elsewhere."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ ODD: tuple[Any, ...] = (
 SPECS = specs_of(SHIPPED)
 
 
-def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path of every part of a document."""
+def paths_of_parts(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of every part of a document."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in items:
         yield (*at, key)
-        yield from places(part, (*at, key))
+        yield from paths_of_parts(part, (*at, key))
 
 
-def mutated(document: Any, random: random.Random) -> Any:
-    """The document with one part replaced, left out, renamed, doubled or put in the place of another."""
+def mutate(document: Any, random: random.Random) -> Any:
+    """Return the document with one part replaced, left out, renamed, or replaced by a copy of another part."""
     document = copy.deepcopy(document)
-    at = random.choice(list(places(document)))
+    at = random.choice(list(paths_of_parts(document)))
     owner = document
     for key in at[:-1]:
         owner = owner[key]
-    other = random.choice(list(places(document)))
+    other = random.choice(list(paths_of_parts(document)))
     value = document
     for key in other:
         value = value[key]
@@ -57,10 +57,10 @@ def mutated(document: Any, random: random.Random) -> Any:
 
 
 def write_mutated(folder: Path, random: random.Random, files: int, changes: int) -> None:
-    """Write the real specs into `folder`, so many of them with so many changes."""
+    """Write the real specs into `folder`, and change `files` of them at `changes` places each."""
     shutil.copytree(SHIPPED, folder, dirs_exist_ok=True)
     for place in random.sample(sorted(SPECS), files):
         document = SPECS[place]
         for _ in range(changes):
-            document = mutated(document, random) if document else document
+            document = mutate(document, random) if document else document
         Path(folder, place).write_text(yaml.safe_dump(document, allow_unicode=True, sort_keys=False))

@@ -1,4 +1,4 @@
-"""What a folder of specs is refused for."""
+"""The problems for which a folder of specs is refused."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from tests.support.documents.specs import bronze_document, gold_document, silver
 
 
 def problems_of(folder: Path) -> tuple[SpecProblem, ...]:
-    """The problems for which the folder's specs are refused; none when they are taken."""
+    """Return the problems of the folder's specs; none if they are accepted."""
     return load_catalog(folder).problems
 
 
-def the_problem(folder: Path) -> SpecProblem:
-    """The one problem that there must be."""
+def only_problem(folder: Path) -> SpecProblem:
+    """Return the only problem of the folder's specs."""
     problems = problems_of(folder)
     assert len(problems) == 1, problems
     return problems[0]
 
 
-def wrong_silver(folder: Path, **changes: Any) -> SpecProblem:
-    """The one problem of a folder that is sound but for these keys of its silver table."""
-    return the_problem(write_specs(folder, bronze_document(), silver_document(**changes)))
+def problem_of_silver(folder: Path, **changes: Any) -> SpecProblem:
+    """Return the only problem of a folder in which only these keys of the silver table are wrong."""
+    return only_problem(write_specs(folder, bronze_document(), silver_document(**changes)))
 
 
-def wrong_gold(folder: Path, **changes: Any) -> SpecProblem:
-    """The one problem of a folder that is sound but for these keys of its gold table."""
-    return the_problem(write_specs(folder, bronze_document(), silver_document(), gold_document(**changes)))
+def problem_of_gold(folder: Path, **changes: Any) -> SpecProblem:
+    """Return the only problem of a folder in which only these keys of the gold table are wrong."""
+    return only_problem(write_specs(folder, bronze_document(), silver_document(), gold_document(**changes)))
 
 
 def rule(name: str, action: str = "quarantine", **arguments: Any) -> list[dict[str, Any]]:
-    """A list of one expectation."""
+    """Return a list of one expectation."""
     return [{name: arguments, "action": action}]

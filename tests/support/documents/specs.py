@@ -1,4 +1,4 @@
-"""Small specs for tests: valid documents to change a key of, as models, catalogs and files."""
+"""Small valid specs for tests, in which a test changes keys: as documents, models, catalogs and files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Document = dict[str, Any]
 
 
 def bronze_document(table: str = "bronze.orders", **changes: Any) -> Document:
-    """A bronze table of JSON lines with the columns `order_id`, `amount`, `day`, `event_at` and `event_seq`."""
+    """Return a bronze spec of JSON lines with the columns `order_id`, `amount`, `day`, `event_at` and `event_seq`."""
     name = table.partition(".")[2]
     columns = {"order_id": "string", "amount": "int", "day": "date", "event_at": "timestamp", "event_seq": "int"}
     return {
@@ -29,7 +29,7 @@ def bronze_document(table: str = "bronze.orders", **changes: Any) -> Document:
 
 
 def silver_document(table: str = "silver.orders", **changes: Any) -> Document:
-    """A silver table of the bronze one: key `order_id`, ordered by `event_at` and `event_seq`; any may go unasked."""
+    """Return the spec of a silver table: key `order_id`, sequence `event_at`, `event_seq`; all keys may be deleted."""
     return {
         "table": table,
         "source": "bronze.orders",
@@ -48,7 +48,7 @@ def silver_document(table: str = "silver.orders", **changes: Any) -> Document:
 
 
 def gold_document(table: str = "gold.revenue_daily", **changes: Any) -> Document:
-    """A gold table of the silver one: orders and their amount by day."""
+    """Return the spec of a gold table: the number of orders and their amount by day."""
     return {
         "table": table,
         "sources": {"o": {"table": "silver.orders"}},
@@ -61,28 +61,28 @@ def gold_document(table: str = "gold.revenue_daily", **changes: Any) -> Document
 
 
 def bronze_spec(**changes: Any) -> BronzeSpec:
-    """`bronze_document` as a model of the domain `shop`."""
+    """Return `bronze_document` as a model of the domain `shop`."""
     return BronzeSpec.model_validate({"domain": "shop", **bronze_document(**changes)})
 
 
 def silver_spec(**changes: Any) -> SilverSpec:
-    """`silver_document` as a model of the domain `shop`."""
+    """Return `silver_document` as a model of the domain `shop`."""
     return SilverSpec.model_validate({"domain": "shop", **silver_document(**changes)})
 
 
 def gold_spec(**changes: Any) -> GoldSpec:
-    """`gold_document` as a model of the domain `shop`."""
+    """Return `gold_document` as a model of the domain `shop`."""
     return GoldSpec.model_validate({"domain": "shop", **gold_document(**changes)})
 
 
 def catalog_of(*specs: AnySpec | Document) -> Catalog:
-    """A catalog of specs or documents, in the order given, not checked against one another."""
+    """Return a catalog of specs or documents in the given order; links between them are not checked."""
     models = [spec if not isinstance(spec, dict) else parse_spec({"domain": "shop", **spec}) for spec in specs]
     return Catalog({spec.table: spec for spec in models})
 
 
 def write_specs(folder: Path, *documents: Mapping[str, Any], domain: str = "shop") -> Path:
-    """Write each document where it belongs below `folder`, which is returned."""
+    """Write each document to its place below `folder`, and return `folder`."""
     for document in documents:
         layer, _, name = str(document["table"]).partition(".")
         path = folder / layer / domain / f"{name}.yaml"
@@ -92,7 +92,7 @@ def write_specs(folder: Path, *documents: Mapping[str, Any], domain: str = "shop
 
 
 def write_spec(folder: Path, place: str, text: str) -> Path:
-    """Write the YAML `text` at `place`, such as `silver/shop/orders.yaml`; the file's path is returned."""
+    """Write the YAML `text` at `place`, such as `silver/shop/orders.yaml`, and return the path of the file."""
     path = folder / place
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
@@ -100,10 +100,10 @@ def write_spec(folder: Path, place: str, text: str) -> Path:
 
 
 SHIPPED: Path = Settings.model_fields["tables"].default
-"""The folder of the specs that ship."""
+"""The folder of the specs that ship with Millrace."""
 
 
 def specs_of(folder: Path) -> dict[str, Document]:
-    """Path below the folder -> document, of all specs in it."""
+    """Return path below the folder -> document for all its specs."""
     files = sorted(folder.rglob("*.yaml"))
     return {file.relative_to(folder).as_posix(): yaml.load(file.read_text(), SpecLoader) for file in files}

@@ -13,7 +13,7 @@ from include.control.log.delta_log import commits_after
 from include.errors import ExitCode, Outcome
 from tests.support.killed_drivers.drivers import Drivers, Ended
 from tests.support.killed_drivers.outcome import losers, outcome, states
-from tests.support.lakehouse import Lakehouse, copied
+from tests.support.lakehouse import Lakehouse, copy_lakehouse
 from tests.support.waiting import wait_for
 
 
@@ -72,7 +72,7 @@ class Undisturbed:
 
 def undisturbed(drivers: Drivers, shop: Lakehouse, table: str, number: int = 1) -> Undisturbed:
     """Run a batch that nobody kills; the lakehouse as it was is kept beside it."""
-    before = copied(shop, shop.folder.parent / f"before_{table}")
+    before = copy_lakehouse(shop, shop.folder.parent / f"before_{table}")
     report = run_well(drivers, shop, table, number)
     return Undisturbed(table, number, before, report, outcome(shop.paths, table), tries(shop, table))
 

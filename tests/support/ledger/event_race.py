@@ -15,7 +15,7 @@ from include.control.events import event_log
 from include.control.ledger import ops_table
 from include.control.ledger.ops_table import OpsTable
 from include.control.log.stored_tables import open_table
-from tests.support.processes import LineUp, together
+from tests.support.processes import LineUp, run_together
 
 EVENTS = pa.schema([("recorded_at", pa.timestamp("us", tz="UTC")), ("table", pa.string()), ("word", pa.string())])
 TABLES = ("silver.flights", "gold.a b, 100% übrig")
@@ -47,7 +47,7 @@ def race_and_count(path: LakePath, processes: int, rounds: int) -> None:
 
     Each appends one event a round about each of `TABLES`, and tries to be the first who says something about `ONCE`.
     """
-    raced = together(processes, _work, path, rounds)
+    raced = run_together(processes, _work, path, rounds)
     assert [wrong for one in raced for wrong in one.wrong] == []
     words = Counter(f"{number}-{turn}" for number in range(processes) for turn in range(rounds))
     assert {table: said(path, table) for table in TABLES} == dict.fromkeys(TABLES, words)

@@ -16,7 +16,7 @@ from include.errors import ExitCode, SpecError
 from include.settings import Settings
 from include.specs.links import find_cycle
 from include.specs.problem import SpecsRefusedError
-from tests.support.documents.refusals import problems_of, rule, the_problem
+from tests.support.documents.refusals import only_problem, problems_of, rule
 from tests.support.documents.specs import (
     bronze_document,
     gold_document,
@@ -211,7 +211,7 @@ class TestTheErrorAsAWhole:
 
     def test_a_broken_spec_is_still_the_source_of_others(self, tmp_path: Path) -> None:
         write_specs(tmp_path, bronze_document(owner=7), silver_document())
-        assert the_problem(tmp_path).key == "owner"
+        assert only_problem(tmp_path).key == "owner"
 
     def test_the_message_names_file_line_key_value_and_fix(self, tmp_path: Path) -> None:
         path = write_spec(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from include.contracts.spec.table_spec import BronzeSpec
-from tests.support.documents.refusals import problems_of, the_problem
+from tests.support.documents.refusals import only_problem, problems_of
 from tests.support.documents.specs import bronze_document, bronze_spec, write_specs
 
 SOURCE = {"kafka": "main", "topics": ["orders"], "format": "json"}
@@ -48,7 +48,7 @@ def test_the_size_of_batches_does_not_change_the_spec_hash() -> None:
 def test_each_mistake_is_named_with_its_likely_fix(
     tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
 ) -> None:
-    problem = the_problem(write_specs(tmp_path, bronze_document(source={**SOURCE, **changes})))
+    problem = only_problem(write_specs(tmp_path, bronze_document(source={**SOURCE, **changes})))
     assert (problem.key, problem.line > 1) == (key, True)
     assert message in problem.message
     assert problem.fix.startswith(fix)
@@ -62,7 +62,7 @@ def test_each_mistake_is_named_with_its_likely_fix(
     ],
 )
 def test_only_csv_is_written_in_many_ways(tmp_path: Path, source: dict[str, Any], message: str) -> None:
-    problem = the_problem(write_specs(tmp_path, bronze_document(source={"landing": "orders", **source})))
+    problem = only_problem(write_specs(tmp_path, bronze_document(source={"landing": "orders", **source})))
     assert (problem.key, message in problem.message) == ("source", True)
 
 
@@ -71,5 +71,5 @@ def test_raw_bytes_fill_only_the_column_value(tmp_path: Path) -> None:
     sized = {**RAW, "size": {"type": "int"}}
     fine = bronze_document(source={**raw, "transforms": {"size": "length(value)"}}, columns=sized)
     assert problems_of(write_specs(tmp_path, fine)) == ()
-    problem = the_problem(write_specs(tmp_path, bronze_document(source=raw, columns=sized)))
+    problem = only_problem(write_specs(tmp_path, bronze_document(source=raw, columns=sized)))
     assert (problem.key, problem.message) == ("columns.size", "raw bytes have no fields")

@@ -8,7 +8,7 @@ import pytest
 
 from include.catalog import load_catalog
 from include.errors import SpecError
-from tests.support.documents.refusals import problems_of, the_problem, wrong_silver
+from tests.support.documents.refusals import only_problem, problem_of_silver, problems_of
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_spec, write_specs
 
 ORDERS = (bronze_document(), silver_document(), gold_document())
@@ -21,32 +21,32 @@ class TestFilesThatAreNoSpecs:
 
     def test_broken_yaml_names_its_line(self, tmp_path: Path) -> None:
         path = write_spec(tmp_path, "silver/shop/orders.yaml", "table: silver.orders\nkeys: [a\nsource: b: c\n")
-        problem = the_problem(tmp_path)
+        problem = only_problem(tmp_path)
         assert (problem.file, problem.line) == (path, 3)
         assert problem.message.startswith("not YAML: while parsing a flow sequence")
 
     @pytest.mark.parametrize("text", ["\ttable: x\n", "table: 'x\n", "a: *b\n", "table: !!python/name:os.system x\n"])
     def test_whatever_yaml_cannot_be_read_is_a_problem_of_that_file(self, tmp_path: Path, text: str) -> None:
         write_spec(tmp_path, "silver/shop/orders.yaml", text)
-        assert the_problem(tmp_path).message.startswith("not YAML: ")
+        assert only_problem(tmp_path).message.startswith("not YAML: ")
 
     @pytest.mark.parametrize("text", ["- table: silver.orders\n", "words\n"])
     def test_a_document_that_is_no_mapping(self, tmp_path: Path, text: str) -> None:
         write_spec(tmp_path, "silver/shop/orders.yaml", text)
-        assert the_problem(tmp_path).message.startswith("not a spec: ")
+        assert only_problem(tmp_path).message.startswith("not a spec: ")
 
     @pytest.mark.parametrize("text", ["", "# words\n", "{}"])
     def test_an_empty_document(self, tmp_path: Path, text: str) -> None:
         write_spec(tmp_path, "silver/shop/orders.yaml", text)
-        assert the_problem(tmp_path).message.startswith("not a spec: ")
+        assert only_problem(tmp_path).message.startswith("not a spec: ")
 
     def test_a_file_that_is_not_text(self, tmp_path: Path) -> None:
         write_spec(tmp_path, "silver/shop/orders.yaml", "").write_bytes(b"table: \xff\xfe")
-        assert the_problem(tmp_path).message.startswith("not UTF-8 text: ")
+        assert only_problem(tmp_path).message.startswith("not UTF-8 text: ")
 
     def test_a_suffix_that_would_be_overlooked(self, tmp_path: Path) -> None:
         write_spec(tmp_path, "silver/shop/orders.yml", "table: silver.orders\n")
-        assert the_problem(tmp_path).fix == "rename it to orders.yaml"
+        assert only_problem(tmp_path).fix == "rename it to orders.yaml"
 
     def test_a_key_stated_twice(self, tmp_path: Path) -> None:
         write_specs(tmp_path, *ORDERS)
@@ -59,7 +59,7 @@ class TestFilesThatAreNoSpecs:
     def test_a_nested_key_stated_twice(self, tmp_path: Path) -> None:
         text = "table: bronze.x\nsource: {landing: x, format: json}\ncolumns:\n  a: {type: int}\n  b: {}\n  a: {}\n"
         write_spec(tmp_path, "bronze/shop/x.yaml", text)
-        problem = the_problem(tmp_path)
+        problem = only_problem(tmp_path)
         assert (problem.key, problem.line) == ("columns.a", 6)
 
 
@@ -72,24 +72,24 @@ class TestPlaces:
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
         write_specs(tmp_path, silver_document())
         (tmp_path / "silver/shop/orders.yaml").rename(tmp_path / place)
-        assert the_problem(tmp_path).message == f"{place} is not at <layer>/<domain>/<table>.yaml"
+        assert only_problem(tmp_path).message == f"{place} is not at <layer>/<domain>/<table>.yaml"
 
     @pytest.mark.parametrize("place", ["gold/shop/orders.yaml", "silver/shop/ordres.yaml"])
     def test_a_file_that_is_named_for_another_table(self, tmp_path: Path, place: str) -> None:
         write_specs(tmp_path, bronze_document(), silver_document())
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "silver/shop/orders.yaml").rename(tmp_path / place)
-        problem = the_problem(tmp_path)
+        problem = only_problem(tmp_path)
         assert problem.key == "table"
         assert problem.fix.startswith("move it to silver/shop/orders.yaml, or write `table: ")
 
     def test_a_domain_that_is_not_the_folder(self, tmp_path: Path) -> None:
-        assert wrong_silver(tmp_path, domain="shops").key == "domain"
+        assert problem_of_silver(tmp_path, domain="shops").key == "domain"
 
     def test_two_files_that_create_one_table(self, tmp_path: Path) -> None:
         write_specs(tmp_path, *ORDERS)
         write_specs(tmp_path, silver_document(), domain="retail")
-        problem = the_problem(tmp_path)
+        problem = only_problem(tmp_path)
         assert (problem.key, problem.value) == ("table", "silver.orders")
         assert problem.file == tmp_path / "silver/shop/orders.yaml"
         assert f"{tmp_path}/silver/retail/orders.yaml creates this table already" in problem.message

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.documents.refusals import problems_of, the_problem
+from tests.support.documents.refusals import only_problem, problems_of
 from tests.support.documents.specs import bronze_document, silver_document, write_specs
 
 SOURCE = {"landing": "orders", "files": "*.json", "format": "json"}
@@ -30,7 +30,7 @@ def test_silver_cannot_be_ordered_by_interval_if_its_source_has_one_folder(
 ) -> None:
     by_interval, in_one_folder = (bronze_document(source={**SOURCE, **path}) for path in ({}, {"path": "."}))
     assert problems_of(write_specs(tmp_path, by_interval, silver_document(**changes))) == ()
-    problem = the_problem(write_specs(tmp_path, in_one_folder, silver_document(**changes)))
+    problem = only_problem(write_specs(tmp_path, in_one_folder, silver_document(**changes)))
     assert (problem.file.name, problem.key) == ("orders.yaml", key)
     assert message in problem.message
     assert fix in problem.fix

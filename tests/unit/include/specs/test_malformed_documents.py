@@ -9,7 +9,7 @@ import pytest
 
 from include.cli.infer import write_spec
 from include.errors import SpecError
-from tests.support.documents.refusals import problems_of, the_problem
+from tests.support.documents.refusals import only_problem, problems_of
 from tests.support.documents.specs import bronze_document, silver_document, write_specs
 
 UNIQUE, BETWEEN = "expect_column_values_to_be_unique", "expect_column_values_to_be_between"
@@ -50,7 +50,7 @@ def test_a_wrong_value_in_a_silver_document_is_named(
     tmp_path: Path, change: dict[str, Any], key: str, said: str
 ) -> None:
     document = silver_document(**{**change, "columns": {**silver_document()["columns"], **change.get("columns", {})}})
-    found = the_problem(write_specs(tmp_path, bronze_document(), document))
+    found = only_problem(write_specs(tmp_path, bronze_document(), document))
     assert key in found.key
     assert said in str(found)
 
@@ -78,7 +78,7 @@ def test_a_pattern_of_java_is_not_refused(tmp_path: Path, regex: str) -> None:
 )
 def test_a_wrong_folder_of_a_source_is_named(tmp_path: Path, source: dict[str, Any], key: str, said: str) -> None:
     whole = {"landing": "orders", "format": "json", **source}
-    found = the_problem(write_specs(tmp_path, bronze_document(source=whole)))
+    found = only_problem(write_specs(tmp_path, bronze_document(source=whole)))
     assert found.key == f"source.{key}"
     assert said in str(found)
 
@@ -91,7 +91,7 @@ def test_a_path_may_write_parts_of_the_interval_as_numbers(tmp_path: Path) -> No
 
 def test_a_wrong_pattern_of_topics_is_named(tmp_path: Path) -> None:
     source = {"kafka": "main", "topic_pattern": "a(", "format": "json"}
-    found = the_problem(write_specs(tmp_path, bronze_document(source=source)))
+    found = only_problem(write_specs(tmp_path, bronze_document(source=source)))
     assert (found.key, "not a regular expression" in found.message) == ("source.topic_pattern", True)
 
 
@@ -125,7 +125,7 @@ def test_yaml_that_is_no_document_is_named_with_its_line(tmp_path: Path, text: s
 
 
 def test_a_folder_without_a_valid_name_is_no_domain(tmp_path: Path) -> None:
-    found = the_problem(write_specs(tmp_path, bronze_document(), domain="My Domain!"))
+    found = only_problem(write_specs(tmp_path, bronze_document(), domain="My Domain!"))
     assert "the folder 'My Domain!' is not a valid name of a domain" in str(found)
     with pytest.raises(SpecError, match=r"'\.\./\.\.' is not a valid name of a domain"):
         write_spec(tmp_path / "tables", "../..", "bronze.orders", "")

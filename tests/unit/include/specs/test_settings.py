@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.documents.refusals import problems_of, the_problem, wrong_silver
+from tests.support.documents.refusals import only_problem, problem_of_silver, problems_of
 from tests.support.documents.specs import bronze_document, silver_document, write_specs
 
 HISTORY = {"stored_as_scd_type": 2, "track_history_column_list": ["amount"]}
@@ -75,7 +75,7 @@ class TestKeysAndValues:
     def test_each_is_named_with_its_likely_fix(
         self, tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
     ) -> None:
-        problem = wrong_silver(tmp_path, **changes)
+        problem = problem_of_silver(tmp_path, **changes)
         assert problem.key == key
         assert message in problem.message
         assert problem.fix.startswith(fix)
@@ -91,22 +91,22 @@ class TestKeysAndValues:
     )
     def test_a_column_is_checked_too(self, tmp_path: Path, column: dict[str, Any], key: str, fix: str) -> None:
         columns = {**silver_document()["columns"], "order_id": column}
-        problem = wrong_silver(tmp_path, columns=columns)
+        problem = problem_of_silver(tmp_path, columns=columns)
         assert (problem.key, problem.fix) == (key, fix)
 
     def test_a_column_name_that_readers_would_quote(self, tmp_path: Path) -> None:
         columns = {**silver_document()["columns"], "Order-Day": {"from": "day"}}
-        assert wrong_silver(tmp_path, columns=columns).key == "columns.Order-Day"
+        assert problem_of_silver(tmp_path, columns=columns).key == "columns.Order-Day"
 
     def test_a_key_that_is_missing_is_reported_without_a_value(self, tmp_path: Path) -> None:
         document = silver_document()
         del document["source"]
-        problem = the_problem(write_specs(tmp_path, bronze_document(), document))
+        problem = only_problem(write_specs(tmp_path, bronze_document(), document))
         assert (problem.key, problem.message, problem.value) == ("source", "the key is missing", None)
 
     def test_a_silver_column_that_its_source_does_not_have(self, tmp_path: Path) -> None:
         columns = {**silver_document()["columns"], "amont": {"type": "int"}}
-        problem = wrong_silver(tmp_path, columns=columns)
+        problem = problem_of_silver(tmp_path, columns=columns)
         assert (problem.key, problem.message) == ("columns.amont", "bronze.orders has no column of this name")
         assert problem.fix.startswith("did you mean 'amount'?")
 
@@ -130,7 +130,7 @@ class TestKeysAndValues:
     )
     def test_a_landing_source(self, tmp_path: Path, source: dict[str, str], key: str, fix: str) -> None:
         stated = {**bronze_document()["source"], **source}
-        problem = the_problem(write_specs(tmp_path, bronze_document(source=stated)))
+        problem = only_problem(write_specs(tmp_path, bronze_document(source=stated)))
         assert problem.key == key
         assert problem.fix.startswith(fix)
 
@@ -149,7 +149,7 @@ class TestKeysAndValues:
         ids=lambda delta: next(iter(delta)),
     )
     def test_a_property_that_raises_the_reader_version(self, tmp_path: Path, delta: dict[str, Any]) -> None:
-        problem = wrong_silver(tmp_path, delta=delta)
+        problem = problem_of_silver(tmp_path, delta=delta)
         assert problem.key == f"delta['{next(iter(delta))}']"
         assert problem.message.startswith("this raises the table's reader version")
 
@@ -174,7 +174,7 @@ class TestKeysAndValues:
     ) -> None:
         others = [] if document is bronze_document else [bronze_document()]
         write_specs(tmp_path, *others, document(delta={"delta.dataSkippingNumIndexedCols": "8"}))
-        problem = the_problem(tmp_path)
+        problem = only_problem(tmp_path)
         assert (problem.key, problem.value) == ("delta['delta.dataSkippingNumIndexedCols']", "8")
         assert problem.fix.startswith("name the columns: delta.dataSkippingStatsColumns")
         write_specs(tmp_path, *others, document(delta={"delta.dataSkippingStatsColumns": "order_id"}))
@@ -189,4 +189,4 @@ class TestKeysAndValues:
         ],
     )
     def test_a_property_that_is_set_elsewhere(self, tmp_path: Path, delta: dict[str, Any], fix: str) -> None:
-        assert wrong_silver(tmp_path, delta=delta).fix.startswith(fix)
+        assert problem_of_silver(tmp_path, delta=delta).fix.startswith(fix)

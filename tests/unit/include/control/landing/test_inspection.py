@@ -21,7 +21,7 @@ from include.control.landing.inspection import inspect
 from include.control.landing.on_disk import LocalLanding
 from include.control.log.batch import MIXED_LINE_ENDS, FileFact
 from include.specs.checks.needed_columns import needed_columns
-from tests.support.deliveries import Deliver, deliveries_as
+from tests.support.deliveries import Deliver, orders_spec_of
 from tests.support.documents.specs import bronze_spec, silver_spec
 from tests.support.ledger.delta_tables import contents, day
 from tests.support.listing import list_files
@@ -47,7 +47,7 @@ def parquet(**columns: list[object]) -> bytes:
 def test_a_checksum_is_that_of_the_bytes_as_they_lie_there(landing: Path, deliver: Deliver) -> None:
     stored = gzip.compress(LINES)
     deliver("a.json.gz", stored)
-    found = inspected(deliveries_as("json"), landing)
+    found = inspected(orders_spec_of("json"), landing)
     assert (found.checksum, found.defect) == (hashlib.sha256(stored).hexdigest(), "")
 
 
@@ -55,7 +55,7 @@ def test_a_checksum_is_that_of_the_bytes_as_they_lie_there(landing: Path, delive
 @pytest.mark.parametrize("name", ["empty", "empty.gz", "empty.zst"])
 def test_an_empty_file_is_sound(landing: Path, deliver: Deliver, file_format: str, name: str) -> None:
     deliver(name, b"")
-    found = inspected(deliveries_as(file_format), landing)
+    found = inspected(orders_spec_of(file_format), landing)
     assert (found.size, found.defect, found.columns) == (0, "", ())
     assert found.checksum == hashlib.sha256(b"").hexdigest()
 
@@ -81,7 +81,7 @@ def test_what_ends_the_records_of_a_csv_file_is_told_from_what_ends_lines_within
     records = [header, *(f'"a{"b".join(within)}c",1,,,' for _ in ends)]
     between = [ends[0], *ends] if is_ended else [*ends, ""]
     Deliver(landing)("a.csv", "".join(map(add, records, between)).encode())
-    found = inspected(deliveries_as("csv"), landing)
+    found = inspected(orders_spec_of("csv"), landing)
     if len(set(ends)) > 1:
         assert found.defect.startswith("its records end in several ways") if within else found.layout == MIXED_LINE_ENDS
     else:
@@ -93,25 +93,25 @@ def test_a_carriage_return_within_a_value_is_text_quoted_or_not(
     landing: Path, deliver: Deliver, ends: str, layout: str
 ) -> None:
     deliver("a.csv", ends.join([",".join(COLUMNS), "a\rb,1,,,", '"\r",2,,,', ""]).encode())
-    found = inspected(deliveries_as("csv"), landing)
+    found = inspected(orders_spec_of("csv"), landing)
     assert (found.layout, found.defect) == (layout, "")
 
 
 def test_columns_without_a_name_of_their_own_are_called_by_their_place(landing: Path, deliver: Deliver) -> None:
     deliver("a.csv", ",".join([*COLUMNS, "", "amount", "x`y"]).encode())
-    found = inspected(deliveries_as("csv"), landing)
+    found = inspected(orders_spec_of("csv"), landing)
     assert (found.columns[5:], found.defect) == (("column 6", "column 7", "x`y"), "")
 
 
 @pytest.mark.parametrize("file_format", ["json", "csv"])
 def test_an_empty_file_within_gzip_is_sound(landing: Path, deliver: Deliver, file_format: str) -> None:
     deliver("a.gz", gzip.compress(b""))
-    assert inspected(deliveries_as(file_format), landing).defect == ""
+    assert inspected(orders_spec_of(file_format), landing).defect == ""
 
 
 def test_json_lines_with_malformed_ones_among_them_are_sound(landing: Path, deliver: Deliver) -> None:
     deliver("a.json", b"not json\n\n" + LINES)
-    found = inspected(deliveries_as("json"), landing)
+    found = inspected(orders_spec_of("json"), landing)
     assert (found.defect, found.columns) == ("", ())
 
 
@@ -119,13 +119,13 @@ def test_json_lines_with_malformed_ones_among_them_are_sound(landing: Path, deli
 def test_the_columns_of_a_csv_file_are_those_of_its_header_in_order(landing: Path, deliver: Deliver, name: str) -> None:
     text = b'event_seq;"order_id";day;amount;event_at;"a; more"\r\n1;2;;;;\r\n'
     deliver(name, gzip.compress(text) if name.endswith(".gz") else text)
-    found = inspected(deliveries_as("csv", delimiter=";"), landing)
+    found = inspected(orders_spec_of("csv", delimiter=";"), landing)
     assert (found.defect, found.columns) == ("", ("event_seq", "order_id", "day", "amount", "event_at", "a; more"))
 
 
 def test_the_columns_of_a_parquet_file_are_those_of_its_schema(landing: Path, deliver: Deliver) -> None:
     deliver("a.parquet", parquet(**{name: [1] for name in (*COLUMNS, "more")}))
-    found = inspected(deliveries_as("parquet"), landing)
+    found = inspected(orders_spec_of("parquet"), landing)
     assert (found.defect, found.columns) == ("", (*COLUMNS, "more"))
 
 
@@ -155,7 +155,7 @@ def test_a_file_that_is_not_what_the_spec_says_is_refused(
     landing: Path, deliver: Deliver, file_format: str, content: bytes, defect: str
 ) -> None:
     deliver("a.data", content)
-    found = inspected(deliveries_as(file_format), landing)
+    found = inspected(orders_spec_of(file_format), landing)
     assert found.defect.startswith(defect)
     assert found.checksum == hashlib.sha256(content).hexdigest()
 
@@ -171,7 +171,7 @@ DAMAGED = [
 @pytest.mark.parametrize("content", DAMAGED, ids=["cut", "no footer", "footer overwritten", "footer too long"])
 def test_a_damaged_parquet_file_is_refused(landing: Path, deliver: Deliver, content: bytes) -> None:
     deliver("a.parquet", content)
-    assert inspected(deliveries_as("parquet"), landing).defect.startswith("not a sound Parquet file (")
+    assert inspected(orders_spec_of("parquet"), landing).defect.startswith("not a sound Parquet file (")
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
@@ -179,8 +179,8 @@ def test_a_file_may_lack_a_column_that_nobody_needs(landing: Path, deliver: Deli
     there = [name for name in COLUMNS if name not in ("amount", "day")]
     content = ",".join(there).encode() + b"\n" if file_format == "csv" else parquet(**{name: [1] for name in there})
     deliver("a.data", content)
-    assert inspected(deliveries_as(file_format), landing).defect == ""
-    assert inspected(deliveries_as(file_format), landing, needed={"day", "order_id"}).defect == (
+    assert inspected(orders_spec_of(file_format), landing).defect == ""
+    assert inspected(orders_spec_of(file_format), landing, needed={"day", "order_id"}).defect == (
         "has no column day; its columns are order_id, event_at, event_seq: correct the file or the spec"
     )
 
@@ -196,5 +196,5 @@ def test_needed_are_the_columns_that_are_stated_so_and_those_of_keys() -> None:
 def test_looking_at_files_changes_none(landing: Path, deliver: Deliver) -> None:
     deliver("a.json.gz", gzip.compress(LINES))
     before = contents(landing)
-    inspected(deliveries_as("json"), landing)
+    inspected(orders_spec_of("json"), landing)
     assert contents(landing) == before

@@ -13,7 +13,7 @@ from include.control.landing.landing import interval_folder, is_unchanged
 from include.control.landing.on_disk import LocalLanding
 from include.control.log.batch import FileFact
 from include.errors import BadInputError, ExitCode, NotReadyError, StorageError
-from tests.support.deliveries import Deliver, deliveries_as
+from tests.support.deliveries import Deliver, orders_spec_of
 from tests.support.documents.specs import bronze_spec
 from tests.support.ledger.delta_tables import day
 from tests.support.listing import list_files
@@ -79,7 +79,7 @@ def test_what_may_not_be_read_is_said_and_is_no_missing_folder(
 
 
 def test_the_folder_of_an_interval_follows_the_specs_path(landing: Path) -> None:
-    spec = deliveries_as("json", path="{interval_start:%Y/%j}/to-{interval_end:%d}")
+    spec = orders_spec_of("json", path="{interval_start:%Y/%j}/to-{interval_end:%d}")
     assert interval_folder(spec.landing_source, day(2)) == "orders/2013/002/to-03"
 
 
@@ -115,7 +115,7 @@ def test_files_are_listed_by_name_with_path_size_and_time_and_nothing_is_read(la
 def test_hidden_and_unfinished_files_are_left_alone(landing: Path, deliver: Deliver, name: str) -> None:
     deliver("whole.json")
     deliver(name)
-    assert names(deliveries_as("json"), landing) == ["whole.json"]
+    assert names(orders_spec_of("json"), landing) == ["whole.json"]
 
 
 def test_a_file_whose_name_is_no_text_is_an_error_that_names_it(landing: Path, deliver: Deliver) -> None:
@@ -123,29 +123,29 @@ def test_a_file_whose_name_is_no_text_is_an_error_that_names_it(landing: Path, d
     folder = next(landing.rglob("a.json")).parent
     os.rename(folder / "a.json", os.fsencode(folder) + b"/M\xe1laga.json")
     with pytest.raises(BadInputError, match=r"no UTF-8 text: b'.*M\\xe1laga\.json'\nRename it"):
-        list_files(deliveries_as("json"), LocalLanding(str(landing)), day())
+        list_files(orders_spec_of("json"), LocalLanding(str(landing)), day())
 
 
 def test_only_files_that_the_spec_asks_for_are_listed(landing: Path, deliver: Deliver) -> None:
     for name in ("a.json", "b.json.gz", "c.csv", "README.md"):
         deliver(name)
-    assert names(deliveries_as("json", "*.json"), landing) == ["a.json"]
-    assert names(deliveries_as("json", "*.json*"), landing) == ["a.json", "b.json.gz"]
+    assert names(orders_spec_of("json", "*.json"), landing) == ["a.json"]
+    assert names(orders_spec_of("json", "*.json*"), landing) == ["a.json", "b.json.gz"]
 
 
 def test_a_glob_with_a_slash_is_one_of_paths(landing: Path, deliver: Deliver) -> None:
     for name in ("a.json", "north/b.json", "north/2013/c.json", "south/_old/d.json", "south/e.json"):
         deliver(name)
-    assert names(deliveries_as("json", "north/*.json"), landing) == ["b.json"]
-    assert names(deliveries_as("json", "north/**/*.json"), landing) == ["c.json", "b.json"]
-    assert names(deliveries_as("json", "*/**/*.json"), landing) == ["c.json", "b.json", "e.json"]
+    assert names(orders_spec_of("json", "north/*.json"), landing) == ["b.json"]
+    assert names(orders_spec_of("json", "north/**/*.json"), landing) == ["c.json", "b.json"]
+    assert names(orders_spec_of("json", "*/**/*.json"), landing) == ["c.json", "b.json", "e.json"]
 
 
 def test_a_path_without_the_interval_gives_every_run_all_that_lies_there(landing: Path, deliver: Deliver) -> None:
     deliver("a.json", number=1)
     deliver("b.json", number=2)
     (landing / "orders" / "c.json").write_text("{}")
-    everything = deliveries_as("json", path=".")
+    everything = orders_spec_of("json", path=".")
     assert names(everything, landing, 1) == names(everything, landing, 9) == ["c.json", "a.json", "b.json"]
 
 
@@ -154,7 +154,7 @@ def test_folders_above_the_interval_may_have_any_name(tmp_path: Path) -> None:
     path = landing / ".feeds" / "date=2013-01-01" / "a.json"
     path.parent.mkdir(parents=True)
     path.write_text("{}")
-    assert names(deliveries_as("json", landing=".feeds"), landing) == ["a.json"]
+    assert names(orders_spec_of("json", landing=".feeds"), landing) == ["a.json"]
 
 
 def test_a_file_is_known_again_by_path_size_and_time() -> None:

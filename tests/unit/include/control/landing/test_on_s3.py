@@ -22,7 +22,7 @@ from include.control.log.batch import FileFact
 from include.control.storage import s3_access
 from include.errors import NotReadyError, StorageError
 from include.inference.first_spec import infer_spec
-from tests.support.deliveries import deliveries_as
+from tests.support.deliveries import orders_spec_of
 from tests.support.documents.specs import bronze_spec
 from tests.support.ledger.delta_tables import day
 from tests.support.listing import list_files
@@ -73,7 +73,7 @@ def landing(bucket: Bucket) -> Landing:
 
 
 def spec_of(form: str = "json", **source: object) -> BronzeSpec:
-    return deliveries_as(form, **({"landing": "orders"} | source))
+    return orders_spec_of(form, **({"landing": "orders"} | source))
 
 
 def listed(landing: Landing, spec: BronzeSpec | None = None) -> tuple[FileFact, ...]:

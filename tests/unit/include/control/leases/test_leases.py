@@ -18,7 +18,7 @@ from include.control.leases.leases import Leases
 from include.control.storage.objects import LocalObjectStore
 from include.errors import ExitCode, LeaseLostError, Outcome
 from tests.support.ledger.lease_holder import HOLDER, STREAM, STREAM_KEY, TABLE, claim_in, count_up, holding, leave
-from tests.support.processes import together
+from tests.support.processes import run_together
 
 SOON_S, LONG_S, SHORT_S = 0.3, 60.0, 1.0
 
@@ -242,6 +242,6 @@ def test_a_holder_that_was_stopped_and_whose_lease_nobody_took_goes_on(folder: P
 def test_processes_never_hold_a_stream_and_its_table_at_once(folder: Path, tmp_path: Path) -> None:
     counter = tmp_path / "counter"
     counter.write_text("0")
-    together(4, count_up, folder, counter, 6)
+    run_together(4, count_up, folder, counter, 6)
     assert counter.read_text() == "24"
     assert LocalObjectStore(folder).keys("") == []

@@ -17,7 +17,7 @@ from include.control.leases.store import lakehouse_leases
 from include.control.ledger.ops_table import OpsTable
 from include.errors import LeaseLostError
 from include.paths import LakehousePaths
-from tests.support.processes import LineUp, together
+from tests.support.processes import LineUp, run_together
 from tests.support.storage.faulty_s3 import faulty_s3
 
 TABLE = "silver.flights"
@@ -51,7 +51,7 @@ def append(number: int, line_up: LineUp, bucket: str, folder: str, lease_store: 
 def lost_events(bucket: str, lease_store: Path | None = None) -> int:
     """Let several processes append events, and return how many of the events are not there."""
     folder = uuid4().hex
-    together(WRITERS, append, bucket, folder, lease_store)
+    run_together(WRITERS, append, bucket, folder, lease_store)
     found = OpsTable(S3Path(f"s3://{bucket}/{folder}/ops/events"), EVENTS).events(TABLE)
     return WRITERS * EACH - len({event["word"] for event in found})
 

@@ -22,7 +22,7 @@ from include.paths import LakehousePaths
 from tests.support.ledger.delta_tables import contents, day, intent_of
 from tests.support.ledger.ledger_reading import loaded_by_path
 from tests.support.ledger.ledger_writer import files_of, record_batches
-from tests.support.processes import together
+from tests.support.processes import run_together
 
 ORDERS = Stream("bronze.orders")
 WRITERS, EACH = 3, 4
@@ -209,7 +209,7 @@ def test_an_attempt_without_files_records_none(ledger: Ledger, tmp_path: Path) -
 
 
 def test_processes_that_record_at_the_same_time_lose_nothing(ledger: Ledger, tmp_path: Path) -> None:
-    together(WRITERS, record_batches, tmp_path, EACH)
+    run_together(WRITERS, record_batches, tmp_path, EACH)
     expected = {
         one.path: one for writer in range(WRITERS) for number in range(EACH) for one in files_of(writer, number + 1)
     }

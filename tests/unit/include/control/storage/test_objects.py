@@ -10,7 +10,7 @@ from threading import Barrier
 import pytest
 
 from include.control.storage.objects import LocalObjectStore
-from tests.support.processes import together
+from tests.support.processes import run_together
 from tests.support.storage.object_race import race_to_create, race_to_replace
 
 RACERS, ROUNDS = 8, 100
@@ -107,7 +107,7 @@ def test_nothing_is_left_behind_but_the_objects(store: LocalObjectStore, folder:
 
 
 def test_of_processes_that_create_the_same_object_exactly_one_wins(store: LocalObjectStore, folder: Path) -> None:
-    won = together(RACERS, race_to_create, folder, ROUNDS)
+    won = run_together(RACERS, race_to_create, folder, ROUNDS)
     assert sorted(one for rounds in won for one in rounds) == list(range(ROUNDS))
     assert sum(bool(rounds) for rounds in won) > 1, "one process won every round: they did not race"
     for number, rounds in enumerate(won):
@@ -119,7 +119,7 @@ def test_of_processes_that_create_the_same_object_exactly_one_wins(store: LocalO
 
 def test_processes_that_count_with_one_object_lose_no_count(store: LocalObjectStore, folder: Path) -> None:
     store.put_if_absent("counter", b"0")
-    lost = together(4, race_to_replace, folder, ROUNDS)
+    lost = run_together(4, race_to_replace, folder, ROUNDS)
     found = store.get("counter")
     assert found is not None
     assert int(found.body) == 4 * ROUNDS

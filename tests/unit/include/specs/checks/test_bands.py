@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from include.contracts.spec.expectation import Expectation
-from tests.support.documents.refusals import problems_of, wrong_silver
+from tests.support.documents.refusals import problem_of_silver, problems_of
 from tests.support.documents.specs import bronze_document, silver_document, write_specs
 
 BETWEEN = "expect_column_values_to_be_between"
@@ -103,7 +103,7 @@ def test_a_narrower_band_is_accepted(tmp_path: Path, expectations: Any) -> None:
 def test_a_wrong_band_or_severity_is_named_with_its_likely_fix(
     tmp_path: Path, expectations: Any, key: str, message: str, fix: str
 ) -> None:
-    problem = wrong_silver(tmp_path, expectations=expectations)
+    problem = problem_of_silver(tmp_path, expectations=expectations)
     assert problem.key == key
     assert message in problem.message
     assert problem.fix.startswith(fix)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.documents.refusals import problems_of, rule, wrong_gold, wrong_silver
+from tests.support.documents.refusals import problem_of_gold, problem_of_silver, problems_of, rule
 from tests.support.documents.specs import bronze_document, write_specs
 
 
@@ -101,7 +101,7 @@ class TestExpectations:
     def test_each_is_named_with_its_likely_fix(
         self, tmp_path: Path, expectations: Any, key: str, message: str, fix: str
     ) -> None:
-        problem = wrong_silver(tmp_path, expectations=expectations)
+        problem = problem_of_silver(tmp_path, expectations=expectations)
         assert problem.key == key
         assert message in problem.message
         assert problem.fix.startswith(fix)
@@ -113,4 +113,4 @@ class TestExpectations:
 
     def test_gold_is_judged_by_its_groups_and_measures(self, tmp_path: Path) -> None:
         expectations = rule("expect_column_min_to_be_between", "fail", column="order", min_value=1)
-        assert wrong_gold(tmp_path, expectations=expectations).fix == "did you mean 'orders'?"
+        assert problem_of_gold(tmp_path, expectations=expectations).fix == "did you mean 'orders'?"

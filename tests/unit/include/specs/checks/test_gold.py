@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tests.support.documents.refusals import problems_of, wrong_gold
+from tests.support.documents.refusals import problem_of_gold, problems_of
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
 
 
@@ -50,33 +50,33 @@ class TestGold:
     def test_each_is_named_with_its_likely_fix(
         self, tmp_path: Path, changes: dict[str, Any], key: str, message: str, fix: str
     ) -> None:
-        problem = wrong_gold(tmp_path, **changes)
+        problem = problem_of_gold(tmp_path, **changes)
         assert problem.key == key
         assert message in problem.message
         assert problem.fix.startswith(fix)
 
     def test_a_second_source_without_its_join(self, tmp_path: Path) -> None:
         sources = {"o": {"table": "silver.orders"}, "c": {"table": "silver.orders"}}
-        problem = wrong_gold(tmp_path, sources=sources, refresh_from={"o": "day", "c": "day"})
+        problem = problem_of_gold(tmp_path, sources=sources, refresh_from={"o": "day", "c": "day"})
         assert (problem.key, problem.message) == ("sources.c", "every source but the first needs a join")
 
     def test_a_join_without_its_condition(self, tmp_path: Path) -> None:
         sources = {"o": {"table": "silver.orders"}, "c": {"table": "silver.orders", "join": "left"}}
-        problem = wrong_gold(tmp_path, sources=sources, refresh_from={"o": "day", "c": "day"})
+        problem = problem_of_gold(tmp_path, sources=sources, refresh_from={"o": "day", "c": "day"})
         assert "join and on go together" in problem.message
 
     def test_a_first_source_that_joins(self, tmp_path: Path) -> None:
         sources = {"c": {**self.CUSTOMERS, "on": "c.order_id = c.order_id"}}
         changes = {"refresh_from": {"c": "day"}, "group_by": {"day": "c.day"}, "measures": {"n": "count(*)"}}
-        assert wrong_gold(tmp_path, sources=sources, **changes).message == "the first source joins nothing"
+        assert problem_of_gold(tmp_path, sources=sources, **changes).message == "the first source joins nothing"
 
     def test_a_joined_column_that_its_table_does_not_have(self, tmp_path: Path) -> None:
         sources = self.sources(on="o.order_id = c.order")
-        problem = wrong_gold(tmp_path, sources=sources, refresh_from={"o": "day", "c": "day"})
+        problem = problem_of_gold(tmp_path, sources=sources, refresh_from={"o": "day", "c": "day"})
         assert (problem.key, problem.fix) == ("sources.c.on", "did you mean 'c.order_id'?")
 
     def test_a_source_whose_changes_would_be_overlooked(self, tmp_path: Path) -> None:
-        problem = wrong_gold(tmp_path, sources=self.sources(), refresh_from={"o": "day"})
+        problem = problem_of_gold(tmp_path, sources=self.sources(), refresh_from={"o": "day"})
         assert "a change in it would not reach this table" in problem.message
 
     def test_text_and_numbers_in_expressions_are_not_taken_for_columns(self, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from include.catalog import load_catalog
 from include.contracts.spec.table_spec import SilverSpec
 from include.specs.schema import table_spec_schema
-from tests.support.documents.refusals import the_problem, wrong_gold, wrong_silver
+from tests.support.documents.refusals import only_problem, problem_of_gold, problem_of_silver
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, silver_spec, write_specs
 
 DELETES = {"apply_as_deletes": "amount = 0"}
@@ -65,7 +65,7 @@ def test_a_table_that_keeps_the_last_state_may_delete_tombstones(
 def test_a_table_that_needs_its_tombstones_is_refused_with_its_likely_fix(
     tmp_path: Path, changes: dict[str, Any], message: str, fix: str
 ) -> None:
-    problem = wrong_silver(tmp_path, **changes)
+    problem = problem_of_silver(tmp_path, **changes)
     assert (problem.key, problem.value) == (
         "maintenance.tombstones.retain",
         changes["maintenance"]["tombstones"]["retain"],
@@ -85,8 +85,8 @@ def test_a_table_without_tombstone_retention_may_be_of_any_kind(tmp_path: Path, 
 
 def test_the_other_layers_have_no_tombstones(tmp_path: Path) -> None:
     stated = {"maintenance": {"tombstones": {"retain": "400 days"}}}
-    gold = wrong_gold(tmp_path / "gold", **stated)
-    bronze = the_problem(write_specs(tmp_path / "bronze", bronze_document(**stated)))
+    gold = problem_of_gold(tmp_path / "gold", **stated)
+    bronze = only_problem(write_specs(tmp_path / "bronze", bronze_document(**stated)))
     for problem in (gold, bronze):
         assert (problem.key, problem.message) == ("maintenance.tombstones", "unknown key")
     refused = [bronze_document(**stated), gold_document(**stated)]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.documents.refusals import problems_of, rule, wrong_silver
+from tests.support.documents.refusals import problem_of_silver, problems_of, rule
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_specs
 
 EXIST = "expect_column_values_to_exist_in_other_table"
@@ -103,7 +103,7 @@ def test_a_comparison_with_its_arguments_is_accepted(tmp_path: Path, expectation
 def test_each_mistake_is_named_with_its_likely_fix(
     tmp_path: Path, expectations: Any, key: str, message: str, fix: str
 ) -> None:
-    found = wrong_silver(tmp_path, expectations=expectations)
+    found = problem_of_silver(tmp_path, expectations=expectations)
     assert found.key == f"expectations[0].{key}"
     assert message in found.message
     assert found.fix.startswith(fix)

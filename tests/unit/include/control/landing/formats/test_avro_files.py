@@ -14,7 +14,7 @@ import pytest
 from include.control.landing.inspection import inspect
 from include.control.landing.on_disk import LocalLanding
 from include.control.log.batch import FileFact
-from tests.support.deliveries import Deliver, deliveries_as
+from tests.support.deliveries import Deliver, orders_spec_of
 from tests.support.ledger.delta_tables import day
 from tests.support.listing import list_files
 
@@ -36,8 +36,8 @@ def inspected(landing: Path, deliver: Deliver, content: bytes, name: str = "a.av
     """A delivered Avro file, looked at."""
     deliver(name, content)
     place = LocalLanding(str(landing))
-    (file,) = list_files(deliveries_as("avro"), place, day())
-    return inspect(file, place, deliveries_as("avro"))
+    (file,) = list_files(orders_spec_of("avro"), place, day())
+    return inspect(file, place, orders_spec_of("avro"))
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz"])

@@ -12,7 +12,7 @@ import zstandard
 
 from include.control.landing.inspection import inspect
 from include.control.landing.on_disk import LocalLanding
-from tests.support.deliveries import Deliver, deliveries_as
+from tests.support.deliveries import Deliver, orders_spec_of
 from tests.support.ledger.delta_tables import day
 from tests.support.listing import list_files
 
@@ -31,7 +31,7 @@ every_packing = pytest.mark.parametrize(("packing", "suffix", "compress"), PACKI
 
 def defect_of(landing: Path, file_format: str = "json") -> str:
     """What forbids loading the only file of the first day."""
-    spec, place = deliveries_as(file_format), LocalLanding(str(landing))
+    spec, place = orders_spec_of(file_format), LocalLanding(str(landing))
     (file,) = list_files(spec, place, day())
     found = inspect(file, place, spec)
     assert found.checksum == hashlib.sha256((landing / file.path).read_bytes()).hexdigest()

@@ -15,7 +15,7 @@ from include.control.landing.formats.json_arrays import MAX_ARRAY_CHARS, is_arra
 from include.control.landing.inspection import inspect
 from include.control.landing.on_disk import LocalLanding
 from include.control.log.batch import JSON_ARRAY
-from tests.support.deliveries import Deliver, deliveries_as
+from tests.support.deliveries import Deliver, orders_spec_of
 from tests.support.ledger.delta_tables import day
 from tests.support.listing import list_files
 
@@ -117,8 +117,8 @@ def test_a_file_is_an_array_by_its_first_character(
 ) -> None:
     deliver("a.json", content)
     place = LocalLanding(str(landing))
-    (file,) = list_files(deliveries_as("json"), place, day())
-    found = inspect(file, place, deliveries_as("json"))
+    (file,) = list_files(orders_spec_of("json"), place, day())
+    found = inspect(file, place, orders_spec_of("json"))
     assert found.layout == layout
     assert found.defect.startswith(defect)
     assert bool(found.defect) == bool(defect)
