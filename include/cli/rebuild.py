@@ -18,7 +18,7 @@ from include.settings import Settings
 
 
 def rebuild_table(table: str, request: RebuildRequest, settings: Settings, *, dry_run: bool) -> ExitCode:
-    """Start, resume or cancel the rebuild of a table in a driver of its own, and show how it ended.
+    """Start, resume or cancel the rebuild of a table in its own driver, and show how it ended.
 
     Raises:
         SpecError: a spec is wrong, or there is no such table.

@@ -146,7 +146,7 @@ def _arguments(selection: Selection, settings: Settings, run_id: str, folder: st
 
 
 def _is_certified(plan: TablePlan) -> bool:
-    """Whether readers may use the last batch; if not, the driver reports again why the gate refused it."""
+    """Return whether readers may use the last batch; if not, the driver reports again why the gate refused it."""
     advice = plan.advice
     if plan.skipped or advice is None or advice.version is None:
         return True

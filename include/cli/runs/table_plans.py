@@ -25,7 +25,7 @@ class Kind(StrEnum):
     WRITES = "writes"
     NOTHING = "nothing to do"
     SKIPPED = "skipped"
-    REFUSED = "stands refused"
+    REFUSED = "refused"
     NOT_READY = "not ready"
     FAILS = "fails"
 
@@ -94,7 +94,7 @@ class TablePlan:
 def plan_tables(
     selection: Selection, settings: Settings, *, reprocess: bool, skip_missing: bool = False
 ) -> list[TablePlan]:
-    """Plan all intervals in build order, as if the run went on after an interval that fails.
+    """Plan all intervals in build order, as if the run continued after an interval that fails.
 
     Args:
         selection: the tables and intervals.

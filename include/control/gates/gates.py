@@ -52,8 +52,8 @@ class RecordedResult:
 class Gates:
     """Reads and writes the gate results of one lakehouse.
 
-    The table's state (`Verdicts`) answers readers and planners. Of the events only those after the state are read; all
-    of them if there is no state.
+    The table's state (`Verdicts`) answers readers and planners. Only the events after the state are read, or all events
+    if there is no state.
     """
 
     def __init__(self, paths: LakehousePaths) -> None:
@@ -159,7 +159,7 @@ class Gates:
         return [result for result in self._select(table, version=Span(least=above + 1)) if not result.passed]
 
     def _drop_outdated_state(self, result: GateResult) -> None:
-        """Drop a state that covers the version already: its readers would not look for the new event."""
+        """Drop a state that covers the version already, because its readers would not read the new event."""
 
         def kept(stored: Verdicts | None) -> Verdicts | None:
             return None if stored is None or result.version <= stored.upto else stored

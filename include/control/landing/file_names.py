@@ -22,15 +22,9 @@ def data_file_filter(pattern: str) -> Callable[[str], bool]:
     >>> [is_selected(path) for path in ("eu/a.csv", "eu/x/y/a.csv", "us/a.csv", "eu/_temporary/a.csv", "eu/a.csv.tmp")]
     [True, True, False, False, False]
     """
-    matches = re.compile(_as_regex(pattern if "/" in pattern else f"**/{pattern}")).fullmatch
+    regex = ""
+    for part in (pattern if "/" in pattern else f"**/{pattern}").split("/"):
+        name = fnmatch.translate(part).removeprefix("(?s:").removesuffix(r")\Z").replace(".*", "[^/]*")
+        regex += r"(?:[^/]+/)*" if part == "**" else f"{name}/"  # `**` is any number of folders
+    matches = re.compile(regex.removesuffix("/")).fullmatch
     return lambda path: matches(path) is not None and not _NO_DATA.search(path)
-
-
-def _as_regex(pattern: str) -> str:
-    """Return a glob of paths, in which `**` is any number of folders, as a regular expression."""
-    parts = [r"(?:[^/]+/)*" if part == "**" else f"{_name_as_regex(part)}/" for part in pattern.split("/")]
-    return "".join(parts).removesuffix("/")
-
-
-def _name_as_regex(part: str) -> str:
-    return fnmatch.translate(part).removeprefix("(?s:").removesuffix(r")\Z").replace(".*", "[^/]*")

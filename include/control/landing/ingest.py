@@ -33,8 +33,8 @@ class FilePlan:
         unfinished: files that are still being written: too young, or changed while they were read.
         unreachable: files that the storage did not deliver, each with the reason; this is no failed attempt.
         loaded: the number of files that were loaded before.
-        seen: loaded files of which only the time has changed; they were read.
-        touched: given-up files of which only the time has changed; they were read.
+        seen: loaded files with a new time and the same content; they were read.
+        touched: given-up files with a new time and the same content; they were read.
         later: the number of files for the batches after the next one; they were not read yet.
     """
 

@@ -123,7 +123,9 @@ def _csv_content(path: LandingFile, source: LandingSource) -> Content:
             raise ValueError(
                 f"{path.name} does not begin with a CSV header ({error}); the spec's source.format is {source.format}"
             ) from error
-    return Content(_column_names(header), _record_end(path, source, line_ends, _end_of(last[0])))
+    # A column with an empty or repeated name is named by its number.
+    names = (name if name and name not in header[:at] else f"column {at + 1}" for at, name in enumerate(header))
+    return Content(tuple(names), _record_end(path, source, line_ends, _end_of(last[0])))
 
 
 def _record_end(path: LandingFile, source: LandingSource, line_ends: set[str], header_end: str) -> str:
@@ -163,12 +165,6 @@ def _clean_lines(lines: Iterable[str], last: list[str]) -> Iterator[str]:
 
 def _end_of(line: str) -> str:
     return next((end for end in ("\r\n", "\n", "\r") if line.endswith(end)), "")
-
-
-def _column_names(header: list[str]) -> tuple[str, ...]:
-    """Return the names of the columns; a column with an empty or repeated name is named by its number."""
-    names = enumerate(header)
-    return tuple(name if name and name not in header[:at] else f"column {at + 1}" for at, name in names)
 
 
 def _csv_dialect(source: LandingSource) -> dict[str, Any]:

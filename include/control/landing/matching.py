@@ -32,11 +32,11 @@ class MatchedFiles:
 
     Attributes:
         unread: files whose listing the ledger does not have, by path.
-        renewed: the paths of unread files of which another content was loaded before.
+        renewed: the paths of unread files that were loaded before, with another content or time.
         given_up: files that have failed too often, by path.
         loaded: the number of files whose listing is the same as when they were loaded.
-        seen: loaded files of which only the time has changed; they were read.
-        touched: given-up files of which only the time has changed; they were read.
+        seen: loaded files with a new time and the same content; they were read.
+        touched: given-up files with a new time and the same content; they were read.
     """
 
     unread: tuple[FileFact, ...]
@@ -78,7 +78,7 @@ def match_content(
     source: LandingSource,
     read_file: ReadFile,
 ) -> MatchedFiles:
-    """Separate the given-up files, and read the files of which only the time may have changed to compare the content.
+    """Separate the given-up files, and compare the content of files that may have nothing new but their time.
 
     A file that the storage does not deliver stays unread.
 

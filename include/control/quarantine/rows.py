@@ -213,7 +213,13 @@ class StoredRows:
         ids = sorted(self._states.keys() & set(row_filter.ids) if row_filter.ids else self._states)
         chunks = (self.select(identifiers(columns), f"row_id IN ({text_literals(chunk)})") for chunk in _chunks(ids))
         rows = (_row(stored, self._states[stored["row_id"]]) for chunk in chunks for stored in chunk)
-        return [row for row in rows if _passes(row, row_filter)]
+        return [
+            row
+            for row in rows
+            if row.status in row_filter.statuses
+            and (not row_filter.starts or row.interval_start in row_filter.starts)
+            and (not row_filter.reason or any(row_filter.reason in reason for reason in row.reasons))
+        ]
 
     def conditions_without_events(self, row_filter: RowFilter) -> Iterator[str]:
         """Yield SQL conditions that select the rows without events that pass the filter, each row by one condition."""
@@ -280,13 +286,4 @@ def _row(stored: dict[str, Any], state: RowState) -> QuarantinedRow:
         fix=state.fix,
         record=stored.get("record") or "",
         received=state.received or stored.get("received") or "",
-    )
-
-
-def _passes(row: QuarantinedRow, row_filter: RowFilter) -> bool:
-    return (
-        row.status in row_filter.statuses
-        and (not row_filter.ids or row.id in row_filter.ids)
-        and (not row_filter.starts or row.interval_start in row_filter.starts)
-        and (not row_filter.reason or any(row_filter.reason in reason for reason in row.reasons))
     )
