@@ -12,7 +12,7 @@ from embedded.spark.server import SparkServer
 from include.settings import Settings
 from include.spark_conf import launch_conf
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
-from tests.support.killed_drivers.batches import Undisturbed, run_well, undisturbed
+from tests.support.killed_drivers.batches import CleanBatch, run_clean_batch, run_successfully
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.lakehouse import Lakehouse, order
 
@@ -61,7 +61,7 @@ def any_drivers(request: pytest.FixtureRequest) -> Drivers:
 
 
 @pytest.fixture(scope="session")
-def clean(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Undisturbed]:
+def clean(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> dict[str, CleanBatch]:
     """Table -> a batch of two days of orders from landing files to gold.
 
     Bronze's is its first, into a lakehouse without any table; silver's and gold's is the second.
@@ -75,7 +75,7 @@ def clean(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     )
     for (number, name), events in EVENTS.items():
         shop.deliver(number, name, events)
-    first = undisturbed(drivers, shop, BRONZE, 1)
+    first = run_clean_batch(drivers, shop, BRONZE, 1)
     for table, number in ((SILVER, 1), (GOLD, 1), (BRONZE, 2)):
-        run_well(drivers, shop, table, number)
-    return {BRONZE: first, **{table: undisturbed(drivers, shop, table, 2) for table in (SILVER, GOLD)}}
+        run_successfully(drivers, shop, table, number)
+    return {BRONZE: first, **{table: run_clean_batch(drivers, shop, table, 2) for table in (SILVER, GOLD)}}

@@ -11,7 +11,7 @@ import pytest
 from embedded.airflow.standalone import clean_environment
 from embedded.spark.server import SparkServer
 from include.control.log.delta_log import remaining_commits
-from tests.support.killed_drivers.drivers import Drivers, Ended
+from tests.support.killed_drivers.drivers import DriverEnd, Drivers
 from tests.support.lakehouse import Lakehouse, order
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ def pair(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 def run_at_once(
     pair: tuple[Drivers, Drivers], shops: tuple[Lakehouse, Lakehouse], days: tuple[int, int]
-) -> list[Ended]:
+) -> list[DriverEnd]:
     with ThreadPoolExecutor(2) as threads:
         started = [
             threads.submit(drivers.run, shop, SILVER, number)

@@ -14,10 +14,10 @@ import pytest
 
 from include.control.log.delta_log import latest_version
 from include.errors import Outcome
-from tests.support.killed_drivers.batches import Undisturbed, wait_for_the_server
+from tests.support.killed_drivers.batches import CleanBatch, wait_for_late_writes
 from tests.support.killed_drivers.drivers import Drivers
-from tests.support.killed_drivers.outcome import losers
-from tests.support.killed_drivers.places import BEFORE_INTENT, IN_THE_WRITE, SLOW_WRITE_S, steps_behind
+from tests.support.killed_drivers.outcome import lost_attempts
+from tests.support.killed_drivers.places import BEFORE_INTENT, IN_THE_WRITE, SLOW_WRITE_S, steps_before
 from tests.support.killed_drivers.steps import Step, steps_done, steps_of
 from tests.support.lakehouse import copy_lakehouse
 from tests.support.waiting import wait_for
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 
 
-def test_the_clean_run_has_every_kind_of_row_that_can_be_lost(clean: dict[str, Undisturbed]) -> None:
+def test_the_clean_run_has_every_kind_of_row_that_can_be_lost(clean: dict[str, CleanBatch]) -> None:
     assert clean[BRONZE].report.rows.model_dump(exclude_defaults=True) == {
         "read": 6, "applied": 4, "quarantined": 2, "inserted": 4
     }  # fmt: skip
@@ -54,17 +54,17 @@ def test_the_clean_run_has_every_kind_of_row_that_can_be_lost(clean: dict[str, U
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("table", TABLES)
 def test_drivers_that_are_killed_after_every_step_in_turn_leave_what_one_clean_driver_leaves(
-    any_drivers: Drivers, clean: dict[str, Undisturbed], tmp_path: Path, table: str
+    any_drivers: Drivers, clean: dict[str, CleanBatch], tmp_path: Path, table: str
 ) -> None:
     batch, shop = clean[table], copy_lakehouse(clean[table].before, tmp_path / "shop")
     for place in (BEFORE_INTENT, *steps_of(table)):
         batch.kill(any_drivers, shop, place)
-        assert steps_done(shop, table, batch.batch_seq) == steps_behind(place, table)
+        assert steps_done(shop, table, batch.batch_seq) == steps_before(place, table)
 
     report = batch.run(any_drivers, shop)
 
     assert report.outcome == Outcome.NO_OP
-    assert losers(shop.paths, table) == ["intent"]
+    assert lost_attempts(shop.paths, table) == ["intent"]
     batch.assert_same(shop, report)
 
 
@@ -78,7 +78,7 @@ def test_drivers_that_are_killed_after_every_step_in_turn_leave_what_one_clean_d
     ],
 )
 def test_one_driver_finishes_all_that_a_killed_one_left_undone(
-    any_drivers: Drivers, clean: dict[str, Undisturbed], tmp_path: Path, table: str, place: Step
+    any_drivers: Drivers, clean: dict[str, CleanBatch], tmp_path: Path, table: str, place: Step
 ) -> None:
     batch, shop = clean[table], copy_lakehouse(clean[table].before, tmp_path / "shop")
     batch.kill(any_drivers, shop, place)
@@ -87,7 +87,7 @@ def test_one_driver_finishes_all_that_a_killed_one_left_undone(
     report = batch.run(any_drivers, shop)
 
     assert report.outcome == Outcome.NO_OP
-    assert losers(shop.paths, table) == []
+    assert lost_attempts(shop.paths, table) == []
     batch.assert_same(shop, report)
 
 
@@ -99,7 +99,7 @@ def test_one_driver_finishes_all_that_a_killed_one_left_undone(
     ],
 )
 def test_a_merge_that_goes_on_after_its_driver_has_died_is_one_batch_with_the_next_driver(
-    drivers: Drivers, clean: dict[str, Undisturbed], tmp_path: Path, patient: bool
+    drivers: Drivers, clean: dict[str, CleanBatch], tmp_path: Path, patient: bool
 ) -> None:
     batch, shop = clean[SILVER], copy_lakehouse(clean[SILVER].before, tmp_path / "shop")
     silver = shop.paths.table(SILVER)
@@ -110,7 +110,7 @@ def test_a_merge_that_goes_on_after_its_driver_has_died_is_one_batch_with_the_ne
 
     report = batch.run(drivers, shop)
 
-    wait_for_the_server(shop, SILVER, report)
+    wait_for_late_writes(shop, SILVER, report)
     assert report.outcome == Outcome.NO_OP or not patient
     batch.assert_same(shop, report)
 
@@ -119,7 +119,7 @@ def test_a_merge_that_goes_on_after_its_driver_has_died_is_one_batch_with_the_ne
     "table", [SILVER, pytest.param(BRONZE, marks=pytest.mark.faults), pytest.param(GOLD, marks=pytest.mark.faults)]
 )
 def test_a_write_whose_spark_ends_with_its_driver_is_one_batch_with_the_next_driver(
-    classic_drivers: Drivers, clean: dict[str, Undisturbed], tmp_path: Path, table: str
+    classic_drivers: Drivers, clean: dict[str, CleanBatch], tmp_path: Path, table: str
 ) -> None:
     batch, shop = clean[table], copy_lakehouse(clean[table].before, tmp_path / "shop")
     batch.kill(classic_drivers, shop, IN_THE_WRITE)
@@ -129,11 +129,11 @@ def test_a_write_whose_spark_ends_with_its_driver_is_one_batch_with_the_next_dri
 
 
 def test_a_driver_told_to_end_interrupts_what_the_server_runs_for_it(
-    drivers: Drivers, clean: dict[str, Undisturbed], tmp_path: Path
+    drivers: Drivers, clean: dict[str, CleanBatch], tmp_path: Path
 ) -> None:
     shop = copy_lakehouse(clean[BRONZE].before, tmp_path / "shop")
     ended = drivers.run(shop, BRONZE, 1, dies=IN_THE_WRITE, by=signal.SIGTERM)
-    assert ended.code == 128 + signal.SIGTERM, ended.said
+    assert ended.code == 128 + signal.SIGTERM, ended.output
     time.sleep(SLOW_WRITE_S)
     assert steps_done(shop, BRONZE, 1) == [Step.INTENT], "the server went on and committed"
 

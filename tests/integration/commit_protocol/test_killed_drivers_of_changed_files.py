@@ -10,10 +10,16 @@ from deltalake import DeltaTable
 from include.contracts.file_status import FileStatus
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
-from tests.support.killed_drivers.batches import Undisturbed, run_well, tries, undisturbed, wait_for_the_server
+from tests.support.killed_drivers.batches import (
+    CleanBatch,
+    run_clean_batch,
+    run_successfully,
+    tries,
+    wait_for_late_writes,
+)
 from tests.support.killed_drivers.drivers import Drivers
-from tests.support.killed_drivers.outcome import states
-from tests.support.killed_drivers.places import BEFORE_INTENT, BEFORE_REPORT, IN_THE_WRITE, OF_FILES, steps_behind
+from tests.support.killed_drivers.outcome import states_of_files
+from tests.support.killed_drivers.places import BEFORE_INTENT, BEFORE_REPORT, FILE_PLACES, IN_THE_WRITE, steps_before
 from tests.support.killed_drivers.steps import Step, steps_done, steps_of
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order, tombstones_path
 
@@ -43,25 +49,25 @@ def shop_with_a_changed_file(drivers: Drivers, folder: Path, policy: str) -> Lak
     shop.deliver(1, "a.json", FIRST)
     shop.deliver(1, "b.json", OTHER)
     for table in (BRONZE, SILVER, GOLD):
-        run_well(drivers, shop, table)
+        run_successfully(drivers, shop, table)
     shop.deliver(1, "a.json", SECOND)
     return shop
 
 
 @pytest.fixture(scope="module")
-def appended(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+def appended(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> CleanBatch:
     """The batch that loads the new content beside the old one."""
     shop = shop_with_a_changed_file(drivers, tmp_path_factory.mktemp("appended"), "append_new_version")
-    batch = undisturbed(drivers, shop, BRONZE)
+    batch = run_clean_batch(drivers, shop, BRONZE)
     assert [len(rows) for rows in batch.end["rows"].values()] == [12, 2]
     return batch
 
 
 @pytest.fixture(scope="module")
-def replaced(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Undisturbed]:
+def replaced(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> dict[str, CleanBatch]:
     """Table -> the batch that follows the new content, which takes the old one's place."""
     shop = shop_with_a_changed_file(drivers, tmp_path_factory.mktemp("replaced"), "replace")
-    batches = {table: undisturbed(drivers, shop, table) for table in (BRONZE, SILVER, GOLD)}
+    batches = {table: run_clean_batch(drivers, shop, table) for table in (BRONZE, SILVER, GOLD)}
     assert dict(shop.rows(SILVER, "order_id", "amount")) == {"o1": 3, "o2": 8, "o4": 9, "o6": 1}
     assert shop.rows(GOLD, "orders", "revenue") == [(4, 21)]
     assert [row["record"] for row in shop.quarantine(BRONZE)] == ["{also broken"]
@@ -71,16 +77,16 @@ def replaced(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> dict
     return batches
 
 
-@pytest.mark.parametrize("place", OF_FILES)
+@pytest.mark.parametrize("place", FILE_PLACES)
 def test_a_new_version_of_a_file_stands_beside_the_old_one_once_wherever_its_driver_dies(
-    drivers: Drivers, appended: Undisturbed, tmp_path: Path, place: str
+    drivers: Drivers, appended: CleanBatch, tmp_path: Path, place: str
 ) -> None:
     assert_ends_as_undisturbed(drivers, appended, copy_lakehouse(appended.before, tmp_path / "shop"), place)
 
 
-@pytest.mark.parametrize("place", OF_FILES)
+@pytest.mark.parametrize("place", FILE_PLACES)
 def test_a_file_is_replaced_once_in_all_layers_wherever_its_driver_dies(
-    drivers: Drivers, replaced: dict[str, Undisturbed], tmp_path: Path, place: str
+    drivers: Drivers, replaced: dict[str, CleanBatch], tmp_path: Path, place: str
 ) -> None:
     shop = copy_lakehouse(replaced[BRONZE].before, tmp_path / "shop")
     assert_ends_as_undisturbed(drivers, replaced[BRONZE], shop, place)
@@ -90,47 +96,47 @@ def test_a_file_is_replaced_once_in_all_layers_wherever_its_driver_dies(
 
 @pytest.mark.parametrize("place", OF_RETRACTION)
 def test_the_keys_of_replaced_rows_are_worked_out_once_more_wherever_the_driver_of_silver_dies(
-    drivers: Drivers, replaced: dict[str, Undisturbed], tmp_path: Path, place: str
+    drivers: Drivers, replaced: dict[str, CleanBatch], tmp_path: Path, place: str
 ) -> None:
     batch, shop = replaced[SILVER], copy_lakehouse(replaced[SILVER].before, tmp_path / "shop")
     batch.kill(drivers, shop, place)
-    assert steps_done(shop, SILVER, batch.batch_seq) == steps_behind(place, SILVER)
+    assert steps_done(shop, SILVER, batch.batch_seq) == steps_before(place, SILVER)
 
     report = batch.run(drivers, shop)
 
     if place == IN_THE_WRITE:
-        wait_for_the_server(shop, SILVER, report)
+        wait_for_late_writes(shop, SILVER, report)
     batch.assert_same(shop, report)
     replaced[GOLD].assert_same(shop, replaced[GOLD].run(drivers, shop))
 
 
 @pytest.mark.parametrize("place", [Step.COMMIT, Step.CLOSED])
 def test_a_run_that_dies_between_the_batch_of_a_replaced_file_and_that_of_a_new_one_loses_neither(
-    drivers: Drivers, replaced: dict[str, Undisturbed], tmp_path: Path, place: str
+    drivers: Drivers, replaced: dict[str, CleanBatch], tmp_path: Path, place: str
 ) -> None:
     shop = copy_lakehouse(replaced[BRONZE].before, tmp_path / "shop")
     shop.deliver(1, "new.json", [order(8, 8)])
     replaced[BRONZE].kill(drivers, shop, place)
     assert "new.json" not in str(tries(shop, BRONZE))
 
-    assert run_well(drivers, shop, BRONZE).outcome == Outcome.COMMITTED
+    assert run_successfully(drivers, shop, BRONZE).outcome == Outcome.COMMITTED
 
-    batches = {state.path[-8:]: (state.status, state.batch_seq) for state in states(shop.paths, BRONZE)}
+    batches = {state.path[-8:]: (state.status, state.batch_seq) for state in states_of_files(shop.paths, BRONZE)}
     loaded = FileStatus.LOADED
     assert batches == {"1/a.json": (loaded, 2), "1/b.json": (loaded, 1), "new.json": (loaded, 3)}
     assert shop.rows(BRONZE, "order_id") == [(f"o{number}",) for number in (1, 1, 2, 4, 5, 5, 6, 7, 8)]
     assert len(shop.quarantine(BRONZE)) == 1
 
 
-def assert_ends_as_undisturbed(drivers: Drivers, batch: Undisturbed, shop: Lakehouse, place: str) -> None:
+def assert_ends_as_undisturbed(drivers: Drivers, batch: CleanBatch, shop: Lakehouse, place: str) -> None:
     """The driver of a bronze batch is killed at the place; another one ends the batch, as if nobody had died."""
     batch.kill(drivers, shop, place)
-    assert steps_done(shop, BRONZE, batch.batch_seq) == steps_behind(place, BRONZE)
+    assert steps_done(shop, BRONZE, batch.batch_seq) == steps_before(place, BRONZE)
 
     report = batch.run(drivers, shop)
 
     if place == IN_THE_WRITE:
-        wait_for_the_server(shop, BRONZE, report)
+        wait_for_late_writes(shop, BRONZE, report)
     batch.assert_same(shop, report)
     began_anew = report.outcome == Outcome.COMMITTED
-    assert batch.wasted(shop) == {int(began_anew and place != BEFORE_INTENT)}
+    assert batch.extra_tries(shop) == {int(began_anew and place != BEFORE_INTENT)}

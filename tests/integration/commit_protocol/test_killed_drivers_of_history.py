@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.documents.specs import bronze_document, silver_document
-from tests.support.killed_drivers.batches import Undisturbed, run_well, undisturbed, wait_for_the_server
+from tests.support.killed_drivers.batches import CleanBatch, run_clean_batch, run_successfully, wait_for_late_writes
 from tests.support.killed_drivers.drivers import Drivers
-from tests.support.killed_drivers.places import BEFORE_INTENT, BEFORE_REPORT, IN_THE_WRITE, steps_behind
+from tests.support.killed_drivers.places import BEFORE_INTENT, BEFORE_REPORT, IN_THE_WRITE, steps_before
 from tests.support.killed_drivers.steps import Step, steps_done, steps_of
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 
@@ -31,7 +31,7 @@ PLACES = (BEFORE_INTENT, Step.INTENT, IN_THE_WRITE, *steps_of(SILVER)[1:-1], BEF
 
 
 @pytest.fixture(scope="module")
-def merged(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+def merged(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> CleanBatch:
     """The batch of the second file, whose events come before, between and after those of the first."""
     shop = Lakehouse(tmp_path_factory.mktemp("history") / "shop")
     columns = {**bronze_document()["columns"], "op": {"type": "string"}}
@@ -45,10 +45,10 @@ def merged(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> Undist
     shop.specs(bronze_document(columns=columns), silver)
     for name, events in (("a.json", FIRST), ("b.json", SECOND)):
         shop.deliver(1, name, events)
-        run_well(drivers, shop, BRONZE)
+        run_successfully(drivers, shop, BRONZE)
         if name == "a.json":
-            run_well(drivers, shop, SILVER)
-    batch = undisturbed(drivers, shop, SILVER)
+            run_successfully(drivers, shop, SILVER)
+    batch = run_clean_batch(drivers, shop, SILVER)
     periods = sorted((key, amount) for key, amount in shop.rows(SILVER, "order_id", "amount"))
     assert periods == [("o1", 4), ("o1", 5), ("o1", 6), ("o2", 7), ("o3", 1), ("o3", 9), ("o4", 2), ("o5", 1)]
     return batch
@@ -56,14 +56,14 @@ def merged(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> Undist
 
 @pytest.mark.parametrize("place", PLACES)
 def test_periods_are_those_of_an_undisturbed_run_wherever_the_driver_dies(
-    drivers: Drivers, merged: Undisturbed, tmp_path: Path, place: str
+    drivers: Drivers, merged: CleanBatch, tmp_path: Path, place: str
 ) -> None:
     shop = copy_lakehouse(merged.before, tmp_path / "shop")
     merged.kill(drivers, shop, place)
-    assert steps_done(shop, SILVER, merged.batch_seq) == steps_behind(place, SILVER)
+    assert steps_done(shop, SILVER, merged.batch_seq) == steps_before(place, SILVER)
 
     report = merged.run(drivers, shop)
 
     if place == IN_THE_WRITE:
-        wait_for_the_server(shop, SILVER, report)
+        wait_for_late_writes(shop, SILVER, report)
     merged.assert_same(shop, report)

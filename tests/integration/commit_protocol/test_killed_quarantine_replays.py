@@ -18,10 +18,10 @@ from include.contracts.job.report import JobReport
 from include.contracts.row_status import RowStatus
 from include.errors import ExitCode, Outcome
 from tests.support.documents.specs import bronze_document, silver_document
-from tests.support.killed_drivers.batches import assert_killed, run_well, wait_for_the_server
+from tests.support.killed_drivers.batches import assert_killed, run_successfully, wait_for_late_writes
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.outcome import outcome
-from tests.support.killed_drivers.places import IN_THE_WRITE, OF_QUARANTINE
+from tests.support.killed_drivers.places import IN_THE_WRITE, QUARANTINE_PLACES
 from tests.support.killed_drivers.steps import Step
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 
@@ -76,7 +76,7 @@ def undisturbed(drivers: Drivers, folder: Path, table: str) -> Replayed:
     )
     shop.deliver(1, "a.json", EVENTS)
     for written in TABLES[: TABLES.index(table) + 1]:
-        run_well(drivers, shop, written)
+        run_successfully(drivers, shop, written)
     before = copy_lakehouse(shop, folder / "before")
     report = replay_well(drivers, shop, table)
     return Replayed(table, before, end_of(shop, table), report)
@@ -84,7 +84,7 @@ def undisturbed(drivers: Drivers, folder: Path, table: str) -> Replayed:
 
 def replay_well(drivers: Drivers, shop: Lakehouse, table: str) -> JobReport:
     ended = drivers.replay(shop, table, REQUEST)
-    assert ended.code == ExitCode.OK, ended.said
+    assert ended.code == ExitCode.OK, ended.output
     assert ended.report is not None
     return ended.report
 
@@ -124,7 +124,7 @@ def test_a_replay_that_is_killed_at_every_step_in_turn_ends_like_one_that_was_no
     drivers: Drivers, clean: Clean, tmp_path: Path, table: str
 ) -> None:
     shop = copy_lakehouse(clean(table).before, tmp_path / "shop")
-    places = [place for place in OF_QUARANTINE if place != IN_THE_WRITE]
+    places = [place for place in QUARANTINE_PLACES if place != IN_THE_WRITE]
     if table == SILVER:
         places.insert(places.index(Step.RECORDED) + 1, Step.TOMBSTONES)
     for place in places:
@@ -132,7 +132,7 @@ def test_a_replay_that_is_killed_at_every_step_in_turn_ends_like_one_that_was_no
 
     ended = drivers.replay(shop, table, REQUEST)
 
-    assert ended.code == ExitCode.OK, ended.said
+    assert ended.code == ExitCode.OK, ended.output
     assert_conserved(shop, clean(table))
     through = shop.waiting(table, RowStatus.REPLAYED)
     assert {row.attempts for row in through} == {1}, "what is through is not tried again"
@@ -148,7 +148,7 @@ def assert_conserved(shop: Lakehouse, clean: Replayed) -> None:
     assert stands == {row: status for row, (status, *_) in clean.end["quarantined"].items()}
 
 
-@pytest.mark.parametrize("place", OF_QUARANTINE)
+@pytest.mark.parametrize("place", QUARANTINE_PLACES)
 @pytest.mark.parametrize("table", TABLES)
 def test_one_plain_run_makes_good_what_a_replay_left_that_died_anywhere(
     drivers: Drivers, clean: Clean, tmp_path: Path, table: str, place: str
@@ -159,7 +159,7 @@ def test_one_plain_run_makes_good_what_a_replay_left_that_died_anywhere(
     report = replay_well(drivers, shop, table)
 
     if place == IN_THE_WRITE:
-        wait_for_the_server(shop, table, report)
+        wait_for_late_writes(shop, table, report)
     assert_conserved(shop, clean(table))
 
 
@@ -177,7 +177,7 @@ def test_an_ordinary_run_of_the_table_finishes_what_a_dead_replay_left(
     shop = copy_lakehouse(clean(table).before, tmp_path / "shop")
     assert_killed(drivers.replay(shop, table, REQUEST, dies=place))
 
-    assert run_well(drivers, shop, table).outcome == Outcome.NO_OP
+    assert run_successfully(drivers, shop, table).outcome == Outcome.NO_OP
 
     assert_same(shop, clean(table))
 

@@ -12,7 +12,7 @@ from include.control.ledger.resolution import table_id
 from include.errors import ExitCode, Outcome
 from tests.support.killed_drivers.batches import assert_killed
 from tests.support.killed_drivers.drivers import Drivers
-from tests.support.killed_drivers.places import CANCELLED, IN_THE_SWITCH, OF_REBUILDS, OF_UNDOING, REBUILD_DONE
+from tests.support.killed_drivers.places import CANCELLED, IN_THE_SWITCH, REBUILD_DONE, REBUILD_PLACES, UNDO_PLACES
 from tests.support.lakehouse import Lakehouse, copy_lakehouse
 from tests.support.rebuilt_shop import GOLD, SILVER, load_days, rows_of_fresh_shop, visible_rows, write_shop_specs
 
@@ -50,7 +50,7 @@ def test_drivers_killed_at_every_step_in_turn_end_what_was_asked_for(
     drivers: Drivers, shop: Lakehouse, wanted: dict[str, Any]
 ) -> None:
     before, own = visible_rows(shop), [table_id(shop.paths.table(table)) for table in (SILVER, GOLD)]
-    for place in OF_REBUILDS:
+    for place in REBUILD_PLACES:
         assert_killed(drivers.rebuild(shop, SILVER, dies=place, downstream=True))
         assert visible_rows(shop) == before, f"the same rows, of whichever table: {place}"
 
@@ -63,7 +63,7 @@ def test_drivers_killed_at_every_step_in_turn_end_what_was_asked_for(
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("place", [*OF_REBUILDS, IN_THE_SWITCH])
+@pytest.mark.parametrize("place", [*REBUILD_PLACES, IN_THE_SWITCH])
 @pytest.mark.parametrize("asked", ["resumed", "cancelled"])
 def test_whatever_step_it_dies_at_work_goes_on(
     drivers: Drivers, shop: Lakehouse, wanted: dict[str, Any], place: str, asked: str
@@ -74,16 +74,16 @@ def test_whatever_step_it_dies_at_work_goes_on(
     if asked == "cancelled" and place != REBUILD_DONE:
         assert_killed(drivers.rebuild(shop, SILVER, dies=CANCELLED, cancel=True))
         ended = drivers.rebuild(shop, SILVER, cancel=True)
-        assert ended.code == ExitCode.OK, ended.said
+        assert ended.code == ExitCode.OK, ended.output
     ended = drivers.rebuild(shop, SILVER, downstream=True)
-    assert ended.code == ExitCode.OK, ended.said
+    assert ended.code == ExitCode.OK, ended.output
     assert ended.report is not None
     assert set(ended.report.details["tables"]) == {SILVER, GOLD}
     assert_work_goes_on(shop, wanted)
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("places", [OF_UNDOING, [IN_THE_SWITCH]], ids=["between the steps", "in the commit"])
+@pytest.mark.parametrize("places", [UNDO_PLACES, [IN_THE_SWITCH]], ids=["between the steps", "in the commit"])
 def test_drivers_killed_at_every_step_of_undoing_in_turn_bring_back_what_was_there(
     drivers: Drivers, shop: Lakehouse, wanted: dict[str, Any], places: Sequence[str]
 ) -> None:
@@ -96,6 +96,6 @@ def test_drivers_killed_at_every_step_of_undoing_in_turn_bring_back_what_was_the
         assert_killed(drivers.rebuild(shop, SILVER, dies=place, undo=True, downstream=True))
         assert all(visible_rows(shop)[table] in (before[table], fresh[table]) for table in (SILVER, GOLD)), place
     ended = drivers.rebuild(shop, SILVER, undo=True, downstream=True)
-    assert ended.code in (ExitCode.OK, ExitCode.NOT_READY), ended.said
+    assert ended.code in (ExitCode.OK, ExitCode.NOT_READY), ended.output
     assert (visible_rows(shop), [table_id(shop.paths.table(table)) for table in (SILVER, GOLD)]) == (before, own)
     assert_work_goes_on(shop, wanted)

@@ -19,22 +19,22 @@ from include.errors import ExitCode, Outcome
 from include.settings import PROJECT, Settings
 from tests.support.documents.specs import bronze_document
 from tests.support.killed_drivers.batches import (
-    Undisturbed,
+    CleanBatch,
     assert_killed,
-    run_well,
-    undisturbed,
-    wait_for_the_server,
+    run_clean_batch,
+    run_successfully,
+    wait_for_late_writes,
 )
 from tests.support.killed_drivers.drivers import Drivers
-from tests.support.killed_drivers.outcome import states
+from tests.support.killed_drivers.outcome import states_of_files
 from tests.support.killed_drivers.places import (
     BEFORE_INTENT,
     BEFORE_REPLAY,
+    FILE_PLACES,
+    FIRST_REPLAY_RECORDED,
     IN_THE_WRITE,
-    OF_FILES,
-    REPLAY_OF_ONE,
     REPLAYS_RECORDED,
-    steps_behind,
+    steps_before,
 )
 from tests.support.killed_drivers.steps import Step, steps_done
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
@@ -58,22 +58,22 @@ def mended(drivers: Drivers, tmp_path_factory: pytest.TempPathFactory) -> Lakeho
     shop.deliver(2, "c.json", [order(1, 6, colour="red"), "{broken", order(4, 9)])
     for number in (1, 2):
         assert drivers.run(shop, ORDERS, number).code == ExitCode.BAD_INPUT
-        assert run_well(drivers, shop, ORDERS, number).outcome == Outcome.NO_OP, "it is given up"
+        assert run_successfully(drivers, shop, ORDERS, number).outcome == Outcome.NO_OP, "it is given up"
     shop.deliver(1, "b.json", [order(3, 8)])
     shop.specs(bronze_document(source=source, on_drift="rescue"))
-    assert [state.status for state in states(shop.paths, ORDERS)] == [
+    assert [state.status for state in states_of_files(shop.paths, ORDERS)] == [
         FileStatus.LOADED, FileStatus.FAILED, FileStatus.FAILED
     ]  # fmt: skip
     return shop
 
 
 @pytest.fixture(scope="module")
-def replayed(drivers: Drivers, mended: Lakehouse, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+def replayed(drivers: Drivers, mended: Lakehouse, tmp_path_factory: pytest.TempPathFactory) -> CleanBatch:
     """The load of the file that was given up, once its replay is recorded."""
     shop = copy_lakehouse(mended, tmp_path_factory.mktemp("replayed") / "shop")
     settings = Settings(root=shop.folder / "lake", tables=shop.folder / "tables")
     record_replays(replays([REFUSED], settings), settings)
-    batch = undisturbed(drivers, shop, ORDERS, 2)
+    batch = run_clean_batch(drivers, shop, ORDERS, 2)
     assert batch.report.rows.model_dump(exclude_defaults=True) == {
         "read": 3, "applied": 2, "quarantined": 1, "inserted": 2
     }  # fmt: skip
@@ -86,36 +86,36 @@ def shop(mended: Lakehouse, tmp_path: Path) -> Lakehouse:
     return copy_lakehouse(mended, tmp_path / "shop")
 
 
-@pytest.mark.parametrize("place", OF_FILES)
+@pytest.mark.parametrize("place", FILE_PLACES)
 def test_a_replayed_file_is_loaded_once_wherever_its_driver_dies(
-    drivers: Drivers, replayed: Undisturbed, tmp_path: Path, place: str
+    drivers: Drivers, replayed: CleanBatch, tmp_path: Path, place: str
 ) -> None:
     shop = copy_lakehouse(replayed.before, tmp_path / "shop")
     replayed.kill(drivers, shop, place)
     of_the_failure = [Step.INTENT]
-    assert steps_done(shop, ORDERS, replayed.batch_seq) == (steps_behind(place, ORDERS) or of_the_failure)
+    assert steps_done(shop, ORDERS, replayed.batch_seq) == (steps_before(place, ORDERS) or of_the_failure)
 
     report = replayed.run(drivers, shop)
 
     if place == IN_THE_WRITE:
-        wait_for_the_server(shop, ORDERS, report)
+        wait_for_late_writes(shop, ORDERS, report)
     replayed.assert_same(shop, report)
     began_anew = report.outcome == Outcome.COMMITTED
-    assert replayed.wasted(shop) == {int(began_anew and place != BEFORE_INTENT)}
+    assert replayed.extra_tries(shop) == {int(began_anew and place != BEFORE_INTENT)}
 
 
-@pytest.mark.parametrize("place", [BEFORE_REPLAY, REPLAY_OF_ONE])
+@pytest.mark.parametrize("place", [BEFORE_REPLAY, FIRST_REPLAY_RECORDED])
 def test_a_replay_that_dies_before_all_is_recorded_is_made_good_by_the_next(
     drivers: Drivers, shop: Lakehouse, place: str
 ) -> None:
     assert_killed(drivers.command(shop, "replay", *FAILED, dies=place))
-    assert len(Ledger(shop.paths)._files.events(ORDERS, event="replayed")) == (place == REPLAY_OF_ONE)
+    assert len(Ledger(shop.paths)._files.events(ORDERS, event="replayed")) == (place == FIRST_REPLAY_RECORDED)
 
     again = drivers.command(shop, "replay", *FAILED)
 
-    assert again.code == ExitCode.OK, again.said
+    assert again.code == ExitCode.OK, again.output
     assert_all_loaded_once(shop)
-    assert "there is nothing to run" in drivers.command(shop, "replay", *FAILED).said
+    assert "there is nothing to run" in drivers.command(shop, "replay", *FAILED).output
 
 
 def test_a_replay_that_dies_once_it_is_recorded_is_made_good_by_ordinary_runs(
@@ -124,7 +124,7 @@ def test_a_replay_that_dies_once_it_is_recorded_is_made_good_by_ordinary_runs(
     assert_killed(drivers.command(shop, "replay", *FAILED, dies=REPLAYS_RECORDED))
     assert len(Ledger(shop.paths)._files.events(ORDERS, event="replayed")) == len(FAILED)
     for number in (1, 2):
-        assert run_well(drivers, shop, ORDERS, number).outcome == Outcome.COMMITTED
+        assert run_successfully(drivers, shop, ORDERS, number).outcome == Outcome.COMMITTED
     assert_all_loaded_once(shop)
 
 
@@ -143,7 +143,7 @@ def test_a_replay_beside_the_driver_of_one_that_died_loads_nothing_twice(
 
     again = drivers.command(shop, "replay", *FAILED)
 
-    assert again.code == ExitCode.OK, again.said
+    assert again.code == ExitCode.OK, again.output
     psutil.wait_procs(orphans, timeout=60)
     assert_all_loaded_once(shop)
 
@@ -158,7 +158,7 @@ def assert_all_loaded_once(shop: Lakehouse) -> None:
     assert [row["record"] for row in shop.quarantine(ORDERS)] == ["{broken"]
     found = [
         (state.path[-6:], state.status, state.rows.model_dump(exclude_defaults=True) if state.rows else None)
-        for state in states(shop.paths, ORDERS)
+        for state in states_of_files(shop.paths, ORDERS)
     ]
     assert found == [
         ("a.json", FileStatus.LOADED, {"read": 1, "written": 1}),

@@ -11,7 +11,7 @@ from include.control.gates.gates import Gates
 from include.control.log.delta_log import commits_after
 from include.errors import Outcome
 from tests.support.killed_drivers.drivers import Drivers
-from tests.support.killed_drivers.places import OF_RESTORES
+from tests.support.killed_drivers.places import RESTORE_PLACES
 from tests.support.lakehouse import Lakehouse, copy_lakehouse
 from tests.support.silver.refusing_gate import GOLD, SILVER, content, silver, unrefused
 
@@ -34,13 +34,13 @@ def test_drivers_killed_at_every_step_of_a_restore_in_turn_leave_the_certified_r
     drivers: Drivers, shop: Lakehouse, expected: dict[str, object]
 ) -> None:
     before = content(shop)
-    for place in OF_RESTORES:
+    for place in RESTORE_PLACES:
         ended = drivers.run(shop, SILVER, 2, dies=place)
-        assert ended.code == -9, f"{place}: {ended.said}"
+        assert ended.code == -9, f"{place}: {ended.output}"
 
     ended = drivers.run(shop, SILVER, 2)
 
-    assert ended.report is not None, ended.said
+    assert ended.report is not None, ended.output
     assert "The table was restored" in ended.report.message
     assert content(shop) == before
     shop.specs(silver(3))
@@ -48,13 +48,13 @@ def test_drivers_killed_at_every_step_of_a_restore_in_turn_leave_the_certified_r
     assert content(shop) == expected
 
 
-@pytest.mark.parametrize("place", OF_RESTORES)
+@pytest.mark.parametrize("place", RESTORE_PLACES)
 @pytest.mark.faults
 def test_whatever_step_it_dies_at_the_next_run_brings_what_was_taken_back(
     drivers: Drivers, shop: Lakehouse, expected: dict[str, object], place: str
 ) -> None:
     ended = drivers.run(shop, SILVER, 2, dies=place)
-    assert ended.code == -9, ended.said
+    assert ended.code == -9, ended.output
     shop.specs(silver(3))
 
     shop.run_all(2, SILVER, GOLD)

@@ -14,8 +14,8 @@ from embedded.processes import recorded
 from embedded.spark.running import running_server
 from embedded.spark.server import NAME, SparkServer
 from include.errors import ExitCode
-from tests.support.killed_drivers.batches import Undisturbed
-from tests.support.killed_drivers.drivers import Drivers, Ended
+from tests.support.killed_drivers.batches import CleanBatch
+from tests.support.killed_drivers.drivers import DriverEnd, Drivers
 from tests.support.killed_drivers.places import IN_THE_WRITE
 from tests.support.killed_drivers.steps import Step, steps_done
 from tests.support.lakehouse import copy_lakehouse
@@ -41,7 +41,7 @@ def drivers_of_doomed(doomed: SparkServer, tmp_path: Path) -> Iterator[Drivers]:
 
 
 def test_a_driver_whose_server_dies_says_so_in_time_and_runs_well_on_the_next_one(
-    drivers_of_doomed: Drivers, doomed: SparkServer, clean: dict[str, Undisturbed], tmp_path: Path
+    drivers_of_doomed: Drivers, doomed: SparkServer, clean: dict[str, CleanBatch], tmp_path: Path
 ) -> None:
     shop = copy_lakehouse(clean[BRONZE].before, tmp_path / "shop")
     ended = drivers_of_doomed.run(shop, BRONZE, 1, dies=IN_THE_WRITE, victim=pid_of(doomed))
@@ -55,7 +55,7 @@ def test_a_driver_whose_server_dies_says_so_in_time_and_runs_well_on_the_next_on
 
 
 def test_a_write_is_not_repeated_at_a_server_that_took_the_place_of_a_dead_one(
-    drivers_of_doomed: Drivers, doomed: SparkServer, clean: dict[str, Undisturbed], tmp_path: Path
+    drivers_of_doomed: Drivers, doomed: SparkServer, clean: dict[str, CleanBatch], tmp_path: Path
 ) -> None:
     shop = copy_lakehouse(clean[BRONZE].before, tmp_path / "shop")
     dead = pid_of(doomed)
@@ -79,9 +79,9 @@ def pid_of(server: SparkServer) -> int:
     return process.pid
 
 
-def assert_server_missed(ended: Ended, server: SparkServer) -> None:
+def assert_server_missed(ended: DriverEnd, server: SparkServer) -> None:
     """The driver ended in time, and says which server it misses."""
-    assert ended.code == ExitCode.SPARK_UNAVAILABLE, ended.said
+    assert ended.code == ExitCode.SPARK_UNAVAILABLE, ended.output
     assert ended.took_s < SERVER_GONE_S
     assert ended.report is not None
     assert f"sc://localhost:{server.port} died, or was restarted" in ended.report.message

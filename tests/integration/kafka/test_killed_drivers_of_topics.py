@@ -75,9 +75,9 @@ def test_killed_after_every_step_in_turn_while_messages_arrive_each_is_landed_on
             topic.send(*arriving)
             sent += len(arriving)
             ended = drivers.run(fed, ORDERS, 1, dies=place)
-            assert ended.code == -signal.SIGKILL, ended.said
+            assert ended.code == -signal.SIGKILL, ended.output
         ended = drivers.run(fed, ORDERS, 1)
-    assert ended.code == ExitCode.OK, ended.said
+    assert ended.code == ExitCode.OK, ended.output
     assert landed(fed) == list(range(sent))
     assert len(fed.quarantine(ORDERS)) == 1 + len([BEFORE_INTENT, *steps_of(ORDERS)])
     commits = [commit for commit in commits_after(fed.paths.table(ORDERS), -1) if commit.txns]

@@ -1,4 +1,4 @@
-"""All that a lakehouse holds in the end: what a run that was killed and run again must agree on with a clean one."""
+"""The content of a lakehouse that must be the same after a killed and repeated run as after a clean one."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from include.control.log.delta_log import commits_after
 from include.paths import LakehousePaths
 from tests.support.killed_drivers.steps import numbers
 
-OF_THE_MOMENT = ("_table_id", "_ingested_at", "_batch_token", "first_seen", "last_seen")
-"""Columns in which two right runs differ."""
+VARYING_COLUMNS = ("_table_id", "_ingested_at", "_batch_token", "first_seen", "last_seen")
+"""Columns in which two correct runs differ."""
 
 
 def outcome(paths: LakehousePaths, table: str) -> dict[str, Any]:
-    """Rows, commits, ledger and certificates of a table and of the tables beside it, without tokens and times."""
+    """Return rows, commits, ledger and certificates of a table and its secondary tables, without tokens and times."""
     tokens = _tokens(paths.table(table))
     beside = {"main": paths.table(table), "quarantine": paths.quarantine(table)}
     if table.startswith("silver."):
@@ -33,25 +33,25 @@ def outcome(paths: LakehousePaths, table: str) -> dict[str, Any]:
         "commits": {name: _commits(path, tokens) for name, path in beside.items()},
         "batches": _batches(paths, table, tokens),
         "files": _files(paths, table, tokens),
-        "states": [replace(state, seen_at=None, tries=0) for state in states(paths, table)],
+        "states": [replace(state, seen_at=None, tries=0) for state in states_of_files(paths, table)],
         "certified": Gates(paths).certified(table),
-        "verdicts": sorted((one.result.version, one.result.passed) for one in Gates(paths).results(table)),
+        "verdicts": sorted((gate.result.version, gate.result.passed) for gate in Gates(paths).results(table)),
     }
 
 
-def losers(paths: LakehousePaths, table: str) -> list[str]:
-    """What the ledger says of attempts that did not become a batch: their intents, and nothing more."""
+def lost_attempts(paths: LakehousePaths, table: str) -> list[str]:
+    """Return the ledger's events of the attempts that did not become a batch: only their intents, if all is right."""
     tokens = _tokens(paths.table(table)).values()
     return [row["event"] for row in Ledger(paths)._batches.events(table) if row["token"] not in tokens]
 
 
-def states(paths: LakehousePaths, table: str) -> list[FileState]:
-    """Each file of a bronze table as `lakehouse files` tells it."""
+def states_of_files(paths: LakehousePaths, table: str) -> list[FileState]:
+    """Return the files of a bronze table, as `lakehouse files` shows them."""
     return file_states(Ledger(paths), table, table_id(paths.table(table)))
 
 
 def _tokens(path: Path) -> dict[int, str]:
-    """batch_seq -> the token that won it, as the table's log says."""
+    """Return batch_seq -> the winning token, from the table's log."""
     won = [commit.metadata for commit in commits_after(path, -1) if numbers(commit)]
     assert len({metadata["batch_seq"] for metadata in won}) == len(won), "a batch was committed twice"
     return {metadata["batch_seq"]: metadata["token"] for metadata in won}
@@ -59,13 +59,13 @@ def _tokens(path: Path) -> dict[int, str]:
 
 def _rows(path: Path, tokens: dict[int, str]) -> list[str]:
     rows = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
-    kept = [{name: value for name, value in row.items() if name not in OF_THE_MOMENT} for row in rows]
+    kept = [{name: value for name, value in row.items() if name not in VARYING_COLUMNS} for row in rows]
     right = [row["_batch_token"] == tokens.get(row["_batch_seq"]) for row in rows]
     return sorted(f"{row} of the winner: {of_winner}" for row, of_winner in zip(kept, right, strict=True))
 
 
 def _commits(path: Path, tokens: dict[int, str]) -> list[tuple[int, str, list[int], bool]]:
-    """(version, operation, number of the batch, whether it carries the winner's token) of each commit."""
+    """Return version, operation, number of the batch, and whether it has the winner's token, for each commit."""
     return [
         (
             commit.version,
@@ -85,7 +85,7 @@ def _batches(paths: LakehousePaths, table: str, tokens: dict[int, str]) -> list[
 
 
 def _files(paths: LakehousePaths, table: str, tokens: dict[int, str]) -> list[tuple[Any, ...]]:
-    """The files that the winners loaded, and the rows of each; who died before the closing said it already."""
+    """Return the files that the winners loaded, with their rows, also of drivers that died before the closing."""
     rows = Ledger(paths)._files.events(table, event=FileEvent.LOADED)
     assert {row["token"] for row in rows} <= set(tokens.values())
     return sorted({(row["path"], row["batch_seq"], row["rows_read"], row["rows_written"]) for row in rows})

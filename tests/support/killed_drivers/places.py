@@ -1,6 +1,6 @@
-"""Where a process can be made to die: right after each step of the protocol, between its records, during a write.
+"""The places where a test kills a process: after each step of the protocol, between its records, during a write.
 
-The production code knows nothing of this: a driver that is to die wraps the step's own function before it begins.
+The production code does not know of this: the driver wraps the function of the step before it begins.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ BEFORE_REPORT = "before the report"
 COLUMNS_RECORDED = "after the record of new columns"
 COLUMNS_ADDED = "after the statement that adds them"
 BEFORE_REPLAY = "before the record of a replay"
-REPLAY_OF_ONE = "after the record of the first replay"
+FIRST_REPLAY_RECORDED = "after the record of the first replay"
 REPLAYS_RECORDED = "after the record of all replays"
 SLOW_WRITE_S = 4
-"""How long the server works on a write during which the driver dies, beyond what it takes anyway."""
-SLOW = {"order_id": "o1", "day": "2013-01-01"}
-"""The row that takes so long: an order, or a day of gold."""
+"""The seconds for which the server delays a write during which the driver dies."""
+SLOW_ROW = {"order_id": "o1", "day": "2013-01-01"}
+"""The delayed row: an order, or a day of gold."""
 
 BEFORE_PINNING = "before the rows of a replay are pinned"
-PINNED = "after the rows of a replay are pinned"
-FIXED = "after the record of what was mended"
-HALF_TOLD = "between what was refused again and what was replayed"
-TOLD = "between the outcome of each row and the closing"
+ROWS_PINNED = "after the rows of a replay are pinned"
+FIXES_RECORDED = "after the record of the fixes"
+REFUSALS_RECORDED = "between the record of refused rows and of replayed rows"
+OUTCOME_RECORDED = "between the outcome of each row and the closing"
 RESTORE_INTENT = "after the intent of a restore"
 RESTORED = "after the commit of a restore"
 RESTORE_RECORDED = "after the record of this commit"
-QUARANTINE_PUT_BACK = "after the quarantine was put back"
-TOMBSTONES_PUT_BACK = "after the tombstones were put back"
+QUARANTINE_PUT_BACK = "after the restore of the quarantine"
+TOMBSTONES_PUT_BACK = "after the restore of the tombstones"
 RESTORE_CLOSED = "after the closing of a restore"
-OF_RESTORES = (
+RESTORE_PLACES = (
     RESTORE_INTENT,
     RESTORED,
     RESTORE_RECORDED,
@@ -66,50 +66,50 @@ OF_RESTORES = (
     TOMBSTONES_PUT_BACK,
     RESTORE_CLOSED,
 )
-"""All places of taking back a refused version, in their order."""
+"""All places of the restore after a refused version, in their order."""
 
-REBUILD_ASKED = "after the record of a rebuild"
-BUILT = "after the build beside the table in use"
-BROUGHT = "after what goes beside the table was brought"
-WRITTEN_DOWN = "after all is written down of the rows to come"
+REBUILD_RECORDED = "after the record of a rebuild"
+BUILT = "after the build in a separate folder"
+SECONDARY_ROWS_COPIED = "after the copy of the secondary rows"
+SWITCH_RECORDED = "after the record of the rows of the switch"
 IN_THE_SWITCH = "while the server writes the switch"
 SWITCHED = "after the commit of the switch"
 SWITCH_CLOSED = "after the closing of the switch"
 REBUILD_DONE = "after the record that a rebuild is done"
-OF_REBUILDS = (
-    REBUILD_ASKED,
+REBUILD_PLACES = (
+    REBUILD_RECORDED,
     BUILT,
-    BROUGHT,
-    WRITTEN_DOWN,
+    SECONDARY_ROWS_COPIED,
+    SWITCH_RECORDED,
     SWITCHED,
     SWITCH_CLOSED,
     REBUILD_DONE,
 )
-"""All places of a rebuild, in their order; but for IN_THE_SWITCH, after which the server may commit or not."""
+"""All places of a rebuild, in their order, without IN_THE_SWITCH: after that the server may commit or not."""
 
-CANCELLED = "after the record that a rebuild is given up"
-UNDO_INTENT = "after the intent of an undoing"
-UNDO_WRITTEN_DOWN = "after the record of the commit to come"
-OF_UNDOING = (UNDO_INTENT, UNDO_WRITTEN_DOWN, SWITCHED, SWITCH_CLOSED)
-"""Likewise of undoing a rebuild."""
+CANCELLED = "after the record that a rebuild is cancelled"
+UNDO_INTENT = "after the intent of an undo"
+UNDO_RECORDED = "after the record of the coming commit"
+UNDO_PLACES = (UNDO_INTENT, UNDO_RECORDED, SWITCHED, SWITCH_CLOSED)
+"""All places of the undo of a rebuild, in their order."""
 
-OF_QUARANTINE = (
-    FIXED,
+QUARANTINE_PLACES = (
+    FIXES_RECORDED,
     BEFORE_PINNING,
-    PINNED,
+    ROWS_PINNED,
     Step.INTENT,
     IN_THE_WRITE,
     Step.COMMIT,
     Step.RECORDED,
-    HALF_TOLD,
-    TOLD,
+    REFUSALS_RECORDED,
+    OUTCOME_RECORDED,
     Step.CLOSED,
     Step.CERTIFICATE,
     BEFORE_REPORT,
 )
-"""All places of a replay of quarantined rows that are mended first, in their order."""
+"""All places of a replay of quarantined rows that are fixed first, in their order."""
 
-OF_FILES = (
+FILE_PLACES = (
     BEFORE_INTENT,
     FILES_PLANNED,
     Step.INTENT,
@@ -125,16 +125,17 @@ OF_FILES = (
 
 Die = Callable[[], object]
 Condition = Callable[..., bool]
+Recorded = Intent | Winner | Sequence[Winner]
 
 
-def set_up(place: str, die: Die) -> None:
-    """See to it that `die` is called when the process comes to `place`."""
+def kill_at(place: str, die: Die) -> None:
+    """Arrange a call of `die` for the moment at which the process comes to `place`."""
     if place != NOWHERE:
         (_AFTER[Step(place)] if place in set(Step) else _AT[place])(die)
 
 
-def steps_behind(place: str, table: str) -> list[Step]:
-    """The steps that a batch of `table` has done when its driver dies at `place`, which comes during a batch."""
+def steps_before(place: str, table: str) -> list[Step]:
+    """Return the steps that a batch of `table` has done before its driver dies at `place`."""
     last = _LAST_STEP.get(place, place)
     steps = steps_of(table)
     return steps[: steps.index(Step(last)) + 1] if last else []
@@ -171,7 +172,7 @@ def _after_secondary(kind: str) -> Callable[[Die], None]:
 
 
 def _slow_down_the_write(die: Die) -> None:
-    """The frame that is written or merged takes its time on the server; meanwhile the driver dies."""
+    """Delay the write or merge on the server; meanwhile the driver dies."""
     append, replace, merge = bronze.append, bronze.replace_where, silver.merge_changes
 
     bronze.append = lambda rows, path: append(_slowed(rows, die), path)
@@ -183,26 +184,27 @@ def _slow_down_the_write(die: Die) -> None:
 def _slowed(frame: DataFrame, die: Die, which: str = "") -> DataFrame:
     threading.Timer(SLOW_WRITE_S / 2, die).start()
     wait = f"reflect('java.lang.Thread', 'sleep', {SLOW_WRITE_S * 1000}L) = 'null'"
-    key = next(name for name in SLOW if name in frame.columns)
-    return frame.where(f"CASE WHEN {which or f'{key} = {SLOW[key]!r}'} THEN {wait} ELSE true END")
+    key = next(name for name in SLOW_ROW if name in frame.columns)
+    return frame.where(f"CASE WHEN {which or f'{key} = {SLOW_ROW[key]!r}'} THEN {wait} ELSE true END")
 
 
-def _of_files(event: FileEvent | RowEvent) -> Condition:
+def _has_event(event: FileEvent | RowEvent) -> Condition:
     return lambda _, events: bool(events) and events[0]["event"] == event
 
 
-def _of_a_restore(_: object, given: Intent | Winner | Sequence[Winner], *more: object) -> bool:
-    """Whether the ledger is told of a restore."""
-    said = [given] if isinstance(given, Intent | Winner) else given
-    intents = [one.intent if isinstance(one, Winner) else one for one in said]
-    return any(intent.sources.restores is not None for intent in intents)
+def _of_a_restore(_: object, recorded: Recorded, *more: object) -> bool:
+    """Whether the ledger records a restore."""
+    return any(intent.sources.restores is not None for intent in _intents(recorded))
 
 
-def _of_a_switch(_: object, given: Intent | Winner | Sequence[Winner], *more: object) -> bool:
-    """Whether the ledger is told of a rebuild's commit, or of its undoing."""
-    said = [given] if isinstance(given, Intent | Winner) else given
-    intents = [one.intent if isinstance(one, Winner) else one for one in said]
-    return any(intent.sources.rebuild for intent in intents)
+def _of_a_switch(_: object, recorded: Recorded, *more: object) -> bool:
+    """Whether the ledger records the commit of a rebuild, or of its undo."""
+    return any(intent.sources.rebuild for intent in _intents(recorded))
+
+
+def _intents(recorded: Recorded) -> list[Intent]:
+    winners = [recorded] if isinstance(recorded, Intent | Winner) else recorded
+    return [winner.intent if isinstance(winner, Winner) else winner for winner in winners]
 
 
 def _after_the_switch(die: Die) -> None:
@@ -211,7 +213,7 @@ def _after_the_switch(die: Die) -> None:
 
 
 def _slow_down_the_switch(die: Die) -> None:
-    """The rows that take the place of others take their time on the server; meanwhile the driver dies."""
+    """Delay the switch on the server; meanwhile the driver dies."""
     stamped, replace = switching.with_stamp, switching.replace_rows
 
     def slow(*args: Any) -> Winner:
@@ -222,7 +224,7 @@ def _slow_down_the_switch(die: Die) -> None:
         module.replace_rows = slow
 
 
-def _put_back_in(folder: str) -> Condition:
+def _restores_folder(folder: str) -> Condition:
     return lambda path, *more: folder in path.parts
 
 
@@ -238,37 +240,37 @@ _AFTER: dict[Step, Callable[[Die], None]] = {
 
 _AT: dict[str, Callable[[Die], None]] = {
     BEFORE_INTENT: lambda die: _before(Ledger, "record_intent", die),
-    FILES_PLANNED: lambda die: _after(OpsTable, "append", die, _of_files(FileEvent.PLANNED)),
+    FILES_PLANNED: lambda die: _after(OpsTable, "append", die, _has_event(FileEvent.PLANNED)),
     IN_THE_WRITE: _slow_down_the_write,
-    FILES_LOADED: lambda die: _after(OpsTable, "append", die, _of_files(FileEvent.LOADED)),
+    FILES_LOADED: lambda die: _after(OpsTable, "append", die, _has_event(FileEvent.LOADED)),
     BEFORE_REPORT: lambda die: _before(JobReport, "save", die),
     COLUMNS_RECORDED: lambda die: _after(NewColumns, "record", die, lambda *args, **_: bool(args[3])),
     COLUMNS_ADDED: lambda die: _after(tables, "_add_columns", die),
     BEFORE_REPLAY: lambda die: _before(Ledger, "record_replayed", die),
     REPLAYS_RECORDED: lambda die: _after(cli_replay, "record_replays", die),
-    REPLAY_OF_ONE: lambda die: _after(Ledger, "record_replayed", die),
-    FIXED: lambda die: _after(QuarantineEvents, "record_fixes", die),
+    FIRST_REPLAY_RECORDED: lambda die: _after(Ledger, "record_replayed", die),
+    FIXES_RECORDED: lambda die: _after(QuarantineEvents, "record_fixes", die),
     BEFORE_PINNING: lambda die: _before(QuarantineEvents, "pin", die),
-    PINNED: lambda die: _after(QuarantineEvents, "pin", die),
-    HALF_TOLD: lambda die: _after(OpsTable, "append", die, _of_files(RowEvent.REFUSED)),
+    ROWS_PINNED: lambda die: _after(QuarantineEvents, "pin", die),
+    REFUSALS_RECORDED: lambda die: _after(OpsTable, "append", die, _has_event(RowEvent.REFUSED)),
     RESTORE_INTENT: lambda die: _after(Ledger, "record_intent", die, _of_a_restore),
     RESTORED: lambda die: _after(restore, "_restore", die),
     RESTORE_RECORDED: lambda die: _after(Ledger, "record_committed", die, _of_a_restore),
-    QUARANTINE_PUT_BACK: lambda die: _after(restore, "_restore_secondary", die, _put_back_in("silver_quarantine")),
-    TOMBSTONES_PUT_BACK: lambda die: _after(restore, "_restore_secondary", die, _put_back_in("silver_tombstones")),
+    QUARANTINE_PUT_BACK: lambda die: _after(restore, "_restore_secondary", die, _restores_folder("silver_quarantine")),
+    TOMBSTONES_PUT_BACK: lambda die: _after(restore, "_restore_secondary", die, _restores_folder("silver_tombstones")),
     RESTORE_CLOSED: lambda die: _after(Ledger, "record_closed", die, _of_a_restore),
-    REBUILD_ASKED: lambda die: _after(Rebuilds, "start", die),
+    REBUILD_RECORDED: lambda die: _after(Rebuilds, "start", die),
     BUILT: lambda die: _after(StagedBuild, "build", die),
-    BROUGHT: lambda die: _after(switching.Switch, "_copy_secondary_rows", die),
-    WRITTEN_DOWN: lambda die: _after(switching.Switch, "_record", die),
+    SECONDARY_ROWS_COPIED: lambda die: _after(switching.Switch, "_copy_secondary_rows", die),
+    SWITCH_RECORDED: lambda die: _after(switching.Switch, "_record", die),
     IN_THE_SWITCH: _slow_down_the_switch,
     SWITCHED: _after_the_switch,
     SWITCH_CLOSED: lambda die: _after(Ledger, "record_closed", die, _of_a_switch),
     REBUILD_DONE: lambda die: _after(Rebuilds, "record", die, lambda _, event, *more: event == RebuildEvent.DONE),
     CANCELLED: lambda die: _after(Rebuilds, "record", die, lambda _, event, *more: event == RebuildEvent.CANCELLED),
     UNDO_INTENT: lambda die: _after(Ledger, "record_intent", die, _of_a_switch),
-    UNDO_WRITTEN_DOWN: lambda die: _after(Ledger, "record_committed", die, _of_a_switch),
-    TOLD: lambda die: _after(QuarantineEvents, "record_outcome", die),
+    UNDO_RECORDED: lambda die: _after(Ledger, "record_committed", die, _of_a_switch),
+    OUTCOME_RECORDED: lambda die: _after(QuarantineEvents, "record_outcome", die),
 }
 
 _LAST_STEP = {
@@ -280,4 +282,4 @@ _LAST_STEP = {
     FILES_LOADED: Step.QUARANTINE,
     BEFORE_REPORT: Step.CERTIFICATE,
 }
-"""Place -> the last step that is done when it is come to, where it is none itself."""
+"""Place that is no step -> the last step before it."""

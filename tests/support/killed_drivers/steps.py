@@ -1,4 +1,4 @@
-"""The steps of a batch in the order of the commit protocol, and which of them a table has behind it."""
+"""The steps of a batch in the order of the commit protocol, and the steps that a batch has done."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.lakehouse import Lakehouse
 
 
 class Step(StrEnum):
-    """What a batch does, one after the other; a driver that dies leaves a beginning of this list behind."""
+    """The steps of a batch, in their order; a driver that dies has done the first of them."""
 
     INTENT = "intent"
     COMMIT = "commit"
@@ -32,12 +32,12 @@ _NOT_IN_LAYER = {"bronze": {Step.TOMBSTONES}, "silver": set[Step](), "gold": {St
 
 
 def steps_of(table: str) -> list[Step]:
-    """The steps of a batch of `table`: bronze remembers no deletes, and gold refuses no row."""
+    """Return the steps of a batch of `table`: bronze has no tombstones, and gold refuses no row."""
     return [step for step in Step if step not in _NOT_IN_LAYER[table.partition(".")[0]]]
 
 
 def steps_done(lakehouse: Lakehouse, table: str, batch_seq: int) -> list[Step]:
-    """The steps of a batch that have left their mark, read from the logs and the ledger alone."""
+    """Return the steps that a batch has done, from the logs and the ledger alone."""
     paths, secondary = lakehouse.paths, dict[Step, tuple[LakePath, str]]()
     of_table = table_id(paths.table(table)) if is_table(paths.table(table)) else ""
     beside = {
@@ -62,5 +62,5 @@ def steps_done(lakehouse: Lakehouse, table: str, batch_seq: int) -> list[Step]:
 
 
 def numbers(commit: Commit) -> list[int]:
-    """The txnVersions that a commit carries: the number of its batch, or none."""
+    """Return the txnVersions of a commit: the number of its batch, or none."""
     return list(commit.txns.values())
