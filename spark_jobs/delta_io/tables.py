@@ -30,7 +30,7 @@ READER_SAFE = {
     "delta.enableDeletionVectors": "false",
     "delta.columnMapping.mode": "none",
     "delta.checkpointPolicy": "classic",
-    "delta.checkpointInterval": "20",
+    "delta.checkpointInterval": "10",
     "delta.logRetentionDuration": f"interval {LOG_RETENTION.days} days",
     "delta.deletedFileRetentionDuration": "interval 30 days",
 }

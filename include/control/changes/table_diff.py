@@ -143,9 +143,9 @@ def changes_since(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDi
     """
     if last is None:
         return TableDiff(spec.table)
-    specs = ops.specs.of(spec.table, last.intent.table_id)
-    if specs.get(last.intent.spec_hash) == document_of(spec) == _latest(specs):
+    if ops.specs.is_latest(spec, last.intent.table_id, last.intent.spec_hash):
         return TableDiff(spec.table)
+    specs = ops.specs.of(spec.table, last.intent.table_id)
     changes = tuple(_changes(spec, last, specs, ops))
     return TableDiff(spec.table, changes, unknown=_is_unknown(spec, last, specs))
 

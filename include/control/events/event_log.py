@@ -9,7 +9,6 @@ delta-rs makes the table.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -26,6 +25,7 @@ from include.control.events.log_state import Action, EventFile, LogState
 from include.control.storage.json_lines import json_lines
 from include.control.storage.looks import look_again, note_last
 from include.control.storage.objects_on_s3 import object_store
+from include.control.storage.steady_clock import steady_now_s
 from include.control.storage.stored_files import (
     delete_files,
     files_in,
@@ -196,7 +196,7 @@ class EventLog:
         return self._last
 
     def _saw(self, version: int) -> None:
-        self._last, self._seen_at = version, _now_s()
+        self._last, self._seen_at = version, steady_now_s()
 
     def _is_sure_of_the_last(self) -> bool:
         """Whether the version after the last one that was seen is either free or taken, and not cleaned up by now."""
@@ -204,7 +204,7 @@ class EventLog:
 
     def _is_stale(self) -> bool:
         """Whether the log may have been cleaned up since this process looked at it."""
-        return _now_s() - self._seen_at >= _SURE_FOR_S
+        return steady_now_s() - self._seen_at >= _SURE_FOR_S
 
     def _versions(self, known: int) -> tuple[set[int], set[int]]:
         """The versions with a commit and those with a checkpoint, from a known version on if it is still there.
@@ -230,12 +230,6 @@ class EventLog:
         file = self._log / f"{version:020d}{_CHECKPOINT}"
         with _damage_told(file):
             return list(actions_of(read_bytes(file)))
-
-
-def _now_s() -> float:
-    """Seconds by a clock that never jumps, and that goes on while the machine is suspended."""
-    # Linux's monotonic clock stands still then; that of macOS, which has no other, does not.
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import cast
@@ -23,6 +23,7 @@ from include.control.leases.claim import LASTS_S, LeaseClaim, is_expired
 from include.control.leases.queue import STREAM, WHOLE_TABLE, LeaseQueue
 from include.control.storage.looks import look_again
 from include.control.storage.objects import ObjectStore
+from include.control.storage.steady_clock import steady_now_s
 from include.errors import LeaseLostError, MillraceError
 
 SOONEST_LOOK_S, SLOWEST_LOOK_S, LOOKS_A_WAIT = 0.02, 1.0, 200
@@ -88,43 +89,42 @@ class Leases:
         started, queue = time.monotonic(), LeaseQueue(self._store, table)
         blocked_by = STREAM if wanted == WHOLE_TABLE else WHOLE_TABLE
         asked = _Asked(f"{table}.{wanted}", f"{table}.{blocked_by}", queue, queue.new_note(asks_for))
-        got, holders = self._try(asked), ""
-        if not isinstance(got, LeaseClaim):
+        got, holders = self._try(asked, self._claim_free), ""
+        if not isinstance(got, _Claimed):
             holders = self._live_holders((asked.key, *self._store.keys(asked.blocked_by)))
             with self._noted(asked.note):
                 got = self._wait_for(asked, holders)
-        with self._renewed(asked.key, got):
+        with self._renewed(got):
             look_again()  # others may have written while they held it
             yield LeaseWait(seconds=time.monotonic() - started, holders=holders)
 
     @contextmanager
     def _noted(self, note: str) -> Iterator[None]:
-        claim = self._new_claim()
-        self._store.put_if_absent(note, claim.to_bytes())
-        with self._renewed(note, claim):
+        # Its key is random, so that nobody else has put it.
+        with self._renewed(cast(_Claimed, self._put(note))):
             yield
 
     @contextmanager
-    def _renewed(self, key: str, claim: LeaseClaim) -> Iterator[None]:
+    def _renewed(self, claimed: _Claimed) -> Iterator[None]:
         """Keep the object of a claim alive by a heartbeat, then remove it."""
         stop = threading.Event()
-        beat = threading.Thread(target=self._renew_until, args=(key, claim, stop), daemon=True)
+        beat = threading.Thread(target=self._renew_until, args=(claimed, stop), daemon=True)
         beat.start()
         try:
             yield
         finally:
             stop.set()
             beat.join()
-            self._leave(key, claim.nonce)
+            self._leave(claimed)
 
-    def _wait_for(self, asked: _Asked, holders: str) -> LeaseClaim:
+    def _wait_for(self, asked: _Asked, holders: str) -> _Claimed:
         waiting = Retrying(
-            retry=retry_if_result(lambda got: not isinstance(got, LeaseClaim)),
+            retry=retry_if_result(lambda got: not isinstance(got, _Claimed)),
             stop=stop_after_delay(self._patience_s),
             wait=_until_next_look,
         )
         try:
-            claim = waiting(self._try, asked)
+            claimed = waiting(self._try, asked, self._claim)
         except RetryError:
             msg = (
                 f"The lease {asked.key} was not free within {self._patience_s:.0f} s: {self._who(asked)}\n"
@@ -132,63 +132,85 @@ class Leases:
                 "often waited for so long wants a longer `conflicts: wait_for_lease` in its spec."
             )
             raise LeaseLostError(msg, LeaseWait(seconds=self._patience_s, holders=holders)) from None
-        return cast(LeaseClaim, claim)
+        return cast(_Claimed, claimed)
 
-    def _try(self, asked: _Asked) -> LeaseClaim | int:
+    def _try(self, asked: _Asked, claim: Callable[[str], _Claimed | None]) -> _Claimed | int:
         """The lease, or how many come first.
 
         Claim first, look for the other kind second: of two that cross, at least one sees the other.
         """
         if ahead := asked.queue.ahead_of(asked.note):
             return ahead
-        claim = self._new_claim()
-        if not self._claim(asked.key, claim):
+        claimed = claim(asked.key)
+        if claimed is None:
             return 0
         if any(self._is_live(other) for other in self._store.keys(asked.blocked_by)):
-            self._release(asked.key, claim.nonce)
+            self._release(claimed)
             return 0
-        return claim
+        return claimed
 
     def _new_claim(self) -> LeaseClaim:
         return LeaseClaim(self._holder, uuid4().hex, self._lasts_s)
 
-    def _claim(self, key: str, claim: LeaseClaim) -> bool:
+    def _claim_free(self, key: str) -> _Claimed | None:
+        """Claim a lease that is probably free: by a single request if it is."""
+        return self._put(key) or self._claim(key)
+
+    def _claim(self, key: str) -> _Claimed | None:
+        """Claim a lease that somebody else may hold."""
         current = self._store.get(key)
-        if current is None:
-            return bool(self._store.put_if_absent(key, claim.to_bytes()))
-        return is_expired(current) and bool(self._store.put_if_match(key, claim.to_bytes(), current.etag))
+        if current is not None and not is_expired(current):
+            return None
+        return self._put(key, current.etag if current else "")
+
+    def _put(self, key: str, replaced: str = "") -> _Claimed | None:
+        """Put a new claim: in the place of the object with the etag `replaced`, or else where there is no object."""
+        claim, put_at = self._new_claim(), steady_now_s()
+        body = claim.to_bytes()
+        etag = self._store.put_if_match(key, body, replaced) if replaced else self._store.put_if_absent(key, body)
+        return _Claimed(key, claim.nonce, etag, put_at) if etag else None
 
     def _is_live(self, key: str) -> bool:
         current = self._store.get(key)
         return current is not None and not is_expired(current)
 
-    def _renew_until(self, key: str, claim: LeaseClaim, stop: threading.Event) -> None:
+    def _renew_until(self, claimed: _Claimed, stop: threading.Event) -> None:
         is_held = True
         while is_held and not stop.wait(self._lasts_s / 3):
             try:
-                is_held = self._renew(key, claim.nonce)
+                is_held = self._renew(claimed)
             except (OSError, MillraceError) as error:  # full or away for a while; that must not end the heartbeat
-                log.warning("the lease %s could not be renewed: %s", key, error)
+                log.warning("the lease %s could not be renewed: %s", claimed.key, error)
 
-    def _renew(self, key: str, nonce: str) -> bool:
+    def _renew(self, claimed: _Claimed) -> bool:
         """Renew the lease; false where it was taken over after a pause: then the log fences this holder."""
-        current = self._store.get(key)
-        if current is None or (claim := LeaseClaim.from_bytes(current.body)).nonce != nonce:
+        put_at, current = steady_now_s(), self._store.get(claimed.key)
+        if current is None or (claim := LeaseClaim.from_bytes(current.body)).nonce != claimed.nonce:
             return False
-        self._store.put_if_match(key, replace(claim, beats=claim.beats + 1).to_bytes(), current.etag)
+        if etag := self._store.put_if_match(
+            claimed.key, replace(claim, beats=claim.beats + 1).to_bytes(), current.etag
+        ):
+            claimed.etag, claimed.put_at = etag, put_at
         return True
 
-    def _leave(self, key: str, nonce: str) -> None:
+    def _leave(self, claimed: _Claimed) -> None:
         """Give the lease back after the work, whose own end must not be hidden by a store that is away now."""
         try:
-            self._release(key, nonce)
+            self._release(claimed)
         except (OSError, MillraceError) as error:
-            log.warning("the lease %s could not be given back, and expires by itself: %s", key, error)
+            log.warning("the lease %s could not be given back, and expires by itself: %s", claimed.key, error)
 
-    def _release(self, key: str, nonce: str) -> None:
-        current = self._store.get(key)
-        if current is not None and LeaseClaim.from_bytes(current.body).nonce == nonce:
-            self._store.delete_if_match(key, current.etag)
+    def _release(self, claimed: _Claimed) -> None:
+        """Remove the lease unless another writer has it by now.
+
+        Not every store knows conditional deletes. So the object is looked at first where it may have expired.
+        """
+        is_fresh = steady_now_s() - claimed.put_at < self._lasts_s / 2
+        if is_fresh and self._store.delete_if_match(claimed.key, claimed.etag):
+            return
+        current = self._store.get(claimed.key)
+        if current is not None and LeaseClaim.from_bytes(current.body).nonce == claimed.nonce:
+            self._store.delete_if_match(claimed.key, current.etag)
 
     def _who(self, asked: _Asked) -> str:
         holders = self._live_holders((asked.key, *self._store.keys(asked.blocked_by)))
@@ -197,6 +219,23 @@ class Leases:
     def _live_holders(self, keys: Iterable[str]) -> str:
         held = [found for key in keys if (found := self._store.get(key)) and not is_expired(found)]
         return ", ".join(sorted({LeaseClaim.from_bytes(found.body).holder for found in held}))
+
+
+@dataclass
+class _Claimed:
+    """A lease that this process holds.
+
+    Attributes:
+        key: the key of its object.
+        nonce: the nonce of the claim in it.
+        etag: the etag of the object after its last known put.
+        put_at: when that put began, by the steady clock.
+    """
+
+    key: str
+    nonce: str
+    etag: str
+    put_at: float
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from include.contracts.lake_path import LakePath, S3Path
 from include.control.storage.looks import look_again, note_put
 from include.control.storage.objects import LocalObjectStore, ObjectStore, StoredObject
 from include.control.storage.s3_access import s3_client, translate_storage_errors
-from include.control.storage.stored_files import objects_in
+from include.control.storage.stored_files import keep_content, objects_in
 
 _LOST = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404", "409", "412")
 """What a store says of a condition that does not hold (any more): another writer was faster."""
@@ -60,6 +60,7 @@ class S3ObjectStore:
         etag = str(answer["ETag"]) if answer is not None else self._etag_if_mine(key, body)
         if etag:
             note_put(self._folder / key, etag)
+            keep_content(self._folder / key, body, etag)
         else:
             look_again()
         return etag

@@ -67,6 +67,8 @@ def spark_options() -> dict[str, str]:
         "fs.s3a.endpoint": _endpoint(),
         "fs.s3a.endpoint.region": _region(),
         "fs.s3a.path.style.access": str(not _is_amazon()).lower(),
+        # Spark's files have random names: S3A need not look whether one of them, or a folder of its name, exists.
+        "fs.s3a.performance.flags": "create",
         # A summary of the table beside each commit, which takes a rename: twenty requests, and nobody needs it.
         "spark.databricks.delta.writeChecksumFile.enabled": "false",
         # The SDK's own chain finds what boto3 finds. S3A's knows no profile.

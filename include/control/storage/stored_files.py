@@ -18,8 +18,7 @@ _DELETED_AT_ONCE = 1000
 """As many as a store takes in one request."""
 
 _kept = KeptObjects(8 * 1024**2)
-"""What commits say, for the most part, which jobs read again and again; the listing of their folder says whether it is
-the same."""
+"""Mostly commits, which jobs read again and again. The listing of their folder shows whether they are unchanged."""
 
 
 def read_text(file: LakePath) -> str:
@@ -45,6 +44,11 @@ def read_bytes(file: LakePath) -> bytes:
         content = bytes(found["Body"].read())
     _kept.keep(file, content, found["ETag"])
     return content
+
+
+def keep_content(file: S3Path, content: bytes, etag: str) -> None:
+    """Keep what this process has just put, so that nobody here reads it again."""
+    _kept.keep(file, content, etag)
 
 
 def is_file(file: LakePath) -> bool:

@@ -19,6 +19,8 @@ def require_allowed(context: JobContext, spec: SilverSpec, intent: Intent, absen
     Raises:
         DeletesRefusedError: there are too many, and no person has allowed it; the question is in `ops.deletes`.
     """
+    if not absent:
+        return
     records = context.ops.deletes
     upto, start = intent.sources.ranges[spec.source][1], intent.interval_start
     all_deletes = [deletes_of(spec, intent.table_id, intent.sources, keys, start, upto) for keys in absent]

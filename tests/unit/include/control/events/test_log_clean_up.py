@@ -157,7 +157,7 @@ def test_a_writer_that_was_stopped_while_the_log_was_cleaned_up_loses_and_double
         return put(key, body)
 
     monkeypatch.setattr(slow._log._objects, "put_if_absent", stopped_before)
-    monkeypatch.setattr(event_log, "_now_s", lambda: stopped_s[-1])
+    monkeypatch.setattr(event_log, "steady_now_s", lambda: stopped_s[-1])
     if how == "append":
         slow.append([event(TABLE, "slow")])
     elif how == "append_once":

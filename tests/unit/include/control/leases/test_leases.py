@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from include.contracts.job.contention import LeaseWait
+from include.control.leases import leases
 from include.control.leases.claim import LeaseClaim
 from include.control.leases.leases import Leases
 from include.control.storage.objects import LocalObjectStore
@@ -182,6 +183,39 @@ def test_a_heartbeat_outlives_a_disk_that_is_full_for_a_while(folder: Path) -> N
         before = claim_in(store)
         wait_until(lambda: claim_in(store).beats > before.beats, "the lease was renewed in the end")
         assert not list(store.refusals)
+
+
+def test_a_lease_is_given_back_though_the_answer_to_its_renewal_was_lost(folder: Path) -> None:
+    class LosesAnswers(LocalObjectStore):
+        renewed = threading.Event()
+
+        def put_if_match(self, key: str, body: bytes, etag: str) -> str:
+            assert super().put_if_match(key, body, etag)
+            self.renewed.set()
+            raise OSError(errno.ECONNRESET, "Connection reset by peer")
+
+    store = LosesAnswers(folder)
+    with Leases(store, "run one", lasts_s=SHORT_S).stream(TABLE, STREAM):
+        assert store.renewed.wait(LONG_S)
+    assert store.keys("") == []
+
+
+def test_a_store_without_conditional_deletes_keeps_the_lease_of_whoever_took_over(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class DeletesAnything(LocalObjectStore):
+        def delete_if_match(self, key: str, etag: str) -> bool:
+            current = self.get(key)
+            return current is not None and super().delete_if_match(key, current.etag)
+
+    store, paused_s = DeletesAnything(folder), 0.0
+    monkeypatch.setattr(leases, "steady_now_s", lambda: time.monotonic() + paused_s)
+    with Leases(store, "run one", lasts_s=LONG_S).stream(TABLE, STREAM):
+        paused_s = LONG_S
+        found = store.get(STREAM_KEY)
+        assert found
+        assert store.put_if_match(STREAM_KEY, LeaseClaim("run two", "its own", LONG_S).to_bytes(), found.etag)
+    assert claim_in(store).holder == "run two"
 
 
 def test_the_lease_of_a_killed_holder_expires_by_itself(folder: Path, store: LocalObjectStore) -> None:

@@ -150,6 +150,21 @@ def test_whoever_has_appended_knows_the_end_of_the_log_until_they_look_again(buc
         assert words() == ["a", "b", "c", "d", "e"]
 
 
+def test_a_process_does_not_read_the_commits_that_it_has_put(bucket: Bucket, proxy: FaultyS3) -> None:
+    def opened() -> OpsTable:
+        return OpsTable(S3Path(f"s3://{bucket.name}/tables/ops/own_commits"), EVENTS)
+
+    first = opened()
+    first.append([event("silver.orders", "a")])
+    with shared_looks():
+        assert [found["word"] for found in opened().events("silver.orders")] == ["a"], "it has read version 0"
+    first.append([event("silver.orders", "b")])
+    with shared_looks():
+        before = proxy.passed_on()
+        assert opened().compact("silver.orders") is False
+        assert proxy.passed_on() - before == 1, "the listing"
+
+
 def test_what_the_ledger_writes_down_of_a_batch_takes_few_requests(bucket: Bucket, proxy: FaultyS3) -> None:
     ledger, requests = Ledger(LakehousePaths(S3Path(f"s3://{bucket.name}/ledger"))), list[int]()
     for number in range(1, 12):
