@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from include.contracts.lake_path import LakePath
 from include.contracts.row_status import PENDING
 from include.control.gates.result import Override
-from include.control.ledger.measures import Measures, measured
+from include.control.ledger.measures import Measures, measure
 from include.control.ledger.streams import Streams
 from include.control.log.batch import Stream
 from include.control.ops_tables import OpsTables
@@ -65,7 +65,7 @@ def read_facts(tables: Iterable[str], root: LakePath) -> list[TableFacts]:
 def _facts(table: str, ops: OpsTables) -> TableFacts:
     path = ops.paths.table(table)
     recorded = ops.states.read(table, Measures)
-    measures = recorded if recorded and recorded.is_newest(path) else measured(path)
+    measures = recorded if recorded and recorded.is_newest(path) else measure(path)
     if measures is None:
         return TableFacts(table)
     verdicts = ops.gates.verdicts(table)

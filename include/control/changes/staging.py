@@ -95,10 +95,13 @@ class StagedDeletes(DeleteRecords):
         self._live = live
         self._ledger = Ledger(staged)
 
-    def allowed(self, table: str, table_id: str, source_id: str) -> list[Deletes]:
+    def allowed_deletes(self, table: str, table_id: str, source_id: str) -> list[Deletes]:
         """Return the allowed deletes, also those of the table in use, by the versions of this source."""
-        earlier = self._live.ever_allowed(table)
-        return [*super().allowed(table, table_id, source_id), *(self._in_source(source_id, item) for item in earlier)]
+        earlier = self._live.all_allowed_deletes(table)
+        return [
+            *super().allowed_deletes(table, table_id, source_id),
+            *(self._in_source(source_id, item) for item in earlier),
+        ]
 
     def _in_source(self, source_id: str, allowed: Deletes) -> Deletes:
         """Return the same deletes for this source; if the source was rebuilt, they are in its first version."""
@@ -137,7 +140,7 @@ def copy_ledger(live: LakehousePaths, staged: StagedPaths, others: Collection[st
     They replace the staged events of these tables. The staged events of the tables that it builds stay.
     """
     for table in others:
-        TableStates(staged).forget(table)
+        TableStates(staged).delete(table)
     for name in _COPIED_TABLES if others else ():
         if is_table(live.ops(name)):
             _copy(live.ops(name), staged.ops(name), sorted(others))

@@ -111,7 +111,7 @@ class Gates:
     def newest_results(self, table: str) -> Iterator[RecordedResult]:
         """Yield the results and overrides of the table, newest first; read only as many as the caller takes."""
         this_table = self._table_id(table)
-        rows = self._events.downward(table, "recorded_at", ("result",), table_id=[this_table]) if this_table else ()
+        rows = self._events.descending(table, "recorded_at", ("result",), table_id=[this_table]) if this_table else ()
         for row in rows:
             yield RecordedResult(row["recorded_at"], GateResult.model_validate_json(row["result"]))
 
@@ -199,7 +199,7 @@ class Gates:
 
     def _passed_rows(self, table: str, table_id: str, upto: int | None = None) -> Iterator[dict[str, Any]]:
         """Yield the events of passed versions from `upto` downward; for one version the last result first."""
-        rows = self._events.downward(table, "version", ("passed", "result"), upto, table_id=[table_id])
+        rows = self._events.descending(table, "version", ("passed", "result"), upto, table_id=[table_id])
         return (row for row in rows if row["passed"])
 
     def _table_id(self, table: str) -> str:

@@ -1,7 +1,7 @@
-"""`ops.deletes`: the deletes by absence that were too many to pass unasked, and who allowed which of them.
+"""`ops.deletes`: the deletes by absence that need a person's approval, and the approvals.
 
-An allowance is of one table, and of so many keys as one interval's snapshot lacks, as its source stood at one version:
-it holds until a further file of that interval is loaded. Below a source of events it is of exactly one version.
+An approval is for one table, one interval, one source version and a number of keys. For a full snapshot it is valid
+until a further file of that interval is loaded. For a source of events it is valid for exactly this source version.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DELETES = pa.schema(
 
 
 class DeleteEvent(StrEnum):
-    """What is said of deletes: a run asked for them, or a person allowed them."""
+    """An event of deletes: a run asked for approval, or a person allowed them."""
 
     ASKED = "asked"
     ALLOWED = "allowed"
@@ -50,19 +50,19 @@ class DeleteEvent(StrEnum):
 
 @dataclass(frozen=True)
 class Deletes:
-    """Deletes by absence, as one batch would make them.
+    """The deletes by absence of one batch.
 
     Attributes:
         table: the table.
-        table_id: Delta's id of it.
-        interval_start: start of the interval whose snapshot lacks the keys; of the run's interval for other tables.
-        source: the table's source.
-        source_id: Delta's id of it.
-        source_version: the version up to which the batch reads it.
-        keys: how many keys go.
-        of_keys: of how many.
-        samples: some of them.
-        why: what makes them go.
+        table_id: its Delta table id.
+        interval_start: the start of the interval whose snapshot lacks the keys; else of the interval of the run.
+        source: the source of the table.
+        source_id: the Delta table id of the source.
+        source_version: the version up to which the batch reads the source.
+        keys: the number of deleted keys.
+        of_keys: the number of all keys of the table.
+        samples: some of the deleted keys.
+        why: the cause of the deletes.
     """
 
     table: str
@@ -78,7 +78,7 @@ class Deletes:
 
     @property
     def summary(self) -> str:
-        """How many go, and why.
+        """The number of deletes and their cause, in one sentence.
 
         >>> from datetime import UTC
         >>> day = datetime(2013, 1, 4, tzinfo=UTC)
@@ -86,13 +86,13 @@ class Deletes:
         'silver.a: 3 of 4 keys (75 %) would be deleted: the file lacks them, such as id=1.'
         """
         percent = 100 * self.keys / max(self.of_keys, 1)
-        such = f", such as {', '.join(self.samples)}" if self.samples else ""
+        samples = f", such as {', '.join(self.samples)}" if self.samples else ""
         number = f"{self.keys:,} of {self.of_keys:,} keys ({percent:.0f} %)"
-        return f"{self.table}: {number} would be deleted: {self.why}{such}."
+        return f"{self.table}: {number} would be deleted: {self.why}{samples}."
 
 
-def refusal(deletes: Deletes, max_percent: int) -> str:
-    """What happened, and the ways out."""
+def refusal_message(deletes: Deletes, max_percent: int) -> str:
+    """Return the message about deletes that need an approval, with the ways out."""
     return (
         f"{deletes.summary}\nThat is more than max_deleted_percent ({max_percent}): nothing was written.\n"
         + ways_to_allow(deletes.table, deletes.interval_start, deletes.source_version)
@@ -100,7 +100,7 @@ def refusal(deletes: Deletes, max_percent: int) -> str:
 
 
 def ways_to_allow(table: str, interval_start: datetime, source_version: int) -> str:
-    """What a person can do about deletes that were refused."""
+    """Return what a person can do about deletes that were refused."""
     return (
         "If the source lost them, have it deliver them again, under another name.\n"
         f"If they are to go: `lakehouse run --table {table} --interval {interval_start:%Y-%m-%d} --allow-deletes`; in "
@@ -110,10 +110,10 @@ def ways_to_allow(table: str, interval_start: datetime, source_version: int) -> 
 
 
 def are_too_many(keys: int, of_keys: int, max_percent: int) -> bool:
-    """Whether somebody is asked before so many of a table's keys are deleted.
+    """Whether the deletes of `keys` of a table's `of_keys` keys need an approval.
 
-    The percentage is rounded up to whole keys, so that a small table can lose one; the last key never goes unasked,
-    unless the percentage is 100.
+    The percentage is rounded up to whole keys, so that a small table can lose one. The deletes of all keys always need
+    an approval, unless the percentage is 100.
 
     >>> [are_too_many(keys, 3, 20) for keys in (0, 1, 2)], are_too_many(21, 100, 20), are_too_many(1, 1, 20)
     ([False, False, True], True, True)
@@ -130,51 +130,53 @@ class DeleteRecords:
         self._events = OpsTable.of(paths, "deletes", DELETES)
 
     def record_asked(self, deletes: Deletes, run_id: str) -> None:
-        """Write down that a run stopped before these deletes."""
+        """Record that a run stopped before these deletes."""
         self._events.append([_event(DeleteEvent.ASKED, deletes, "", "", run_id)])
 
     def record_allowed(self, deletes: Deletes, *, said_by: str, reason: str, run_id: str) -> None:
-        """Write down that a person allows these deletes."""
+        """Record that a person allows these deletes."""
         self._events.append([_event(DeleteEvent.ALLOWED, deletes, said_by, reason, run_id)])
 
-    def asked(self, table: str) -> list[Deletes]:
-        """The deletes of the table that a run asked for, and that nobody has allowed since, oldest first."""
-        stand: dict[tuple[str, datetime, str, int], Deletes] = {}
+    def pending_deletes(self, table: str) -> list[Deletes]:
+        """Return the deletes of the table for which a run asked and that nobody has allowed, oldest first."""
+        pending: dict[tuple[str, datetime, str, int], Deletes] = {}
         for row in self._events.events(table):
             deletes = _deletes(row)
-            stand.pop(_identity(deletes), None)
+            key = (deletes.table_id, deletes.interval_start, deletes.source_id, deletes.source_version)
+            pending.pop(key, None)
             if row["event"] == DeleteEvent.ASKED:
-                stand[_identity(deletes)] = deletes
-        return list(stand.values())
+                pending[key] = deletes
+        return list(pending.values())
 
-    def question(self, table: str, table_id: str, source_id: str, source_version: int) -> Deletes | None:
-        """The deletes that a run asked for last, when the source stood at that version; None once they are allowed."""
-        wanted = (table_id, source_id, source_version)
-        of_version = (one for one in self.asked(table) if (one.table_id, one.source_id, one.source_version) == wanted)
-        return max(of_version, key=lambda one: one.interval_start, default=None)
+    def pending_deletes_at(self, table: str, table_id: str, source_id: str, source_version: int) -> Deletes | None:
+        """Return the last pending deletes for a version of the source; None if there are none."""
+        key = (table_id, source_id, source_version)
+        pending = self.pending_deletes(table)
+        matching = (each for each in pending if (each.table_id, each.source_id, each.source_version) == key)
+        return max(matching, key=lambda deletes: deletes.interval_start, default=None)
 
-    def allowed(self, table: str, table_id: str, source_id: str) -> list[Deletes]:
-        """The deletes that a person has allowed, of this very table from this very source."""
+    def allowed_deletes(self, table: str, table_id: str, source_id: str) -> list[Deletes]:
+        """Return the deletes that a person has allowed, for the table and the source with these ids."""
         rows = self._events.events(table, table_id=table_id, source_id=source_id, event=DeleteEvent.ALLOWED)
         return [_deletes(row) for row in rows]
 
-    def ever_allowed(self, table: str) -> list[Deletes]:
-        """The deletes that a person has allowed of whatever table had this name."""
+    def all_allowed_deletes(self, table: str) -> list[Deletes]:
+        """Return the deletes that a person has allowed, for every table that ever had this name."""
         return [_deletes(row) for row in self._events.events(table, event=DeleteEvent.ALLOWED)]
 
 
 def are_allowed(
     allowed: Collection[Deletes], keys: int, since: int, upto: int, interval_start: datetime | None = None
 ) -> bool:
-    """Whether a person has allowed what a batch deletes, and no more.
+    """Whether a person has allowed the deletes of a batch.
 
     Args:
-        allowed: what persons have allowed, of this table from this source.
-        keys: how many keys the batch deletes.
-        since: the version of the source that last changed what the batch says of these keys.
+        allowed: the deletes that persons have allowed, for this table and this source.
+        keys: the number of keys that the batch deletes.
+        since: the last version of the source that changed the deletes of the batch.
         upto: the version up to which the batch reads the source.
-        interval_start: start of the interval whose snapshot lacks the keys; None where any interval's run may delete
-            them.
+        interval_start: the start of the interval whose snapshot lacks the keys; None if the run of any interval may
+            delete them.
 
     >>> from datetime import UTC
     >>> day = datetime(2013, 1, 4, tzinfo=UTC)
@@ -183,30 +185,25 @@ def are_allowed(
     ([True, False], False)
     """
     return any(
-        interval_start in (None, one.interval_start) and keys <= one.keys and since <= one.source_version <= upto
-        for one in allowed
+        interval_start in (None, each.interval_start) and keys <= each.keys and since <= each.source_version <= upto
+        for each in allowed
     )
 
 
 def next_allowed_version(allowed: Collection[Deletes], after: int | None, upto: int) -> int:
-    """Up to where a batch reads its source: the first version for which deletes were allowed, else the newest one.
+    """Return the version up to which a batch reads its source: the first one with allowed deletes, else the newest.
 
-    A person has allowed what a batch up to that version deletes, and nothing of what came later.
+    The person has allowed only the deletes up to that version.
     """
-    between = [one.source_version for one in allowed if (-1 if after is None else after) < one.source_version < upto]
-    return min(between, default=upto)
+    versions = [each.source_version for each in allowed]
+    return min((version for version in versions if (-1 if after is None else after) < version < upto), default=upto)
 
 
 def _event(event: DeleteEvent, deletes: Deletes, said_by: str, reason: str, run_id: str) -> dict[str, Any]:
-    said = {"said_by": said_by, "reason": reason, "run_id": run_id}
-    about = {**vars(deletes), "samples": list(deletes.samples)}
-    return {"event": event.value, **about, **said}
+    decision = {"said_by": said_by, "reason": reason, "run_id": run_id}
+    return {"event": event.value, **vars(deletes), "samples": list(deletes.samples), **decision}
 
 
 def _deletes(row: dict[str, Any]) -> Deletes:
     fields = {name: row[name] for name in Deletes.__dataclass_fields__}
     return Deletes(**{**fields, "samples": tuple(row["samples"] or ())})
-
-
-def _identity(deletes: Deletes) -> tuple[str, datetime, str, int]:
-    return deletes.table_id, deletes.interval_start, deletes.source_id, deletes.source_version

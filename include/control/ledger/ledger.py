@@ -32,11 +32,11 @@ from include.control.ledger.events import (
     loaded_event,
     recorded_winner,
 )
-from include.control.ledger.loaded_files import LoadedFiles, Planned, PlannedFiles, Winners
-from include.control.ledger.measures import Measures, measured, newest_of
+from include.control.ledger.loaded_files import LoadedFiles, PlannedFiles, PlannedFilesQuery, WinnersQuery
+from include.control.ledger.measures import Measures, measure, newer_measures
 from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.streams import Streams, advance_streams
-from include.control.ledger.table_state import TableStates, failing_without_harm
+from include.control.ledger.table_state import TableStates, tolerate_state_errors
 from include.control.log.batch import FileFact, Intent, Winner
 from include.paths import LakehousePaths
 
@@ -60,7 +60,7 @@ class Ledger:
         batches = list(winners)
         self._batches.append([batch_event(BatchEvent.COMMITTED, batch.intent, batch.version) for batch in batches])
         if batches:
-            with failing_without_harm(batches[-1].intent.table):
+            with tolerate_state_errors(batches[-1].intent.table):
                 self._states.change(batches[-1].intent.table, (Streams, partial(advance_streams, batches[-1], None)))
 
     def record_closed(self, winner: Winner, rows: RowCounts, rows_of_file: Mapping[str, FileRows] = {}) -> None:
@@ -75,11 +75,11 @@ class Ledger:
         self._files.append([loaded_event(winner, file, rows_of_file[file.path]) for file in files])
         event = batch_event(BatchEvent.CLOSED, winner.intent, winner.version)
         self._batches.append([{**event, "rows": rows.model_dump_json()}])
-        with failing_without_harm(winner.intent.table):
-            now = measured(self._paths.table(winner.intent.table))
+        with tolerate_state_errors(winner.intent.table):
+            now = measure(self._paths.table(winner.intent.table))
             ends = partial(advance_streams, winner, rows)
             self._states.change(
-                winner.intent.table, (Streams, ends), (Measures, lambda measures: newest_of(measures, now))
+                winner.intent.table, (Streams, ends), (Measures, lambda measures: newer_measures(measures, now))
             )
 
     def record_failed(self, table: str, table_id: str, interval: Interval, files: Sequence[FileFact]) -> None:
@@ -118,7 +118,7 @@ class Ledger:
     def last_recorded(self, table: str, table_id: str, stream: str, upto: int | None = None) -> Winner | None:
         """Return the last batch of the stream by all events; with `upto`, the last one up to this table version."""
         of_stream = _of_stream(BatchEvent.COMMITTED, table_id, stream)
-        rows = self._batches.downward(table, "batch_seq", ("version", "intent"), **of_stream)
+        rows = self._batches.descending(table, "batch_seq", ("version", "intent"), **of_stream)
         below = (row for row in rows if upto is None or row["version"] <= upto)
         _, newest = next(groupby(below, itemgetter("batch_seq")), (None, ()))
         return max(map(recorded_winner, newest), key=lambda winner: winner.version, default=None)
@@ -126,7 +126,7 @@ class Ledger:
     def newest_number(self, table: str, table_id: str, upto: int) -> int:
         """Return the highest batch number of any stream up to a table version; 0 if there is no batch."""
         event, columns = [BatchEvent.COMMITTED], ("version",)
-        rows = self._batches.downward(table, "batch_seq", columns, table_id=[table_id], event=event)
+        rows = self._batches.descending(table, "batch_seq", columns, table_id=[table_id], event=event)
         return next((row["batch_seq"] for row in rows if row["version"] <= upto), 0)
 
     def closed_before(self, table: str, table_id: str, stream: str, instant: datetime) -> int:
@@ -134,7 +134,7 @@ class Ledger:
         of_stream = _of_stream(BatchEvent.CLOSED, table_id, stream)
         since = self._batches.find(table, ("batch_seq",), **of_stream, recorded_at=Span(least=instant))
         upto = min((row["batch_seq"] - 1 for row in since), default=None)
-        before = self._batches.downward(table, "batch_seq", ("batch_seq",), upto, **of_stream)
+        before = self._batches.descending(table, "batch_seq", ("batch_seq",), upto, **of_stream)
         return next((row["batch_seq"] for row in before), 0)
 
     def closed_rows(self, winner: Winner) -> RowCounts | None:
@@ -162,7 +162,7 @@ class Ledger:
         """Return the files that winning attempts loaded into the table; a path counts once for each content."""
 
         def planned(paths: Collection[str]) -> Collection[PlannedFiles]:
-            return self._files.answers(table, Planned(table_id), path=paths).values()
+            return self._files.results(table, PlannedFilesQuery(table_id), path=paths).values()
 
         won = partial(self._won, table, table_id)
         return LoadedFiles(planned, won, partial(self._loaded, table, table_id))
@@ -252,8 +252,8 @@ class Ledger:
     def _won(self, table: str, table_id: str, attempts: Mapping[str, int | None]) -> set[str]:
         """Return the tokens of those attempts (token -> number) that became batches."""
         numbers = {number for number in attempts.values() if number is not None}
-        question, event = Winners(table_id), [BatchEvent.COMMITTED]
-        found = self._batches.answers(table, question, batch_seq=numbers, event=event) if numbers else {}
+        query, event = WinnersQuery(table_id), [BatchEvent.COMMITTED]
+        found = self._batches.results(table, query, batch_seq=numbers, event=event) if numbers else {}
         return {token for token in attempts if any(token in winners for winners in found.values())}
 
 

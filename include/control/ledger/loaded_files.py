@@ -50,7 +50,7 @@ class PlannedFiles:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedFilesQuery:
     """The query for the planned and seen files of a table with this id, in `ops.files`."""
 
     table_id: str
@@ -58,7 +58,7 @@ class Planned:
         *("recorded_at", "event", "table_id", "batch_seq", "token", "path", "size", "mtime_ns", "checksum"),
     )
 
-    def answer(self, events: Iterator[pa.RecordBatch]) -> PlannedFiles:
+    def evaluate(self, events: Iterator[pa.RecordBatch]) -> PlannedFiles:
         """Return the planned files of one data file."""
         index: dict[tuple[str, int | None], int] = {}
         content = bytearray()
@@ -83,13 +83,13 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Winners:
+class WinnersQuery:
     """The query for the attempts that became batches of a table with this id, in `ops.batches`."""
 
     table_id: str
     columns: Collection[str] = ("event", "table_id", "token")
 
-    def answer(self, events: Iterator[pa.RecordBatch]) -> frozenset[str]:
+    def evaluate(self, events: Iterator[pa.RecordBatch]) -> frozenset[str]:
         """Return the tokens in one data file."""
         tokens: set[str] = set()
         for batch in events:

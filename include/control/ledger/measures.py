@@ -1,4 +1,4 @@
-"""Rows and bytes of a table's newest version: a part of its state, so that a listing opens no table (ADR 25)."""
+"""Rows and bytes of a table's newest version: a part of its state, so that listings open no table (ADR 25)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from include.control.log.followed_tables import newest_table, sizes_at
 
 
 class Measures(StatePart):
-    """How large a table is.
+    """The size of a table.
 
     Attributes:
-        version: its version.
-        mark: digest of the commit that made it.
-        rows: how many rows; None where a file states no count.
-        size: bytes of its data files.
-        rescued: how many rows have a value in `_rescued`; None where a file does not state that.
+        version: the version.
+        mark: the digest of its commit.
+        rows: the number of rows; None if the log lacks the count of a file.
+        size: the bytes of its data files.
+        rescued: the number of rows with a value in `_rescued`; None if the log lacks the count of a file.
     """
 
     version: int
@@ -30,12 +30,12 @@ class Measures(StatePart):
     rescued: int | None = None
 
     def is_newest(self, table: LakePath) -> bool:
-        """Whether the table that lies there now is at this very version."""
+        """Whether this version is the newest version of the table at the path."""
         return commit_mark(table, self.version) == self.mark != "" and not commit_mark(table, self.version + 1)
 
 
-def measured(table: LakePath) -> Measures | None:
-    """Measure the newest version, by its log alone; None where there is no table."""
+def measure(table: LakePath) -> Measures | None:
+    """Measure the newest version by its log; None if there is no table."""
     try:
         sizes = sizes_at(table, newest_table(table).version())
     except TableNotFoundError:
@@ -53,20 +53,20 @@ def measured(table: LakePath) -> Measures | None:
 
 
 def table_rows(table: LakePath, version: int) -> int:
-    """The rows of one version, from the statistics of its data files; nothing is scanned."""
+    """Return the number of rows of a version, from the statistics of its data files."""
     files = sizes_at(table, version).files
     return int(pc.sum(files["num_records"]).as_py() or 0) if files.num_rows else 0
 
 
-def newest_of(kept: Measures | None, now: Measures | None) -> Measures | None:
-    """What counts of two measures: the one of the later version, or of the table that lies there now."""
-    is_later = kept is not None and now is not None and kept.table_id == now.table_id and kept.version > now.version
-    return kept if is_later else now
+def newer_measures(stored: Measures | None, now: Measures | None) -> Measures | None:
+    """Return the stored measures if they are of the same table and of a later version, otherwise the new ones."""
+    is_later = stored and now and stored.table_id == now.table_id and stored.version > now.version
+    return stored if is_later else now
 
 
 def _sum(files: pa.Table, column: str) -> int | None:
-    """The sum over all files; None where one does not state it."""
+    """Return the sum of a column over all files; None if a file lacks it."""
     if column not in files.column_names:
         return None if files.num_rows else 0
-    stated = files[column]
-    return None if stated.null_count else int(pc.sum(stated, min_count=0).as_py())
+    values = files[column]
+    return None if values.null_count else int(pc.sum(values, min_count=0).as_py())

@@ -23,7 +23,7 @@ from include.control.events.event_files import read_events
 from include.control.events.event_log import EventLog
 from include.control.events.log_state import EventFile
 from include.control.leases.store import ledger_lease
-from include.control.ledger.questions import Answer, Question, Rows
+from include.control.ledger.event_queries import EventQuery, Result, RowsQuery
 from include.control.log.stored_tables import options_of
 from include.control.storage.looks import look_again
 from include.errors import first_line
@@ -32,52 +32,51 @@ from include.paths import LakehousePaths
 log = logging.getLogger(__name__)
 
 FILES_WORTH_COMPACTING = 32
-"""Each append is a file; from so many about a table on, whoever appends puts them together."""
+"""Each append writes a file; with this number of files about a table, an append also compacts them."""
 
 _FILE_BYTES = 8 * 1024**2
-"""A file of this size is full: what was put together once is not written again and again."""
+"""A file of this size is not compacted again."""
 
 _KEEP_REPLACED = timedelta(hours=1)
-"""How long a file outlives its being put together with others, for those who are about to read it."""
+"""The time that a compacted file is kept for processes that are about to read it."""
 
-_COMMITS_A_CHECKPOINT = 10
-"""Whoever opens a table reads all commits since its last checkpoint."""
+_CHECKPOINT_INTERVAL = 10
+"""The number of commits between two checkpoints; a process that opens a table reads all commits since the last one."""
 
 _CONFIGURATION = {
-    "delta.checkpointInterval": str(_COMMITS_A_CHECKPOINT),
+    "delta.checkpointInterval": str(_CHECKPOINT_INTERVAL),
     "delta.logRetentionDuration": "interval 1 days",
     "delta.deletedFileRetentionDuration": "interval 1 days",
 }
 
-_ORDERED = ("recorded_at", "event", "table_id", "batch_seq", "version", "path", "interval_start")
-"""The columns whose least and greatest value are kept of each data file; of a long text they would fill the log."""
+_STATISTICS_COLUMNS = ("recorded_at", "event", "table_id", "batch_seq", "version", "path", "interval_start")
+"""The columns with statistics in the log: minimum and maximum in each data file. Long texts would fill the log."""
 
 _PARTS = 16
-"""Whoever looks for the newest events looks through a data file in so many parts."""
+"""The number of parts in which a search for the newest events reads a data file."""
 
-# Somebody else may have made the table, or said the same, at this moment.
-_when_another_writer_won = retry(
+_retry_after_conflict = retry(
     retry=retry_if_exception_type(CommitFailedError),
     stop=stop_after_attempt(8),
     wait=wait_random_exponential(multiplier=0.05, max=1),
     reraise=True,
 )
 
-_COMMITS_A_CLEAN_UP = 100
-"""The log of a table with few events about each of many tables is cleaned up so often."""
+_CLEAN_UP_INTERVAL = 100
+"""The number of commits after which the log is cleaned up even if nothing was compacted."""
 
 
 class OpsTable:
     """Events of one kind, partitioned by the table that they are about.
 
-    Data files never change: what was asked of one is kept until it goes, so that asking again costs what was appended
-    since. The events themselves are not kept, for there may be millions. The table keeps itself small: every so many
-    appends its files are put together, and those that were replaced before are deleted.
+    Data files never change. The results of queries are therefore cached for each data file, so that a repeated query
+    reads only new files. The events themselves are not cached, since there may be millions. After some appends, the
+    table compacts its files and deletes the files that were replaced earlier.
 
     Args:
         path: its folder.
         schema: its columns.
-        keep: how long events are kept; for ever where it is left out.
+        keep: how long events are kept; None keeps them for ever.
         lease_store: the folder of leases, for a store without conditional puts; see `Settings.lease_store`.
         clock: returns the time at which events are recorded.
     """
@@ -96,9 +95,9 @@ class OpsTable:
         self._lease_store = lease_store
         self._clock = clock
         self._schema = schema
-        self._ordered = [name for name in _ORDERED if name in schema.names]
-        self._log = EventLog(path, self._ordered, self._create, under_lease=lease_store is not None)
-        self._answers: dict[tuple[str, Question[Any]], dict[LakePath, Any]] = {}
+        self._indexed = [name for name in _STATISTICS_COLUMNS if name in schema.names]
+        self._log = EventLog(path, self._indexed, self._create, under_lease=lease_store is not None)
+        self._results: dict[tuple[str, EventQuery[Any]], dict[LakePath, Any]] = {}
 
     @classmethod
     def of(cls, paths: LakehousePaths, name: str, schema: pa.Schema, keep: timedelta | None = None) -> Self:
@@ -106,37 +105,36 @@ class OpsTable:
         return cls(paths.ops(name), schema, keep, lease_store=paths.lease_store)
 
     def append(self, events: Sequence[dict[str, Any]]) -> None:
-        """Append `events` in one commit; nothing is written for none."""
+        """Append `events` in one commit; without events, do nothing."""
         if not events:
             return
         with ledger_lease(self._path, self._lease_store):
-            version = self._log.append(self._recorded(events))
-        if version % _COMMITS_A_CHECKPOINT == 0:
-            self._tidy(version)
+            version = self._log.append(self._rows(events))
+        if version % _CHECKPOINT_INTERVAL == 0:
+            self._maintain(version)
 
     def append_once(self, events: Sequence[dict[str, Any]], key: str) -> bool:
-        """Append `events` in one commit, unless something was appended under `key` before; says whether they were.
+        """Append `events` in one commit, unless there is a commit with this key; return whether they were appended.
 
-        Of several writers at the same time one wins: the commit carries `key` as Delta's application id. Nothing is
-        written for none.
+        If several writers append at the same time, one wins: the commit carries `key` as Delta's application id.
+        Without events, do nothing.
         """
         if not events:
             return False
         with ledger_lease(self._path, self._lease_store):
-            version = self._log.append_once(self._recorded(events), key)
-        if version is not None and version % _COMMITS_A_CHECKPOINT == 0:
-            self._tidy(version)
+            version = self._log.append_once(self._rows(events), key)
+        if version is not None and version % _CHECKPOINT_INTERVAL == 0:
+            self._maintain(version)
         return version is not None
 
-    def _recorded(self, events: Sequence[dict[str, Any]]) -> pa.Table:
+    def _rows(self, events: Sequence[dict[str, Any]]) -> pa.Table:
         """Return the events as rows; an event without the time at which it was recorded is recorded now."""
         return pa.Table.from_pylist([{"recorded_at": self._clock(), **event} for event in events], self._schema)
 
     def compact(self, table: str) -> bool:
-        """Put the many small files about `table` together; says whether there were as many as that is worth it for.
+        """Compact the small files about `table` if there are many, and return whether there were.
 
-        Events stay as they are, but those that are older than the table keeps them. What somebody else does at the same
-        time is left to them.
+        Events older than the retention are removed. If another process compacts the files first, nothing happens.
         """
         with ledger_lease(self._path, self._lease_store):
             files, limit = self._files(table), self._clock() - self._keep if self._keep else None
@@ -144,131 +142,124 @@ class OpsTable:
             if len(small) < FILES_WORTH_COMPACTING:
                 return False
             outdated = [file for file in files if limit and file not in small and _latest_of(file) < limit]
-            held = [read_events(file.path, self._schema, table) for file in small]
-            events = pa.Table.from_batches((piece for pieces in held for piece in pieces), self._schema)
-            kept = events.filter(pc.greater_equal(events["recorded_at"], limit)) if limit else events
-            self._log.replace([*small, *outdated], kept.sort_by("recorded_at"))
+            batches = [batch for file in small for batch in read_events(file.path, self._schema, table)]
+            events = pa.Table.from_batches(batches, self._schema)
+            current = events.filter(pc.greater_equal(events["recorded_at"], limit)) if limit else events
+            self._log.replace([*small, *outdated], current.sort_by("recorded_at"))
             return True
 
-    def _tidy(self, version: int) -> None:
-        """Put files together, delete those that were replaced long enough ago, and sum the log up."""
+    def _maintain(self, version: int) -> None:
+        """Compact files, delete files that were replaced long enough ago, and write a checkpoint."""
         try:
-            numbers = Counter(file.table for file in self._log.files())
-            many = [table for table, number in numbers.items() if number >= FILES_WORTH_COMPACTING]
-            is_changed = any([self.compact(table) for table in many])
-            if is_changed or version % _COMMITS_A_CLEAN_UP == 0:
+            counts = Counter(file.table for file in self._log.files())
+            tables = [table for table, count in counts.items() if count >= FILES_WORTH_COMPACTING]
+            is_changed = any([self.compact(table) for table in tables])
+            if is_changed or version % _CLEAN_UP_INTERVAL == 0:
                 self._log.clean_up(_KEEP_REPLACED)
             self._log.sum_up()
-        except Exception as error:  # noqa: BLE001  the events are written: whoever wrote them goes on
-            log.warning("%s: a later append tidies it up: %s", self._path, first_line(error))
+        except Exception as error:  # noqa: BLE001  the events are written, so the writer continues
+            log.warning("%s: a later append cleans it up: %s", self._path, first_line(error))
 
-    @_when_another_writer_won
+    @_retry_after_conflict
     def _create(self) -> None:
-        """Make the table, unless somebody else does at the same time."""
+        """Create the table, unless another process creates it at the same time."""
         DeltaTable.create(
             str(self._path),
             self._schema,
             mode="ignore",
             partition_by=["table"],
-            configuration=self._configuration(),
+            configuration={**_CONFIGURATION, "delta.dataSkippingStatsColumns": ",".join(self._indexed)},
             storage_options=options_of(self._path),
         )
         look_again()
 
     def events(self, table: str, columns: Sequence[str] = (), **equals: str) -> list[dict[str, Any]]:
-        """The events about `table` whose columns equal `equals`, oldest first; kept, so there should be few.
+        """Return the events about `table` whose columns equal `equals`, oldest first; the result is cached.
 
         Args:
             table: the table that the events are about.
-            columns: the columns to give, all for none.
+            columns: the columns of the result; empty for all.
             equals: column -> the value that it must have.
         """
-        question = self._rows(columns, {column: Among(frozenset([value])) for column, value in equals.items()})
-        return self._oldest_first(self.answers(table, question).values(), columns)
+        query = self._query(columns, {column: Among(frozenset([value])) for column, value in equals.items()})
+        return self._oldest_first(self.results(table, query).values(), columns)
 
-    def find(self, table: str, columns: Sequence[str] = (), **wanted: Collection[Any] | Span) -> list[dict[str, Any]]:
-        """As `events`, of what is not asked again: nothing of it is kept.
+    def find(self, table: str, columns: Sequence[str] = (), **where: Collection[Any] | Span) -> list[dict[str, Any]]:
+        """Return the events that meet conditions, oldest first; the result is not cached.
 
         Args:
             table: the table that the events are about.
-            columns: the columns to give, all for none.
-            wanted: column -> the values of which it must have one, or the span in which it must lie; data files and
-                row groups in which no event can be meant are not read.
+            columns: the columns of the result; empty for all.
+            where: column -> the values of which it must have one, or the span in which it must lie. Data files and
+                row groups without such events are not read.
         """
-        conditions = _conditions(wanted)
-        question = self._rows(columns, conditions)
-        found = [self._ask(file.path, table, question, conditions) for file in self._files_with(table, conditions)]
-        return self._oldest_first(found, columns)
+        conditions = _conditions(where)
+        query = self._query(columns, conditions)
+        files = self._files_with(table, conditions)
+        return self._oldest_first([self._evaluate(file.path, table, query, conditions) for file in files], columns)
 
-    def downward(
-        self, table: str, column: str, columns: Sequence[str], upto: Any = None, **wanted: Collection[Any]
+    def descending(
+        self, table: str, column: str, columns: Sequence[str], upto: Any = None, **where: Collection[Any]
     ) -> Iterator[dict[str, Any]]:
-        """The events from the greatest value of a column down, of one value the one that was recorded last first.
+        """Yield the events in descending order of a column; among equal values, the last recorded event comes first.
 
-        Of history hardly more is read than is taken.
+        The events are read in parts, so that a caller that stops early reads little history.
 
         Args:
             table: the table that the events are about.
             column: a column of numbers or times.
-            columns: the columns to give.
-            upto: the greatest value; the greatest that there is for None.
-            wanted: column -> the values of which it must have one.
+            columns: the columns of the result.
+            upto: the highest value of the column; None for no limit.
+            where: column -> the values of which it must have one.
         """
-        ends = [ends for file in self._files(table) for ends in file.ends([column]).values()]
-        stops = {first + (last - first) * part // _PARTS for first, last in ends for part in range(_PARTS)}
-        below = sorted((stop for stop in stops if upto is None or stop < upto), reverse=True)
-        taken, many = 0, 1
+        ranges = [ends for file in self._files(table) for ends in file.ends([column]).values()]
+        stops = {first + (last - first) * part // _PARTS for first, last in ranges for part in range(_PARTS)}
+        lower_ends = sorted((stop for stop in stops if upto is None or stop < upto), reverse=True)
+        at, step = 0, 1
         while True:
-            # The last look has no lower end: a data file may not state its own.
-            least = below[taken] if taken < len(below) else None
-            found = self.find(table, (*columns, column), **wanted, **{column: Span(least, upto)})
-            new = [row for row in reversed(found) if taken == 0 or row[column] != upto]
+            # The last part has no lower end, since the log may lack the minimum of a data file.
+            least = lower_ends[at] if at < len(lower_ends) else None
+            rows = self.find(table, (*columns, column), **where, **{column: Span(least, upto)})
+            new = [row for row in reversed(rows) if at == 0 or row[column] != upto]
             yield from sorted(new, key=itemgetter(column), reverse=True)
             if least is None:
                 return
-            upto, taken, many = least, taken + many, 2 * many
+            upto, at, step = least, at + step, 2 * step
 
-    def answers(
-        self, table: str, question: Question[Answer], **wanted: Collection[Any] | Span
-    ) -> dict[LakePath, Answer]:
-        """data file about `table` -> what it says; a file is read once for a question.
+    def results(self, table: str, query: EventQuery[Result], **where: Collection[Any] | Span) -> dict[LakePath, Result]:
+        """Return the result of a query for each data file about `table`; a query reads a file only once.
 
         Args:
             table: the table that the events are about.
-            question: what is asked.
-            wanted: column -> what it holds in events that matter, as in `find`: data files without one are left out.
+            query: the query.
+            where: conditions as in `find`; data files without such events are left out.
         """
-        files = [file.path for file in self._files(table)]
-        kept = self._answers.get((table, question), {})
-        known = {file: kept[file] for file in files if file in kept}
-        asked = [file.path for file in self._files_with(table, _conditions(wanted))]
-        self._answers[table, question] = known | {
-            file: self._ask(file, table, question) for file in asked if file not in known
-        }
-        return {file: self._answers[table, question][file] for file in asked}
+        files = {file.path for file in self._files(table)}
+        cached = {file: result for file, result in self._results.get((table, query), {}).items() if file in files}
+        needed = [file.path for file in self._files_with(table, _conditions(where))]
+        new = {file: self._evaluate(file, table, query) for file in needed if file not in cached}
+        self._results[table, query] = cached | new
+        return {file: self._results[table, query][file] for file in needed}
 
     def _files(self, table: str) -> list[EventFile]:
         return [file for file in self._log.files() if file.table == table]
 
     def _files_with(self, table: str, conditions: Mapping[str, Condition]) -> list[EventFile]:
-        """The data files in which an event may meet the conditions."""
+        """Return the data files in which an event may meet the conditions."""
         return [file for file in self._files(table) if may_meet(conditions, file.ends(conditions))]
 
-    def _ask(
-        self, file: LakePath, table: str, question: Question[Answer], conditions: Mapping[str, Condition] = {}
-    ) -> Answer:
-        wanted = pa.schema([field for field in self._schema if field.name in question.columns])
-        return question.answer(read_events(file, wanted, table, conditions))
+    def _evaluate(
+        self, file: LakePath, table: str, query: EventQuery[Result], conditions: Mapping[str, Condition] = {}
+    ) -> Result:
+        schema = pa.schema([field for field in self._schema if field.name in query.columns])
+        return query.evaluate(read_events(file, schema, table, conditions))
 
-    def _configuration(self) -> dict[str, str | None]:
-        return {**_CONFIGURATION, "delta.dataSkippingStatsColumns": ",".join(self._ordered)}
+    def _query(self, columns: Sequence[str], conditions: Mapping[str, Condition]) -> RowsQuery:
+        fields = [field for field in self._schema if not columns or field.name in (*columns, "recorded_at")]
+        return RowsQuery(pa.schema(fields), tuple(conditions.items()))
 
-    def _rows(self, columns: Sequence[str], conditions: Mapping[str, Condition]) -> Rows:
-        wanted = [field for field in self._schema if not columns or field.name in (*columns, "recorded_at")]
-        return Rows(pa.schema(wanted), tuple(conditions.items()))
-
-    def _oldest_first(self, found: Iterable[pa.Table], columns: Sequence[str]) -> list[dict[str, Any]]:
-        tables = list(found)
+    def _oldest_first(self, results: Iterable[pa.Table], columns: Sequence[str]) -> list[dict[str, Any]]:
+        tables = list(results)
         if not tables:
             return []
         rows: list[dict[str, Any]] = (
@@ -277,8 +268,8 @@ class OpsTable:
         return rows
 
 
-def _conditions(wanted: Mapping[str, Collection[Any] | Span]) -> dict[str, Condition]:
-    return {name: one if isinstance(one, Span) else Among(frozenset(one)) for name, one in wanted.items()}
+def _conditions(where: Mapping[str, Collection[Any] | Span]) -> dict[str, Condition]:
+    return {name: each if isinstance(each, Span) else Among(frozenset(each)) for name, each in where.items()}
 
 
 def _latest_of(file: EventFile) -> datetime:

@@ -1,9 +1,9 @@
-"""The current state of each table: one small object beside the history, which commands read in one step (ADR 25).
+"""The state of each table: a small object that repeats the newest facts, so that commands need one read (ADR 25).
 
-`_millrace/state/<table>` holds some parts, each of which one module keeps. A part is never the truth: it follows from
-the table's log and from the events of `ops`, and is worked out from them where it is missing or of another table. What
-it says is true of some moment: whoever is about to write an event that the part would not miss takes the part out
-first, so that a crash between history and state leaves no state rather than a wrong one.
+`_millrace/state/<table>` has several parts; each belongs to one module. A part follows from the table's log and from
+the events of `ops`: if it is missing or belongs to an earlier table, it is computed from them. A part may be older than
+the history, but never wrong: before an event that contradicts a part, the writer removes the part. After a crash
+between the two, the state is therefore missing.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ log = logging.getLogger(__name__)
 
 
 class StatePart(BaseModel):
-    """What one module keeps of a table.
+    """A module's part of a table's state.
 
     Attributes:
-        table_id: Delta's id of the table that it is about.
+        table_id: the Delta table id.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -43,17 +43,17 @@ class StatePart(BaseModel):
 Part = TypeVar("Part", bound=StatePart)
 
 Change: TypeAlias = tuple[type[StatePart], Callable[[Any], StatePart | None]]
-"""A kind of part, and what makes the new one of the one that is kept."""
+"""A kind of part, and the function that returns the new part for the stored one."""
 
 
 def _give_up(state: RetryCallState) -> bool:
     raise ConflictError(
-        f"{state.args[1]}: others changed its state {state.attempt_number} times meanwhile",
+        f"{state.args[1]}: other writers changed its state {state.attempt_number} times in the meantime",
         "Run this again. If it comes again, the store of the lakehouse takes no conditional puts.",
     )
 
 
-_when_another_writer_won = retry(
+_retry_after_conflict = retry(
     retry=retry_if_result(lambda is_done: not is_done),
     wait=wait_random(0, 0.02),
     stop=stop_after_attempt(100),
@@ -63,7 +63,7 @@ _when_another_writer_won = retry(
 
 @dataclass(frozen=True)
 class _Stored:
-    """The parts of a state, and the etag of their object; empty where there is none."""
+    """The parts of a state, and the etag of their object; empty if there is no object."""
 
     parts: dict[str, Any]
     etag: str
@@ -78,83 +78,84 @@ class TableStates:
         self._objects = object_store(paths.state)
 
     def read(self, table: str, kind: type[Part]) -> Part | None:
-        """A part of the table's state; None where it is not known."""
+        """Return a part of the table's state; None if it is missing."""
         return _part(self._stored(table).parts, kind)
 
     def change(self, table: str, *changes: Change) -> None:
-        """Replace parts by what is made of them, in one step; the other parts stay as others have put them.
+        """Replace some parts of the table's state in one step; all other parts stay.
 
         Args:
             table: the table.
-            changes: for each part its kind, and what makes the new one of the one that is kept; None takes it out.
+            changes: for each part its kind, and the function that returns the new part for the stored one; None removes
+                the part.
 
         Raises:
             ConflictError: other writers were first a hundred times.
         """
         with ledger_lease(self._folder, self._lease_store):
-            self._changed(table, changes)
+            self._try_change(table, changes)
 
-    def forget(self, table: str) -> None:
-        """Take out all parts of the table's state: its events are about to be others.
+    def delete(self, table: str) -> None:
+        """Delete the table's state, before its events are replaced.
 
         Raises:
             ConflictError: other writers were first a hundred times.
         """
         with ledger_lease(self._folder, self._lease_store):
-            self._taken_out(table)
+            self._try_delete(table)
 
-    @_when_another_writer_won
-    def _taken_out(self, table: str) -> bool:
+    @_retry_after_conflict
+    def _try_delete(self, table: str) -> bool:
         look_again()
         stored = self._stored(table)
         return not stored.etag or self._objects.delete_if_match(table, stored.etag)
 
-    @_when_another_writer_won
-    def _changed(self, table: str, changes: Sequence[Change]) -> bool:
+    @_retry_after_conflict
+    def _try_change(self, table: str, changes: Sequence[Change]) -> bool:
         stored = self._stored(table)
         parts = dict(stored.parts)
         for kind, change in changes:
             parts.pop(kind.__name__, None)
             if (after := change(_part(stored.parts, kind))) is not None:
                 parts[kind.__name__] = after.model_dump(mode="json")
-        return parts == stored.parts or self._put(table, parts, stored.etag)
+        if parts == stored.parts:
+            return True
+        body, file = json.dumps(parts).encode(), self._folder / table
+        objects, old = self._objects, stored.etag
+        etag = objects.put_if_match(table, body, old) if old else objects.put_if_absent(table, body)
+        if etag and isinstance(file, S3Path):
+            note_object(_Stored, file, _Stored(parts, etag))
+        return bool(etag)
 
     def _stored(self, table: str) -> _Stored:
-        def look() -> _Stored:
-            found = self._objects.get(table)
-            return _Stored(_parts(found.body), found.etag) if found else _Stored({}, "")
+        def read() -> _Stored:
+            stored = self._objects.get(table)
+            return _Stored(_parts(stored.body), stored.etag) if stored else _Stored({}, "")
 
         file = self._folder / table
-        return seen_object(_Stored, file, look) if isinstance(file, S3Path) else look()
-
-    def _put(self, table: str, parts: dict[str, Any], etag: str) -> bool:
-        body, file = json.dumps(parts).encode(), self._folder / table
-        new = self._objects.put_if_match(table, body, etag) if etag else self._objects.put_if_absent(table, body)
-        if new and isinstance(file, S3Path):
-            note_object(_Stored, file, _Stored(parts, new))
-        return bool(new)
+        return seen_object(_Stored, file, read) if isinstance(file, S3Path) else read()
 
 
 @contextmanager
-def failing_without_harm(table: str) -> Iterator[None]:
-    """Around puts of parts that may be missing or behind: a batch does not fail for one of them."""
+def tolerate_state_errors(table: str) -> Iterator[None]:
+    """Log an error of a state that may be missing or old, instead of failing the batch."""
     try:
         yield
-    except Exception as error:  # noqa: BLE001  whatever is in the way: history and log say the same
-        log.warning("%s: its state is worked out again by its next reader: %s", table, first_line(error))
+    except Exception as error:  # noqa: BLE001  the ledger and the log have the same facts
+        log.warning("%s: its next reader computes its state again: %s", table, first_line(error))
 
 
 def _parts(body: bytes) -> dict[str, Any]:
-    """The parts of an object; none of one that a power loss cut: they are worked out again."""
+    """Return the parts in an object; none if a power loss has cut the object."""
     try:
-        found = json.loads(body)
+        document = json.loads(body)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _part(parts: dict[str, Any], kind: type[Part]) -> Part | None:
     try:
         return kind.model_validate(parts[kind.__name__]) if kind.__name__ in parts else None
     except ValidationError:
-        return None  # of an earlier or a later version of Millrace
+        return None  # another version of Millrace wrote it

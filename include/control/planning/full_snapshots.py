@@ -206,7 +206,7 @@ class FullSnapshots:
         table, source_id = self.spec.table, sources.source_ids[self.spec.source]
         if start == self.allowed:
             return True
-        allowed = self.ops.deletes.allowed(table, table_id(self.ops.paths.table(table)), source_id)
+        allowed = self.ops.deletes.allowed_deletes(table, table_id(self.ops.paths.table(table)), source_id)
         upto = sources.ranges[self.spec.source][1]
         since = max((batch.version for batch in batches if batch.version <= upto), default=0)
         return are_allowed(allowed, rows, since, upto, start)

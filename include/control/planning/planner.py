@@ -28,7 +28,7 @@ from include.control.landing.matching import (
     read_listed,
     split_by_age,
 )
-from include.control.ledger.deletes import are_too_many, refusal
+from include.control.ledger.deletes import are_too_many, refusal_message
 from include.control.ledger.events import Failure
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import read_position
@@ -234,9 +234,9 @@ def is_complete(spec: AnySpec, last: Winner, ops: OpsTables) -> bool:
 def _deletes_to_allow(spec: SilverSpec, table_id: str, sources: BatchSources, ops: OpsTables) -> str:
     """Return the message about deletes that stopped a run and that nobody has allowed; empty if none would stop it."""
     upto, source_id = sources.ranges[spec.source][1], sources.source_ids[spec.source]
-    deletes = ops.deletes.question(spec.table, table_id, source_id, upto)
+    deletes = ops.deletes.pending_deletes_at(spec.table, table_id, source_id, upto)
     if deletes and are_too_many(deletes.keys, deletes.of_keys, spec.max_deleted_percent):
-        return refusal(deletes, spec.max_deleted_percent)
+        return refusal_message(deletes, spec.max_deleted_percent)
     return ""
 
 

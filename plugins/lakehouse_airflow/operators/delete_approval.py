@@ -76,7 +76,7 @@ def _requested_deletes(context: Context) -> Deletes:
     from include.control.ledger.deletes import DeleteRecords
 
     form = context["params"]
-    waiting = DeleteRecords(prepare_process().paths).asked(form["table"])
+    waiting = DeleteRecords(prepare_process().paths).pending_deletes(form["table"])
     matches = [request for request in waiting if request.source_version == form["version"]]
     if matches:
         return matches[-1]

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from include.contracts.job.findings import AbsentKeys
 from include.contracts.spec.table_spec import SilverSpec
-from include.control.ledger.deletes import Deletes, are_allowed, are_too_many, refusal
+from include.control.ledger.deletes import Deletes, are_allowed, are_too_many, refusal_message
 from include.control.log.batch import BatchSources, Intent
 from include.errors import DeletesRefusedError
 from spark_jobs.runtime.context import JobContext
@@ -24,7 +24,7 @@ def require_allowed(context: JobContext, spec: SilverSpec, intent: Intent, absen
     records = context.ops.deletes
     upto, start = intent.sources.ranges[spec.source][1], intent.interval_start
     all_deletes = [deletes_of(spec, intent.table_id, intent.sources, keys, start, upto) for keys in absent]
-    allowed = records.allowed(spec.table, intent.table_id, intent.sources.source_ids[spec.source])
+    allowed = records.allowed_deletes(spec.table, intent.table_id, intent.sources.source_ids[spec.source])
     for deletes, keys in zip(all_deletes, absent, strict=True):
         allowed_now = context.allows_deletes(keys.interval_start if spec.snapshot else None)
         if allowed_now and not _is_allowed(deletes, allowed, context, spec):
@@ -35,7 +35,7 @@ def require_allowed(context: JobContext, spec: SilverSpec, intent: Intent, absen
         too_many = are_too_many(deletes.keys, deletes.of_keys, spec.max_deleted_percent)
         if too_many and not _is_allowed(deletes, allowed, context, spec):
             records.record_asked(deletes, intent.run_id)
-            raise DeletesRefusedError(refusal(deletes, spec.max_deleted_percent))
+            raise DeletesRefusedError(refusal_message(deletes, spec.max_deleted_percent))
 
 
 def deletes_of(

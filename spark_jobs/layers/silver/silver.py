@@ -93,7 +93,7 @@ class SilverMerge:
     def _up_to_allowed(self, sources: BatchSources, table_id: str) -> BatchSources:
         """Return the source up to the first version for which a person has allowed deletes, else the whole source."""
         source, (after, upto) = self.spec.source, sources.ranges[self.spec.source]
-        allowed = self._context.ops.deletes.allowed(self.spec.table, table_id, sources.source_ids[source])
+        allowed = self._context.ops.deletes.allowed_deletes(self.spec.table, table_id, sources.source_ids[source])
         first = next_allowed_version(allowed, after, upto)
         return sources.model_copy(update={"ranges": {source: (after, first)}})
 

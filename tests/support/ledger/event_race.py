@@ -21,7 +21,7 @@ EVENTS = pa.schema([("recorded_at", pa.timestamp("us", tz="UTC")), ("table", pa.
 TABLES = ("silver.flights", "gold.a b, 100% übrig")
 ONCE = "bronze.planes"
 _SMALL: dict[Any, dict[str, int]] = {
-    ops_table: {"FILES_WORTH_COMPACTING": 5, "_COMMITS_A_CHECKPOINT": 4, "_COMMITS_A_CLEAN_UP": 8},
+    ops_table: {"FILES_WORTH_COMPACTING": 5, "_CHECKPOINT_INTERVAL": 4, "_CLEAN_UP_INTERVAL": 8},
     event_log: {"_COMMITS_KEPT": 6},
 }
 """So that few events are enough for each of these to happen again and again."""

@@ -87,7 +87,7 @@ def test_deletes_that_a_person_allowed_are_allowed_in_a_rebuild(tmp_path: Path, 
     Ledger(live).record_committed([Winner(intent, 12)])
     copy_ledger(live, staged, [BRONZE.table])
 
-    deletes = StagedOpsTables(staged, DeleteRecords(live)).deletes.allowed(SILVER.table, "new", source_id)
+    deletes = StagedOpsTables(staged, DeleteRecords(live)).deletes.allowed_deletes(SILVER.table, "new", source_id)
 
     def is_allowed(keys: int, start: datetime) -> bool:
         version = 5 if source_id == "first source" else 12
@@ -98,4 +98,4 @@ def test_deletes_that_a_person_allowed_are_allowed_in_a_rebuild(tmp_path: Path, 
         False,
         False,
     )
-    assert DeleteRecords(live).allowed(SILVER.table, "new", source_id) == []
+    assert DeleteRecords(live).allowed_deletes(SILVER.table, "new", source_id) == []

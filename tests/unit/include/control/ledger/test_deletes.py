@@ -1,4 +1,4 @@
-"""What a person allows to be deleted is one batch's, and stands until that batch came."""
+"""The approval of deletes is for one batch, and valid until that batch is committed."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ DELETES = Deletes(
 )
 
 
-def test_a_question_stands_until_a_person_allows_just_what_was_asked(tmp_path: Path) -> None:
+def test_deletes_are_pending_until_a_person_allows_exactly_these(tmp_path: Path) -> None:
     records = DeleteRecords(LakehousePaths(tmp_path))
     records.record_asked(DELETES, "run")
     later = replace(DELETES, source_version=9)
     records.record_asked(later, "run")
     records.record_asked(DELETES, "the run again")
     records.record_allowed(DELETES, said_by="ann", reason="they are sold", run_id="approval")
-    assert records.asked("silver.orders") == [later]
-    assert records.allowed("silver.orders", "id", "source") == [DELETES]
-    assert records.allowed("silver.orders", "built anew", "source") == []
-    assert records.allowed("silver.orders", "id", "built anew") == []
+    assert records.pending_deletes("silver.orders") == [later]
+    assert records.allowed_deletes("silver.orders", "id", "source") == [DELETES]
+    assert records.allowed_deletes("silver.orders", "built anew", "source") == []
+    assert records.allowed_deletes("silver.orders", "id", "built anew") == []
 
 
 def test_a_batch_ends_at_the_version_for_which_deletes_were_allowed() -> None:

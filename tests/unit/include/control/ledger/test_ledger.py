@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from include.contracts.job.report import FileRows, RowCounts
 from include.control.ledger.events import Failure
 from include.control.ledger.ledger import Ledger
-from include.control.ledger.measures import measured
+from include.control.ledger.measures import measure
 from include.control.ledger.table_state import TableStates
 from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner
 from include.errors import ConflictError, TornLogError
@@ -124,7 +124,7 @@ def test_a_batch_is_closed_even_if_its_table_cannot_be_measured(ledger: Ledger, 
     )
     (table / "_delta_log" / f"{0:020}.json").write_text("{")
     with pytest.raises(TornLogError):
-        measured(table)
+        measure(table)
     ledger.record_closed(winner, rows)
     assert ledger.closed_rows(winner) == rows
 

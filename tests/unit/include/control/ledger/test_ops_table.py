@@ -1,4 +1,4 @@
-"""An append-only table of events, written by several at once and read again and again."""
+"""An append-only table of events, with several writers and repeated reads."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_an_event_comes_back_with_all_its_columns(events: OpsTable) -> None:
     assert events.events("silver.flights") == [given]
 
 
-def test_events_come_oldest_first_whatever_the_order_of_writing(events: OpsTable) -> None:
+def test_events_come_oldest_first_in_any_order_of_writing(events: OpsTable) -> None:
     now = datetime.now(UTC)
     for minutes in (3, 1, 2):
         events.append([{**event("silver.flights", str(minutes)), "recorded_at": now + timedelta(minutes=minutes)}])
@@ -82,7 +82,7 @@ def test_events_are_found_by_table_and_by_the_values_of_columns(events: OpsTable
     assert events.events("gold.flights") == []
 
 
-def test_what_others_append_is_seen_at_the_next_look(events: OpsTable, path: Path) -> None:
+def test_the_next_read_sees_events_of_other_writers(events: OpsTable, path: Path) -> None:
     other = OpsTable(path, EVENTS)
     assert (words(events), words(other)) == ([], [])
     for number in range(3):
@@ -92,7 +92,7 @@ def test_what_others_append_is_seen_at_the_next_look(events: OpsTable, path: Pat
         assert words(events) == seen == words(other) == words(OpsTable(path, EVENTS))
 
 
-def test_a_table_that_others_make_while_we_look_is_seen(events: OpsTable, path: Path) -> None:
+def test_the_next_read_sees_a_table_that_another_writer_created(events: OpsTable, path: Path) -> None:
     assert words(events) == []
     OpsTable(path, EVENTS).append([event("silver.flights", "a")])
     assert words(events) == ["a"]
@@ -100,7 +100,7 @@ def test_a_table_that_others_make_while_we_look_is_seen(events: OpsTable, path: 
     assert words(events) == ["a", "b"]
 
 
-def test_whoever_appends_puts_files_together_and_leaves_the_events_as_they_are(events: OpsTable, path: Path) -> None:
+def test_appends_compact_files_and_keep_the_events(events: OpsTable, path: Path) -> None:
     reader, count = OpsTable(path, EVENTS), FILES_WORTH_COMPACTING
     for _ in range(2):
         events.append([event("silver.planes", "other")])
@@ -119,7 +119,7 @@ def test_whoever_appends_puts_files_together_and_leaves_the_events_as_they_are(e
     assert words(reader, "silver.planes") == ["other", "other"]
 
 
-def test_files_on_disk_stay_few_however_many_events_there_were(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_files_stays_small(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ops_table, "_KEEP_REPLACED", timedelta(0))
     events = OpsTable(path, EVENTS)
     for number in range(5 * FILES_WORTH_COMPACTING):
@@ -128,7 +128,7 @@ def test_files_on_disk_stay_few_however_many_events_there_were(path: Path, monke
     assert len(words(OpsTable(path, EVENTS))) == 5 * FILES_WORTH_COMPACTING
 
 
-def test_events_go_when_they_are_older_than_the_table_keeps_them(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compaction_removes_events_older_than_the_retention(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ops_table, "_FILE_BYTES", 5_000)
     kept = OpsTable(path, EVENTS, keep=timedelta(days=30))
     for word in ("old", "so old, and so much, that its file is full" + token_hex(5_000)):
@@ -139,7 +139,7 @@ def test_events_go_when_they_are_older_than_the_table_keeps_them(path: Path, mon
     assert words(OpsTable(path, EVENTS)) == list(map(str, range(FILES_WORTH_COMPACTING)))
 
 
-def test_writers_that_create_and_append_at_once_lose_nothing(path: Path) -> None:
+def test_writers_that_create_and_append_at_the_same_time_lose_nothing(path: Path) -> None:
     def write(number: int) -> None:
         events = OpsTable(path, EVENTS)
         for word in range(EACH):
@@ -152,7 +152,7 @@ def test_writers_that_create_and_append_at_once_lose_nothing(path: Path) -> None
     assert sorted(words(OpsTable(path, EVENTS))) == expected
 
 
-def test_of_what_may_be_said_once_the_first_stays(events: OpsTable, path: Path) -> None:
+def test_only_the_first_append_with_a_key_counts(events: OpsTable, path: Path) -> None:
     assert events.append_once([event("silver.flights", "first")], "key")
     assert not events.append_once([event("silver.flights", "second")], "key")
     assert not OpsTable(path, EVENTS).append_once([event("silver.flights", "third")], "key")
@@ -165,14 +165,14 @@ def test_of_what_may_be_said_once_the_first_stays(events: OpsTable, path: Path) 
     assert words(events) == ["first", "other"]
 
 
-def test_none_are_appended_under_no_key(events: OpsTable, path: Path) -> None:
+def test_an_append_without_events_does_not_use_its_key(events: OpsTable, path: Path) -> None:
     assert not events.append_once([], "key")
     assert not path.exists()
     assert events.append_once([event("silver.flights", "first")], "key")
 
 
 @pytest.mark.parametrize("is_first_said_once", [True, False])
-def test_who_opens_a_long_log_reads_its_end(path: Path, is_first_said_once: bool) -> None:
+def test_opening_a_long_log_reads_only_its_end(path: Path, is_first_said_once: bool) -> None:
     first = OpsTable(path, EVENTS)
     if is_first_said_once:
         first.append_once([event("silver.planes", "once")], "key")
@@ -184,7 +184,7 @@ def test_who_opens_a_long_log_reads_its_end(path: Path, is_first_said_once: bool
     assert OpsTable(path, EVENTS).append_once([event("silver.planes", "again")], "key") is not is_first_said_once
 
 
-def test_of_many_that_say_it_at_once_one_is_heard_and_nobody_else_is_lost(path: Path) -> None:
+def test_one_of_many_writers_with_the_same_key_wins_and_no_other_event_is_lost(path: Path) -> None:
     def write(number: int) -> bool:
         events = OpsTable(path, EVENTS)
         events.append([event("silver.flights", f"aside {number}")])
@@ -197,7 +197,7 @@ def test_of_many_that_say_it_at_once_one_is_heard_and_nobody_else_is_lost(path: 
     assert len(words(OpsTable(path, EVENTS))) == WRITERS
 
 
-def test_the_first_word_may_be_one_that_is_said_once(path: Path) -> None:
+def test_the_first_commit_may_have_a_key(path: Path) -> None:
     with ThreadPoolExecutor(WRITERS) as pool:
         said = pool.map(lambda _: OpsTable(path, EVENTS).append_once([event("silver.flights", "a")], "key"), range(8))
         assert sum(said) == 1

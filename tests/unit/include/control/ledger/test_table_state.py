@@ -1,4 +1,4 @@
-"""The state of a table beside its history: whatever dies in between, it says what history says, or nothing."""
+"""The state of a table agrees with its history or is missing, whichever process dies between the two."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Other(StatePart):
 
 
 def said(paths: LakehousePaths) -> dict[str, Any]:
-    """What planner, gate and listing ask for."""
+    """Return the facts that planner, gate and listings read."""
     gates, ledger = Gates(paths), Ledger(paths)
     position, _ = read_position(paths.table(TABLE), FLIGHTS, ledger)
     last = position.last
@@ -60,7 +60,7 @@ def said(paths: LakehousePaths) -> dict[str, Any]:
 
 
 def without_state(paths: LakehousePaths, ask: Callable[[LakehousePaths], dict[str, Any]]) -> dict[str, Any]:
-    """The answers that all of history gives."""
+    """Return the same facts from the whole history."""
     away = Path(paths.root) / "away"
     is_there = Path(paths.state).exists()
     if is_there:
@@ -86,7 +86,7 @@ STEPS = st.lists(
 
 @settings(max_examples=25, deadline=None)
 @given(steps=STEPS)
-def test_state_says_what_all_of_history_says_whoever_dies_before_it_is_put(
+def test_the_state_agrees_with_the_history_after_any_crash(
     steps: list[tuple[str, bool]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     root = tmp_path_factory.mktemp("lake")
@@ -119,7 +119,7 @@ def _optimized(paths: LakehousePaths, newest: int) -> int:
 
 
 def _once_then_die(change: Callable[..., None]) -> Callable[..., None]:
-    """Let what takes a part out pass, and end before what puts one."""
+    """Allow the removal of a part, and end before the put of a part."""
 
     def dying(self: TableStates, table: str, *changes: Change) -> None:
         if "_drop_outdated_state" in changes[0][1].__qualname__:
@@ -148,7 +148,7 @@ judge(Path(sys.argv[1]), silver_spec(table="silver.flights"), int(sys.argv[2]), 
 """
 
 
-def test_a_verdict_counts_though_its_process_was_killed_before_the_state_knew(tmp_path: Path) -> None:
+def test_a_gate_result_counts_if_its_process_was_killed_before_the_change_of_the_state(tmp_path: Path) -> None:
     paths = LakehousePaths(tmp_path)
     version = load_batch(tmp_path, SPEC).version
     judge(tmp_path, SPEC, version, passed=False)
@@ -165,7 +165,7 @@ def test_a_verdict_counts_though_its_process_was_killed_before_the_state_knew(tm
     assert said(paths) == without_state(paths, said)
 
 
-def test_history_that_is_lost_is_found_again_in_the_log_though_the_state_knows_the_batch(tmp_path: Path) -> None:
+def test_a_lost_history_is_restored_from_the_log_even_if_the_state_has_the_batch(tmp_path: Path) -> None:
     paths = LakehousePaths(tmp_path)
     winner = load_batch(tmp_path, SPEC)
     judge(tmp_path, SPEC, winner.version)
@@ -177,7 +177,7 @@ def test_history_that_is_lost_is_found_again_in_the_log_though_the_state_knows_t
     assert Gates(paths).certified(TABLE) == winner.version
 
 
-def test_a_state_of_another_table_at_the_same_path_counts_for_nothing(tmp_path: Path) -> None:
+def test_the_state_of_an_earlier_table_at_the_same_path_does_not_count(tmp_path: Path) -> None:
     paths = LakehousePaths(tmp_path)
     judge(tmp_path, SPEC, load_batch(tmp_path, SPEC).version)
     Path(paths.table(TABLE)).rename(tmp_path / "gone")
@@ -187,7 +187,7 @@ def test_a_state_of_another_table_at_the_same_path_counts_for_nothing(tmp_path: 
     assert Gates(paths).certified(TABLE) is None
 
 
-def test_a_state_that_was_cut_or_is_behind_is_worked_out_again(tmp_path: Path) -> None:
+def test_a_damaged_or_old_state_is_computed_again(tmp_path: Path) -> None:
     paths = LakehousePaths(tmp_path)
     load_batch(tmp_path, SPEC)
     old = (Path(paths.state) / TABLE).read_bytes()
@@ -200,7 +200,7 @@ def test_a_state_that_was_cut_or_is_behind_is_worked_out_again(tmp_path: Path) -
         assert said(paths) == wanted
 
 
-def test_parts_are_kept_apart_and_taken_out_alone(tmp_path: Path) -> None:
+def test_each_part_is_stored_and_removed_separately(tmp_path: Path) -> None:
     states = TableStates(LakehousePaths(tmp_path))
     for _ in range(3):
         states.change("silver.a", (Counted, lambda kept: Counted(table_id="1", number=kept.number + 1 if kept else 1)))

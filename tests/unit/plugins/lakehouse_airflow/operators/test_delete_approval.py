@@ -64,7 +64,7 @@ def test_what_is_approved_is_allowed_in_the_name_of_who_approved_it(
     records: DeleteRecords, asked: Callable[..., dict[str, Any]]
 ) -> None:
     allow(asked())
-    assert records.allowed("silver.orders", "id", "source") == [DELETES]
+    assert records.allowed_deletes("silver.orders", "id", "source") == [DELETES]
     with pytest.raises(AirflowFailException, match="no run asks to delete anything"):
         allow(asked())
 
@@ -76,4 +76,4 @@ def test_nothing_else_is_allowed_and_nothing_without_a_person(
         AskedDeletesOperator(task_id="deletes").execute(asked(version=8))
     with pytest.raises(AirflowFailException, match="Nobody approved this"):
         allow(asked({"responded_by_user": None}))
-    assert records.allowed("silver.orders", "id", "source") == []
+    assert records.allowed_deletes("silver.orders", "id", "source") == []

@@ -37,7 +37,7 @@ def test_an_approval_covers_a_number_of_keys_of_one_interval_and_source_version(
     deletes(20)
     with pytest.raises(DeletesRefusedError):
         deletes(25)
-    (asked,) = context.ops.deletes.asked(SPEC.table)
+    (asked,) = context.ops.deletes.pending_deletes(SPEC.table)
     context.ops.deletes.record_allowed(asked, said_by="ann", reason="they left", run_id="r")
     deletes(25)
     for other in ({"keys": 95}, {"keys": 25, "version": 6}, {"keys": 25, "number": 2}):
@@ -63,7 +63,7 @@ def test_an_approval_covers_one_version_of_a_source_of_events(tmp_path: Path) ->
 
     with pytest.raises(DeletesRefusedError):
         deletes(7)
-    (asked,) = context.ops.deletes.asked(spec.table)
+    (asked,) = context.ops.deletes.pending_deletes(spec.table)
     context.ops.deletes.record_allowed(asked, said_by="ann", reason="they left", run_id="r")
     deletes(7, number=2)
     for version in (6, 8):

@@ -1,4 +1,4 @@
-"""What is asked of an events table: answered as by a list of events, each data file read once for a question."""
+"""Queries of an events table return the same as a list of events, and read each data file once."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from include.control.events import event_files
 from include.control.events.conditions import Span
 from include.control.ledger import ops_table
+from include.control.ledger.event_queries import RowsQuery
 from include.control.ledger.ops_table import FILES_WORTH_COMPACTING, OpsTable
-from include.control.ledger.questions import Rows
 from include.errors import TornLogError
 
 EVENTS = pa.schema(
@@ -40,12 +40,12 @@ MORE_THAN_A_PIECE = 12_000
 
 @dataclass(frozen=True)
 class Looks:
-    """Asks for nothing, and counts what it is shown."""
+    """A query that counts the events that it reads."""
 
     columns: tuple[str, ...] = ("recorded_at", "number")
     shown: list[int] = field(default_factory=list, compare=False)
 
-    def answer(self, events: Iterator[pa.RecordBatch]) -> int:
+    def evaluate(self, events: Iterator[pa.RecordBatch]) -> int:
         self.shown.extend(len(piece) for piece in events)
         return len(self.shown)
 
@@ -62,7 +62,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def lose_data(path: Path) -> None:
-    """Take away the content of the table, so that whoever reads it fails."""
+    """Remove the content of the data files, so that every read fails."""
     gone = [file for file in path.rglob("*.parquet") if "_delta_log" not in file.parts]
     assert gone
     for file in gone:
@@ -90,7 +90,7 @@ GIVEN = st.lists(
     columns=st.sampled_from([(), ("number",), ("columns", "number"), ("token", "recorded_at")]),
     tokens=st.sets(st.sampled_from(["s", "t", "never"])),
 )
-def test_answers_are_those_of_a_list_of_events(
+def test_queries_return_the_same_as_a_list_of_events(
     commits: list[list[dict[str, Any]]],
     columns: tuple[str, ...],
     tokens: set[str],
@@ -111,17 +111,17 @@ def test_answers_are_those_of_a_list_of_events(
         assert [one["number"] for one in reader.find(TABLE)] == sorted(one["number"] for one in said)
 
 
-def test_a_second_look_reads_only_what_was_appended_since(path: Path) -> None:
+def test_a_second_query_reads_only_new_files(path: Path) -> None:
     events, looks = OpsTable(path, EVENTS), Looks()
     for number in range(3):
         events.append([event(number), event(number, kind="loaded")])
         events.append([event(number, table="bronze.other")])
-        events.answers(TABLE, looks)
+        events.results(TABLE, looks)
         assert looks.shown == [2] * (number + 1)
         assert len(events.events(TABLE, event="planned")) == number + 1
     lose_data(path)
     events.append([event(3)])
-    assert sorted(events.answers(TABLE, looks).values()) == [1, 2, 3, 4]
+    assert sorted(events.results(TABLE, looks).values()) == [1, 2, 3, 4]
     assert [one["number"] for one in events.events(TABLE, event="planned")] == [0, 1, 2, 3]
 
 
@@ -154,8 +154,8 @@ WANTED = st.builds(
 )
 
 
-def is_meant(row: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    """The simple model: each column one after the other."""
+def meets(row: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether an event meets the conditions, by a simple model."""
     for column, one in wanted.items():
         if (value := row[column]) is None:
             return False
@@ -169,7 +169,7 @@ def is_meant(row: dict[str, Any], wanted: dict[str, Any]) -> bool:
 
 @settings(max_examples=60, deadline=None)
 @given(commits=st.lists(st.lists(NUMBERED, max_size=4), max_size=6), compacted=st.integers(0, 6), wanted=WANTED)
-def test_what_is_left_unread_changes_no_answer(
+def test_unread_data_files_change_no_result(
     commits: list[list[dict[str, Any]]],
     compacted: int,
     wanted: dict[str, Any],
@@ -184,13 +184,13 @@ def test_what_is_left_unread_changes_no_answer(
             events.append(some)
             if at + 1 == compacted:
                 events.compact(TABLE)
-    expected = [one for one in every if is_meant(one, wanted)]
+    expected = [one for one in every if meets(one, wanted)]
     found = events.find(TABLE, **wanted)
     assert len(found) == len(expected)
     assert all(found.count(one) == expected.count(one) for one in expected)
     times = [one["recorded_at"] for one in found]
     assert times == sorted(times)
-    read = [row for file in events.answers(TABLE, Rows(EVENTS), **wanted).values() for row in file.to_pylist()]
+    read = [row for file in events.results(TABLE, RowsQuery(EVENTS), **wanted).values() for row in file.to_pylist()]
     assert all(one in read for one in expected)
 
 
@@ -200,21 +200,21 @@ def test_what_is_left_unread_changes_no_answer(
     column=st.sampled_from(["batch_seq", "recorded_at"]),
     upto=st.none() | st.integers(0, 3_000),
 )
-def test_downward_come_all_events_by_a_number_or_a_time(
+def test_descending_yields_all_events_by_a_number_or_a_time(
     commits: list[list[dict[str, Any]]], column: str, upto: int | None, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     events = OpsTable(tmp_path_factory.mktemp("ops") / "events", EVENTS)
     for some in commits:
         events.append(some)
     end = upto if upto is None or column == "batch_seq" else NOON + timedelta(minutes=66 * upto)
-    meant = [one for some in commits for one in some if is_meant(one, {column: Span(None, end), "event": ["failed"]})]
-    found = list(events.downward(TABLE, column, ("batch_seq", "recorded_at"), end, event=["failed"]))
+    meant = [one for some in commits for one in some if meets(one, {column: Span(None, end), "event": ["failed"]})]
+    found = list(events.descending(TABLE, column, ("batch_seq", "recorded_at"), end, event=["failed"]))
     assert [(one[column], one["recorded_at"]) for one in found] == sorted(
         ((one[column], one["recorded_at"]) for one in meant), reverse=True
     )
 
 
-def test_data_files_that_lack_what_is_asked_for_are_not_read(path: Path) -> None:
+def test_data_files_without_wanted_events_are_not_read(path: Path) -> None:
     events = OpsTable(path, EVENTS)
     events.append([{**event(1), "batch_seq": 1, "path": "a/1"}, {**event(2), "batch_seq": 2, "path": "a/2"}])
     lose_data(path)
@@ -222,32 +222,32 @@ def test_data_files_that_lack_what_is_asked_for_are_not_read(path: Path) -> None
     events.append([new])
     for wanted in ({"event": ["failed"]}, {"batch_seq": Span(least=3)}, {"path": ["a/3", "b/1"]}):
         assert events.find(TABLE, **wanted) == [new]
-    assert next(events.downward(TABLE, "batch_seq", ("path",), event=["failed"]))["path"] == "b/1"
-    assert len(events.answers(TABLE, Looks(), path=["b/1"])) == 1
+    assert next(events.descending(TABLE, "batch_seq", ("path",), event=["failed"]))["path"] == "b/1"
+    assert len(events.results(TABLE, Looks(), path=["b/1"])) == 1
     with pytest.raises(TornLogError, match="a file of the ledger, cannot be read"):
         events.find(TABLE, batch_seq=[2])
 
 
-def test_a_large_data_file_is_read_in_pieces_and_what_went_with_compaction_is_forgotten(path: Path) -> None:
+def test_a_large_data_file_is_read_in_batches_and_results_of_compacted_files_are_dropped(path: Path) -> None:
     events, looks = OpsTable(path, EVENTS), Looks()
     events.append([event(number) for number in range(MORE_THAN_A_PIECE)])
     for number in range(FILES_WORTH_COMPACTING - 2):
         events.append([event(number)])
-    before = events.answers(TABLE, looks)
+    before = events.results(TABLE, looks)
     assert len(before) == FILES_WORTH_COMPACTING - 1
     assert sum(looks.shown) == MORE_THAN_A_PIECE + FILES_WORTH_COMPACTING - 2
     other = OpsTable(path, EVENTS)
     other.append([event(0)])
     other.compact(TABLE)
     looks.shown.clear()
-    after = events.answers(TABLE, looks)
+    after = events.results(TABLE, looks)
     assert len(after) == len(DeltaTable(str(path)).file_uris()) == 1
     assert sum(looks.shown) == MORE_THAN_A_PIECE + FILES_WORTH_COMPACTING - 1
     assert max(looks.shown) < MORE_THAN_A_PIECE / 2
     assert before.keys().isdisjoint(after)
 
 
-def test_the_memory_that_others_use_arrow_with_is_as_it_was(path: Path) -> None:
+def test_reading_leaves_the_memory_pool_of_arrow_unchanged(path: Path) -> None:
     before, events = pa.default_memory_pool().backend_name, OpsTable(path, EVENTS)
     events.append([event(1)])
     assert len(events.find(TABLE)) == 1
