@@ -1,4 +1,4 @@
-"""Landing files, read through once: what is in each, and which cannot be loaded."""
+"""The inspection of landing files: their columns, and the files that cannot be loaded."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MEBIBYTE = 1 << 20
 
 
 def inspected(spec: BronzeSpec, landing: Path, needed: Collection[str] = ()) -> FileFact:
-    """The only file of the first day, looked at."""
+    """Return the only file of the first day after its inspection."""
     place = LocalLanding(str(landing))
     (file,) = list_files(spec, place, day())
     return inspect(file, place, spec, needed)
@@ -44,7 +44,7 @@ def parquet(**columns: list[object]) -> bytes:
     return stored.getvalue()
 
 
-def test_a_checksum_is_that_of_the_bytes_as_they_lie_there(landing: Path, deliver: Deliver) -> None:
+def test_the_checksum_is_that_of_the_stored_bytes(landing: Path, deliver: Deliver) -> None:
     stored = gzip.compress(LINES)
     deliver("a.json.gz", stored)
     found = inspected(orders_spec_of("json"), landing)
@@ -73,7 +73,7 @@ LINE_ENDS = ("\n", "\r\n", "\r")
     within=st.lists(st.sampled_from(LINE_ENDS), max_size=3),
     is_ended=st.booleans(),
 )
-def test_what_ends_the_records_of_a_csv_file_is_told_from_what_ends_lines_within_them(
+def test_the_record_ends_of_a_csv_file_are_distinguished_from_line_ends_within_values(
     tmp_path_factory: pytest.TempPathFactory, ends: list[str], within: list[str], is_ended: bool
 ) -> None:
     landing = tmp_path_factory.mktemp("landing")
@@ -97,7 +97,7 @@ def test_a_carriage_return_within_a_value_is_text_quoted_or_not(
     assert (found.layout, found.defect) == (layout, "")
 
 
-def test_columns_without_a_name_of_their_own_are_called_by_their_place(landing: Path, deliver: Deliver) -> None:
+def test_columns_with_an_empty_or_repeated_name_are_named_by_their_number(landing: Path, deliver: Deliver) -> None:
     deliver("a.csv", ",".join([*COLUMNS, "", "amount", "x`y"]).encode())
     found = inspected(orders_spec_of("csv"), landing)
     assert (found.columns[5:], found.defect) == (("column 6", "column 7", "x`y"), "")
@@ -109,7 +109,7 @@ def test_an_empty_file_within_gzip_is_sound(landing: Path, deliver: Deliver, fil
     assert inspected(orders_spec_of(file_format), landing).defect == ""
 
 
-def test_json_lines_with_malformed_ones_among_them_are_sound(landing: Path, deliver: Deliver) -> None:
+def test_json_lines_with_malformed_lines_are_sound(landing: Path, deliver: Deliver) -> None:
     deliver("a.json", b"not json\n\n" + LINES)
     found = inspected(orders_spec_of("json"), landing)
     assert (found.defect, found.columns) == ("", ())
@@ -151,7 +151,7 @@ NOT_WHAT_IT_SAYS = [
 
 
 @pytest.mark.parametrize(("file_format", "content", "defect"), NOT_WHAT_IT_SAYS)
-def test_a_file_that_is_not_what_the_spec_says_is_refused(
+def test_a_file_of_another_format_is_refused(
     landing: Path, deliver: Deliver, file_format: str, content: bytes, defect: str
 ) -> None:
     deliver("a.data", content)
@@ -175,7 +175,7 @@ def test_a_damaged_parquet_file_is_refused(landing: Path, deliver: Deliver, cont
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_a_file_may_lack_a_column_that_nobody_needs(landing: Path, deliver: Deliver, file_format: str) -> None:
+def test_a_file_may_lack_a_column_that_is_not_needed(landing: Path, deliver: Deliver, file_format: str) -> None:
     there = [name for name in COLUMNS if name not in ("amount", "day")]
     content = ",".join(there).encode() + b"\n" if file_format == "csv" else parquet(**{name: [1] for name in there})
     deliver("a.data", content)
@@ -193,7 +193,7 @@ def test_needed_are_the_columns_that_are_stated_so_and_those_of_keys() -> None:
     assert needed_columns(bronze_spec(columns=kinds), []) == {"amount", "day"}
 
 
-def test_looking_at_files_changes_none(landing: Path, deliver: Deliver) -> None:
+def test_an_inspection_changes_no_file(landing: Path, deliver: Deliver) -> None:
     deliver("a.json.gz", gzip.compress(LINES))
     before = contents(landing)
     inspected(orders_spec_of("json"), landing)

@@ -1,4 +1,4 @@
-"""Landing files: which ones count, and what identifies each."""
+"""Landing files: which ones are listed, and what identifies each."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_folder_that_cannot_be_listed_is_an_error_that_names_it(landing: Path,
 
 
 @pytest.mark.parametrize("closed", ["orders/date=2013-01-01/eu", "orders", "orders/date=2013-01-01/a.json"])
-def test_what_may_not_be_read_is_said_and_is_no_missing_folder(
+def test_a_folder_without_permission_is_named_and_does_not_count_as_missing(
     deliver: Deliver, landing: Path, monkeypatch: pytest.MonkeyPatch, closed: str
 ) -> None:
     for name in ("a.json", "eu/b.json"):
@@ -112,13 +112,13 @@ def test_files_are_listed_by_name_with_path_size_and_time_and_nothing_is_read(la
         "upload.tmp/a.json",
     ],
 )
-def test_hidden_and_unfinished_files_are_left_alone(landing: Path, deliver: Deliver, name: str) -> None:
+def test_hidden_and_unfinished_files_are_not_listed(landing: Path, deliver: Deliver, name: str) -> None:
     deliver("whole.json")
     deliver(name)
     assert names(orders_spec_of("json"), landing) == ["whole.json"]
 
 
-def test_a_file_whose_name_is_no_text_is_an_error_that_names_it(landing: Path, deliver: Deliver) -> None:
+def test_a_file_whose_name_is_no_utf_8_text_is_an_error_that_names_it(landing: Path, deliver: Deliver) -> None:
     deliver("a.json", b"{}")
     folder = next(landing.rglob("a.json")).parent
     os.rename(folder / "a.json", os.fsencode(folder) + b"/M\xe1laga.json")
@@ -126,14 +126,14 @@ def test_a_file_whose_name_is_no_text_is_an_error_that_names_it(landing: Path, d
         list_files(orders_spec_of("json"), LocalLanding(str(landing)), day())
 
 
-def test_only_files_that_the_spec_asks_for_are_listed(landing: Path, deliver: Deliver) -> None:
+def test_only_files_that_the_spec_selects_are_listed(landing: Path, deliver: Deliver) -> None:
     for name in ("a.json", "b.json.gz", "c.csv", "README.md"):
         deliver(name)
     assert names(orders_spec_of("json", "*.json"), landing) == ["a.json"]
     assert names(orders_spec_of("json", "*.json*"), landing) == ["a.json", "b.json.gz"]
 
 
-def test_a_glob_with_a_slash_is_one_of_paths(landing: Path, deliver: Deliver) -> None:
+def test_a_glob_with_a_slash_applies_to_paths(landing: Path, deliver: Deliver) -> None:
     for name in ("a.json", "north/b.json", "north/2013/c.json", "south/_old/d.json", "south/e.json"):
         deliver(name)
     assert names(orders_spec_of("json", "north/*.json"), landing) == ["b.json"]
@@ -141,7 +141,7 @@ def test_a_glob_with_a_slash_is_one_of_paths(landing: Path, deliver: Deliver) ->
     assert names(orders_spec_of("json", "*/**/*.json"), landing) == ["c.json", "b.json", "e.json"]
 
 
-def test_a_path_without_the_interval_gives_every_run_all_that_lies_there(landing: Path, deliver: Deliver) -> None:
+def test_a_path_without_the_interval_gives_every_run_all_files(landing: Path, deliver: Deliver) -> None:
     deliver("a.json", number=1)
     deliver("b.json", number=2)
     (landing / "orders" / "c.json").write_text("{}")
@@ -157,7 +157,7 @@ def test_folders_above_the_interval_may_have_any_name(tmp_path: Path) -> None:
     assert names(orders_spec_of("json", landing=".feeds"), landing) == ["a.json"]
 
 
-def test_a_file_is_known_again_by_path_size_and_time() -> None:
+def test_a_file_is_unchanged_by_path_size_and_time() -> None:
     file = FileFact(path="a.json", size=1, mtime_ns=2)
     assert is_unchanged(file, {"a.json": replace(file, checksum="c")})
     assert not is_unchanged(file, {})

@@ -1,4 +1,4 @@
-"""Landing files in a bucket: which ones count, what identifies each, and what a person is told. Real S3 server."""
+"""Landing files in a bucket: which ones are listed, what identifies each, and the errors; with a real S3 server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DAY = "landing/orders/date=2013-01-01"
 
 
 def sound_files() -> dict[str, bytes]:
-    """A file of each format, by name, larger than what is read ahead of it."""
+    """Return a file of each format by name, each larger than the read-ahead."""
     rows = pa.table({name: [str(number * 7919) for number in range(60_000)] for name in bronze_spec().columns})
     parquet, avro = io.BytesIO(), io.BytesIO()
     pq.write_table(rows, parquet, compression="none")
@@ -59,7 +59,7 @@ def store() -> Iterator[Bucket]:
 
 @pytest.fixture
 def bucket(store: Bucket, monkeypatch: pytest.MonkeyPatch) -> Bucket:
-    """A bucket of the test's own, to which the environment leads."""
+    """A bucket of the test's own, which the environment variables name."""
     bucket = Bucket(store.endpoint, f"lake-{uuid4().hex[:8]}")
     bucket.client.create_bucket(Bucket=bucket.name)
     for name, value in bucket.environment.items():
@@ -80,7 +80,7 @@ def listed(landing: Landing, spec: BronzeSpec | None = None) -> tuple[FileFact, 
     return list_files(spec or spec_of(), landing, day())
 
 
-def test_more_objects_than_a_page_holds_are_all_listed_with_size_time_and_tag(bucket: Bucket, landing: Landing) -> None:
+def test_objects_of_several_pages_are_all_listed_with_size_time_and_tag(bucket: Bucket, landing: Landing) -> None:
     for number in range(1003):
         bucket.put(f"{DAY}/{number:04d}.json", "{}")
     found = listed(landing)
@@ -89,9 +89,7 @@ def test_more_objects_than_a_page_holds_are_all_listed_with_size_time_and_tag(bu
     assert min(file.mtime_ns for file in found) > 1_500_000_000 * 10**9
 
 
-def test_hidden_unfinished_and_other_files_and_those_of_other_days_are_left_alone(
-    bucket: Bucket, landing: Landing
-) -> None:
+def test_hidden_unfinished_and_other_files_and_other_days_are_not_listed(bucket: Bucket, landing: Landing) -> None:
     wanted = ["a.json", "eu/b.json"]
     for name in (*wanted, ".c.json", "_temporary/d.json", "e.json.tmp", "f.csv", ""):
         bucket.put(f"{DAY}/{name}", "{}")
@@ -100,7 +98,7 @@ def test_hidden_unfinished_and_other_files_and_those_of_other_days_are_left_alon
     assert [PurePosixPath(file.path).name for file in listed(landing, spec_of(files="eu/*.json"))] == ["b.json"]
 
 
-def test_a_prefix_without_objects_is_not_ready_and_a_marked_one_is_a_delivery_of_nothing(
+def test_a_prefix_without_objects_is_not_ready_and_a_folder_marker_is_an_empty_delivery(
     bucket: Bucket, landing: Landing
 ) -> None:
     with pytest.raises(NotReadyError, match=rf"no landing folder s3://{bucket.name}/{DAY}"):
@@ -109,14 +107,14 @@ def test_a_prefix_without_objects_is_not_ready_and_a_marked_one_is_a_delivery_of
     assert listed(landing) == ()
 
 
-def test_a_source_may_have_a_bucket_of_its_own_whatever_the_root(bucket: Bucket) -> None:
+def test_a_source_may_have_its_own_bucket(bucket: Bucket) -> None:
     bucket.put("elsewhere/date=2013-01-01/a.json", "{}")
     feed = f"s3://{bucket.name}/elsewhere"
     (file,) = listed(landing_of(feed, "/data/landing"), spec_of(landing=feed))
     assert file.path == f"{feed}/date=2013-01-01/a.json"
 
 
-def test_the_tag_tells_another_content_and_the_time_alone_does_not(bucket: Bucket, landing: Landing) -> None:
+def test_a_new_tag_means_new_content_and_a_new_time_does_not(bucket: Bucket, landing: Landing) -> None:
     bucket.put(f"{DAY}/a.json", '{"a": 1}')
     (first,) = listed(landing)
     known = {first.path: replace(first, mtime_ns=0)}
@@ -132,13 +130,13 @@ def test_the_tag_tells_another_content_and_the_time_alone_does_not(bucket: Bucke
     assert inspect(second, landing, spec_of()).defect == "it went away while it was read"
 
 
-def test_the_tag_stands_for_the_content_once_it_was_looked_at(bucket: Bucket, landing: Landing) -> None:
+def test_the_tag_is_the_checksum_after_an_inspection(bucket: Bucket, landing: Landing) -> None:
     bucket.put(f"{DAY}/a.json", '{"a": 1}')
     (file,) = listed(landing)
     assert inspect(file, landing, spec_of()) == file
 
 
-def test_the_content_is_read_as_it_lies_there(bucket: Bucket, landing: Landing) -> None:
+def test_the_content_is_read_as_it_is_stored(bucket: Bucket, landing: Landing) -> None:
     bucket.put(f"{DAY}/a.json.gz", b"\x1f\x8b no gzip")
     (file,) = listed(landing)
     with LandingFile(landing, file.path).open() as content:
@@ -148,7 +146,7 @@ def test_the_content_is_read_as_it_lies_there(bucket: Bucket, landing: Landing) 
 
 @pytest.mark.parametrize("fault", [cut, reset, slow_down, fail_inside])
 @pytest.mark.parametrize("name", ["a.json.gz", "a.csv", "a.parquet", "a.avro"])
-def test_trouble_of_the_store_in_the_middle_of_a_file_is_no_defect_of_its_content(
+def test_an_error_of_the_store_within_a_file_is_no_defect_of_the_file(
     bucket: Bucket, landing: Landing, monkeypatch: pytest.MonkeyPatch, name: str, fault: Fault
 ) -> None:
     monkeypatch.setattr("smart_open.s3.time.sleep", lambda _: None)
@@ -181,33 +179,31 @@ def test_a_store_that_does_not_answer_is_tried_again_later(landing: Landing, mon
         listed(landing)
 
 
-def test_a_bucket_that_is_not_there_is_named_with_what_to_correct(landing: Landing) -> None:
+def test_a_missing_bucket_is_named_with_the_way_out(landing: Landing) -> None:
     with pytest.raises(StorageError, match=r"^s3://nowhere/orders/date=2013-01-01 cannot be read .*NoSuchBucket"):
         listed(landing_of("orders", "s3://nowhere"))
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("AWS_PROFILE", "nope", r"profile \(nope\) could not be found"),
         ("AWS_SECRET_ACCESS_KEY", "", "Partial credentials"),
         ("AWS_ENDPOINT_URL_S3", "127.0.0.1:9", "Invalid endpoint"),
     ],
 )
-def test_a_wrong_setting_is_said_in_one_line(
-    landing: Landing, monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+def test_a_wrong_setting_is_reported_in_one_line(
+    landing: Landing, monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
 ) -> None:
     if value:
         monkeypatch.setenv(name, value)
     else:
         monkeypatch.delenv(name)
-    with pytest.raises(StorageError, match=rf"(?s)^s3://lake-\w+/\S+ cannot be read \(.*{said}.*AWS_PROFILE\.$"):
+    with pytest.raises(StorageError, match=rf"(?s)^s3://lake-\w+/\S+ cannot be read \(.*{message}.*AWS_PROFILE\.$"):
         listed(landing)
 
 
-def test_without_credentials_the_message_says_which_are_looked_for(
-    landing: Landing, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_message_without_credentials_names_the_variables(landing: Landing, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

@@ -1,4 +1,4 @@
-"""Avro files, read through block by block: whole ones tell their columns, all others are refused."""
+"""Avro files, read block by block: complete files have columns, all others are refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROWS = [{"order_id": str(n), "amount": n, "day": 15706, "event_at": "x", "event_
 
 
 def avro(kinds: dict[str, Any] = KINDS, rows: list[dict[str, Any]] = ROWS, codec: str = "null", **more: Any) -> bytes:
-    """An Avro file of several blocks, by another writer than Spark."""
+    """Return an Avro file of several blocks, by another writer than Spark."""
     schema = {"type": "record", "name": "order", "fields": [{"name": n, "type": k} for n, k in kinds.items()], **more}
     stored = io.BytesIO()
     fastavro.writer(stored, schema, rows, codec=codec, sync_interval=1000)
@@ -33,7 +33,7 @@ def avro(kinds: dict[str, Any] = KINDS, rows: list[dict[str, Any]] = ROWS, codec
 
 
 def inspected(landing: Path, deliver: Deliver, content: bytes, name: str = "a.avro") -> FileFact:
-    """A delivered Avro file, looked at."""
+    """Deliver an Avro file, and return it after its inspection."""
     deliver(name, content)
     place = LocalLanding(str(landing))
     (file,) = list_files(orders_spec_of("avro"), place, day())
@@ -48,7 +48,7 @@ def test_the_columns_of_an_avro_file_are_those_of_its_schema(landing: Path, deli
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz"])
 @pytest.mark.parametrize("kept", [3, 4, 5, 60, -1500, -300, -17, -16, -1])
-def test_a_truncated_avro_file_is_seen_wherever_it_ends(landing: Path, deliver: Deliver, codec: str, kept: int) -> None:
+def test_an_avro_file_is_refused_wherever_it_is_cut(landing: Path, deliver: Deliver, codec: str, kept: int) -> None:
     whole = avro(codec=codec)
     assert len(whole) > 2500, "several blocks"
     found = inspected(landing, deliver, whole[:kept])
@@ -57,7 +57,7 @@ def test_a_truncated_avro_file_is_seen_wherever_it_ends(landing: Path, deliver: 
 
 
 @pytest.mark.parametrize(("codec", "place"), [("null", -8), ("deflate", -40), ("bzip2", -40), ("xz", -40)])
-def test_a_damaged_block_is_seen(landing: Path, deliver: Deliver, codec: str, place: int) -> None:
+def test_a_damaged_block_is_refused(landing: Path, deliver: Deliver, codec: str, place: int) -> None:
     damaged = bytearray(avro(codec=codec))
     damaged[place] ^= 0x55
     assert inspected(landing, deliver, bytes(damaged)).defect.startswith("not a sound Avro file (")
@@ -77,36 +77,34 @@ def test_a_file_that_has_no_declared_column_is_refused_and_one_that_has_some_is_
     )
 
 
-def test_times_that_python_does_not_know_are_sound(landing: Path, deliver: Deliver) -> None:
+def test_times_outside_the_range_of_python_are_sound(landing: Path, deliver: Deliver) -> None:
     kinds = {**KINDS, "event_at": {"type": "long", "logicalType": "timestamp-micros"}}
     found = inspected(landing, deliver, avro(kinds, [{**ROWS[0], "event_at": 1 << 60, "day": -(1 << 30)}]))
     assert (found.defect, found.columns) == ("", COLUMNS)
 
 
-def test_a_block_with_more_or_fewer_records_than_it_says_is_seen(landing: Path, deliver: Deliver) -> None:
+def test_a_block_with_a_wrong_number_of_records_is_refused(landing: Path, deliver: Deliver) -> None:
     (row,) = ROWS[1:2]
     whole = avro(rows=[row])
     count = whole.index(b"\x021") - 2
     assert whole[count] == 2, "one record, zigzag"
-    for said in (0, 4):
-        defect = inspected(landing, deliver, whole[:count] + bytes([said]) + whole[count + 1 :]).defect
+    for records in (0, 4):
+        defect = inspected(landing, deliver, whole[:count] + bytes([records]) + whole[count + 1 :]).defect
         assert defect.startswith("not a sound Avro file (")
 
 
-def test_files_are_alike_when_their_columns_have_the_same_types_whatever_else_their_schemas_say(
-    landing: Path, deliver: Deliver
-) -> None:
+def test_files_with_the_same_column_types_have_the_same_layout(landing: Path, deliver: Deliver) -> None:
     plain = inspected(landing, deliver, avro())
-    told = inspected(landing, deliver, avro(namespace="shop", doc="an order"))
+    documented = inspected(landing, deliver, avro(namespace="shop", doc="an order"))
     other = inspected(landing, deliver, avro({**KINDS, "amount": "long"}))
-    assert plain.layout == told.layout != other.layout
+    assert plain.layout == documented.layout != other.layout
     assert plain.columns == other.columns
 
 
 PLACE = {"type": "record", "name": "place", "namespace": "geo", "fields": [{"name": "x", "type": "int"}]}
 
 
-def test_a_type_that_is_named_again_is_written_out(landing: Path, deliver: Deliver) -> None:
+def test_a_repeated_type_name_is_resolved(landing: Path, deliver: Deliver) -> None:
     twice = {**KINDS, "a": PLACE, "b": ["null", "geo.place"], "c": {"type": "array", "items": "geo.place"}}
     rows = [{**ROWS[0], "a": {"x": 1}, "b": None, "c": []}]
     found = inspected(landing, deliver, avro(twice, rows))
@@ -139,20 +137,18 @@ def test_a_schema_without_columns_that_spark_can_have_is_refused(
         (b'{"type": "record"}', b"lzo", "its blocks are compressed by lzo; known are null, deflate, snappy"),
     ],
 )
-def test_a_header_that_says_nothing_is_refused(
-    landing: Path, deliver: Deliver, schema: bytes, codec: bytes, defect: str
-) -> None:
+def test_a_wrong_header_is_refused(landing: Path, deliver: Deliver, schema: bytes, codec: bytes, defect: str) -> None:
     assert inspected(landing, deliver, header(schema, codec)).defect.startswith(defect)
 
 
 def header(schema: bytes, codec: bytes = b"null") -> bytes:
-    """An Avro file without a block."""
+    """Return an Avro file without a block."""
     entries = [b"avro.schema", schema, b"avro.codec", codec]
     return b"Obj\x01\x04" + b"".join(number(len(entry)) + entry for entry in entries) + b"\0" + bytes(16)
 
 
 def number(value: int) -> bytes:
-    """A number as Avro writes it."""
+    """Return a number in Avro's form."""
     coded, written = value << 1, b""
     while coded >= 0x80:
         written, coded = written + bytes([coded & 0x7F | 0x80]), coded >> 7

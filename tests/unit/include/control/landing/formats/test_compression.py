@@ -1,4 +1,4 @@
-"""Compressed landing files: a truncated or damaged one is seen wherever it ends, a sound one is never refused."""
+"""Compressed landing files: truncated or damaged files are refused wherever they end, sound files never."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.listing import list_files
 LINES = b"".join(b'{"order_id": "%d", "amount": %d}\n' % (number, number) for number in range(50))
 MEBIBYTE = 1 << 20
 SKIPPABLE = b"\x50\x2a\x4d\x18\x04\x00\x00\x00pzst"
-"""A frame that says nothing of the content: pzstd writes one before each of its own."""
+"""A frame without content: pzstd writes one before each of its frames."""
 
 Compress = Callable[[bytes], bytes]
 PACKINGS = [
@@ -30,7 +30,7 @@ every_packing = pytest.mark.parametrize(("packing", "suffix", "compress"), PACKI
 
 
 def defect_of(landing: Path, file_format: str = "json") -> str:
-    """What forbids loading the only file of the first day."""
+    """Return the defect of the only file of the first day."""
     spec, place = orders_spec_of(file_format), LocalLanding(str(landing))
     (file,) = list_files(spec, place, day())
     found = inspect(file, place, spec)
@@ -39,14 +39,14 @@ def defect_of(landing: Path, file_format: str = "json") -> str:
 
 
 def member_of(size: int) -> bytes:
-    """A gzip member of exactly `size` bytes: its header holds a file name, which may have any length."""
+    """Return a gzip member of exactly `size` bytes: its header has a file name of the necessary length."""
     plain = gzip.compress(LINES)
     name = b"x" * (size - len(plain) - 1) + b"\0"
     return plain[:3] + b"\x08" + plain[4:10] + name + plain[10:]
 
 
 def frames_of(size: int) -> bytes:
-    """A zstd frame and before it one to be skipped, `size` bytes together."""
+    """Return a skippable frame and a zstd frame of `size` bytes together."""
     plain = zstandard.compress(LINES)
     filling = size - len(plain) - 8
     return SKIPPABLE[:4] + filling.to_bytes(4, "little") + bytes(filling) + plain
@@ -63,7 +63,7 @@ def test_concatenated_members_are_one_sound_file(
 @pytest.mark.parametrize("beyond", [-1, 0, 1, 9, 10, 11])
 @pytest.mark.parametrize(("suffix", "of_size", "compress"), [(".gz", member_of, gzip.compress),
                                                              (".zst", frames_of, zstandard.compress)])  # fmt: skip
-def test_members_may_end_anywhere_within_what_is_read_at_once(
+def test_members_may_end_anywhere_within_a_chunk(
     landing: Path, deliver: Deliver, beyond: int, suffix: str, of_size: Callable[[int], bytes], compress: Compress
 ) -> None:
     body = of_size(MEBIBYTE + beyond)
@@ -74,7 +74,7 @@ def test_members_may_end_anywhere_within_what_is_read_at_once(
 
 @pytest.mark.parametrize(("suffix", "of_size", "compress"), [(".gz", member_of, gzip.compress),
                                                              (".zst", frames_of, zstandard.compress)])  # fmt: skip
-def test_a_file_cut_at_the_end_of_what_is_read_at_once_is_seen(
+def test_a_file_cut_at_the_end_of_a_chunk_is_refused(
     landing: Path, deliver: Deliver, suffix: str, of_size: Callable[[int], bytes], compress: Compress
 ) -> None:
     deliver(f"a.json{suffix}", (of_size(MEBIBYTE) + compress(LINES))[: MEBIBYTE + 5])
@@ -83,7 +83,7 @@ def test_a_file_cut_at_the_end_of_what_is_read_at_once_is_seen(
 
 @every_packing
 @pytest.mark.parametrize("kept", [1, 2, 9, 10, 11, 40, -9, -8, -1])
-def test_a_truncated_file_is_seen_wherever_it_ends(
+def test_a_truncated_file_is_refused_wherever_it_ends(
     landing: Path, deliver: Deliver, packing: str, suffix: str, compress: Compress, kept: int
 ) -> None:
     deliver(f"a.json{suffix}", compress(LINES)[:kept])
@@ -134,12 +134,12 @@ def test_compressed_data_under_a_plain_name_are_refused(
     assert defect_of(landing, file_format) == f"{packing} data under the name a.data; it must end in {suffix}"
 
 
-def test_data_of_one_packing_under_the_name_of_the_other_are_refused(landing: Path, deliver: Deliver) -> None:
+def test_data_of_another_packing_than_the_name_are_refused(landing: Path, deliver: Deliver) -> None:
     deliver("a.json.zst", member_of(MEBIBYTE + 999))
     assert defect_of(landing) == "gzip data under the name a.json.zst; it must end in .gz"
 
 
-def test_a_window_of_what_zstd_itself_takes_is_sound_and_a_larger_one_is_named(landing: Path, deliver: Deliver) -> None:
+def test_the_largest_window_of_zstd_is_sound_and_a_larger_window_is_refused(landing: Path, deliver: Deliver) -> None:
     deliver("a.json.zst", windowed(27))
     assert defect_of(landing) == ""
     deliver("a.json.zst", windowed(28))
@@ -147,7 +147,7 @@ def test_a_window_of_what_zstd_itself_takes_is_sound_and_a_larger_one_is_named(l
 
 
 def windowed(log: int) -> bytes:
-    """Lines in a frame that does not say its size, so that the whole window is needed, as `zstd --long` writes it."""
+    """Return lines in a frame without its size, which needs the whole window, like the output of `zstd --long`."""
     parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=log)
     frame = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     return frame.compress(LINES) + frame.flush()

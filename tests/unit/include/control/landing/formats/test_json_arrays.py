@@ -26,7 +26,7 @@ INDENTS = st.sampled_from([None, 0, 2, "\t"])
 
 
 class Trickle(io.TextIOBase):
-    """A text that comes a few characters at a time, as from a slow disk."""
+    """A text that is read a few characters at a time, as from a slow disk."""
 
     def __init__(self, text: str, size: int) -> None:
         self._text = io.StringIO(text)
@@ -37,7 +37,7 @@ class Trickle(io.TextIOBase):
 
 
 def problem_of(text: str, size: int = 3) -> str:
-    """Why a text is no array; empty for a sound one."""
+    """Return why a text is no array; empty for a sound array."""
     try:
         require_array(Trickle(text, size))
     except ValueError as error:
