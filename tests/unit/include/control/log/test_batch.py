@@ -20,7 +20,6 @@ from include.control.log.batch import (
     StreamPosition,
     Winner,
     files_digest,
-    new_token,
     winner_of,
 )
 from include.control.log.delta_log import Commit
@@ -97,10 +96,6 @@ def test_the_next_number_is_the_last_committed_number_plus_one(intent: Intent, v
     position = StreamPosition("id", version, last=Winner(intent, version))
     assert position.next_seq == intent.batch_seq + 1
     assert position.last_sources == intent.sources
-
-
-def test_two_tokens_are_never_the_same() -> None:
-    assert len({new_token() for _ in range(1000)}) == 1000
 
 
 @given(
