@@ -29,9 +29,6 @@ log = logging.getLogger(__name__)
 _COPIED_TABLES = ("batches", "files", "gates", "quarantine")
 """The ledger tables that the readers of a table need."""
 
-_COPIED_BY_NAME = ("columns",)
-"""The ledger tables that apply to a table by its name, so also to its rebuild."""
-
 _FAILURE_EVENTS = (FileEvent.FAILED, FileEvent.REPLAYED, FileEvent.GIVEN_UP, FileEvent.TOUCHED)
 """The events of files that could not be loaded."""
 
@@ -144,10 +141,9 @@ def copy_ledger(live: LakehousePaths, staged: StagedPaths, others: Collection[st
     for name in _COPIED_TABLES if others else ():
         if is_table(live.ops(name)):
             _copy(live.ops(name), staged.ops(name), sorted(others))
-    for name in _COPIED_BY_NAME:
-        # Only once: afterwards the rebuild adds columns of its own.
-        if is_table(live.ops(name)) and not is_table(staged.ops(name)):
-            _copy(live.ops(name), staged.ops(name), sorted(staged.rebuilt))
+    # The new columns of a table apply also to its rebuild. They are copied once: afterwards the rebuild adds its own.
+    if is_table(live.ops("columns")) and not is_table(staged.ops("columns")):
+        _copy(live.ops("columns"), staged.ops("columns"), sorted(staged.rebuilt))
 
 
 def _copy(source: LakePath, target: LakePath, tables: Collection[str]) -> None:

@@ -141,9 +141,7 @@ def changes_since(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDi
 
     The table is opened only if the spec has changed: a writer compares its columns with the spec anyway.
     """
-    if last is None:
-        return TableDiff(spec.table)
-    if ops.specs.is_latest(spec, last.intent.table_id, last.intent.spec_hash):
+    if last is None or ops.specs.is_latest(spec, last.intent.table_id, last.intent.spec_hash):
         return TableDiff(spec.table)
     specs = ops.specs.of(spec.table, last.intent.table_id)
     changes = tuple(_changes(spec, last, specs, ops))
@@ -154,17 +152,14 @@ def _is_unknown(spec: AnySpec, last: Winner, specs: Mapping[str, Document]) -> b
     return last.intent.spec_hash != spec.spec_hash and last.intent.spec_hash not in specs
 
 
-def _latest(specs: dict[str, Document]) -> Document | None:
-    return next(reversed(specs.values()), None)
-
-
 def _changes(spec: AnySpec, last: Winner, specs: dict[str, Document], ops: OpsTables) -> list[SpecChange]:
     """Return the changes that affect the next batch, and the changes that no run has applied yet."""
     before, now = specs.get(last.intent.spec_hash), document_of(spec)
     if before is None:
         return []
     by_batch = [change for change in spec_changes(before, now) if not _needs_no_batch(change)]
-    by_run = [change for change in spec_changes(_latest(specs) or before, now) if _needs_no_batch(change)]
+    latest = next(reversed(specs.values()))
+    by_run = [change for change in spec_changes(latest, now) if _needs_no_batch(change)]
     columns = () if isinstance(spec, GoldSpec) else _columns(spec, now, ops)
     return sort_by_effect([*by_batch, *by_run, *columns])
 

@@ -39,7 +39,7 @@ class Restore:
     Attributes:
         spec: the table's spec.
         interval: the interval of the run.
-        run_id: the run whose version was refused, or that found the refusal.
+        run_id: the run whose version was refused, or a later run.
         paths: the lakehouse.
         ledger: its ledger.
         gates: its gate results.

@@ -248,11 +248,11 @@ class StoredRows:
         chunks = (
             self.select(columns, f"row_id IN ({text_literals(ids)})") for ids in _chunks([row.id for row in rows])
         )
-        stored = {row["row_id"]: row for chunk in chunks for row in chunk}
+        records = {record["row_id"]: record for chunk in chunks for record in chunk}
         return [
-            replace(row, record=found["record"] or "", received=row.received or found["received"] or "")
+            replace(row, record=record["record"] or "", received=row.received or record["received"] or "")
             for row in rows
-            if (found := stored.get(row.id))
+            if (record := records.get(row.id))
         ]
 
     @cached_property
