@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from embedded.spark.server import SparkServer
-from tests.support.spark.shared_server import announce_server, shared_server
+from tests.support.spark.shared_server import choose_server_address, shared_server
 
-announce_server()
+choose_server_address()
 
 from tests.support.documents.specs import bronze_document, gold_document, silver_document  # noqa: E402
 from tests.support.lakehouse import Lakehouse  # noqa: E402

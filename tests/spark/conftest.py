@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.spark.shared_server import announce_server, shared_server
+from tests.support.spark.shared_server import choose_server_address, shared_server
 
-announce_server()
+choose_server_address()
 
 from spark_jobs.runtime.session import own_session  # noqa: E402
 

@@ -144,7 +144,7 @@ def test_a_store_that_fails_while_spark_reads_is_no_defect_of_the_object(
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", proxy.endpoint)
         proxy.on("GET", "/b.json", fault, times=10_000, agent="Hadoop")
         report = lakehouse.run(ORDERS)
-        assert proxy.met()
+        assert proxy.faults_met()
         assert report.outcome is Outcome.NOT_READY
         assert report.files["orders/date=2013-01-01/b.json"].startswith("unreachable: ")
         stuck = file_states(Ledger(lakehouse.paths), ORDERS, report.table_id)[1]

@@ -22,7 +22,7 @@ from spark_jobs.jobs.maintain_tables import maintain_tables
 from spark_jobs.runtime.session import own_session
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
-from tests.support.ledger.delta_tables import commit_file, contents, day
+from tests.support.ledger.delta_tables import commit_file, day, file_contents
 
 BRONZE, SILVER, GOLD = "bronze.orders", "silver.orders", "gold.revenue_daily"
 PARTITIONS = 8
@@ -114,18 +114,18 @@ def test_optimize_joins_files_and_is_no_new_data_for_readers(shop: Lakehouse, ta
     assert report.certified_version == version + 1
     assert amounts(shop, table, version) == amounts(shop, table, report.certified_version) == rows
 
-    lake = contents(shop.paths.root)
+    lake = file_contents(shop.paths.root)
     assert shop.run(downstream, 2).outcome == Outcome.NO_OP
     again = shop.run(table, 2, job=Job.TABLE_OPTIMIZE)
     assert (again.outcome, again.version) == (Outcome.NO_OP, version + 1), again.message
-    assert contents(shop.paths.root) == lake, "something was written"
+    assert file_contents(shop.paths.root) == lake, "something was written"
 
 
 def test_a_dry_run_of_optimize_says_what_it_would_do_and_does_nothing(shop: Lakehouse) -> None:
-    lake = contents(shop.paths.root)
+    lake = file_contents(shop.paths.root)
     report = shop.run(BRONZE, 2, job=Job.TABLE_OPTIMIZE, dry_run=True)
     assert (report.outcome, report.message) == (Outcome.NO_OP, WOULD)
-    assert contents(shop.paths.root) == lake
+    assert file_contents(shop.paths.root) == lake
 
 
 @pytest.mark.slow
@@ -180,7 +180,7 @@ def test_vacuum_deletes_only_what_no_version_within_the_retention_needs(shop: La
 def test_vacuum_is_refused_while_a_downstream_table_needs_an_expiring_version(shop: Lakehouse, tmp_path: Path) -> None:
     shop.run(BRONZE, 3)
     old = aged(shop, tmp_path / "old", BRONZE, upto=3, days=20)
-    lake = contents(old.paths.root)
+    lake = file_contents(old.paths.root)
     for dry_run in (True, False):
         report = old.run(BRONZE, 3, job=Job.TABLE_VACUUM, dry_run=dry_run)
         assert (report.outcome, report.exit_code) == (Outcome.FAILED, ExitCode.FAILED)
@@ -188,7 +188,7 @@ def test_vacuum_is_refused_while_a_downstream_table_needs_an_expiring_version(sh
             "bronze.orders: VACUUM refused, it would soon cut off silver.orders (version 2"
         )
         assert "readers of the certified version" not in report.message
-    assert contents(old.paths.root) == lake
+    assert file_contents(old.paths.root) == lake
     assert old.run(SILVER, 3).rows.applied == 1, "what was behind can be run"
     assert old.run(BRONZE, 3, job=Job.TABLE_VACUUM).exit_code == ExitCode.OK
 

@@ -18,7 +18,7 @@ from include.errors import ExitCode, Outcome
 from spark_jobs.layers.silver.silver import SilverMerge
 from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order, tombstones_path
-from tests.support.ledger.delta_tables import contents
+from tests.support.ledger.delta_tables import file_contents
 
 BRONZE, SILVER = "bronze.orders", "silver.orders"
 SOON, LATER = timedelta(days=399), timedelta(days=401)
@@ -82,21 +82,21 @@ def now() -> datetime:
 
 
 def test_tombstones_are_kept_within_the_retention(shop: Lakehouse) -> None:
-    lake = contents(shop.paths.root)
+    lake = file_contents(shop.paths.root)
     report = vacuum(shop, now() + SOON)
     assert (report.outcome, report.message) == (Outcome.NO_OP, "silver.orders: no file is older than the retention")
     assert report.details["tombstones"] == {"keys": 0, "upto_batch": 0, "retain": "400 days"}
-    assert contents(shop.paths.root) == lake
+    assert file_contents(shop.paths.root) == lake
     assert bring(shop, 2, [order(1, 6, 8, seq=2)]).rows.superseded == 1
     assert shop.rows(SILVER, "order_id") == [("o2",)]
 
 
 def test_a_dry_run_counts_the_tombstones_and_deletes_none(shop: Lakehouse) -> None:
-    lake = contents(shop.paths.root)
+    lake = file_contents(shop.paths.root)
     report = vacuum(shop, now() + LATER, dry_run=True)
     assert report.outcome == Outcome.NO_OP
     assert report.message.endswith("; would forget 2 deleted keys, of batches up to 1")
-    assert contents(shop.paths.root) == lake
+    assert file_contents(shop.paths.root) == lake
 
 
 @pytest.mark.slow
@@ -157,7 +157,7 @@ def test_tombstones_stay_until_a_batch_that_died_is_counted_from_them(
     with monkeypatch.context() as patch:
         patch.setattr(SilverMerge, "close", dies)
         assert "died before batch 2" in shop.run(SILVER, 2).message
-    lake = contents(shop.paths.root)
+    lake = file_contents(shop.paths.root)
 
     report = vacuum(shop, now() + LATER)
 
@@ -167,7 +167,7 @@ def test_tombstones_stay_until_a_batch_that_died_is_counted_from_them(
         "2 deleted keys of silver.orders are kept for more than 400 days and stay for now: batch 2 is not closed, and "
         "will be counted again from them. Run the task that writes silver.orders; the next vacuum forgets them",
     )
-    assert contents(shop.paths.root) == lake
+    assert file_contents(shop.paths.root) == lake
     finished = shop.run(SILVER, 2)
     assert (finished.exit_code, finished.rows.superseded) == (ExitCode.OK, 1), finished.message
     assert vacuum(shop, now() + LATER).notes == ()
@@ -184,9 +184,9 @@ def test_a_truncate_is_remembered_for_ever(lakehouse: Lakehouse) -> None:
     assert tombstones(lakehouse) == [None]
     assert bring(lakehouse, 2, [order(1, 6, 8, seq=2), order(6, 6, 8)]).rows.superseded == 2
     assert lakehouse.rows(SILVER, "order_id") == []
-    lake = contents(lakehouse.paths.root)
+    lake = file_contents(lakehouse.paths.root)
     assert vacuum(lakehouse, now() + LATER).outcome == Outcome.NO_OP
-    assert contents(lakehouse.paths.root) == lake
+    assert file_contents(lakehouse.paths.root) == lake
 
 
 @pytest.mark.slow

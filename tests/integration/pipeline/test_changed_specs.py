@@ -16,7 +16,7 @@ from include.control.planning.planner import stream_position
 from include.errors import ExitCode, Outcome
 from tests.support.documents.specs import bronze_document, gold_document, silver_document
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
-from tests.support.ledger.delta_tables import contents, day
+from tests.support.ledger.delta_tables import day, file_contents
 
 BRONZE, SILVER, GOLD = TABLES = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 
@@ -79,9 +79,9 @@ def test_columns_measures_and_comments_come_with_the_next_run_in_commits_that_sa
         "in cents",
         "as printed",
     )
-    again = contents(shop.paths.root)
+    again = file_contents(shop.paths.root)
     assert [report.outcome for report in shop.run_all(3, *TABLES)] == [Outcome.NO_OP] * 3
-    assert contents(shop.paths.root) == again
+    assert file_contents(shop.paths.root) == again
 
 
 @pytest.mark.slow
@@ -133,10 +133,10 @@ def test_what_every_row_stands_on_is_refused_and_the_way_out_is_named(
     shop: Lakehouse, table: str, document: dict[str, Any], key: str
 ) -> None:
     shop.specs(document)
-    lake = contents(shop.paths.table(table))
+    lake = file_contents(shop.paths.table(table))
     assert [change.key for change in found(shop, table).with_effect(Effect.REBUILD)] == [key]
     report = shop.run(table, 2)
     assert report.outcome is Outcome.BAD_INPUT
     assert f"{key}: " in report.message
     assert report.message.endswith(f"lakehouse rebuild {table}")
-    assert contents(shop.paths.table(table)) == lake
+    assert file_contents(shop.paths.table(table)) == lake

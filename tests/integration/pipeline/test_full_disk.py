@@ -78,7 +78,7 @@ def test_a_full_disk_under_any_folder_of_a_run_is_named_and_with_room_the_run_go
         deliver(lakehouse, 1)
         assert lakehouse.run(BRONZE).outcome is Outcome.COMMITTED
         deliver(lakehouse, 2)
-        disk.leave(pages=0)
+        disk.fill_up_to(free_pages=0)
         assert_says_what_to_do(lakehouse.run(BRONZE), disk.folder)
 
         disk.grow()
@@ -98,7 +98,7 @@ def test_a_report_that_cannot_be_saved_ends_the_run_as_full_and_the_next_one_fin
     deliver(lakehouse, 1)
     args = lakehouse.args(BRONZE)
     with small_disk(args.report.parent) as disk:
-        disk.leave(pages=0)
+        disk.fill_up_to(free_pages=0)
         report = run_and_report(Job.BRONZE_INGEST, RUN[Job.BRONZE_INGEST], args)
         assert_says_what_to_do(report, disk.folder)
         assert [path.name for path in disk.folder.iterdir()] == [".ballast"]
@@ -137,7 +137,7 @@ def test_runs_that_get_a_little_further_each_time_end_in_the_right_tables(
 def run_with_ever_more_room(shop: Lakehouse, disk: SmallDisk, table: str, step: int) -> int:
     """Run a table with no free page, then with a few, until it ends well; returns how often it did not."""
     for tried, pages in enumerate(range(0, MOST_PAGES, step)):
-        disk.leave(pages)
+        disk.fill_up_to(pages)
         report = shop.run(table)
         if report.exit_code is ExitCode.OK:
             return tried
@@ -153,7 +153,7 @@ def test_the_command_says_it_too_where_neither_its_drivers_log_nor_its_reports_c
 ) -> None:
     shop, disk = on_small_disk
     deliver(shop, 2)
-    disk.leave(pages=0)
+    disk.fill_up_to(free_pages=0)
     full = lakehouse_run(shop)
     assert full.returncode == ExitCode.DISK_FULL, full.stdout + full.stderr
     assert f"the disk is full: no space left for {LakehousePaths(disk.folder).root}" in full.stderr.splitlines()[0]

@@ -23,7 +23,7 @@ from include.control.planning.planner import stream_position
 from include.errors import ExitCode, Outcome
 from tests.support.documents.specs import silver_document
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
-from tests.support.ledger.delta_tables import contents
+from tests.support.ledger.delta_tables import file_contents
 from tests.support.rebuilt_shop import (
     BRONZE,
     DAYS,
@@ -88,12 +88,12 @@ def test_the_new_table_takes_the_place_of_the_old_one_and_work_goes_on(
 
 def test_files_that_are_gone_are_named_and_nothing_is_switched_unless_that_is_meant(shop: Lakehouse) -> None:
     (shop.folder / "landing" / "orders" / "date=2013-01-02" / "a.json").unlink()
-    lake = contents(shop.paths.root)
+    lake = file_contents(shop.paths.root)
     dry = shop.rebuild(BRONZE, dry_run=True)
     assert dry.details == {"tables": [BRONZE], "gone": ["orders/date=2013-01-02/a.json"]}
     refused = shop.rebuild(BRONZE)
     assert (refused.outcome, "orders/date=2013-01-02/a.json" in refused.message) == (Outcome.BAD_INPUT, True)
-    assert contents(shop.paths.root) == lake
+    assert file_contents(shop.paths.root) == lake
     assert shop.rebuild(BRONZE, allow_missing=True).exit_code is ExitCode.OK
     assert len(shop.rows(BRONZE, "order_id")) == len(DAYS[1])
 

@@ -136,7 +136,7 @@ def test_a_commit_whose_answer_was_lost_counts_once(far_shop: Lakehouse, faulty:
     faulty.on("PUT", "bronze/orders/_delta_log/00000000000000000001.json", lose_answer)
     far_shop.deliver(1, "a.json", [order(1, 5), order(2, 6)])
     report = far_shop.run(BRONZE, 1)
-    assert (report.outcome, faulty.met()) == (Outcome.COMMITTED, 1), report.message
+    assert (report.outcome, faulty.faults_met()) == (Outcome.COMMITTED, 1), report.message
     assert far_shop.rows(BRONZE, "order_id") == [("o1",), ("o2",)]
     assert latest_version(far_shop.paths.table(BRONZE)) == 1
 
@@ -148,7 +148,7 @@ def test_a_commit_that_meets_another_put_of_its_version_is_made_again_by_the_sam
     faulty.on("PUT", "bronze/orders/_delta_log/00000000000000000001.json", conflict)
     report = far_shop.run("bronze.orders")
     assert (report.outcome, report.version, report.attempts) == (Outcome.COMMITTED, 1, 1), report.message
-    assert faulty.awaited() == []
+    assert faulty.faults_pending() == []
 
 
 @pytest.mark.faults
@@ -160,7 +160,7 @@ def test_a_busy_store_and_broken_connections_are_outlived(far_shop: Lakehouse, f
     far_shop.deliver(1, "a.json", [order(1, 5), order(2, 6)])
     reports = far_shop.run_all(1, BRONZE, SILVER, GOLD)
     assert [report.outcome for report in reports] == 3 * [Outcome.COMMITTED], [report.message for report in reports]
-    assert faulty.awaited() == [], "each fault was met"
+    assert faulty.faults_pending() == [], "each fault was met"
     assert far_shop.rows(SILVER, "order_id", "amount") == [("o1", 5), ("o2", 6)]
 
 

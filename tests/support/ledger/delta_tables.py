@@ -53,8 +53,8 @@ def delete_all(path: Path) -> int:
 
 def optimize(path: Path, user_metadata: str | None = None) -> int:
     """Join the small files, which changes no row; return the new version."""
-    done = DeltaTable(str(path)).optimize.compact(commit_properties=_properties(None, user_metadata))
-    assert done["numFilesRemoved"] > 1, "there was nothing to put together"
+    metrics = DeltaTable(str(path)).optimize.compact(commit_properties=_properties(None, user_metadata))
+    assert metrics["numFilesRemoved"] > 1, "there were no small files"
     return latest_version(path)
 
 
@@ -107,16 +107,16 @@ def commit(path: Path, intent: Intent, rows: int = 1) -> Winner:
     return Winner(intent, version)
 
 
-def contents(root: Path) -> dict[str, bytes]:
+def file_contents(root: Path) -> dict[str, bytes]:
     """Return every file below `root` with its bytes, to check that nothing was written."""
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-def reading(root: Path, **ranges: tuple[int | None, int]) -> BatchSources:
+def sources_reading(root: Path, **ranges: tuple[int | None, int]) -> BatchSources:
     """Return the sources of a batch that read existing tables; two underscores join layer and name."""
-    named = {table.replace("__", "."): span for table, span in ranges.items()}
-    ids = {table: table_id(LakehousePaths(root).table(table)) for table in named}
-    return BatchSources(ranges=named, source_ids=ids)
+    spans = {table.replace("__", "."): span for table, span in ranges.items()}
+    ids = {table: table_id(LakehousePaths(root).table(table)) for table in spans}
+    return BatchSources(ranges=spans, source_ids=ids)
 
 
 def load_batch(
@@ -147,10 +147,8 @@ def judge(root: Path, spec: AnySpec, version: int, *, passed: bool = True) -> No
     """Record the gate's result for a version."""
     paths = LakehousePaths(root)
     table_id = str(DeltaTable(str(paths.table(spec.table))).metadata().id)
-    verdict = GateResult(
-        table=spec.table, table_id=table_id, version=version, suite_hash=spec.suite_hash, passed=passed
-    )
-    Gates(paths).record(verdict)
+    result = GateResult(table=spec.table, table_id=table_id, version=version, suite_hash=spec.suite_hash, passed=passed)
+    Gates(paths).record(result)
 
 
 def _properties(txn: tuple[str, int] | None, user_metadata: str | None) -> CommitProperties:

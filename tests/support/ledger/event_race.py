@@ -1,4 +1,4 @@
-"""Processes that append to one table of events, put its files together, and read it, all at the same time."""
+"""Processes that append to one table of events, compact it and read it, all at the same time."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _SMALL: dict[Any, dict[str, int]] = {
     ops_table: {"FILES_WORTH_COMPACTING": 5, "_CHECKPOINT_INTERVAL": 4, "_CLEAN_UP_INTERVAL": 8},
     event_log: {"_COMMITS_KEPT": 6},
 }
-"""So that few events are enough for each of these to happen again and again."""
+"""Limits at which a few events cause compactions, checkpoints and clean-ups."""
 
 
 @dataclass
-class Raced:
-    """What one process did.
+class RaceResult:
+    """The work of one process.
 
     Attributes:
         once: the keys under which it was the first.
-        rewritten: how often it put files together.
-        wrong: what it saw that must not be.
+        rewritten: the number of its compactions.
+        wrong: the errors that it saw.
     """
 
     once: list[str] = field(default_factory=list)
@@ -43,54 +43,54 @@ class Raced:
 
 
 def race_and_count(path: LakePath, processes: int, rounds: int) -> None:
-    """Let so many processes work on the table at `path`, and look for each event.
+    """Let `processes` processes work on the table at `path`, and check that each event is there once.
 
-    Each appends one event a round about each of `TABLES`, and tries to be the first who says something about `ONCE`.
+    In each round each process appends an event about each of `TABLES`, and tries to append the only one about `ONCE`.
     """
-    raced = run_together(processes, _work, path, rounds)
-    assert [wrong for one in raced for wrong in one.wrong] == []
+    results = run_together(processes, _work, path, rounds)
+    assert [wrong for result in results for wrong in result.wrong] == []
     words = Counter(f"{number}-{turn}" for number in range(processes) for turn in range(rounds))
-    assert {table: said(path, table) for table in TABLES} == dict.fromkeys(TABLES, words)
-    assert sorted(key for one in raced for key in one.once) == sorted(f"round {turn}" for turn in range(rounds))
-    assert said(path, ONCE).total() == rounds
-    assert sum(one.rewritten for one in raced) > 1, "nobody has put files together"
+    assert {table: word_counts(path, table) for table in TABLES} == dict.fromkeys(TABLES, words)
+    assert sorted(key for result in results for key in result.once) == sorted(f"round {turn}" for turn in range(rounds))
+    assert word_counts(path, ONCE).total() == rounds
+    assert sum(result.rewritten for result in results) > 1, "no process has compacted the table"
     stored: DeltaTable = open_table(path)
-    assert len(stored.file_uris()) < stored.version() / 2, "the files have stayed as they were appended"
+    assert len(stored.file_uris()) < stored.version() / 2, "no files were joined"
 
 
-def said(path: LakePath, table: str) -> Counter[str]:
-    """How often each word stands in the table of events."""
+def word_counts(path: LakePath, table: str) -> Counter[str]:
+    """Return how often each word is in the table of events."""
     return Counter(event["word"] for event in OpsTable(path, EVENTS).events(table))
 
 
 def event(table: str, word: str) -> dict[str, Any]:
-    """An event of this moment."""
+    """Return an event with the current time."""
     return {"recorded_at": datetime.now(UTC), "table": table, "word": word}
 
 
-def small_numbers() -> None:
-    """Let this process put files together, sum up and clean up after a few commits."""
+def lower_limits() -> None:
+    """Let this process compact, write checkpoints and clean up after a few commits."""
     for module, numbers in _SMALL.items():
         for name, number in numbers.items():
             setattr(module, name, number)
 
 
-def _work(number: int, line_up: LineUp, path: LakePath, rounds: int) -> Raced:
-    small_numbers()
-    writer, reader, raced = OpsTable(path, EVENTS), OpsTable(path, EVENTS), Raced()
-    mine: list[str] = []
+def _work(number: int, line_up: LineUp, path: LakePath, rounds: int) -> RaceResult:
+    lower_limits()
+    writer, reader, result = OpsTable(path, EVENTS), OpsTable(path, EVENTS), RaceResult()
+    words: list[str] = []
     for turn in range(rounds):
         line_up()
-        mine.append(f"{number}-{turn}")
+        words.append(f"{number}-{turn}")
         for table in TABLES:
-            writer.append([event(table, mine[-1])])
-        if writer.append_once([event(ONCE, mine[-1])], f"round {turn}"):
-            raced.once.append(f"round {turn}")
+            writer.append([event(table, words[-1])])
+        if writer.append_once([event(ONCE, words[-1])], f"round {turn}"):
+            result.once.append(f"round {turn}")
         for table in TABLES:
-            raced.rewritten += writer.compact(table)
+            result.rewritten += writer.compact(table)
             for events in (writer, reader, OpsTable(path, EVENTS)):
-                seen = Counter(one["word"] for one in events.events(table))
-                missing, doubled = set(mine) - seen.keys(), [word for word, times in seen.items() if times > 1]
-                raced.wrong += [f"{table}: {missing} is missing"] if missing else []
-                raced.wrong += [f"{table}: {doubled} is there twice"] if doubled else []
-    return raced
+                counts = Counter(row["word"] for row in events.events(table))
+                missing, doubled = set(words) - counts.keys(), [word for word, times in counts.items() if times > 1]
+                result.wrong += [f"{table}: {missing} is missing"] if missing else []
+                result.wrong += [f"{table}: {doubled} is there twice"] if doubled else []
+    return result

@@ -44,6 +44,6 @@ def load(landing: Path, ledger: Ledger, batch_seq: int = 1, **source: object) ->
     return new
 
 
-def named(files: tuple[FileFact, ...]) -> list[str]:
+def file_names(files: tuple[FileFact, ...]) -> list[str]:
     """Return the names of the files, without their folders."""
     return [Path(file.path).name for file in files]

@@ -1,8 +1,8 @@
-"""Processes that hold leases: one that holds until it is told to leave, and several that share a counter.
+"""Processes that hold leases: one that holds its lease until it gets a line, and several that share a counter.
 
     python -m tests.support.ledger.lease_holder FOLDER LASTS_S
 
-says `held` once it holds the stream's lease, waits for a line, and says `released`.
+prints `held` once it holds the stream's lease, waits for a line, and prints `released`.
 """
 
 from __future__ import annotations
@@ -28,44 +28,44 @@ HOLDER = "the other process"
 
 
 @contextmanager
-def holding(folder: LakePath, lasts_s: float) -> Iterator[subprocess.Popen[str]]:
+def lease_of_other_process(folder: LakePath, lasts_s: float) -> Iterator[subprocess.Popen[str]]:
     """Run a process that holds the stream's lease within the block; it is killed at the end."""
     command = [sys.executable, "-m", "tests.support.ledger.lease_holder", str(folder), str(lasts_s)]
     process = subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
-        assert hears(process) == "held"
+        assert next_line(process) == "held"
         yield process
     finally:
         process.kill()
         process.communicate(timeout=30)
 
 
-def hears(process: subprocess.Popen[str]) -> str:
+def next_line(process: subprocess.Popen[str]) -> str:
     """Return the next line of the process's output."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
-def leave(process: subprocess.Popen[str]) -> None:
+def release(process: subprocess.Popen[str]) -> None:
     """Let the process release its lease, and wait until it has."""
     assert process.stdin is not None
-    process.stdin.write("leave\n")
+    process.stdin.write("release\n")
     process.stdin.flush()
-    assert hears(process) == "released"
+    assert next_line(process) == "released"
     assert process.wait(timeout=60) == 0
 
 
 def count_up(number: int, _: LineUp, folder: Path, counter: Path, times: int) -> None:
-    """Add to a number in a file, which is right only if nobody else does at the same time.
+    """Add one to the number in a file `times` times; the result is right only if no other process does it at that time.
 
-    Even numbers lease the stream, odd ones the whole table.
+    Processes with an even number lease the stream, the others the whole table.
     """
     leases = Leases(LocalObjectStore(folder), f"process {number}", lasts_s=120, patience_s=120)
     for _round in range(times):
         with leases.table(TABLE) if number % 2 else leases.stream(TABLE, STREAM):
-            seen = int(counter.read_text())
+            count = int(counter.read_text())
             time.sleep(0.002)
-            counter.write_text(str(seen + 1))
+            counter.write_text(str(count + 1))
 
 
 def _hold(folder: LakePath, lasts_s: float) -> None:
@@ -82,6 +82,6 @@ if __name__ == "__main__":
 
 def claim_in(store: LocalObjectStore, key: str = STREAM_KEY) -> LeaseClaim:
     """Return the present lease."""
-    found = store.get(key)
-    assert found is not None
-    return LeaseClaim.from_bytes(found.body)
+    stored = store.get(key)
+    assert stored is not None
+    return LeaseClaim.from_bytes(stored.body)

@@ -20,11 +20,11 @@ def failing_appends(monkeypatch: pytest.MonkeyPatch, at: int, error: int) -> Ite
     """Let append number `at` to `ops.*`, and every later one, fail with an OSError."""
     append, count = OpsTable.append, iter(range(1, 1000))
 
-    def refused(table: OpsTable, events: Sequence[dict[str, Any]]) -> None:
+    def append_or_fail(table: OpsTable, events: Sequence[dict[str, Any]]) -> None:
         if events and next(count) >= at:
             raise OSError(error, os.strerror(error))
         append(table, events)
 
     with monkeypatch.context() as patch:
-        patch.setattr(OpsTable, "append", refused)
+        patch.setattr(OpsTable, "append", append_or_fail)
         yield

@@ -1,4 +1,4 @@
-"""A process that records its batches in the ledger while others record theirs."""
+"""A process that records batches in the ledger at the same time as others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def files_of(number: int, batch_seq: int) -> tuple[FileFact, ...]:
 
 
 def record_batches(number: int, _: LineUp, root: Path, count: int) -> None:
-    """Plan, win and close `count` batches of a stream of this writer's own."""
+    """Record intent, winner and closing of `count` batches of this writer's own stream."""
     ledger, stream = Ledger(LakehousePaths(root)), Stream("bronze.orders", f"writer-{number}")
     for batch_seq in range(1, count + 1):
         files = files_of(number, batch_seq)

@@ -9,7 +9,7 @@ from include.control.planning.advice import Advice
 from include.control.planning.planner import Planner
 from include.settings import Settings
 from tests.support.documents.specs import bronze_spec, catalog_of, gold_spec, silver_spec
-from tests.support.ledger.delta_tables import contents, day, judge, load_batch
+from tests.support.ledger.delta_tables import day, file_contents, judge, load_batch
 
 BRONZE, SILVER, GOLD = bronze_spec(), silver_spec(), gold_spec()
 CATALOG = catalog_of(BRONZE, SILVER, GOLD)
@@ -23,11 +23,11 @@ class CheckedPlanner:
         self._everything = everything
 
     def __call__(self, spec: AnySpec = BRONZE, number: int = 1, *, reprocess: bool = False) -> Advice:
-        before = contents(self._everything)
+        before = file_contents(self._everything)
         try:
             return Planner(CATALOG, self._settings).advise(spec, day(number), reprocess=reprocess)
         finally:
-            assert contents(self._everything) == before
+            assert file_contents(self._everything) == before
 
 
 def certify_bronze(root: Path, rows: int = 1) -> int:

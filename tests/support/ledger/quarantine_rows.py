@@ -32,7 +32,7 @@ COLUMNS = pa.schema(
 
 
 def refused(number: int, *reasons: str, of_day: int = 1, **more: Any) -> dict[str, Any]:
-    """One refused row, whose id is `r<number>`."""
+    """Return a refused row with the id `r<number>`."""
     return {
         "record": f'{{"order_id":"o{number}"}}',
         "reasons": list(reasons),
@@ -49,13 +49,13 @@ def refused(number: int, *reasons: str, of_day: int = 1, **more: Any) -> dict[st
 
 
 def quarantine(paths: LakehousePaths, table: str, *rows: dict[str, Any], table_id: str = "") -> str:
-    """Put rows into the quarantine of a table, which is made if there is none; the id of the table is returned.
+    """Append rows to the quarantine of a table, create the table if necessary, and return its id.
 
-    They are rows of `table_id`, of the table that is there for none.
+    The rows belong to `table_id`, by default to the existing table.
     """
     if not DeltaTable.is_deltatable(str(paths.table(table))):
         DeltaTable.create(str(paths.table(table)), pa.schema([("n", pa.int64())]))
     target = id_of(paths.table(table))
-    mine = [{**row, "_table_id": table_id or target} for row in rows]
-    write_deltalake(paths.quarantine(table), pa.Table.from_pylist(mine, COLUMNS), mode="append")
+    owned = [{**row, "_table_id": table_id or target} for row in rows]
+    write_deltalake(paths.quarantine(table), pa.Table.from_pylist(owned, COLUMNS), mode="append")
     return target

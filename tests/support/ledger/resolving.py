@@ -1,4 +1,4 @@
-"""Commits of one table, and a ledger that resolves them or has lost them."""
+"""Commits of one table, and a ledger that is lost afterwards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def commit_next(table: Path, batch_seq: int, stream: Stream = FLIGHTS, table_id:
     return commit(table, intent_of(table_id or id_of(table), batch_seq, stream=stream))
 
 
-def forget(root: Path) -> Ledger:
+def lose_ledger(root: Path) -> Ledger:
     """Return an empty ledger, as after the loss of its folders of history and state."""
     for folder in (root / "ops", LakehousePaths(root).state):
         if folder.exists():

@@ -24,7 +24,7 @@ Conf = dict[str, str]
 
 
 class ThreeRows:
-    """A batch of three rows; `before` and `after` are the events around each write, in turn."""
+    """A batch of three rows; each write first calls the next function of `before`, and afterwards one of `after`."""
 
     def __init__(self, table: Path) -> None:
         self.table = table
@@ -49,7 +49,7 @@ class ThreeRows:
             self.before.pop(0)()
         txn = session["spark.databricks.delta.write.txnAppId"], int(session["spark.databricks.delta.write.txnVersion"])
         if (DeltaTable(str(self.table)).transaction_version(txn[0]) or 0) >= txn[1]:
-            return  # Delta skips it without a sign
+            return  # Delta skips such a write silently
         append(self.table, 3, txn=txn, user_metadata=session["spark.databricks.delta.commitInfo.userMetadata"])
         self.left -= 1
         if self.after:
@@ -60,8 +60,8 @@ class ThreeRows:
         return Closing(self.rows, {"a.json": FileRows(read=3, written=3)})
 
 
-class Lake:
-    """Return a table, its ledger, and a writer for its next batch."""
+class ThreeRowLake:
+    """A table, its ledger, and a writer for its next batch."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -78,7 +78,7 @@ class Lake:
     def run(self, limits: ConflictSpec = DEFAULT_CONFLICTS) -> BatchResult:
         return self.writer(limits).run_unleased()
 
-    def someone_else_commits(self, batch_seq: int) -> Winner:
+    def commit_by_other_writer(self, batch_seq: int) -> Winner:
         return commit(self.table, intent_of(self.table_id, batch_seq, stream=ORDERS), rows=3)
 
     @contextmanager

@@ -1,8 +1,8 @@
 """A Delta writer in plain Python with Spark's rules for `txn`, so that thousands of commits can race in seconds.
 
-It writes real Delta logs and Parquet files. Its rules are those that were seen on Spark 4.1 with Delta 4.4:
-a recorded txnVersion >= mine skips the write without a sign; a commit that takes my version and carries my appId is a
-ConcurrentTransactionException; any other one lets me rebase. Commit files are made by an atomic hard link.
+It writes real Delta logs and Parquet files. Its rules are those of Spark 4.1 with Delta 4.4. A write whose txnVersion
+is recorded already is skipped silently. If another commit took the version, the write is repeated on top of it, but a
+commit with the same appId raises ConcurrentTransactionException. An atomic hard link creates a commit file.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Pause = Callable[[str], None]
 
 
 class ConcurrentTransactionException(Exception):
-    """Another commit of the same appId landed after this transaction had begun."""
+    """Raised when another commit of the same appId came after this transaction had begun."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """The settings of one write, and where it may be interrupted."""
+    """The settings of one write, and a function that may interrupt it."""
 
     conf: dict[str, str]
     pause: Pause
@@ -63,8 +63,8 @@ class Session:
         self.pause("committed")
 
 
-def opener(pause: Pause) -> Callable[[dict[str, str]], object]:
-    """What `BatchWriter` opens its sessions with."""
+def session_opener(pause: Pause) -> Callable[[dict[str, str]], object]:
+    """Return the function by which `BatchWriter` opens sessions."""
 
     @contextmanager
     def open_session(conf: dict[str, str]) -> Iterator[Session]:
@@ -74,7 +74,7 @@ def opener(pause: Pause) -> Callable[[dict[str, str]], object]:
 
 
 def create_table(table: Path) -> None:
-    """An empty Delta table with one column, `source`."""
+    """Create an empty Delta table with one column, `source`."""
     schema = {"type": "struct", "fields": [{"name": "source", "type": "string", "nullable": True, "metadata": {}}]}
     meta = {
         "id": str(uuid4()),
@@ -91,7 +91,7 @@ def create_table(table: Path) -> None:
 
 
 def snapshot(table: Path, app_id: str) -> tuple[int, int]:
-    """(newest version, txnVersion recorded for the appId, 0 for none), from one reading of the log."""
+    """Return the newest version, and the txnVersion recorded for the appId (0 for none)."""
     version, recorded = 0, 0
     while (table / "_delta_log" / f"{version:020d}.json").exists():
         recorded = max(recorded, _txns(table, version).get(app_id, 0))

@@ -1,4 +1,4 @@
-"""The race: writers without a lease load the same files, die anywhere by SIGKILL, and are started again.
+"""A race: writers without a lease load the same files, are killed anywhere, and are started again.
 
 python -m tests.support.protocol_race.race --scheme millrace --seed 1 --folder /tmp/race
 """
@@ -23,7 +23,7 @@ from include.control.log.batch import Stream
 from include.errors import ConflictError
 from include.paths import LakehousePaths
 from spark_jobs.protocol.batches import BatchRequest
-from tests.support.protocol_race.delta_writer import create_table, opener
+from tests.support.protocol_race.delta_writer import create_table, session_opener
 from tests.support.protocol_race.schemes import SCHEMES
 
 DAY = Interval(start=datetime(2013, 1, 1, tzinfo=UTC), end=datetime(2013, 1, 2, tzinfo=UTC))
@@ -36,13 +36,13 @@ MOST_LIVES = 400
 
 @dataclass(frozen=True)
 class Score:
-    """What the race ended in.
+    """The result of a race.
 
     Attributes:
-        deaths: writers that were killed.
-        lost: files of which no row is in the table, or no quarantine row in the quarantine.
-        doubled: files with more than one.
-        finished: whether all writers ended by themselves, finding nothing to do.
+        deaths: the number of killed writers.
+        lost: the number of files without a row in the table, or in the quarantine.
+        doubled: the number of files with several rows.
+        finished: all writers ended by themselves, because nothing was left to do.
     """
 
     deaths: int
@@ -61,7 +61,7 @@ def race(scheme: str, seed: int, lake: Path, files: int = 16) -> Score:
 
 
 def _keep_writers_alive(scheme: str, seed: int, lake: Path, names: tuple[str, ...]) -> tuple[int, bool]:
-    """(deaths, all ended by themselves). Forked, since a writer's imports cost more than its work."""
+    """Return deaths, and whether all writers ended by themselves. They are forked, because imports cost much."""
     context, lives, deaths, running = multiprocessing.get_context("fork"), 0, 0, {}
     idle = 0
     while idle < WRITERS and lives < MOST_LIVES:
@@ -96,25 +96,25 @@ def _write_until_done(scheme: str, seed: int, lake: Path, names: tuple[str, ...]
     while True:
         work = work_class(lake, names, ledger, chance, pause)
         try:
-            if not writer_class(request, work, ledger, opener(pause)).run_unleased().committed:
+            if not writer_class(request, work, ledger, session_opener(pause)).run_unleased().committed:
                 sys.exit(0)
         except ConflictError:
             continue
 
 
 def _score(lake: Path, names: tuple[str, ...], deaths: int, finished: bool) -> Score:
-    from deltalake import DeltaTable  # here, since a process that has used delta-rs cannot be forked
+    from deltalake import DeltaTable  # Imported here: a process that has used delta-rs cannot be forked.
 
     lost = doubled = 0
     for table in ("bronze/orders", "bronze_quarantine/orders"):
-        seen = Counter(DeltaTable(str(lake / table)).to_pyarrow_table()["source"].to_pylist())
-        lost += sum(seen[name] == 0 for name in names)
-        doubled += sum(seen[name] > 1 for name in names)
+        rows = Counter(DeltaTable(str(lake / table)).to_pyarrow_table()["source"].to_pylist())
+        lost += sum(rows[name] == 0 for name in names)
+        doubled += sum(rows[name] > 1 for name in names)
     return Score(deaths, lost, doubled, finished)
 
 
 def main(scheme: str, first_seed: str, seeds: str, folder: str) -> None:
-    """Run the races one after the other, each in a fork of its own, and print their summed scores."""
+    """Run the races one after another, each in its own fork, and print the sum of their scores."""
     context = multiprocessing.get_context("fork")
     scores = context.Queue()
     totals: Counter[str] = Counter(finished=0)

@@ -1,4 +1,4 @@
-"""The commit protocol, and the simpler schemes that were tried before it: each loses or doubles rows."""
+"""The commit protocol, and simpler schemes that were tried before it, each of which loses or doubles rows."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from include.control.log.batch import BatchSources, FileFact, Intent, StreamPosi
 from include.control.log.delta_log import commits_after
 from spark_jobs.protocol.batches import BatchPlan, BatchWriter, Closing, commit_conf
 from tests.support.ledger.ledger_reading import loaded_by_path
-from tests.support.protocol_race.delta_writer import TXN, Session, opener, snapshot
+from tests.support.protocol_race.delta_writer import TXN, Session, session_opener, snapshot
 
 
 class LoadFiles:
-    """The `BatchWork` of the race: loads a few of the files that are not loaded yet, and quarantines a row of each."""
+    """The `BatchWork` of the race: load some files that are not loaded yet, and quarantine a row of each."""
 
     def __init__(self, lake: Path, files: tuple[str, ...], ledger: Ledger, chance: random.Random, pause: Any) -> None:
         self.table, self.quarantine = lake / "bronze" / "orders", lake / "bronze_quarantine" / "orders"
@@ -50,7 +50,7 @@ class LoadFiles:
         app_id = intent.secondary_app_id("bronze_quarantine.orders")
         if snapshot(self.quarantine, app_id)[1] >= intent.batch_seq:
             return
-        with opener(self.pause)({**commit_conf(intent), f"{TXN}txnAppId": app_id}) as session:
+        with session_opener(self.pause)({**commit_conf(intent), f"{TXN}txnAppId": app_id}) as session:
             try:
                 session.append(self.quarantine, files)
             except Exception as error:
@@ -59,7 +59,7 @@ class LoadFiles:
 
 
 class TrustTheLedger(LoadFiles):
-    """Broken: "an intent at or below the last committed number is done"."""
+    """Broken: it takes every intent up to the last committed number for committed."""
 
     def done(self, position: StreamPosition) -> set[str]:
         last = position.last.batch_seq if position.last else 0
@@ -70,7 +70,7 @@ class TrustTheLedger(LoadFiles):
 
 
 class QuarantineFirst(LoadFiles):
-    """Broken: the secondary write under the same number before the main commit."""
+    """Broken: it does the secondary write before the main commit, under the same number."""
 
     def write(self, session: Session, intent: Intent, plan: BatchPlan) -> None:
         self.pause("intent recorded")
@@ -83,7 +83,7 @@ class QuarantineFirst(LoadFiles):
 
 
 class NumberByLedger(BatchWriter):
-    """Broken: the number is the greatest intent of the ledger + 1, and an intent above the last txn is void."""
+    """Broken: the number of a batch is one more than the greatest number of an intent."""
 
     def _plan_and_commit(self) -> Any:
         position = self._position()

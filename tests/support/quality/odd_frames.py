@@ -1,4 +1,4 @@
-"""Frames of odd values, and rules on them, for properties of the quality rules."""
+"""Frames of unusual values, and rules on them, for property tests of the quality rules."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def frame(spark: SparkSession, rows: list[tuple[Any, ...]]) -> DataFrame:
 
 
 def edge_frame(spark: SparkSession) -> DataFrame:
-    """Every odd value of every column, once."""
+    """Return a frame with every unusual value of each column once."""
     longest = max(map(len, EDGES.values()))
     padded = [[*values, *[None] * (longest - len(values))] for values in EDGES.values()]
     return frame(spark, list(zip(*padded, strict=True)))
@@ -84,11 +84,11 @@ def in_order(bounds: tuple[Any, Any]) -> bool:
 
 def between() -> st.SearchStrategy[Expectation]:
     def of_column(column: str) -> st.SearchStrategy[Expectation]:
-        one = st.sampled_from(BOUNDS[column])
-        both = st.tuples(one, one).filter(in_order)
+        bound = st.sampled_from(BOUNDS[column])
+        both = st.tuples(bound, bound).filter(in_order)
         bounds = st.one_of(
-            one.map(lambda low: {"min_value": low}),
-            one.map(lambda high: {"max_value": high}),
+            bound.map(lambda low: {"min_value": low}),
+            bound.map(lambda high: {"max_value": high}),
             both.map(lambda pair: {"min_value": pair[0], "max_value": pair[1]}),
         )
         strict = st.fixed_dictionaries({}, optional={"strict_min": st.booleans(), "strict_max": st.booleans()})
@@ -101,7 +101,7 @@ def between() -> st.SearchStrategy[Expectation]:
 
 def sets() -> st.SearchStrategy[Expectation]:
     names = ["expect_column_values_to_be_in_set", "expect_column_values_to_not_be_in_set"]
-    # Great Expectations itself cannot judge by the year 1, of which PySpark has no literal.
+    # PySpark has no literal for the year 1, so Great Expectations cannot check against it.
     values = {column: [value for value in edges if value != date(1, 1, 1)] for column, edges in EDGES.items()}
     return st.sampled_from(sorted(EDGES)).flatmap(
         lambda column: st.tuples(
@@ -132,11 +132,11 @@ def lengths() -> st.SearchStrategy[Expectation]:
 
 
 def pairs() -> st.SearchStrategy[Expectation]:
-    def built(columns: tuple[str, str], extra: dict[str, Any]) -> Expectation:
+    def pair_rule(columns: tuple[str, str], extra: dict[str, Any]) -> Expectation:
         arguments = {"column_A": columns[0], "column_B": columns[1], **extra}
         return rule("expect_column_pair_values_a_to_be_greater_than_b", arguments)
 
-    return st.builds(built, st.sampled_from(PAIRS), st.sampled_from([{}, {"or_equal": True}, {"or_equal": False}]))
+    return st.builds(pair_rule, st.sampled_from(PAIRS), st.sampled_from([{}, {"or_equal": True}, {"or_equal": False}]))
 
 
 def row_rules() -> st.SearchStrategy[list[Expectation]]:

@@ -1,4 +1,4 @@
-"""Great Expectations itself, as plainly as its documentation says, to hold Millrace's own verdicts against."""
+"""Great Expectations, used as its documentation says, to compare Millrace's own results with."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Batches:
     definition: Any
 
     def results(self, df: DataFrame, rules: Sequence[Expectation]) -> list[ExpectationValidationResult]:
-        """What it says of each rule, in the order of the rules."""
+        """Return its result for each rule, in the order of the rules."""
         expectations = [
             get_expectation_impl(rule.name)(**rule.arguments, meta={"place": place}) for place, rule in enumerate(rules)
         ]
@@ -33,7 +33,7 @@ class Batches:
 
 
 def batches_of_frames() -> Batches:
-    """In a context that leaves nothing behind."""
+    """Return batches in a context that stores nothing."""
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
     source = context.data_sources.add_or_update_spark("spark", persist=False)

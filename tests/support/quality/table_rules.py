@@ -1,4 +1,4 @@
-"""Table rules of every kind on the odd frames, with all of their arguments."""
+"""Table rules of every kind on the frames of unusual values, with all their arguments."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SHARES = [0.0, 0.4, 0.5, 1.0]
 
 
 def _bounds(values: list[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    one = st.sampled_from(values)
-    both = st.tuples(one, one).map(lambda pair: {"min_value": pair[0], "max_value": pair[1]})
-    sided = st.one_of(one.map(lambda low: {"min_value": low}), one.map(lambda high: {"max_value": high}), both)
+    bound = st.sampled_from(values)
+    both = st.tuples(bound, bound).map(lambda pair: {"min_value": pair[0], "max_value": pair[1]})
+    sided = st.one_of(bound.map(lambda low: {"min_value": low}), bound.map(lambda high: {"max_value": high}), both)
     strict = st.fixed_dictionaries({}, optional={"strict_min": st.booleans(), "strict_max": st.booleans()})
     return st.tuples(sided, strict).map(lambda parts: {**parts[0], **parts[1]})
 
@@ -33,18 +33,18 @@ def _loose(bounds: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_mostly() -> st.SearchStrategy[list[Expectation]]:
-    """Rules on rows, some of which may fail."""
+    """Return rules on rows, some of which may fail."""
     shares = st.lists(st.none() | st.sampled_from([0.1, 0.5, 0.75, 1, 1.0]), min_size=8, max_size=8)
     return st.tuples(row_rules(), shares).map(
         lambda drawn: [
-            one if share is None else rule(one.name, {**one.arguments, "mostly": share})
-            for one, share in zip(*drawn, strict=True)
+            row_rule if share is None else rule(row_rule.name, {**row_rule.arguments, "mostly": share})
+            for row_rule, share in zip(*drawn, strict=True)
         ]
     )
 
 
 def figures() -> st.SearchStrategy[Expectation]:
-    """Bounds of a column's least, greatest, mean and sum."""
+    """Return rules on the least and greatest value, the mean and the sum of a column."""
     of_times = ["expect_column_min_to_be_between", "expect_column_max_to_be_between"]
     of_numbers = [*of_times, "expect_column_mean_to_be_between", "expect_column_sum_to_be_between"]
 
@@ -58,7 +58,7 @@ def figures() -> st.SearchStrategy[Expectation]:
 
 
 def uniqueness() -> st.SearchStrategy[Expectation]:
-    """One column, or two together."""
+    """Return rules on the uniqueness of one column, or of two together."""
     share = st.sampled_from([{}, {"mostly": 0.5}, {"mostly": 0.2}])
     one = st.builds(
         lambda column, mostly: rule("expect_column_values_to_be_unique", {"column": column, **mostly}),
@@ -74,7 +74,7 @@ def uniqueness() -> st.SearchStrategy[Expectation]:
 
 
 def distinct() -> st.SearchStrategy[Expectation]:
-    """How many values a column has, and which."""
+    """Return rules on the number of distinct values of a column, and on the values."""
     column = st.sampled_from([*EDGES])
     counted = st.builds(
         lambda name, bounds: rule("expect_column_unique_value_count_to_be_between", {"column": name, **bounds}),
@@ -92,17 +92,17 @@ def distinct() -> st.SearchStrategy[Expectation]:
         lambda name, values: rule("expect_column_distinct_values_to_be_in_set", {"column": name, "value_set": values}),
         st.sampled_from(["word", "whole", "yes"]),
         st.just(["a", "ab"]),
-    ).map(lambda one: one if one.arguments["column"] == "word" else _with_values_of_its_kind(one))
+    ).map(_with_values_of_column)
     return counted | share | among
 
 
-def _with_values_of_its_kind(one: Expectation) -> Expectation:
-    values = {"whole": [0, 1, 5], "yes": [True]}[one.arguments["column"]]
-    return rule(one.name, {**one.arguments, "value_set": values})
+def _with_values_of_column(among: Expectation) -> Expectation:
+    values = {"word": ["a", "ab"], "whole": [0, 1, 5], "yes": [True]}[among.arguments["column"]]
+    return rule(among.name, {**among.arguments, "value_set": values})
 
 
 def shapes() -> st.SearchStrategy[Expectation]:
-    """Rows and columns of the table."""
+    """Return rules on the rows and columns of the table."""
     names = SCHEMA.names
     return st.one_of(
         _bounds(_COUNTS).filter(_in_order).map(lambda bounds: rule("expect_table_row_count_to_be_between", bounds)),
@@ -122,7 +122,7 @@ def shapes() -> st.SearchStrategy[Expectation]:
 
 
 def table_rules() -> st.SearchStrategy[list[Expectation]]:
-    """A suite with rules of every kind."""
+    """Return suites with rules of every kind."""
     parts = [figures(), figures(), figures(), uniqueness(), uniqueness(), distinct(), distinct(), shapes(), shapes()]
     return st.tuples(with_mostly(), st.tuples(*parts)).map(lambda drawn: [*drawn[0], *drawn[1]])
 

@@ -1,8 +1,8 @@
-"""A driver with a Spark of its own, as spark-submit starts one, whose executors are processes that can be killed.
+"""A driver with its own Spark, as under spark-submit; its executors are processes that can be killed.
 
     python -m tests.support.spark.classic_driver FOLDER MASTER
 
-Runs a small lakehouse through trouble that other drivers and lost executors make; prints as JSON how each run ended.
+It runs a small lakehouse while another driver and lost executors disturb it, and prints as JSON how each run ended.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ CLASS_PATHS = ("spark.driver.extraClassPath", "spark.executor.extraClassPath")
 BRONZE, SILVER, GOLD = ("bronze.orders", "silver.orders", "gold.revenue_daily")
 
 
-def state_tables(lakehouse: Lakehouse) -> None:
-    """One chain of tables; gold has a measure for each kind of value, a map among them."""
+def write_chain(lakehouse: Lakehouse) -> None:
+    """Write the specs of one chain of tables; a measure of gold is a map."""
     measures = {"orders": "count(*)", "amounts": "map_from_entries(collect_set(struct(o.order_id, o.amount)))"}
     lakehouse.specs(bronze_document(), silver_document(), gold_document(measures=measures))
 
 
-def fenced(lakehouse: Lakehouse) -> dict[str, JobReport]:
-    """A batch of gold whose number a rival takes at the last moment, while the lease is of no help."""
+def run_against_rival(lakehouse: Lakehouse) -> dict[str, JobReport]:
+    """Run a batch of gold without a lease; a rival takes its number just before its write."""
     write, run = gold.replace_where, BatchWriter.run
     rival: list[JobReport] = []
 
@@ -53,30 +53,32 @@ def fenced(lakehouse: Lakehouse) -> dict[str, JobReport]:
         BatchWriter.run, gold.replace_where = run, write  # type: ignore[method-assign]
 
 
-def without_frozen_rows(lakehouse: Lakehouse) -> JobReport:
-    """A batch of silver that loses its frozen rows between its last look and its commit, as with their executors."""
+def run_without_cached_rows(lakehouse: Lakehouse) -> JobReport:
+    """Run a batch of silver that loses its cached rows just before its commit, as with their executors."""
     merge = silver.merge_changes
 
-    def lost_first(session: SparkSession, *arguments: Any) -> None:
+    def merge_without_cache(session: SparkSession, *arguments: Any) -> None:
         silver.merge_changes = merge
-        lose_frozen_rows(session)
+        drop_cached_rows(session)
         merge(session, *arguments)
 
-    silver.merge_changes = lost_first
+    silver.merge_changes = merge_without_cache
     return lakehouse.run(SILVER, 2)
 
 
-def lose_frozen_rows(session: SparkSession) -> None:
-    """Have the only executor forget every block of frozen rows, or kill those executors that are processes."""
-    frozen = list(session.sparkContext._jsc.getPersistentRDDs())
-    assert frozen
-    executors = [one for one in psutil.process_iter() if _is_executor(one, session.sparkContext.applicationId)]
+def drop_cached_rows(session: SparkSession) -> None:
+    """Drop every block of cached rows from the only executor, or kill the executors that are processes."""
+    cached = list(session.sparkContext._jsc.getPersistentRDDs())
+    assert cached
+    executors = [
+        process for process in psutil.process_iter() if _is_executor(process, session.sparkContext.applicationId)
+    ]
     for process in executors:
         process.kill()
     if not session.sparkContext.master.startswith("local"):
         assert executors
         return
-    for number in frozen:
+    for number in cached:
         session.sparkContext._jsc.sc().env().blockManager().master().removeRdd(number, True)
 
 
@@ -88,21 +90,21 @@ def _is_executor(process: psutil.Process, application: str) -> bool:
 
 
 def main(folder: Path, master: str) -> None:
-    """Run everything, and print what came of it."""
+    """Run everything, and print the results."""
     jars = Settings().jars
     conf = {**launch_conf(jars, master), **dict.fromkeys(CLASS_PATHS, f"{jars}/*")}
     SparkSession.builder.master(master).config(map=conf).getOrCreate()
     lakehouse = Lakehouse(folder)
-    state_tables(lakehouse)
+    write_chain(lakehouse)
     lakehouse.deliver(1, "a.json", [order(1, 5, 8), order(2, 7, 8)])
     first = lakehouse.run_all(1, BRONZE, SILVER, GOLD)
     ended: dict[str, JobReport] = dict(zip((BRONZE, SILVER, GOLD), first, strict=True))
     lakehouse.deliver(2, "a.json", [order(1, 6, 9), order(3, 1, 9)])
     lakehouse.run(BRONZE, 2)
-    ended |= {"without frozen rows": without_frozen_rows(lakehouse), **fenced(lakehouse)}
-    told = {name: (report.outcome, report.message, report.attempts) for name, report in ended.items()}
+    ended |= {"without frozen rows": run_without_cached_rows(lakehouse), **run_against_rival(lakehouse)}
+    results = {name: (report.outcome, report.message, report.attempts) for name, report in ended.items()}
     rows = {SILVER: lakehouse.rows(SILVER, "order_id", "amount"), GOLD: lakehouse.rows(GOLD, "orders", "amounts")}
-    print(json.dumps({"ended": told, "rows": rows}))  # noqa: T201
+    print(json.dumps({"ended": results, "rows": rows}))  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""A driver of its own that checks a Delta table, and counts the jobs that Spark ran for it by Spark's own event log.
+"""A separate driver that checks a Delta table, and counts Spark's jobs in Spark's event log.
 
-Prints as JSON: suite -> jobs, the results, and whether Great Expectations was imported.
+It prints as JSON: suite -> jobs, the results, and whether Great Expectations was imported.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def rule(name: str, **arguments: Any) -> Expectation:
 
 
 def row_rules(limit: int) -> list[Expectation]:
-    """40 rules on rows, of which the half that say `limit` can fail."""
+    """Return 40 rules on rows; the half with `limit` can fail."""
     between = [
         rule("expect_column_values_to_be_between", column=name, min_value=0, max_value=limit) for name in COLUMNS
     ]
@@ -38,7 +38,7 @@ def row_rules(limit: int) -> list[Expectation]:
 
 
 def all_rules(limit: int) -> list[Expectation]:
-    """The same with figures, and three rules that need values to be counted."""
+    """Return these rules, rules on figures, and three rules that count values."""
     figures = [rule("expect_column_max_to_be_between", column=name, max_value=limit) for name in COLUMNS]
     unique = [rule("expect_column_values_to_be_unique", column=name) for name in ("c0", "c1")]
     together = rule("expect_compound_columns_to_be_unique", column_list=["c2", "c3"])
@@ -54,15 +54,15 @@ SUITES = {
 }
 
 
-def logged(events: Path) -> Iterator[dict[str, Any]]:
-    """What Spark has written down, event by event."""
+def logged_events(events: Path) -> Iterator[dict[str, Any]]:
+    """Yield the events of Spark's event log."""
     for file in events.rglob("events_*"):
         with file.open() as lines:
             yield from map(json.loads, lines)
 
 
 def main(folder: Path) -> None:
-    """Write the table, check it by each suite, and print what was counted."""
+    """Write the table, check it by each suite, and print the counts."""
     events = folder / "events"
     events.mkdir()
     conf = launch_conf(Settings().jars, "local[2]")
@@ -84,7 +84,7 @@ def main(folder: Path) -> None:
             passed[name] = [check.passed for check in check_rules(read_version(session, table, 0), suite)]
     spark.stop()
     jobs = dict.fromkeys(SUITES, 0)
-    for event in logged(events):
+    for event in logged_events(events):
         group = event.get("Properties", {}).get("spark.jobGroup.id")
         if event["Event"] == "SparkListenerJobStart" and group in jobs:
             jobs[group] += 1

@@ -22,11 +22,11 @@ from include.settings import Settings
 HOME = "MILLRACE_TEST_SPARK_HOME"
 
 
-def announce_server() -> None:
-    """Settle where the server will be, and say so in the environment, which pytest's workers inherit.
+def choose_server_address() -> None:
+    """Choose the address of the server, and set it in the environment, which pytest's workers inherit.
 
-    Comes before anything imports `spark_jobs.runtime.session`, which looks there. The first test that needs the server
-    starts it.
+    Call it before any import of `spark_jobs.runtime.session`, which reads the address. The first test that needs the
+    server starts it.
     """
     if HOME in os.environ:
         return
@@ -37,7 +37,7 @@ def announce_server() -> None:
 
 
 def shared_server() -> SparkServer:
-    """The server, which runs: the first process that asks starts it, the others wait."""
+    """Return the running server: the first process that calls this starts it, the others wait."""
     home = Home(Path(os.environ[HOME]))
     port = urlsplit(os.environ["SPARK_REMOTE"]).port
     assert port is not None

@@ -1,4 +1,4 @@
-"""A Spark standalone cluster on loopback: one master and some workers, each a process of its own."""
+"""A Spark standalone cluster on loopback: one master and some workers, each in its own process."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _CLASS = "org.apache.spark.deploy"
 
 @dataclass(frozen=True)
 class SparkCluster:
-    """A cluster that runs.
+    """A running cluster.
 
     Attributes:
-        home: where its logs and pids are.
-        port: of its master.
-        web: port of the master's page.
+        home: the folder of its logs and pids.
+        port: the port of its master.
+        web: the port of the master's page.
         workers: the names of its workers' processes.
     """
 
@@ -43,26 +43,26 @@ class SparkCluster:
         return f'{{"conn_type": "spark", "host": "spark://127.0.0.1", "port": {self.port}}}'
 
     def state(self) -> dict[str, Any]:
-        """What the master says of its workers and applications."""
-        found: dict[str, Any] = httpx.get(f"http://127.0.0.1:{self.web}/json/", timeout=10).json()
-        return found
+        """Return the master's report of its workers and applications."""
+        report: dict[str, Any] = httpx.get(f"http://127.0.0.1:{self.web}/json/", timeout=10).json()
+        return report
 
     def executors(self, worker: str) -> list[psutil.Process]:
-        """The executors that a worker has now."""
+        """Return the present executors of a worker."""
         process = recorded(self.home, worker)
         return process.children(recursive=True) if process else []
 
     def kill(self, worker: str) -> None:
-        """Kill a worker and its executors, as when its machine is gone."""
+        """Kill a worker and its executors, as if its machine failed."""
         process = recorded(self.home, worker)
-        assert process is not None, f"{worker} is gone already"
-        for doomed in (process, *process.children(recursive=True)):
-            doomed.kill()
+        assert process is not None, f"{worker} does not run"
+        for victim in (process, *process.children(recursive=True)):
+            victim.kill()
 
 
 @contextmanager
 def spark_cluster(home: Home, workers: int = 2) -> Iterator[SparkCluster]:
-    """A cluster whose applications get a core of each worker, for a while; none of its processes is left."""
+    """Run a cluster whose applications get a core of each worker; end all its processes afterwards."""
     names = tuple(f"spark-worker-{number + 1}" for number in range(workers))
     cluster = SparkCluster(home, free_port(), free_port(), names)
     # An application would take all cores, and let the next one wait.
@@ -74,8 +74,8 @@ def spark_cluster(home: Home, workers: int = 2) -> Iterator[SparkCluster]:
         master = [*host, "--port", str(cluster.port), "--webui-port", str(cluster.web)]
         spawn(home, MASTER, [spark_class, f"{_CLASS}.master.Master", *master], environment, home.spark)
         for name in names:
-            of_it = ("--cores", "2", "--memory", "3g", "--webui-port", "0", "--work-dir", str(home.spark / name))
-            worker = [*host, *of_it, f"spark://127.0.0.1:{cluster.port}"]
+            limits = ("--cores", "2", "--memory", "3g", "--webui-port", "0", "--work-dir", str(home.spark / name))
+            worker = [*host, *limits, f"spark://127.0.0.1:{cluster.port}"]
             spawn(home, name, [spark_class, f"{_CLASS}.worker.Worker", *worker], environment, home.spark)
         wait_for(lambda: _alive_workers(cluster) == workers, patience_s=120)
         yield cluster

@@ -1,4 +1,4 @@
-"""One log folder, written and read from Python through a log store of Delta or Millrace."""
+"""A log folder that Python writes and reads through a log store of Delta or Millrace."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Log:
         self._store = reduce(getattr, store.split("."), java.jvm)(self._conf)
 
     def write(self, name: str, lines: Sequence[str | int], *, overwrite: bool = False) -> None:
-        """Write one file of the log. An item that is no string fails midway, as Delta's own actions might."""
+        """Write one file of the log. An item that is no string fails midway, as an action of Delta may."""
         actions = self.java.jvm.java.util.ArrayList()
         for line in lines:
             actions.add(line)
         self._store.write(self._path(name), actions.iterator(), overwrite, self._conf)
 
     def read(self, name: str) -> list[str]:
-        """The lines of one file, by Hadoop, which holds it to its hidden checksum file if there is one."""
+        """Return the lines of one file; Hadoop checks it against its hidden checksum file, if there is one."""
         lines = self._store.read(self._path(name), self._conf)
         try:
             return _items(lines)
@@ -43,7 +43,7 @@ class Log:
             lines.close()
 
     def names_from(self, name: str) -> list[str]:
-        """The files of the log that sort at or after `name`, as Delta lists them."""
+        """Return the files of the log from `name` on, as Delta lists them."""
         return [status.getPath().getName() for status in _items(self._store.listFrom(self._path(name), self._conf))]
 
     def _path(self, name: str) -> Any:

@@ -1,6 +1,6 @@
-"""A proxy before a real S3 server, which does to single requests what networks and busy stores do.
+"""A proxy before a real S3 server, which lets single requests fail as networks and busy stores do.
 
-A process of its own, since delta-rs holds Python's lock while it waits for an answer. It is told by HTTP what to do:
+It is a separate process, because delta-rs holds Python's lock while it waits for an answer. HTTP requests control it:
 
     python -m tests.support.storage.faulty_s3 PORT SERVER
 """
@@ -25,7 +25,7 @@ from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixe
 from embedded.home import free_port
 from include.settings import PROJECT
 
-TOLD = "/_told"
+CONTROL = "/_control"
 
 Answer = tuple[int, dict[str, str], bytes]
 """Status, headers and body."""
@@ -37,26 +37,26 @@ def _error(status: int, code: str) -> Answer:
 
 
 def slow_down(_: Request) -> Answer:
-    """The store is busy: 503, and nothing was done."""
+    """Answer that the store is busy; nothing was done."""
     return _error(503, "SlowDown")
 
 
 def refuse_credentials(_: Request) -> Answer:
-    """The session's credentials have expired."""
+    """Answer that the credentials have expired."""
     return _error(400, "ExpiredToken")
 
 
 def reset(_: Request) -> None:
-    """The connection ends before the store has heard of anything."""
+    """End the connection before the request reaches the store."""
 
 
 def lose_answer(request: Request) -> None:
-    """The store does as it is asked, and nobody hears of it."""
+    """Forward the request, and end the connection without the answer."""
     request.forward()
 
 
 def cut(request: Request) -> None:
-    """The connection ends in the middle of the body."""
+    """End the connection in the middle of the answer's body."""
     status, headers, body = request.forward()
     request.send_response_only(status)
     for name, value in headers.items():
@@ -66,17 +66,17 @@ def cut(request: Request) -> None:
 
 
 def conflict(_: Request) -> Answer:
-    """Somebody else is putting the same object at this moment, and the store has not decided yet."""
+    """Answer that another put of the same object is in progress."""
     return _error(409, "ConditionalRequestConflict")
 
 
 def fail_inside(_: Request) -> Answer:
-    """The store is in trouble itself."""
+    """Answer that the store has failed."""
     return _error(500, "InternalError")
 
 
 Fault = Callable[["Request"], Answer | None]
-"""What the client gets in the place of the store's answer; None where its connection ends."""
+"""Returns the answer to the client; None ends the connection."""
 
 FAULTS = {
     fault.__name__: fault for fault in (slow_down, refuse_credentials, reset, lose_answer, cut, conflict, fail_inside)
@@ -88,100 +88,98 @@ class FaultyS3:
     """The proxy.
 
     Attributes:
-        endpoint: where it listens.
+        endpoint: its address.
     """
 
     endpoint: str
 
     def on(self, method: str, part: str, fault: Fault, times: int = 1, agent: str = "") -> None:
-        """Let the next requests of the method, whose path holds `part` and whose client names `agent`, meet a fault."""
-        self._tell({"method": method, "part": part, "fault": fault.__name__, "times": times, "agent": agent})
+        """Let the next `times` requests fail whose path contains `part`, and whose user agent contains `agent`."""
+        self._send({"method": method, "part": part, "fault": fault.__name__, "times": times, "agent": agent})
 
     def calm(self) -> None:
-        """Let no further request meet a fault."""
-        self._tell({"calm": True})
+        """Let no further request fail."""
+        self._send({"calm": True})
 
     def ignore(self, header: str) -> None:
-        """Seem not to know a header."""
-        self._tell({"ignored": header.lower()})
+        """Remove a header from all requests."""
+        self._send({"ignored": header.lower()})
 
-    def met(self) -> int:
-        """How many requests have met a fault."""
-        return int(httpx.get(self.endpoint + TOLD).json()["met"])
+    def faults_met(self) -> int:
+        """Return the number of requests that failed."""
+        return int(httpx.get(self.endpoint + CONTROL).json()["met"])
 
-    def passed_on(self) -> int:
-        """How many requests have reached the store."""
-        return int(httpx.get(self.endpoint + TOLD).json()["passed_on"])
+    def requests_forwarded(self) -> int:
+        """Return the number of requests that reached the store."""
+        return int(httpx.get(self.endpoint + CONTROL).json()["forwarded"])
 
-    def awaited(self) -> list[dict[str, Any]]:
-        """The faults that no request has met yet."""
-        return [plan for plan in httpx.get(self.endpoint + TOLD).json()["plans"] if plan["times"]]
+    def faults_pending(self) -> list[dict[str, Any]]:
+        """Return the faults that are still to come."""
+        return [plan for plan in httpx.get(self.endpoint + CONTROL).json()["plans"] if plan["times"]]
 
-    def _tell(self, what: dict[str, Any]) -> None:
-        httpx.post(self.endpoint + TOLD, json=what).raise_for_status()
+    def _send(self, order: dict[str, Any]) -> None:
+        httpx.post(self.endpoint + CONTROL, json=order).raise_for_status()
 
 
 class Request(BaseHTTPRequestHandler):
-    """One request on its way; `server_address` is that of the real server, and what was told is shared by all."""
+    """One request; `store` is the address of the real server, and all requests share the plans of faults."""
 
     protocol_version = "HTTP/1.1"
     store = ""
     plans: ClassVar[list[dict[str, Any]]] = []
     ignored: ClassVar[set[str]] = set()
     met: ClassVar[list[str]] = []
-    passed_on: ClassVar[list[str]] = []
+    forwarded: ClassVar[list[str]] = []
     lock = threading.Lock()
 
     def _pass_on(self) -> None:
         self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if self.path == TOLD:
-            self._answer(self._hear())
+        if self.path == CONTROL:
+            self._answer(self._control())
             return
         fault = self._fault()
-        found = fault(self) if fault else self.forward()
-        if found is None:
+        answer = fault(self) if fault else self.forward()
+        if answer is None:
             self.close_connection = True
         else:
-            self._answer(found)
+            self._answer(answer)
 
     do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = _pass_on
 
     def forward(self) -> Answer:
-        """What the real server says."""
-        self.passed_on.append(self.path)
+        """Return the answer of the real server."""
+        self.forwarded.append(self.path)
         server = HTTPConnection(self.store, timeout=60)
         headers = {name: value for name, value in self.headers.items() if name.lower() not in self.ignored}
         server.request(self.command, self.path, self.body, headers)
-        answer = server.getresponse()
-        found = answer.status, dict(answer.getheaders()), answer.read()
+        response = server.getresponse()
+        answer = response.status, dict(response.getheaders()), response.read()
         server.close()
-        return found
+        return answer
 
-    def _hear(self) -> Answer:
+    def _control(self) -> Answer:
         if self.command == "POST":
-            told = json.loads(self.body)
-            self.ignored.update([told["ignored"]] if "ignored" in told else [])
-            self.plans += [told] if "fault" in told else []
-            if "calm" in told:
+            order = json.loads(self.body)
+            self.ignored.update([order["ignored"]] if "ignored" in order else [])
+            self.plans += [order] if "fault" in order else []
+            if "calm" in order:
                 self.plans.clear()
-        return 200, {}, json.dumps(self._told()).encode()
-
-    def _told(self) -> dict[str, Any]:
-        return {"plans": self.plans, "met": len(self.met), "passed_on": len(self.passed_on)}
+        state = {"plans": self.plans, "met": len(self.met), "forwarded": len(self.forwarded)}
+        return 200, {}, json.dumps(state).encode()
 
     def _fault(self) -> Fault | None:
         with self.lock:
             for plan in self.plans:
                 agent = self.headers.get("User-Agent", "")
-                is_meant = plan["method"] == self.command and plan["part"] in self.path and plan["agent"] in agent
-                if plan["times"] and is_meant:
+                applies = plan["method"] == self.command and plan["part"] in self.path and plan["agent"] in agent
+                if plan["times"] and applies:
                     plan["times"] -= 1
                     self.met.append(plan["fault"])
                     return FAULTS[plan["fault"]]
         return None
 
-    def _answer(self, found: Answer) -> None:
-        status, headers, body = found
+    def _answer(self, answer: Answer) -> None:
+        status, headers, body = answer
         self.send_response_only(status)
         for name, value in headers.items():
             if name.lower() not in ("transfer-encoding", "connection", "content-length"):
@@ -193,12 +191,12 @@ class Request(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def faulty_s3(server: str) -> Iterator[FaultyS3]:
-    """The proxy before the server at that address."""
+    """Run a proxy before the server at the address `server`."""
     port = free_port()
     command = [sys.executable, "-m", "tests.support.storage.faulty_s3", str(port), urlsplit(server).netloc]
     process = subprocess.Popen(command, cwd=PROJECT)

@@ -1,4 +1,4 @@
-"""Processes that race for the same objects; light, so that new processes start at once."""
+"""Processes that race for the same objects, with few imports, so that new processes start at once."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from tests.support.processes import LineUp
 
 
 def race_to_create(number: int, line_up: LineUp, folder: Path, rounds: int) -> list[int]:
-    """The rounds whose object this process created."""
+    """Return the rounds whose object this process created."""
     store, won = LocalObjectStore(folder), []
-    for one in range(rounds):
+    for turn in range(rounds):
         line_up()
-        if store.put_if_absent(f"round-{one}", str(number).encode()):
-            won.append(one)
+        if store.put_if_absent(f"round-{turn}", str(number).encode()):
+            won.append(turn)
     return won
 
 
 def race_to_replace(number: int, _: LineUp, folder: Path, wins: int) -> int:
-    """Add one to the number in `counter` until it was done `wins` times; how often another was faster is returned."""
+    """Add one to the number in `counter` `wins` times, and return how often another process was faster."""
     store, lost = LocalObjectStore(folder), 0
     while wins:
         current = store.get("counter")

@@ -1,4 +1,4 @@
-"""A disk of its own, a few megabytes large, that a test fills up and makes larger: a tmpfs."""
+"""A separate disk of a few megabytes, which a test fills up and makes larger: a tmpfs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PAGE = 4096
-"""A tmpfs gives out its space by pages."""
+"""The unit in which a tmpfs gives out its space."""
 
 
 @dataclass(frozen=True)
@@ -20,25 +20,25 @@ class SmallDisk:
     """One mounted disk.
 
     Attributes:
-        folder: where it is mounted.
+        folder: its mount point.
     """
 
     folder: Path
 
-    def leave(self, pages: int) -> None:
-        """Fill it up to so many free pages."""
+    def fill_up_to(self, free_pages: int) -> None:
+        """Fill it up, but for `free_pages` pages."""
         self._ballast.unlink(missing_ok=True)
         with self._ballast.open("wb") as ballast:
-            os.posix_fallocate(ballast.fileno(), 0, self.free - pages * PAGE)
-        assert self.free == pages * PAGE
+            os.posix_fallocate(ballast.fileno(), 0, self.free - free_pages * PAGE)
+        assert self.free == free_pages * PAGE
 
     def grow(self, size: str = "64m") -> None:
-        """Make it larger; what filled it up stays."""
+        """Make it larger; the content stays."""
         _run("mount", "-o", f"remount,size={size}", str(self.folder))
 
     @property
     def free(self) -> int:
-        """Bytes that are free."""
+        """The free bytes."""
         return shutil.disk_usage(self.folder).free
 
     @property
@@ -48,10 +48,10 @@ class SmallDisk:
 
 @contextmanager
 def small_disk(folder: Path, size: str = "8m") -> Iterator[SmallDisk]:
-    """A disk mounted at the empty folder, for a while.
+    """Mount a disk at an empty folder, and unmount it afterwards.
 
     Raises:
-        subprocess.CalledProcessError: this user may not mount one.
+        subprocess.CalledProcessError: this user may not mount a disk.
     """
     folder.mkdir(parents=True, exist_ok=True)
     _run("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder))

@@ -10,7 +10,7 @@ from include.control.ledger.spec_history import SpecHistory
 from include.paths import LakehousePaths
 from tests.support.cli import Lakehouse
 from tests.support.documents.specs import gold_document, write_specs
-from tests.support.ledger.delta_tables import contents, load_batch
+from tests.support.ledger.delta_tables import file_contents, load_batch
 
 GOLD = "gold.revenue_daily"
 
@@ -24,14 +24,14 @@ def test_it_names_the_effects_of_a_changed_spec_and_writes_nothing(
     assert lakehouse("diff", GOLD).stdout == f"{GOLD}: as the spec says\n"
     measures = {**gold_document()["measures"], "most": "max(o.amount)"}
     write_specs(tables, gold_document(measures=measures, group_by={"day": "date_add(o.day, 1)"}))
-    lake = contents(root)
+    lake = file_contents(root)
     answer = lakehouse("diff")
     assert answer.exit_code == 0
     output = " ".join(answer.stdout.split())
     assert f"{GOLD}: rebuild: group_by: " in output
     assert f"The way: lakehouse rebuild {GOLD}" in output
     assert f"{GOLD}: applied by the next run: measures.most: a new measure" in output
-    assert contents(root) == lake
+    assert file_contents(root) == lake
 
 
 def test_an_unknown_table_is_wrong_usage_with_a_hint(lakehouse: Lakehouse) -> None:

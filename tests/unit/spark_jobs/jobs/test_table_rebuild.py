@@ -12,7 +12,7 @@ from include.errors import Outcome
 from spark_jobs.jobs import table_rebuild
 from spark_jobs.runtime.entrypoint import run_and_report
 from tests.support.documents.specs import bronze_document, bronze_spec, write_specs
-from tests.support.ledger.delta_tables import contents, day, load_batch
+from tests.support.ledger.delta_tables import day, file_contents, load_batch
 
 TOPICS = {"kafka": "main", "topics": ["orders"], "format": "json"}
 
@@ -21,7 +21,7 @@ TOPICS = {"kafka": "main", "topics": ["orders"], "format": "json"}
 def test_a_table_of_topics_is_refused_since_they_forget_and_the_way_out_is_named(tmp_path: Path, dry_run: bool) -> None:
     tables = write_specs(tmp_path / "tables", bronze_document(source=TOPICS))
     load_batch(tmp_path / "lake", bronze_spec(source=TOPICS))
-    ops = contents(tmp_path / "lake" / "ops")
+    ops = file_contents(tmp_path / "lake" / "ops")
     args = JobArgs(
         table="bronze.orders",
         interval_start=day().start,
@@ -40,4 +40,4 @@ def test_a_table_of_topics_is_refused_since_they_forget_and_the_way_out_is_named
         "bronze.orders: cannot be rebuilt, since Kafka topics do not keep their messages\n"
         "Rebuild the tables that read it instead."
     )
-    assert contents(tmp_path / "lake" / "ops") == ops
+    assert file_contents(tmp_path / "lake" / "ops") == ops

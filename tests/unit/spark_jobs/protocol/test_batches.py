@@ -21,7 +21,7 @@ from include.errors import ConflictError, ConservationError, ExitCode, LeaseLost
 from spark_jobs.protocol.batches import commit_conf
 from tests.support.ledger.delta_tables import append, commit_file, day
 from tests.support.ledger.ledger_reading import loaded_by_path
-from tests.support.ledger.three_rows import FILE, Lake
+from tests.support.ledger.three_rows import FILE, ThreeRowLake
 
 
 class ConcurrentAppendException(Exception):
@@ -37,8 +37,8 @@ THE_OTHER: dict[str, Any] = {"operation": "WRITE", "run_id": "run-1", "version":
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake(tmp_path)
+def lake(tmp_path: Path) -> ThreeRowLake:
+    return ThreeRowLake(tmp_path)
 
 
 def failing(error: Exception) -> Callable[[], None]:
@@ -48,7 +48,7 @@ def failing(error: Exception) -> Callable[[], None]:
     return fail
 
 
-def test_a_batch_is_planned_recorded_committed_settled_and_closed(lake: Lake) -> None:
+def test_a_batch_is_planned_recorded_committed_settled_and_closed(lake: ThreeRowLake) -> None:
     result = lake.run()
     winner = result.winner
     assert winner is not None
@@ -60,7 +60,7 @@ def test_a_batch_is_planned_recorded_committed_settled_and_closed(lake: Lake) ->
     assert loaded_by_path(lake.ledger, "bronze.orders", lake.table_id) == {"a.json": FILE}
 
 
-def test_the_session_of_a_write_carries_number_and_token(lake: Lake) -> None:
+def test_the_session_of_a_write_carries_number_and_token(lake: ThreeRowLake) -> None:
     lake.run()
     (intent,) = lake.work.intents
     assert lake.sessions == [commit_conf(intent)]
@@ -71,21 +71,21 @@ def test_the_session_of_a_write_carries_number_and_token(lake: Lake) -> None:
     assert Intent.model_validate(told["millrace"]) == intent
 
 
-def test_batches_are_numbered_one_after_the_other(lake: Lake) -> None:
+def test_batches_are_numbered_one_after_the_other(lake: ThreeRowLake) -> None:
     lake.work.left = 3
     results = [lake.run() for _ in range(3)]
     assert [result.winner.batch_seq for result in results if result.winner] == [1, 2, 3]
     assert results[2].previous == results[1].winner
 
 
-def test_nothing_to_do_before_the_first_batch_ends_without_one(lake: Lake) -> None:
+def test_nothing_to_do_before_the_first_batch_ends_without_one(lake: ThreeRowLake) -> None:
     lake.work.left = 0
     result = lake.run()
     assert (result.winner, result.committed, result.attempts) == (None, False, 0)
     assert latest_version(lake.table) == 0
 
 
-def test_nothing_new_names_the_last_batch_and_its_rows(lake: Lake) -> None:
+def test_nothing_new_names_the_last_batch_and_its_rows(lake: ThreeRowLake) -> None:
     first = lake.run()
     again = lake.run()
     assert (again.winner, again.committed, again.rows) == (first.winner, False, first.rows)
@@ -93,20 +93,20 @@ def test_nothing_new_names_the_last_batch_and_its_rows(lake: Lake) -> None:
     assert len(lake.work.closed) == 1, "a closed batch was closed again"
 
 
-def test_an_error_after_the_commit_landed_is_a_success(lake: Lake) -> None:
+def test_an_error_after_the_commit_landed_is_a_success(lake: ThreeRowLake) -> None:
     lake.work.after = [failing(OSError("the connection broke while the answer was under way"))]
     result = lake.run()
     assert result.committed
     assert (result.attempts, latest_version(lake.table)) == (1, 1)
 
 
-def test_a_conflict_after_the_commit_landed_is_a_success_too(lake: Lake) -> None:
+def test_a_conflict_after_the_commit_landed_is_a_success_too(lake: ThreeRowLake) -> None:
     lake.work.after = [failing(RuntimeError("[DELTA_CONCURRENT_TRANSACTION] somebody wrote my number"))]
     assert lake.run().lost == []
     assert latest_version(lake.table) == 1
 
 
-def test_a_conflict_with_other_rows_is_tried_again_under_the_same_token(lake: Lake) -> None:
+def test_a_conflict_with_other_rows_is_tried_again_under_the_same_token(lake: ThreeRowLake) -> None:
     lake.work.before = [failing(ConcurrentAppendException("files were added"))]
     result = lake.run()
     assert (result.committed, result.attempts) == (True, 1)
@@ -116,7 +116,7 @@ def test_a_conflict_with_other_rows_is_tried_again_under_the_same_token(lake: La
     assert len(lake.sessions) == 2, "each try has a session of its own"
 
 
-def test_a_changed_table_is_planned_for_again_under_a_new_token(lake: Lake) -> None:
+def test_a_changed_table_is_planned_for_again_under_a_new_token(lake: ThreeRowLake) -> None:
     lake.work.before = [failing(MetadataChangedException("a column was added"))]
     result = lake.run()
     assert (result.committed, result.attempts) == (True, 2)
@@ -125,8 +125,8 @@ def test_a_changed_table_is_planned_for_again_under_a_new_token(lake: Lake) -> N
     assert {intent.batch_seq for intent in lake.work.intents} == {1}
 
 
-def test_a_number_that_went_to_someone_else_is_planned_for_again(lake: Lake) -> None:
-    lake.work.before = [lambda: lake.someone_else_commits(1) and None]
+def test_a_number_that_went_to_someone_else_is_planned_for_again(lake: ThreeRowLake) -> None:
+    lake.work.before = [lambda: lake.commit_by_other_writer(1) and None]
     result = lake.run()
     assert result.winner is not None
     assert (result.winner.batch_seq, result.attempts) == (2, 2)
@@ -135,7 +135,7 @@ def test_a_number_that_went_to_someone_else_is_planned_for_again(lake: Lake) -> 
     assert [winner.batch_seq for winner in lake.work.closed] == [1, 2], "the other's batch is finished first"
 
 
-def test_an_error_without_a_commit_is_raised_as_it_came(lake: Lake) -> None:
+def test_an_error_without_a_commit_is_raised_as_it_came(lake: ThreeRowLake) -> None:
     lake.work.before = [failing(ZeroDivisionError("in the middle of a write"))]
     with pytest.raises(ZeroDivisionError, match="in the middle"):
         lake.run()
@@ -144,7 +144,7 @@ def test_an_error_without_a_commit_is_raised_as_it_came(lake: Lake) -> None:
     assert lake.run().committed, "the next run goes on as if nothing had been"
 
 
-def test_a_write_without_error_and_without_commit_is_an_error(lake: Lake) -> None:
+def test_a_write_without_error_and_without_commit_is_an_error(lake: ThreeRowLake) -> None:
     def forget_the_txn() -> None:
         for key in ("txnAppId", "txnVersion"):
             lake.sessions[-1][f"spark.databricks.delta.write.{key}"] = "0"
@@ -156,8 +156,8 @@ def test_a_write_without_error_and_without_commit_is_an_error(lake: Lake) -> Non
     assert "another session" in str(raised.value)
 
 
-def test_what_a_writer_that_died_left_undone_is_finished_before_anything_new(lake: Lake) -> None:
-    died = lake.someone_else_commits(1)
+def test_what_a_writer_that_died_left_undone_is_finished_before_anything_new(lake: ThreeRowLake) -> None:
+    died = lake.commit_by_other_writer(1)
     result = lake.run()
     assert lake.work.closed[0] == died
     assert lake.ledger.closed_rows(died) == lake.work.rows
@@ -166,8 +166,8 @@ def test_what_a_writer_that_died_left_undone_is_finished_before_anything_new(lak
     assert result.winner.batch_seq == 2
 
 
-def test_what_was_left_undone_is_finished_even_if_nothing_is_new(lake: Lake) -> None:
-    died, lake.work.left = lake.someone_else_commits(1), 0
+def test_what_was_left_undone_is_finished_even_if_nothing_is_new(lake: ThreeRowLake) -> None:
+    died, lake.work.left = lake.commit_by_other_writer(1), 0
     result = lake.run()
     assert (result.winner, result.committed, result.finished) == (died, False, True)
     assert result.rows == lake.work.rows
@@ -175,7 +175,7 @@ def test_what_was_left_undone_is_finished_even_if_nothing_is_new(lake: Lake) -> 
 
 
 def test_a_batch_whose_secondary_writes_failed_is_closed_by_the_next_run(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
+    lake: ThreeRowLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
         broken.setattr(lake.work, "close", lambda _: failing(OSError("disk full"))())
@@ -188,7 +188,7 @@ def test_a_batch_whose_secondary_writes_failed_is_closed_by_the_next_run(
     assert lake.ledger.closed_rows(result.winner) == lake.work.rows
 
 
-def test_rows_that_are_not_conserved_leave_the_batch_unclosed(lake: Lake) -> None:
+def test_rows_that_are_not_conserved_leave_the_batch_unclosed(lake: ThreeRowLake) -> None:
     lake.work.rows = RowCounts(read=4, applied=3, inserted=3)
     with pytest.raises(ConservationError, match="do not add up"):
         lake.run()
@@ -197,7 +197,7 @@ def test_rows_that_are_not_conserved_leave_the_batch_unclosed(lake: Lake) -> Non
     assert lake.ledger.closed_rows(last) is None
 
 
-def test_who_loses_until_the_budget_is_spent_gives_up_with_a_conflict(lake: Lake) -> None:
+def test_who_loses_until_the_budget_is_spent_gives_up_with_a_conflict(lake: ThreeRowLake) -> None:
     lake.work.before = [failing(ConcurrentAppendException("files were added")) for _ in range(2)]
     with pytest.raises(ConflictError) as raised:
         lake.run(ConflictSpec(max_commit_retries=1))
@@ -208,7 +208,7 @@ def test_who_loses_until_the_budget_is_spent_gives_up_with_a_conflict(lake: Lake
     assert latest_version(lake.table) == 0
 
 
-def test_tries_within_plans_share_one_budget(lake: Lake) -> None:
+def test_tries_within_plans_share_one_budget(lake: ThreeRowLake) -> None:
     lake.work.before = [
         failing(ConcurrentAppendException("files were added")),
         failing(MetadataChangedException("a column was added")),
@@ -219,23 +219,23 @@ def test_tries_within_plans_share_one_budget(lake: Lake) -> None:
     assert len(lake.work.intents) == 3
 
 
-def test_no_further_try_begins_when_the_time_is_over(lake: Lake) -> None:
+def test_no_further_try_begins_when_the_time_is_over(lake: ThreeRowLake) -> None:
     lake.work.before = [failing(ConcurrentAppendException("files were added")) for _ in range(3)]
     with pytest.raises(ConflictError, match="lost to other writers 1 times"):
         lake.run(ConflictSpec(retry_for=timedelta(0)))
     assert len(lake.work.intents) == 1
 
 
-def test_a_torn_log_stops_the_run_before_anything_is_planned(lake: Lake) -> None:
-    lake.someone_else_commits(1)
-    lake.someone_else_commits(2)
+def test_a_torn_log_stops_the_run_before_anything_is_planned(lake: ThreeRowLake) -> None:
+    lake.commit_by_other_writer(1)
+    lake.commit_by_other_writer(2)
     commit_file(lake.table, 1).unlink()
     with pytest.raises(TornLogError):
         lake.run()
     assert lake.work.positions == []
 
 
-def test_the_stream_is_leased_while_it_is_written(lake: Lake) -> None:
+def test_the_stream_is_leased_while_it_is_written(lake: ThreeRowLake) -> None:
     store = LocalObjectStore(lake.root / "leases")
     held: list[list[str]] = []
     lake.work.before = [lambda: held.append(store.keys(""))]
@@ -246,7 +246,7 @@ def test_the_stream_is_leased_while_it_is_written(lake: Lake) -> None:
     assert store.keys("") == []
 
 
-def test_without_the_lease_nothing_is_planned(lake: Lake) -> None:
+def test_without_the_lease_nothing_is_planned(lake: ThreeRowLake) -> None:
     store = LocalObjectStore(lake.root / "leases")
     with (
         Leases(store, "maintenance").table("bronze.orders"),
@@ -259,14 +259,14 @@ def test_without_the_lease_nothing_is_planned(lake: Lake) -> None:
 LOST_ROWS = RuntimeError("Job aborted: [CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND] Checkpoint block rdd_7_0 not found!")
 
 
-def test_a_batch_whose_rows_were_lost_with_an_executor_is_planned_again(lake: Lake) -> None:
+def test_a_batch_whose_rows_were_lost_with_an_executor_is_planned_again(lake: ThreeRowLake) -> None:
     lake.work.before = [failing(LOST_ROWS)]
     result = lake.run()
     assert (result.committed, result.attempts, result.lost) == (True, 2, [])
     assert len({intent.token for intent in lake.work.intents}) == 2
 
 
-def test_rows_that_are_lost_each_time_end_the_run_with_that_error(lake: Lake) -> None:
+def test_rows_that_are_lost_each_time_end_the_run_with_that_error(lake: ThreeRowLake) -> None:
     lake.work.before = [failing(LOST_ROWS)] * 9
     with pytest.raises(RuntimeError, match="CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"):
         lake.run(ConflictSpec(max_commit_retries=1))

@@ -16,7 +16,7 @@ from include.control.ledger.resolution import resolve
 from include.control.log.batch import BatchSources, FileFact, Stream, Winner
 from include.paths import LakehousePaths
 from tests.support.documents.specs import bronze_spec, silver_spec
-from tests.support.ledger.delta_tables import contents, day, intent_of, judge, load_batch
+from tests.support.ledger.delta_tables import day, file_contents, intent_of, judge, load_batch
 
 BRONZE, SILVER = bronze_spec(), silver_spec()
 
@@ -41,14 +41,14 @@ def test_its_ledger_has_the_events_of_the_tables_that_it_reads_and_changes_nothi
     for versions in (1, 2):
         winner = load_batch(tmp_path, BRONZE)
         judge(tmp_path, BRONZE, winner.version)
-        lake = contents(tmp_path / "ops")
+        lake = file_contents(tmp_path / "ops")
         copy_ledger(live, staged, [BRONZE.table])
-        assert contents(tmp_path / "ops") == lake
+        assert file_contents(tmp_path / "ops") == lake
         assert Gates(staged).certified(BRONZE.table) == versions
         position = resolve(staged.table(BRONZE.table), Stream(BRONZE.table), Ledger(staged))
         assert position.last == winner
     remove_staging(staged)
-    assert contents(tmp_path / "ops") == lake
+    assert file_contents(tmp_path / "ops") == lake
     assert not list(live.rebuilds.iterdir())
 
 

@@ -103,7 +103,7 @@ def test_an_append_to_a_bucket_takes_two_requests_once_the_log_is_known(monkeypa
             monkeypatch.setenv(name, value)
         table = OpsTable(S3Path("s3://events/ops/events"), SCHEMA)
         table.append(events(0).to_pylist())
-        before = proxy.passed_on()
+        before = proxy.requests_forwarded()
         table.append(events(1).to_pylist())
-        assert proxy.passed_on() - before == 2
+        assert proxy.requests_forwarded() - before == 2
         assert open_table(S3Path("s3://events/ops/events")).version() == 2

@@ -20,7 +20,7 @@ from include.control.ledger import ops_table
 from include.control.ledger.ops_table import OpsTable
 from include.control.storage.objects import LocalObjectStore
 from include.errors import TornLogError
-from tests.support.ledger.event_race import EVENTS, event, said, small_numbers
+from tests.support.ledger.event_race import EVENTS, event, lower_limits, word_counts
 
 TABLE, DAY_S = "silver.flights", 24 * 3600.0
 
@@ -35,7 +35,7 @@ def few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (ops_table, event_log):
         for name in [name for name in vars(module) if name.isupper()]:
             monkeypatch.setattr(module, name, getattr(module, name))
-    small_numbers()
+    lower_limits()
 
 
 def append(path: Path, *words: str) -> None:
@@ -80,10 +80,10 @@ def test_other_readers_find_every_event_by_our_checkpoint(path: Path) -> None:
     assert sorted(stored.to_pyarrow_table()["word"].to_pylist()) == [*words, "once"]
     read = delta_reader().sql(f"SELECT word, \"table\" FROM delta_scan('{path}') ORDER BY word").fetchall()
     assert read == [(word, TABLE) for word in (*words, "once")]
-    assert said(path, TABLE).keys() == {*words, "once"}
+    assert word_counts(path, TABLE).keys() == {*words, "once"}
     assert not OpsTable(path, EVENTS).append_once([event(TABLE, "twice")], "key")
     stored.optimize.compact()
-    assert said(path, TABLE).total() == 41, "delta-rs writes on top of our checkpoint"
+    assert word_counts(path, TABLE).total() == 41, "delta-rs writes on top of our checkpoint"
 
 
 def test_of_two_that_replace_the_same_files_one_does_and_the_other_leaves_nothing(path: Path) -> None:
@@ -95,7 +95,7 @@ def test_of_two_that_replace_the_same_files_one_does_and_the_other_leaves_nothin
     assert [log.replace(files, rows) for log, files in both] == [5, None]
     assert data_files(path) >= {file.name for file in first.files()}
     assert len(data_files(path)) == 5, "four that were appended, and one that replaces three of them"
-    assert dict(said(path, TABLE)) == dict.fromkeys("abcd", 1)
+    assert dict(word_counts(path, TABLE)) == dict.fromkeys("abcd", 1)
 
 
 def test_what_was_replaced_goes_when_a_commit_came_long_enough_after(path: Path) -> None:
@@ -113,7 +113,7 @@ def test_what_was_replaced_goes_when_a_commit_came_long_enough_after(path: Path)
     live = {file.name for file in log.files()}
     log.clean_up(hour)
     assert data_files(path) == live
-    assert dict(said(path, TABLE)) == dict.fromkeys("abcdefghi", 1)
+    assert dict(word_counts(path, TABLE)) == dict.fromkeys("abcdefghi", 1)
 
 
 def test_the_log_is_cut_below_an_old_checkpoint_alone(path: Path) -> None:
@@ -132,7 +132,7 @@ def test_the_log_is_cut_below_an_old_checkpoint_alone(path: Path) -> None:
     assert (path / "_delta_log" / f"{versions[0]:020d}.checkpoint.parquet").exists()
     append(path, words[-1])
     assert [one["word"] for one in slow.events(TABLE)] == words
-    assert dict(said(path, TABLE)) == dict.fromkeys(words, 1)
+    assert dict(word_counts(path, TABLE)) == dict.fromkeys(words, 1)
 
 
 @pytest.mark.parametrize("how", ["append", "append_once", "compact"])
@@ -168,7 +168,7 @@ def test_a_writer_that_was_stopped_while_the_log_was_cleaned_up_loses_and_double
         slow._log.clean_up(timedelta(0))
     assert taken
     slow_words = [] if how == "compact" else ["slow"]
-    assert dict(said(path, TABLE)) == dict.fromkeys([*"abcd", *words, *slow_words], 1)
+    assert dict(word_counts(path, TABLE)) == dict.fromkeys([*"abcd", *words, *slow_words], 1)
     assert sorted(one["word"] for one in slow.events(TABLE)) == sorted([*"abcd", *words, *slow_words])
     versions = [int(file.name[:20]) for file in commits(path)]
     assert versions == list(range(versions[0], versions[-1] + 1)), "nothing lies below the log"
@@ -207,7 +207,7 @@ def test_a_torn_commit_at_the_head_is_named_and_hides_nothing_for_long(path: Pat
     with pytest.raises(TornLogError, match=head.name):
         OpsTable(path, EVENTS).append_once([event(TABLE, "once")], "key")
     head.write_text(whole)
-    assert dict(said(path, TABLE)) == dict.fromkeys("abcdefghij", 1)
+    assert dict(word_counts(path, TABLE)) == dict.fromkeys("abcdefghij", 1)
 
 
 class _Death(BaseException):
@@ -256,10 +256,10 @@ def test_who_dies_at_any_write_loses_and_doubles_nothing(
         except _Death:
             deaths += 1
         dying(-1, is_done)
-        found = said(path, TABLE)
+        found = word_counts(path, TABLE)
         assert set(found.values()) <= {1}
         assert sure <= found.keys() <= tried
     assert deaths > 15
     stored = DeltaTable(str(path))
-    assert stored.to_pyarrow_table().num_rows == said(path, TABLE).total()
+    assert stored.to_pyarrow_table().num_rows == word_counts(path, TABLE).total()
     assert json.loads((path / "_delta_log" / "_last_checkpoint").read_text())["version"] > stored.version() - 20

@@ -16,8 +16,8 @@ from include.control.ledger.ops_table import OpsTable
 from include.paths import LakehousePaths
 from tests.support.ledger.delta_tables import (
     append,
-    contents,
     create_table,
+    file_contents,
     optimize,
 )
 from tests.support.ledger.gate_results import TABLE, last_passed, verdict
@@ -40,12 +40,12 @@ def gates(tmp_path: Path) -> Gates:
 
 def test_nothing_is_certified_before_the_first_gate(table: Path, table_id: str, gates: Gates, tmp_path: Path) -> None:
     append(table)
-    before = contents(tmp_path)
+    before = file_contents(tmp_path)
     assert gates.certified(TABLE) is None
     assert last_passed(gates) is None
     assert gates.first_refusal(TABLE, above=-1) is None
     assert gates.result(TABLE, 1, "suite") is None
-    assert contents(tmp_path) == before
+    assert file_contents(tmp_path) == before
 
 
 def test_a_table_that_does_not_exist_has_no_certificate(gates: Gates) -> None:

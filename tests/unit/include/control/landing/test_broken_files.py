@@ -13,7 +13,7 @@ from include.errors import NotReadyError
 from include.paths import LakehousePaths
 from tests.support.deliveries import Deliver
 from tests.support.ledger.delta_tables import day
-from tests.support.ledger.ingests import load, named, plan
+from tests.support.ledger.ingests import file_names, load, plan
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_broken_files_are_separated_from_new_files(landing: Path, deliver: Deliv
     for name, content in (("a.json", "{}"), ("broken.json", "PAR1"), ("c.json", "{}"), ("empty.json", "")):
         deliver(name, content)
     found = plan(landing, ledger)
-    assert named(found.new) == ["a.json", "c.json", "empty.json"]
+    assert file_names(found.new) == ["a.json", "c.json", "empty.json"]
     assert [(Path(file.path).name, file.defect[:27]) for file in found.broken] == [
         ("broken.json", "broken.json holds neither J")
     ]
@@ -42,21 +42,21 @@ def test_a_broken_file_is_given_up_after_max_attempts_until_it_changes_or_is_rep
     assert plan(landing, ledger, max_attempts_per_file=3).attempts == {found.broken[0].path: 3}
 
     third = plan(landing, ledger, read_file=lambda file: pytest.fail(f"{file.path} was read"), max_attempts_per_file=2)
-    assert (named(third.given_up), third.broken, third.new) == (["broken.json"], (), ())
+    assert (file_names(third.given_up), third.broken, third.new) == (["broken.json"], (), ())
 
     os.utime(landing / found.broken[0].path, ns=(1, 1))
     touched = plan(landing, ledger, max_attempts_per_file=2)
-    assert (named(touched.given_up), touched.broken, touched.attempts) == (["broken.json"], (), {})
+    assert (file_names(touched.given_up), touched.broken, touched.attempts) == (["broken.json"], (), {})
     ledger.record_touched("bronze.orders", "id", day(1), touched.touched)
     again = plan(landing, ledger, read_file=lambda file: pytest.fail(f"{file.path} was read"), max_attempts_per_file=2)
-    assert (named(again.given_up), again.touched) == (["broken.json"], ()), "it is read once"
+    assert (file_names(again.given_up), again.touched) == (["broken.json"], ()), "it is read once"
 
     ledger.record_replayed("bronze.orders", "id", day(1), found.broken[0])
     assert plan(landing, ledger, max_attempts_per_file=2).attempts == {found.broken[0].path: 1}
     for _ in range(2):
         ledger.record_failed("bronze.orders", "id", day(1), found.broken)
     deliver("broken.json", "{}\n")
-    assert named(plan(landing, ledger, max_attempts_per_file=2).new) == ["broken.json"]
+    assert file_names(plan(landing, ledger, max_attempts_per_file=2).new) == ["broken.json"]
 
 
 def test_a_file_that_the_disk_does_not_deliver_is_never_given_up_and_the_others_are_loaded(
@@ -70,13 +70,13 @@ def test_a_file_that_the_disk_does_not_deliver_is_never_given_up_and_the_others_
         deliver(name)
     for number in range(1, 5):
         found = plan(landing, ledger, max_attempts_per_file=2)
-        assert named(found.unreachable) == ["b.json", "d.json"]
+        assert file_names(found.unreachable) == ["b.json", "d.json"]
         assert "Input/output error" in found.unreachable[0].defect
         assert (found.broken, found.given_up, found.attempts, found.later) == ((), (), {}, 0)
-        assert named(load(landing, ledger, number)) == (["a.json", "c.json", "e.json"] if number == 1 else [])
+        assert file_names(load(landing, ledger, number)) == (["a.json", "c.json", "e.json"] if number == 1 else [])
     unreachable[0].unlink()
     deliver("b.json")
-    assert named(plan(landing, ledger).new) == ["b.json"]
+    assert file_names(plan(landing, ledger).new) == ["b.json"]
 
 
 def test_a_store_that_delivers_none_of_three_files_is_not_asked_for_more(
@@ -101,5 +101,5 @@ def test_a_broken_file_that_is_delivered_again_is_new(landing: Path, deliver: De
     ledger.record_failed("bronze.orders", "id", day(1), broken)
     assert plan(landing, ledger).broken == broken
     deliver("a.json", "{}")
-    assert named(load(landing, ledger)) == ["a.json"]
+    assert file_names(load(landing, ledger)) == ["a.json"]
     assert plan(landing, ledger).broken == ()

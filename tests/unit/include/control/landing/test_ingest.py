@@ -17,8 +17,8 @@ from include.control.log.batch import FileFact
 from include.errors import BadInputError, ExitCode, NotReadyError
 from include.paths import LakehousePaths
 from tests.support.deliveries import Deliver
-from tests.support.ledger.delta_tables import contents, day, intent_of
-from tests.support.ledger.ingests import ORDERS, SPEC, load, named, plan
+from tests.support.ledger.delta_tables import day, file_contents, intent_of
+from tests.support.ledger.ingests import ORDERS, SPEC, file_names, load, plan
 from tests.support.ledger.ledger_reading import loaded_contents
 
 
@@ -32,7 +32,7 @@ def test_all_files_of_a_first_delivery_are_new(landing: Path, deliver: Deliver, 
     deliver("b.json", '{"order_id": "2"}')
     deliver("other day.json", number=2)
     found = plan(landing, ledger)
-    assert (named(found.new), found.broken, found.loaded) == (["a.json", "b.json"], (), 0)
+    assert (file_names(found.new), found.broken, found.loaded) == (["a.json", "b.json"], (), 0)
     assert all(len(file.checksum) == 64 for file in found.new)
 
 
@@ -47,7 +47,7 @@ def test_loaded_files_are_not_new_again_and_late_ones_are(landing: Path, deliver
     assert plan(landing, ledger) == FilePlan(loaded=len(loaded))
     deliver("late.json")
     found = plan(landing, ledger)
-    assert (named(found.new), found.loaded) == (["late.json"], len(loaded))
+    assert (file_names(found.new), found.loaded) == (["late.json"], len(loaded))
 
 
 def test_files_of_an_attempt_that_lost_are_still_new(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
@@ -68,7 +68,7 @@ def test_a_loaded_file_with_a_new_time_is_not_loaded_again(landing: Path, delive
     loaded = load(landing, ledger)
     os.utime(path, ns=(1, 1))
     found = plan(landing, ledger)
-    assert (named(found.new), found.loaded, named(found.seen)) == ([], len(loaded), ["a.json"])
+    assert (file_names(found.new), found.loaded, file_names(found.seen)) == ([], len(loaded), ["a.json"])
 
 
 def test_a_touched_file_is_read_once_and_its_earlier_contents_stay_known(
@@ -83,18 +83,20 @@ def test_a_touched_file_is_read_once_and_its_earlier_contents_stay_known(
         os.utime(path, ns=(at, at))
         found = plan(landing, ledger, on_changed_file="append_new_version")
         ledger.record_seen("bronze.orders", "id", day(1), found.seen)
-        assert (named(found.seen), found.new) == (["a.json"], ())
+        assert (file_names(found.seen), found.new) == (["a.json"], ())
         again = plan(landing, ledger, read_file=lambda file: pytest.fail(f"{file.path} was read"))
         assert (again.loaded, again.seen, again.new) == (1, (), ())
     deliver("a.json", '{"order_id": "2"}\n')
-    assert named(plan(landing, ledger, on_changed_file="replace").new) == ["a.json"], "the table holds the other one"
+    assert file_names(plan(landing, ledger, on_changed_file="replace").new) == ["a.json"], (
+        "the table holds the other one"
+    )
 
 
 def test_the_same_content_under_a_new_name_is_a_new_file(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
     deliver("a.json")
     load(landing, ledger)
     deliver("b.json")
-    assert named(plan(landing, ledger).new) == ["b.json"]
+    assert file_names(plan(landing, ledger).new) == ["b.json"]
 
 
 def test_the_same_name_with_new_content_is_bad_input_that_names_both(
@@ -122,7 +124,7 @@ def test_each_content_of_a_name_is_loaded_once_if_the_spec_appends_new_versions(
         deliver("a.json", content)
         deliver("b.json")
         expected = {1: ["a.json", "b.json"], 2: ["a.json"], 3: []}[number]
-        assert named(load(landing, ledger, number, **appends)) == expected
+        assert file_names(load(landing, ledger, number, **appends)) == expected
         assert plan(landing, ledger, **appends).new == ()
     assert [(file.path[-6:], file.size) for file in loaded_contents(ledger, "bronze.orders", "id")] == [
         ("a.json", 3),
@@ -139,13 +141,15 @@ def test_a_changed_file_is_a_batch_of_its_own_if_it_replaces_its_rows(
         deliver("b.json", content)
         deliver(f"a{number}.json")
         found = plan(landing, ledger, **replaces)
-        assert (named(found.new), found.replaces, found.later) == {
+        assert (file_names(found.new), found.replaces, found.later) == {
             1: (["a1.json", "b.json"], False, 0),
             2: (["b.json"], True, 1),
             3: (["b.json"], True, 1),
         }[number]
         load(landing, ledger, 2 * number, **replaces)
-        assert named(load(landing, ledger, 2 * number + 1, **replaces)) == ([f"a{number}.json"] if number > 1 else [])
+        assert file_names(load(landing, ledger, 2 * number + 1, **replaces)) == (
+            [f"a{number}.json"] if number > 1 else []
+        )
         assert plan(landing, ledger, **replaces).new == ()
 
 
@@ -192,7 +196,7 @@ def test_a_batch_takes_at_most_the_files_that_the_spec_allows_and_reads_no_other
         return inspect(file, LocalLanding(str(landing)), SPEC)
 
     found = plan(landing, ledger, read_file=read_file, max_files_per_batch=2)
-    assert (named(found.new), named(found.broken), found.later) == (["a.json", "c.json"], ["b.json"], 2)
+    assert (file_names(found.new), file_names(found.broken), found.later) == (["a.json", "c.json"], ["b.json"], 2)
     assert read == ["a.json", "b.json", "c.json"]
 
 
@@ -205,7 +209,9 @@ def test_a_batch_takes_at_most_the_bytes_that_the_spec_allows_but_at_least_one_f
 ) -> None:
     for name, content in (("a", "{}  \n"), ("b", "{}  \n"), ("c", "{}"), ("d", "{}")):
         deliver(f"{name}.json", content)
-    found = [named(load(landing, ledger, number, max_bytes_per_batch=most)) for number in range(1, len(batches) + 2)]
+    found = [
+        file_names(load(landing, ledger, number, max_bytes_per_batch=most)) for number in range(1, len(batches) + 2)
+    ]
     assert found == [*([f"{name}.json" for name in batch] for batch in batches), []]
     assert plan(landing, ledger, max_bytes_per_batch=most).later == 0
 
@@ -216,8 +222,8 @@ def test_a_file_younger_than_min_age_waits(landing: Path, deliver: Deliver, ledg
     os.utime(young, (0, time.time() - 30))
     os.utime(ahead, (0, time.time() + 3600))
     found = plan(landing, ledger, min_age="1 minutes")
-    assert (named(found.new), named(found.unfinished)) == (["settled.json"], ["ahead.json", "young.json"])
-    assert named(plan(landing, ledger).new) == ["ahead.json", "settled.json", "young.json"]
+    assert (file_names(found.new), file_names(found.unfinished)) == (["settled.json"], ["ahead.json", "young.json"])
+    assert file_names(plan(landing, ledger).new) == ["ahead.json", "settled.json", "young.json"]
 
 
 def test_a_file_that_changes_while_it_is_read_waits(landing: Path, deliver: Deliver, ledger: Ledger) -> None:
@@ -233,14 +239,14 @@ def test_a_file_that_changes_while_it_is_read_waits(landing: Path, deliver: Deli
         return found
 
     found = plan(landing, ledger, read_file=read_file, max_files_per_batch=1)
-    assert (named(found.new), found.broken, found.later) == (["whole.json"], (), 0)
-    assert named(found.unfinished) == ["goes.json", "grows.json"]
+    assert (file_names(found.new), found.broken, found.later) == (["whole.json"], (), 0)
+    assert file_names(found.unfinished) == ["goes.json", "grows.json"]
 
 
 def test_planning_writes_nothing(landing: Path, deliver: Deliver, ledger: Ledger, tmp_path: Path) -> None:
     deliver("a.json")
     load(landing, ledger)
     deliver("b.json", "PAR1")
-    before = contents(tmp_path)
+    before = file_contents(tmp_path)
     plan(landing, ledger)
-    assert contents(tmp_path) == before
+    assert file_contents(tmp_path) == before

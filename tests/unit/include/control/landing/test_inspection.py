@@ -23,7 +23,7 @@ from include.control.log.batch import MIXED_LINE_ENDS, FileFact
 from include.specs.checks.needed_columns import needed_columns
 from tests.support.deliveries import Deliver, orders_spec_of
 from tests.support.documents.specs import bronze_spec, silver_spec
-from tests.support.ledger.delta_tables import contents, day
+from tests.support.ledger.delta_tables import day, file_contents
 from tests.support.listing import list_files
 
 COLUMNS = ("order_id", "amount", "day", "event_at", "event_seq")
@@ -195,6 +195,6 @@ def test_needed_are_the_columns_that_are_stated_so_and_those_of_keys() -> None:
 
 def test_an_inspection_changes_no_file(landing: Path, deliver: Deliver) -> None:
     deliver("a.json.gz", gzip.compress(LINES))
-    before = contents(landing)
+    before = file_contents(landing)
     inspected(orders_spec_of("json"), landing)
-    assert contents(landing) == before
+    assert file_contents(landing) == before

@@ -159,7 +159,7 @@ def test_an_error_of_the_store_within_a_file_is_no_defect_of_the_file(
         proxy.on("GET", name, fault, times=1000)
         with pytest.raises(NotReadyError, match=rf"^s3://{bucket.name}/\S+{name}: ") as raised:
             inspect(file, landing, spec)
-        assert proxy.met() > 0
+        assert proxy.faults_met() > 0
         assert "sound" not in str(raised.value)
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", bucket.endpoint)
     assert inspect(file, landing, spec).defect == ""

@@ -18,7 +18,16 @@ from include.control.leases.claim import LeaseClaim
 from include.control.leases.leases import Leases
 from include.control.storage.objects import LocalObjectStore
 from include.errors import ExitCode, LeaseLostError, Outcome
-from tests.support.ledger.lease_holder import HOLDER, STREAM, STREAM_KEY, TABLE, claim_in, count_up, holding, leave
+from tests.support.ledger.lease_holder import (
+    HOLDER,
+    STREAM,
+    STREAM_KEY,
+    TABLE,
+    claim_in,
+    count_up,
+    lease_of_other_process,
+    release,
+)
 from tests.support.processes import run_together
 
 SOON_S, LONG_S, SHORT_S = 0.3, 60.0, 1.0
@@ -219,7 +228,7 @@ def test_a_store_without_conditional_deletes_keeps_the_lease_of_whoever_took_ove
 
 
 def test_the_lease_of_a_killed_holder_expires_by_itself(folder: Path, store: LocalObjectStore) -> None:
-    with holding(folder, lasts_s=2.0) as process:
+    with lease_of_other_process(folder, lasts_s=2.0) as process:
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=30)
         expires_at = expiry_in(store)
@@ -233,7 +242,7 @@ def test_the_lease_of_a_killed_holder_expires_by_itself(folder: Path, store: Loc
 def test_a_killed_holder_of_a_stream_holds_up_its_table_no_longer_than_its_lease(
     folder: Path, store: LocalObjectStore
 ) -> None:
-    with holding(folder, lasts_s=SHORT_S) as process:
+    with lease_of_other_process(folder, lasts_s=SHORT_S) as process:
         process.kill()
         process.wait(timeout=30)
         expires_at = expiry_in(store)
@@ -244,14 +253,14 @@ def test_a_killed_holder_of_a_stream_holds_up_its_table_no_longer_than_its_lease
 def test_a_holder_that_was_stopped_past_its_expiry_and_woken_does_no_harm(
     folder: Path, store: LocalObjectStore
 ) -> None:
-    with holding(folder, lasts_s=SHORT_S) as process:
+    with lease_of_other_process(folder, lasts_s=SHORT_S) as process:
         process.send_signal(signal.SIGSTOP)
         with Leases(store, "the next", lasts_s=LONG_S, patience_s=LONG_S).stream(TABLE, STREAM):
             taken = claim_in(store)
             process.send_signal(signal.SIGCONT)
             time.sleep(SHORT_S)  # several of its heartbeats
             assert claim_in(store) == taken
-            leave(process)
+            release(process)
             assert claim_in(store) == taken
             with (
                 pytest.raises(LeaseLostError, match="held by the next"),
@@ -262,14 +271,14 @@ def test_a_holder_that_was_stopped_past_its_expiry_and_woken_does_no_harm(
 
 
 def test_a_holder_that_was_stopped_and_whose_lease_nobody_took_goes_on(folder: Path, store: LocalObjectStore) -> None:
-    with holding(folder, lasts_s=SHORT_S) as process:
+    with lease_of_other_process(folder, lasts_s=SHORT_S) as process:
         before = claim_in(store)
         process.send_signal(signal.SIGSTOP)
         wait_until(lambda: time.time() > expiry_in(store), "the lease expired")
         process.send_signal(signal.SIGCONT)
         wait_until(lambda: expiry_in(store) > time.time(), "the woken holder renewed its lease")
         assert claim_in(store).nonce == before.nonce
-        leave(process)
+        release(process)
     assert store.keys("") == []
 
 

@@ -19,7 +19,7 @@ from include.control.ledger.table_state import TableStates
 from include.control.log.batch import BatchSources, FileFact, Intent, Stream, Winner
 from include.errors import ConflictError, TornLogError
 from include.paths import LakehousePaths
-from tests.support.ledger.delta_tables import contents, day, intent_of
+from tests.support.ledger.delta_tables import day, file_contents, intent_of
 from tests.support.ledger.ledger_reading import loaded_by_path
 from tests.support.ledger.ledger_writer import files_of, record_batches
 from tests.support.processes import run_together
@@ -56,7 +56,7 @@ def test_an_empty_ledger_has_no_batches_and_reading_it_writes_nothing(ledger: Le
     assert ledger.files_of(winner.intent) == ()
     assert loaded_by_path(ledger, "bronze.orders", "id") == {}
     assert ledger.failures("bronze.orders", "id") == {}
-    assert contents(tmp_path) == {}
+    assert file_contents(tmp_path) == {}
 
 
 def test_an_intent_is_no_batch(ledger: Ledger) -> None:

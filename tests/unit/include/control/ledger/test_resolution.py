@@ -20,13 +20,13 @@ from tests.support.ledger.delta_tables import (
     clean_log,
     commit,
     commit_file,
-    contents,
     create_table,
+    file_contents,
     intent_of,
     optimize,
     set_property,
 )
-from tests.support.ledger.resolving import commit_next, forget, id_of
+from tests.support.ledger.resolving import commit_next, id_of, lose_ledger
 
 OTHER = Stream("silver.flights", "other")
 
@@ -55,10 +55,10 @@ def test_the_token_in_the_commit_decides_and_not_the_last_intent(table: Path, le
 
 def test_reading_the_position_finds_the_same_and_writes_nothing(table: Path, ledger: Ledger, tmp_path: Path) -> None:
     commit_next(table, 1)
-    before = contents(tmp_path)
+    before = file_contents(tmp_path)
     position, new = read_position(table, FLIGHTS, ledger)
     assert [winner.batch_seq for winner in new] == [1]
-    assert contents(tmp_path) == before
+    assert file_contents(tmp_path) == before
     assert resolve(table, FLIGHTS, ledger) == position
 
 
@@ -81,7 +81,7 @@ def test_the_next_writer_finds_the_commit_of_a_dead_writer(table: Path, ledger: 
 def test_the_log_restores_a_lost_ledger(table: Path, ledger: Ledger, tmp_path: Path) -> None:
     winners = [commit_next(table, batch_seq) for batch_seq in (1, 2, 3)]
     before = resolve(table, FLIGHTS, ledger)
-    found, new = read_position(table, FLIGHTS, forget(tmp_path))
+    found, new = read_position(table, FLIGHTS, lose_ledger(tmp_path))
     assert list(new) == winners
     assert found == before
 
@@ -184,7 +184,7 @@ def test_every_batch_is_found_once_in_any_order_of_commits_and_reads(
         elif step == "resolve":
             assert resolve(table, FLIGHTS, ledger).next_seq == len(ours) + 1
         elif step == "forget" and (root / "ops").exists():
-            ledger = forget(root)
+            ledger = lose_ledger(root)
     position = resolve(table, FLIGHTS, ledger)
     assert (position.last, position.next_seq) == (ours[-1] if ours else None, len(ours) + 1)
     assert resolve(table, OTHER, ledger).next_seq == others + 1

@@ -17,7 +17,7 @@ from tests.support.ledger.delta_tables import (
     commit_file,
     optimize,
 )
-from tests.support.ledger.resolving import commit_next, forget
+from tests.support.ledger.resolving import commit_next, lose_ledger
 
 
 @pytest.mark.parametrize("checkpoint_at", [None, 2, 3, 4])
@@ -98,7 +98,7 @@ def test_a_lost_ledger_over_a_cleaned_log_stops_the_run(table: Path, ledger: Led
     resolve(table, FLIGHTS, ledger)
     clean_log(table, below=2)
     with pytest.raises(TornLogError, match="has no commit 0, but has 3"):
-        resolve(table, FLIGHTS, forget(tmp_path))
+        resolve(table, FLIGHTS, lose_ledger(tmp_path))
 
 
 def test_a_number_that_is_only_in_a_checkpoint_stops_the_run(table: Path, ledger: Ledger) -> None:

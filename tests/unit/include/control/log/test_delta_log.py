@@ -34,7 +34,7 @@ from tests.support.ledger.delta_tables import (
     optimize,
     set_property,
 )
-from tests.support.storage.log_growth import grow
+from tests.support.storage.log_growth import write_commits
 from tests.support.texts import texts
 
 OTHERS_METADATA = [
@@ -196,7 +196,7 @@ def test_the_remaining_commits_of_an_incomplete_log_are_read(table: Path) -> Non
 
 def test_a_log_that_grows_while_it_is_read_is_not_torn(tmp_path: Path) -> None:
     last, seen = 1500, -1
-    writer = multiprocessing.get_context("spawn").Process(target=grow, args=(tmp_path, last))
+    writer = multiprocessing.get_context("spawn").Process(target=write_commits, args=(tmp_path, last))
     writer.start()
     try:
         readings = 0

@@ -13,7 +13,7 @@ from include.control.maintenance.retention import Reader, readers_in_danger, rea
 from include.paths import LakehousePaths
 from include.specs.invalid_spec import InvalidSpec
 from tests.support.documents.specs import bronze_spec, catalog_of, gold_spec, silver_spec
-from tests.support.ledger.delta_tables import clean_log, contents, judge, load_batch, optimize, reading
+from tests.support.ledger.delta_tables import clean_log, file_contents, judge, load_batch, optimize, sources_reading
 
 BRONZE, SILVER, GOLD = bronze_spec(), silver_spec(), gold_spec()
 CATALOG = catalog_of(BRONZE, SILVER, GOLD)
@@ -33,9 +33,9 @@ def certify(paths: LakehousePaths) -> int:
 
 
 def readers(paths: LakehousePaths) -> dict[str, Reader]:
-    before = contents(paths.root)
+    before = file_contents(paths.root)
     found = {reader.name: reader for reader in readers_of(BRONZE, CATALOG, paths)}
-    assert contents(paths.root) == before
+    assert file_contents(paths.root) == before
     return found
 
 
@@ -78,7 +78,7 @@ def test_readers_are_behind_from_the_first_later_change_of_data(paths: Lakehouse
 def test_a_reader_is_not_behind_if_the_table_was_only_optimized(paths: LakehousePaths) -> None:
     certify(paths)
     consumed = certify(paths)
-    load_batch(paths.root, SILVER, sources=reading(paths.root, bronze__orders=(None, consumed)))
+    load_batch(paths.root, SILVER, sources=sources_reading(paths.root, bronze__orders=(None, consumed)))
     optimized = optimize(paths.table("bronze.orders"))
     assert readers(paths) == {
         CERTIFIED: Reader(CERTIFIED, optimized, since=None),
@@ -88,9 +88,9 @@ def test_a_reader_is_not_behind_if_the_table_was_only_optimized(paths: Lakehouse
 
 def test_a_downstream_table_reads_the_version_that_its_last_batch_consumed(paths: LakehousePaths) -> None:
     first, second = certify(paths), certify(paths)
-    load_batch(paths.root, SILVER, sources=reading(paths.root, bronze__orders=(None, first)))
+    load_batch(paths.root, SILVER, sources=sources_reading(paths.root, bronze__orders=(None, first)))
     assert readers(paths)["silver.orders"] == Reader("silver.orders", first, since=made_at(paths, second))
-    load_batch(paths.root, SILVER, sources=reading(paths.root, bronze__orders=(first, second)))
+    load_batch(paths.root, SILVER, sources=sources_reading(paths.root, bronze__orders=(first, second)))
     assert readers(paths)["silver.orders"] == Reader("silver.orders", second, since=None)
 
 
@@ -103,14 +103,14 @@ def test_a_downstream_table_without_a_batch_is_no_reader(paths: LakehousePaths) 
 def test_only_tables_that_name_it_as_their_source_are_readers(paths: LakehousePaths) -> None:
     certified = certify(paths)
     other = silver_spec(table="silver.planes", source="bronze.planes")
-    load_batch(paths.root, other, sources=reading(paths.root, bronze__orders=(None, certified)))
+    load_batch(paths.root, other, sources=sources_reading(paths.root, bronze__orders=(None, certified)))
     found = readers_of(BRONZE, catalog_of(BRONZE, SILVER, GOLD, other), paths)
     assert [reader.name for reader in found] == [CERTIFIED]
 
 
 def test_a_table_with_an_invalid_spec_is_still_a_reader(paths: LakehousePaths) -> None:
     certified = certify(paths)
-    load_batch(paths.root, SILVER, sources=reading(paths.root, bronze__orders=(None, certified)))
+    load_batch(paths.root, SILVER, sources=sources_reading(paths.root, bronze__orders=(None, certified)))
     refused = InvalidSpec("silver.orders", "shop", problems=())
     found = readers_of(BRONZE, Catalog({BRONZE.table: BRONZE}, invalid={"silver.orders": refused}), paths)
     assert [reader.name for reader in found] == [CERTIFIED, "silver.orders"]

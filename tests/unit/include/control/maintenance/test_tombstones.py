@@ -19,7 +19,7 @@ from include.control.log.batch import Stream, Winner
 from include.control.maintenance.tombstones import OldTombstones, old_tombstones
 from include.paths import LakehousePaths
 from tests.support.documents.specs import bronze_spec, gold_spec, silver_spec
-from tests.support.ledger.delta_tables import FLIGHTS, commit, contents, intent_of, load_batch
+from tests.support.ledger.delta_tables import FLIGHTS, commit, file_contents, intent_of, load_batch
 
 RETAIN = "400 days"
 SPEC = silver_spec(apply_as_deletes="amount = 0", maintenance={"tombstones": {"retain": RETAIN}})
@@ -39,9 +39,9 @@ def bury(paths: LakehousePaths, batch_seq: int, *keys: str | None) -> None:
 
 
 def old(paths: LakehousePaths, now: datetime, spec: SilverSpec = SPEC) -> OldTombstones:
-    before = contents(paths.root)
+    before = file_contents(paths.root)
     found = old_tombstones(spec, paths, Ledger(paths), now)
-    assert contents(paths.root) == before
+    assert file_contents(paths.root) == before
     return found
 
 

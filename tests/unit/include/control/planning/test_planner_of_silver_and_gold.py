@@ -13,13 +13,13 @@ from include.control.log.stored_tables import open_table
 from include.errors import NotReadyError
 from include.paths import LakehousePaths
 from tests.support.documents.specs import gold_spec, silver_spec
-from tests.support.ledger.delta_tables import day, judge, load_batch, optimize, reading
+from tests.support.ledger.delta_tables import day, judge, load_batch, optimize, sources_reading
 from tests.support.ledger.planning import BRONZE, SILVER, CheckedPlanner, certify_bronze
 
 
 def consume(root: Path, spec: AnySpec, **ranges: tuple[int | None, int]) -> int:
     """Commit a complete batch that read these ranges, keyed by `layer__name`, and return its version."""
-    version = load_batch(root, spec, sources=reading(root, **ranges)).version
+    version = load_batch(root, spec, sources=sources_reading(root, **ranges)).version
     judge(root, spec, version)
     return version
 
@@ -77,7 +77,7 @@ def test_a_source_that_was_only_optimized_has_nothing_new(root: Path, advise: Ch
 
 def test_nothing_is_new_only_once_the_last_batch_is_closed_and_judged(root: Path, advise: CheckedPlanner) -> None:
     certified = certify_bronze(root)
-    sources = reading(root, bronze__orders=(None, certified))
+    sources = sources_reading(root, bronze__orders=(None, certified))
     winner = load_batch(root, SILVER, sources=sources, closed=False)
     waiting = "nothing new in bronze.orders; the last batch is still to be completed or checked"
     assert (advise(SILVER).nothing_new, advise(SILVER).message) == (False, waiting)

@@ -16,7 +16,7 @@ from include.control.planning.source_ranges import certified_sources, changed_ra
 from include.errors import BadInputError, NotReadyError
 from include.paths import LakehousePaths
 from tests.support.documents.specs import gold_spec, silver_spec
-from tests.support.ledger.delta_tables import intent_of, judge, load_batch, optimize, reading, set_property
+from tests.support.ledger.delta_tables import intent_of, judge, load_batch, optimize, set_property, sources_reading
 
 ORDERS, PLANES = silver_spec(), silver_spec(table="silver.planes")
 GOLD = gold_spec(
@@ -47,7 +47,7 @@ def certify(paths: LakehousePaths, *specs: AnySpec) -> list[int]:
 
 def consumed(paths: LakehousePaths, **ranges: int) -> StreamPosition:
     """Return a position whose last batch read these sources up to these versions."""
-    sources = reading(paths.root, **{f"silver__{name}": (None, version) for name, version in ranges.items()})
+    sources = sources_reading(paths.root, **{f"silver__{name}": (None, version) for name, version in ranges.items()})
     winner = Winner(intent_of("id", sources=sources), 1)
     return StreamPosition("id", version=1, last=winner)
 

@@ -68,19 +68,19 @@ def test_outside_of_a_job_each_look_is_new(bucket: Bucket) -> None:
 
 def test_a_job_looks_once_until_it_must_look_again(bucket: Bucket, proxy: FaultyS3) -> None:
     with shared_looks():
-        before = proxy.passed_on()
+        before = proxy.requests_forwarded()
         marks = {commit_mark(TABLE, 1) for _ in range(3)}
         assert (seen(), len(marks)) == ([0, 1], 1)
-        assert proxy.passed_on() - before == 2, "the names, and one commit"
+        assert proxy.requests_forwarded() - before == 2, "the names, and one commit"
         commit(bucket, 2)
         assert seen() == [0, 1]
         with ThreadPoolExecutor(1) as other:
             assert other.submit(seen).result() == [0, 1, 2], "another thread has seen nothing yet"
         look_again()
         assert seen() == [0, 1, 2]
-        before = proxy.passed_on()
+        before = proxy.requests_forwarded()
         assert commit_mark(TABLE, 1) in marks
-        assert proxy.passed_on() == before, "the listing has told that the commit is the same"
+        assert proxy.requests_forwarded() == before, "the listing has told that the commit is the same"
         commit(bucket, 3)
         with new_looks():
             assert seen() == [0, 1, 2, 3]
@@ -137,9 +137,9 @@ def test_whoever_has_appended_knows_the_end_of_the_log_until_they_look_again(buc
     assert words() == ["a"]
     with shared_looks():
         mine.append([event("silver.orders", "b")])
-        before = proxy.passed_on()
+        before = proxy.requests_forwarded()
         assert words() == ["a", "b"]
-        assert proxy.passed_on() == before
+        assert proxy.requests_forwarded() == before
         with ThreadPoolExecutor(1) as other:
             other.submit(theirs.append, [event("silver.orders", "c")]).result()
         mine.append([event("silver.orders", "d")])
@@ -160,9 +160,9 @@ def test_a_process_does_not_read_the_commits_that_it_has_put(bucket: Bucket, pro
         assert [found["word"] for found in opened().events("silver.orders")] == ["a"], "it has read version 0"
     first.append([event("silver.orders", "b")])
     with shared_looks():
-        before = proxy.passed_on()
+        before = proxy.requests_forwarded()
         assert opened().compact("silver.orders") is False
-        assert proxy.passed_on() - before == 1, "the listing"
+        assert proxy.requests_forwarded() - before == 1, "the listing"
 
 
 def test_what_the_ledger_writes_down_of_a_batch_takes_few_requests(bucket: Bucket, proxy: FaultyS3) -> None:
@@ -170,12 +170,12 @@ def test_what_the_ledger_writes_down_of_a_batch_takes_few_requests(bucket: Bucke
     for number in range(1, 12):
         intent = intent_of("id", number, stream=Stream("bronze.orders"))
         file = FileFact(path=f"orders/{number}.json", size=1, mtime_ns=1, checksum=f"sha256:{number}")
-        before = proxy.passed_on()
+        before = proxy.requests_forwarded()
         with shared_looks():
             ledger.record_intent(intent, (file,))
             ledger.record_committed([Winner(intent, number)])
             rows = FileRows(read=1, written=1)
             ledger.record_closed(Winner(intent, number), RowCounts(read=1, applied=1), {file.path: rows})
-        requests.append(proxy.passed_on() - before)
+        requests.append(proxy.requests_forwarded() - before)
     assert sorted(requests)[5] <= 15, "two puts for each of five appends, and the state"
     assert sum(requests[1:]) <= 180, "with what joins files and sums the logs up"

@@ -17,7 +17,7 @@ from include.control.leases.leases import Leases
 from include.control.storage.objects_on_s3 import S3ObjectStore
 from include.control.storage.s3_probe import require_conditional_puts
 from include.errors import LeaseLostError, NotReadyError, StorageError
-from tests.support.ledger.lease_holder import HOLDER, STREAM, TABLE, holding, leave
+from tests.support.ledger.lease_holder import HOLDER, STREAM, TABLE, lease_of_other_process, release
 from tests.support.storage.faulty_s3 import FaultyS3, faulty_s3, lose_answer, refuse_credentials, reset, slow_down
 
 STREAM_KEY = f"{TABLE}.stream-{STREAM}"
@@ -96,7 +96,7 @@ def test_a_put_whose_answer_was_lost_or_that_had_to_be_tried_again_is_ones_own(
     assert store.put_if_absent("a", b"mine")
     faulty.on("PUT", "/leases/a", fault)  # type: ignore[arg-type]
     assert store.put_if_match("a", b"mine too", etag_of(store, "a"))
-    assert faulty.met() == 2
+    assert faulty.faults_met() == 2
     assert body_of(store, "a") == b"mine too"
 
 
@@ -130,7 +130,7 @@ def test_a_lease_excludes_others_and_is_given_back(store: S3ObjectStore) -> None
 
 
 def test_the_lease_of_a_killed_holder_expires_by_the_clock_of_the_store(folder: S3Path, store: S3ObjectStore) -> None:
-    with holding(folder, lasts_s=2.0) as process:
+    with lease_of_other_process(folder, lasts_s=2.0) as process:
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=30)
         killed = time.monotonic()
@@ -141,13 +141,13 @@ def test_the_lease_of_a_killed_holder_expires_by_the_clock_of_the_store(folder: 
 
 
 def test_a_holder_that_was_stopped_past_its_expiry_and_woken_does_no_harm(folder: S3Path, store: S3ObjectStore) -> None:
-    with holding(folder, lasts_s=1.0) as process:
+    with lease_of_other_process(folder, lasts_s=1.0) as process:
         process.send_signal(signal.SIGSTOP)
         with Leases(store, "the next", lasts_s=60, patience_s=60).stream(TABLE, STREAM):
             taken = body_of(store, STREAM_KEY)
             process.send_signal(signal.SIGCONT)
             time.sleep(1.5)  # several of its heartbeats
-            leave(process)
+            release(process)
             assert body_of(store, STREAM_KEY) == taken
     assert store.keys("") == []
 
