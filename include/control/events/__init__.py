@@ -1,4 +1,4 @@
-"""Tables of events, as Delta tables: their log, their data files, and how both stay small.
+"""Tables of events, as Delta tables: their log, their data files, and the compaction of both.
 
-They know nothing of what the events say; that is in `include.control.ledger` and beside it.
+This folder does not depend on the content of events; `include.control.ledger` defines it.
 """

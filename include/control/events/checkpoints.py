@@ -1,9 +1,8 @@
-"""Checkpoints of a table of events, as Delta knows them: all that its log says up to a version, as one Parquet file."""
+"""Delta checkpoints of a table of events: the actions of its log up to a version, in one Parquet file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +11,7 @@ from include.control.events.log_state import Action
 
 _TEXTS = pa.map_(pa.string(), pa.string())
 _FEATURES = pa.list_(pa.string())
-_ABOUT_A_FILE = [("path", pa.string()), ("partitionValues", _TEXTS), ("size", pa.int64()), ("dataChange", pa.bool_())]
+_FILE_COLUMNS = [("path", pa.string()), ("partitionValues", _TEXTS), ("size", pa.int64()), ("dataChange", pa.bool_())]
 
 _KINDS: dict[str, pa.DataType] = {
     "protocol": pa.struct(
@@ -36,32 +35,28 @@ _KINDS: dict[str, pa.DataType] = {
         ]
     ),
     "txn": pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())]),
-    "add": pa.struct([*_ABOUT_A_FILE, ("modificationTime", pa.int64()), ("stats", pa.string())]),
-    "remove": pa.struct([*_ABOUT_A_FILE, ("deletionTimestamp", pa.int64()), ("extendedFileMetadata", pa.bool_())]),
+    "add": pa.struct([*_FILE_COLUMNS, ("modificationTime", pa.int64()), ("stats", pa.string())]),
+    "remove": pa.struct([*_FILE_COLUMNS, ("deletionTimestamp", pa.int64()), ("extendedFileMetadata", pa.bool_())]),
 }
-"""The kinds of actions that a table of events has -> their columns."""
+"""Kind of action in a table of events -> its columns."""
 
 
-def checkpoint_of(actions: Iterable[Action]) -> bytes:
-    """A checkpoint that says these actions."""
+def checkpoint_bytes(actions: Iterable[Action]) -> bytes:
+    """Return a checkpoint with these actions."""
     rows = pa.Table.from_pylist(list(actions), schema=pa.schema(list(_KINDS.items())))
     content = pa.BufferOutputStream()
     pq.write_table(rows, content, compression="snappy")
     return bytes(content.getvalue())
 
 
-def actions_of(checkpoint: bytes) -> Iterator[Action]:
-    """The actions that a checkpoint says, be it ours or delta-rs's.
+def read_actions(checkpoint: bytes) -> Iterator[Action]:
+    """Yield the actions of a checkpoint that Millrace or delta-rs wrote, without null values, as in a commit.
 
     Raises:
-        pa.ArrowInvalid: it cannot be read.
+        pa.ArrowInvalid: the checkpoint cannot be read.
     """
     file = pq.ParquetFile(pa.BufferReader(checkpoint))
     for kind in [name for name in file.schema_arrow.names if name in _KINDS]:
-        said = file.read(columns=[kind])[kind]
-        yield from ({kind: _plain(one)} for one in said.drop_null().to_pylist(maps_as_pydicts="strict"))
-
-
-def _plain(said: dict[str, Any]) -> dict[str, Any]:
-    """An action as a commit says it: nothing of what is not stated."""
-    return {name: value for name, value in said.items() if value is not None}
+        column = file.read(columns=[kind])[kind]
+        for action in column.drop_null().to_pylist(maps_as_pydicts="strict"):
+            yield {kind: {name: value for name, value in action.items() if value is not None}}

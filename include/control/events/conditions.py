@@ -1,4 +1,4 @@
-"""What columns of events must hold: asked of events, and of the least and greatest values that are stated of many."""
+"""Conditions on the columns of events, checked on single events or on the minimum and maximum of many."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ import pyarrow.compute as pc
 
 
 class Condition(Protocol):
-    """What a column of an event must hold; null never meets it."""
+    """A condition on a column; null never meets it."""
 
     def may_meet(self, least: Any, greatest: Any) -> bool:
-        """Whether a value between these two may meet it. A text that is stated as the greatest may be cut short."""
+        """Whether a value between these two may meet the condition; `greatest` may be the start of a longer text."""
 
     def met_by(self, column: pa.Array) -> pa.Array:
-        """Of each value: whether it meets the condition."""
+        """Return for each value whether it meets the condition."""
 
 
 @dataclass(frozen=True)
 class Among:
-    """The column holds one of some values."""
+    """The condition that a column has one of some values."""
 
     values: frozenset[Any]
 
     @cached_property
-    def _upward(self) -> list[Any]:
+    def _ascending(self) -> list[Any]:
         return sorted(self.values)
 
     def may_meet(self, least: Any, greatest: Any) -> bool:
         """Whether one of the values lies between these two."""
-        place = bisect_left(self._upward, least)
-        return place < len(self._upward) and _reaches(greatest, self._upward[place])
+        index = bisect_left(self._ascending, least)
+        return index < len(self._ascending) and _reaches(greatest, self._ascending[index])
 
     def met_by(self, column: pa.Array) -> pa.Array:
-        """Of each value: whether it is one of them."""
+        """Return for each value whether it is one of the values."""
         return pc.is_in(column, pa.array(self.values, column.type))
 
 
 @dataclass(frozen=True)
 class Span:
-    """The column holds a value from `least` to `greatest`, both included; None is no end.
+    """The condition that a column has a value from `least` to `greatest`, both included; None is no limit.
 
     >>> Span(3, 5).may_meet(5, 9), Span(3, 5).may_meet(6, 9), Span(least=3).may_meet(6, 9)
     (True, False, True)
@@ -60,21 +60,21 @@ class Span:
         )
 
     def met_by(self, column: pa.Array) -> pa.Array:
-        """Of each value: whether it lies in the span."""
-        found = column.is_valid()
+        """Return for each value whether it lies in the span."""
+        is_met = column.is_valid()
         if self.least is not None:
-            found = pc.and_(found, pc.greater_equal(column, pa.scalar(self.least, column.type)))
+            is_met = pc.and_(is_met, pc.greater_equal(column, pa.scalar(self.least, column.type)))
         if self.greatest is not None:
-            found = pc.and_(found, pc.less_equal(column, pa.scalar(self.greatest, column.type)))
-        return found
+            is_met = pc.and_(is_met, pc.less_equal(column, pa.scalar(self.greatest, column.type)))
+        return is_met
 
 
 def may_meet(conditions: Mapping[str, Condition], ends: Mapping[str, tuple[Any, Any]]) -> bool:
     """Whether an event may meet all conditions.
 
     Args:
-        conditions: column -> what it must hold.
-        ends: column -> the least and the greatest value that events hold; of a column that lacks it may hold any.
+        conditions: column -> its condition.
+        ends: column -> its minimum and maximum; a column that is missing may have any value.
     """
     return all(condition.may_meet(*ends[column]) for column, condition in conditions.items() if column in ends)
 

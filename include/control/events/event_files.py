@@ -1,4 +1,4 @@
-"""The data files of a table of events: written one a table that they are about, and read piece by piece."""
+"""The data files of a table of events: each is about one table, and is read in batches."""
 
 from __future__ import annotations
 
@@ -24,102 +24,102 @@ from include.control.storage.arrow_files import open_for_arrow, remember
 from include.control.storage.objects_on_s3 import object_store
 from include.errors import TornLogError, first_line
 
-_AT_A_TIME = 5_000
+_BATCH_SIZE = 5_000
 _BUFFER = 64 * 1024
-"""Bytes of a column that are read ahead: else each column of a compacted file is held whole."""
+"""The bytes of a column that are read ahead; without a limit, whole columns of a compacted file would be in memory."""
 
-_EVENTS_A_GROUP = 4096
-"""So many lie together in a data file, and can be left unread."""
+_ROW_GROUP_SIZE = 4096
+"""The number of events in a row group; a reader can skip row groups."""
 
 
-def write_events(folder: LakePath, ordered: Sequence[str], events: pa.Table) -> list[EventFile]:
-    """Write events as data files, one for each table that they are about; no commit names them yet.
+def write_events(folder: LakePath, indexed: Sequence[str], events: pa.Table) -> list[EventFile]:
+    """Write events as data files, one for each table that they are about, without a commit.
 
     Args:
-        folder: of the table of events.
-        ordered: the columns whose least and greatest value are stated.
+        folder: the folder of the table of events.
+        indexed: the columns with statistics in the log.
         events: the events.
     """
-    return [_written(folder, ordered, events, table) for table in pc.unique(events["table"]).to_pylist()]
+    return [_write_file(folder, indexed, events, table) for table in pc.unique(events["table"]).to_pylist()]
 
 
-def _written(folder: LakePath, ordered: Sequence[str], events: pa.Table, table: str) -> EventFile:
+def _write_file(folder: LakePath, indexed: Sequence[str], events: pa.Table, table: str) -> EventFile:
     of_table = events.filter(pc.equal(events["table"], table)).drop_columns(["table"])
     content, part, name = pa.BufferOutputStream(), f"table={table}", f"{uuid4()}.parquet"
-    pq.write_table(of_table, content, compression="zstd", row_group_size=_EVENTS_A_GROUP)
+    pq.write_table(of_table, content, compression="zstd", row_group_size=_ROW_GROUP_SIZE)
     body = content.getvalue().to_pybytes()
     object_store(folder / part).put_if_absent(name, body)
     remember(folder / part / name, body)
-    stats = json.dumps(_statistics(of_table, ordered))
+    stats = json.dumps(_statistics(of_table, indexed))
     return EventFile(f"{part}/{name}", folder / part / name, table, len(body), now_ms(), stats)
 
 
 def now_ms() -> int:
-    """The time as Delta states it."""
+    """Return the time in milliseconds since 1970, as Delta writes it."""
     return time.time_ns() // 1_000_000
 
 
-def _statistics(events: pa.Table, ordered: Sequence[str]) -> dict[str, Any]:
-    of_columns = {name: pc.min_max(events[name]).as_py() for name in ordered}
-    known = {name: found for name, found in of_columns.items() if found["min"] is not None}
+def _statistics(events: pa.Table, indexed: Sequence[str]) -> dict[str, Any]:
+    ends = {name: pc.min_max(events[name]).as_py() for name in indexed}
+    not_null = {name: of_column for name, of_column in ends.items() if of_column["min"] is not None}
     return {
         "numRecords": len(events),
-        "minValues": {name: _stated(found["min"]) for name, found in known.items()},
-        "maxValues": {name: _stated(found["max"]) for name, found in known.items()},
-        "nullCount": {name: events[name].null_count for name in ordered},
+        "minValues": {name: _statistics_value(of_column["min"]) for name, of_column in not_null.items()},
+        "maxValues": {name: _statistics_value(of_column["max"]) for name, of_column in not_null.items()},
+        "nullCount": {name: events[name].null_count for name in indexed},
     }
 
 
-def _stated(value: object) -> object:
-    """A value as Delta's statistics state it."""
+def _statistics_value(value: object) -> object:
     return f"{value.astimezone(UTC):{ISO_MICROSECOND}}" if isinstance(value, datetime) else value
 
 
 def read_events(
-    file: LakePath, wanted: pa.Schema, table: str, conditions: Mapping[str, Condition] = {}
+    file: LakePath, schema: pa.Schema, table: str, conditions: Mapping[str, Condition] = {}
 ) -> Iterator[pa.RecordBatch]:
-    """The events of one data file, piece by piece, without the row groups in which none meets the conditions.
+    """Yield the events of a data file in batches, without row groups in which no event meets the conditions.
 
     Args:
         file: the file.
-        wanted: the columns to read.
-        table: the table that the events are about, which the file's folder says and the file does not.
-        conditions: column -> what it must hold.
+        schema: the columns to read.
+        table: the table that the events are about; it is part of the folder's name, and no column of the file.
+        conditions: column -> its condition.
 
     Raises:
-        TornLogError: the file is gone, or none that can be read.
+        TornLogError: the file is missing or damaged.
     """
     with (
-        _damage_told(file),
-        _memory_given_back(),
+        _report_damage(file),
+        _system_memory_pool(),
         open_for_arrow(file) as content,
         pq.ParquetFile(content, buffer_size=_BUFFER, pre_buffer=False) as data,
     ):
-        columns = [name for name in wanted.names if name != "table"]
+        columns = [name for name in schema.names if name != "table"]
         ends = (_ends(data.metadata.row_group(at), conditions) for at in range(data.num_row_groups))
         groups = [at for at, of_group in enumerate(ends) if may_meet(conditions, of_group)]
-        for piece in data.iter_batches(_AT_A_TIME, row_groups=groups, columns=columns, use_threads=False):
-            yield pa.record_batch([_column(piece, field, table) for field in wanted], schema=wanted)
+        for batch in data.iter_batches(_BATCH_SIZE, row_groups=groups, columns=columns, use_threads=False):
+            yield pa.record_batch([_column(batch, field, table) for field in schema], schema=schema)
 
 
 @contextmanager
-def _damage_told(file: LakePath) -> Iterator[None]:
-    """Tell damage from trouble: of a disk it has a number, and of a store its own client tells it."""
+def _report_damage(file: LakePath) -> Iterator[None]:
+    """Report a missing or damaged file as a torn log, but no error of a disk (with a number) or of a store."""
     try:
         yield
     except (OSError, pa.ArrowInvalid) as error:
-        is_trouble = isinstance(error, OSError) and error.errno not in (None, ENOENT)
-        if is_trouble or not isinstance(file, Path):
+        is_disk_error = isinstance(error, OSError) and error.errno not in (None, ENOENT)
+        if is_disk_error or not isinstance(file, Path):
             raise
-        msg = f"{file}, a file of the ledger, cannot be read: {first_line(error)}\nRestore it from a backup."
-        raise TornLogError(msg) from error
+        cause = f"{file}, a file of the ledger, cannot be read: {first_line(error)}"
+        raise TornLogError(cause, "Restore it from a backup.") from error
 
 
 @contextmanager
-def _memory_given_back() -> Iterator[None]:
-    """Arrow's own allocator, and it serves only part of the reading whatever it is told, keeps what it was given back.
+def _system_memory_pool() -> Iterator[None]:
+    """Use the memory pool of the system, since Arrow's own pool does not return memory.
 
-    A ledger of 100,000 files took 70 MB for the 5 MB that are in use at a time.
+    With Arrow's pool, a ledger of 100,000 files took 70 MB instead of 5 MB. Parts of the reading use Arrow's pool in
+    any case.
     """
     before = pa.default_memory_pool()
     pa.set_memory_pool(pa.system_memory_pool())
@@ -131,13 +131,13 @@ def _memory_given_back() -> Iterator[None]:
 
 
 def _ends(group: pq.RowGroupMetaData, names: Collection[str]) -> dict[str, tuple[Any, Any]]:
-    """Column -> its least and its greatest value in a row group, of those columns of which that is stated."""
+    """Return the minimum and maximum of columns in a row group, without columns for which they are missing."""
     columns = [group.column(at) for at in range(group.num_columns)]
-    stated = {column.path_in_schema: column.statistics for column in columns if column.path_in_schema in names}
-    return {name: (known.min, known.max) for name, known in stated.items() if known and known.has_min_max}
+    statistics = {column.path_in_schema: column.statistics for column in columns if column.path_in_schema in names}
+    return {name: (values.min, values.max) for name, values in statistics.items() if values and values.has_min_max}
 
 
-def _column(piece: pa.RecordBatch, field: pa.Field, table: str) -> pa.Array:
+def _column(batch: pa.RecordBatch, field: pa.Field, table: str) -> pa.Array:
     if field.name == "table":
-        return pa.repeat(pa.scalar(table), len(piece))
-    return piece.column(field.name).cast(field.type)
+        return pa.repeat(pa.scalar(table), len(batch))
+    return batch.column(field.name).cast(field.type)

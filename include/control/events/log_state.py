@@ -1,4 +1,4 @@
-"""What the commits of a table of events come to: its data files, and what else a checkpoint must say."""
+"""The state of a table of events after some commits: its data files, and the rest of a checkpoint."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Action = dict[str, Any]
 """One line of a commit."""
 
 _TIMES = ("recorded_at", "interval_start")
-_CUT = timedelta(milliseconds=1)
-"""delta-rs states times without what is less than that."""
+_PRECISION = timedelta(milliseconds=1)
+"""The precision of times in delta-rs's statistics; it cuts off the rest."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,12 @@ class EventFile:
     """A data file.
 
     Attributes:
-        name: what the log calls it.
-        path: where it lies.
+        name: its name in the log.
+        path: its path.
         table: the table that its events are about.
-        size: bytes.
+        size: its size in bytes.
         written_ms: when it was written, in milliseconds since 1970.
-        stats: what the log states of its columns, as JSON.
+        stats: its statistics in the log, as JSON.
     """
 
     name: str
@@ -42,53 +42,55 @@ class EventFile:
 
     @property
     def rows(self) -> int:
-        """How many events it holds."""
-        return int(self._stated["numRecords"])
+        """The number of its events."""
+        return int(self._statistics["numRecords"])
 
     @property
     def least(self) -> dict[str, Any]:
-        """Column -> its least value, as Delta states it, of the columns of which that is kept."""
-        return dict(self._stated.get("minValues", {}))
+        """Column -> its minimum, as Delta writes it, for the columns with statistics."""
+        return dict(self._statistics.get("minValues", {}))
 
     @property
     def greatest(self) -> dict[str, Any]:
-        """Column -> its greatest value, likewise."""
-        return dict(self._stated.get("maxValues", {}))
+        """Column -> its maximum, as Delta writes it, for the columns with statistics."""
+        return dict(self._statistics.get("maxValues", {}))
 
     def ends(self, columns: Iterable[str]) -> dict[str, tuple[Any, Any]]:
-        """Column -> its least and its greatest value, of those columns of which that is stated."""
-        least, greatest = self._stated.get("minValues", {}), self._stated.get("maxValues", {})
-        known = [name for name in columns if name in least and name in greatest]
-        return {name: (_meant(name, least[name]), _meant(name, greatest[name], _CUT)) for name in known}
+        """Return the minimum and maximum of columns, without columns that have no statistics."""
+        least, greatest = self._statistics.get("minValues", {}), self._statistics.get("maxValues", {})
+        names = [name for name in columns if name in least and name in greatest]
+        return {name: (_value(name, least[name]), _value(name, greatest[name], _PRECISION)) for name in names}
 
     @cached_property
-    def _stated(self) -> dict[str, Any]:
+    def _statistics(self) -> dict[str, Any]:
         return dict(json.loads(self.stats or "{}"))
 
-    def added(self, *, changes_data: bool) -> Action:
-        """The action that adds it to the table."""
-        about = {"path": self.name, "partitionValues": {"table": self.table}, "size": self.size}
-        return {"add": {**about, "modificationTime": self.written_ms, "dataChange": changes_data, "stats": self.stats}}
+    def add_action(self, *, changes_data: bool) -> Action:
+        """Return the action that adds the file to the table."""
+        details = {"modificationTime": self.written_ms, "dataChange": changes_data, "stats": self.stats}
+        return {"add": {**self._identity, **details}}
 
-    def removed(self, at_ms: int, *, changes_data: bool) -> Action:
-        """The action that takes it out of the table."""
-        about = {"path": self.name, "partitionValues": {"table": self.table}, "size": self.size}
-        said = {"deletionTimestamp": at_ms, "dataChange": changes_data, "extendedFileMetadata": True}
-        return {"remove": {**about, **said}}
+    def remove_action(self, at_ms: int, *, changes_data: bool) -> Action:
+        """Return the action that removes the file from the table."""
+        details = {"deletionTimestamp": at_ms, "dataChange": changes_data, "extendedFileMetadata": True}
+        return {"remove": {**self._identity, **details}}
+
+    @property
+    def _identity(self) -> Action:
+        return {"path": self.name, "partitionValues": {"table": self.table}, "size": self.size}
 
 
-def _meant(column: str, stated: Any, cut: timedelta = timedelta(0)) -> Any:
-    """The value that Delta's statistics state."""
-    return datetime.fromisoformat(stated) + cut if column in _TIMES else stated
+def _value(column: str, text: Any, precision: timedelta = timedelta(0)) -> Any:
+    return datetime.fromisoformat(text) + precision if column in _TIMES else text
 
 
 class LogState:
-    """What the commits up to a version come to.
+    """The state of a table after the commits up to a version.
 
     Attributes:
-        version: that version; -1 for none.
+        version: the version; -1 for none.
         files: name -> data file.
-        removed: name -> the version that has removed a data file, or a later one, and the action that did.
+        removed: name of a removed data file -> the version that removed it, or a later one, and the action.
         keys: Delta's application id -> its last number.
 
     Args:
@@ -97,37 +99,34 @@ class LogState:
 
     def __init__(self, table: LakePath) -> None:
         self._table = table
-        self._about: Action = {}
+        self._metadata: Action = {}
         self.version = -1
         self.files: dict[str, EventFile] = {}
         self.removed: dict[str, tuple[int, Action]] = {}
         self.keys: dict[str, int] = {}
 
     def apply(self, version: int, actions: Iterable[Action]) -> None:
-        """Go on to `version` by the actions of its commit, or of its checkpoint."""
-        for action in actions:
-            for kind, said in action.items():
-                self._apply(version, kind, said)
+        """Apply the actions of the commit or the checkpoint of `version`."""
+        for kind, content in (item for action in actions for item in action.items()):
+            match kind:
+                case "add":
+                    self.removed.pop(content["path"], None)
+                    self.files[content["path"]] = self._file(content)
+                case "remove":
+                    self.files.pop(content["path"], None)
+                    self.removed[content["path"]] = version, content
+                case "txn":
+                    self.keys[content["appId"]] = content["version"]
+                case "protocol" | "metaData":
+                    self._metadata[kind] = content
         self.version = version
 
     def actions(self) -> Iterator[Action]:
-        """The actions that say all of it."""
-        yield from ({kind: said} for kind, said in self._about.items())
+        """Yield the actions of a checkpoint of this state."""
+        yield from ({kind: content} for kind, content in self._metadata.items())
         yield from ({"txn": {"appId": key, "version": number}} for key, number in self.keys.items())
-        yield from (file.added(changes_data=False) for file in self.files.values())
-        yield from ({"remove": {**said, "dataChange": False}} for _, said in self.removed.values())
-
-    def _apply(self, version: int, kind: str, said: Any) -> None:
-        if kind == "add":
-            self.removed.pop(said["path"], None)
-            self.files[said["path"]] = self._file(said)
-        elif kind == "remove":
-            self.files.pop(said["path"], None)
-            self.removed[said["path"]] = version, said
-        elif kind == "txn":
-            self.keys[said["appId"]] = said["version"]
-        elif kind in ("protocol", "metaData"):
-            self._about[kind] = said
+        yield from (file.add_action(changes_data=False) for file in self.files.values())
+        yield from ({"remove": {**action, "dataChange": False}} for _, action in self.removed.values())
 
     def _file(self, add: dict[str, Any]) -> EventFile:
         return EventFile(

@@ -156,7 +156,7 @@ class OpsTable:
             is_changed = any([self.compact(table) for table in tables])
             if is_changed or version % _CLEAN_UP_INTERVAL == 0:
                 self._log.clean_up(_KEEP_REPLACED)
-            self._log.sum_up()
+            self._log.write_checkpoint()
         except Exception as error:  # noqa: BLE001  the events are written, so the writer continues
             log.warning("%s: a later append cleans it up: %s", self._path, first_line(error))
 

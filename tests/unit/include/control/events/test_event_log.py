@@ -1,4 +1,4 @@
-"""The log of an `ops` table as we read it and append to it, beside delta-rs, which reads and writes the same log."""
+"""Millrace and delta-rs read and write the same log of an `ops` table."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def seen_by_delta_rs(path: Path) -> set[str]:
     return set(map(unquote, DeltaTable(str(path)).file_uris()))
 
 
-def test_delta_rs_reads_what_we_append_and_we_read_what_it_does(path: Path) -> None:
+def test_delta_rs_and_millrace_read_the_commits_of_each_other(path: Path) -> None:
     writer, reader = log_of(path), log_of(path)
     assert reader.files() == []
     for number in range(3):
@@ -73,7 +73,7 @@ def test_delta_rs_reads_what_we_append_and_we_read_what_it_does(path: Path) -> N
     ]
 
 
-def test_a_table_that_was_put_in_the_place_of_another_is_read_anew(path: Path) -> None:
+def test_a_table_that_replaced_another_is_read_from_its_beginning(path: Path) -> None:
     log = log_of(path)
     for number in range(3):
         log.append(events(number))
@@ -84,7 +84,7 @@ def test_a_table_that_was_put_in_the_place_of_another_is_read_anew(path: Path) -
     assert [file.least["batch_seq"] for file in log.files()] == [8]
 
 
-def test_a_missing_or_cut_commit_is_named(path: Path) -> None:
+def test_the_error_names_a_missing_or_damaged_commit(path: Path) -> None:
     writer = log_of(path)
     for number in range(3):
         writer.append(events(number))
@@ -97,7 +97,7 @@ def test_a_missing_or_cut_commit_is_named(path: Path) -> None:
         log_of(path).files()
 
 
-def test_an_append_to_a_bucket_takes_two_requests_once_the_log_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_append_to_a_bucket_takes_two_requests_after_the_first_read(monkeypatch: pytest.MonkeyPatch) -> None:
     with s3_bucket("events") as bucket, faulty_s3(bucket.endpoint) as proxy:
         for name, value in {**bucket.environment, "AWS_ENDPOINT_URL_S3": proxy.endpoint}.items():
             monkeypatch.setenv(name, value)

@@ -1,4 +1,4 @@
-"""A log of events that puts its files together, sums itself up and is cleaned up, whoever dies or races meanwhile."""
+"""Compaction, checkpoints and clean-up of a log of events, with races and dying processes."""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ def data_files(path: Path) -> set[str]:
 
 
 def age(path: Path, seconds: float, upto: int) -> None:
-    """Let the files of the log up to a version have been written so long before the others."""
+    """Make the files of the log up to a version older than the others by this time."""
     for file in (path / "_delta_log").iterdir():
         if file.name[:20].isdigit() and int(file.name[:20]) <= upto:
             stamp = file.stat().st_mtime - seconds
             os.utime(file, (stamp, stamp))
 
 
-def test_other_readers_find_every_event_by_our_checkpoint(path: Path) -> None:
+def test_other_readers_find_every_event_through_the_checkpoint(path: Path) -> None:
     words = [f"{number:02d}" for number in range(40)]
     append(path, *words)
     OpsTable(path, EVENTS).append_once([event(TABLE, "once")], "key")
     log = log_of(path)
     log.files()
-    log.sum_up()
+    log.write_checkpoint()
     newest = DeltaTable(str(path)).version()
     for file in commits(path)[:-1]:
         file.unlink()
@@ -86,7 +86,7 @@ def test_other_readers_find_every_event_by_our_checkpoint(path: Path) -> None:
     assert word_counts(path, TABLE).total() == 41, "delta-rs writes on top of our checkpoint"
 
 
-def test_of_two_that_replace_the_same_files_one_does_and_the_other_leaves_nothing(path: Path) -> None:
+def test_one_of_two_writers_replaces_the_same_files_and_the_other_leaves_no_files(path: Path) -> None:
     append(path, "a", "b", "c")
     first, second, events = log_of(path), log_of(path), OpsTable(path, EVENTS)
     both = [(log, log.files()) for log in (first, second)]
@@ -98,7 +98,7 @@ def test_of_two_that_replace_the_same_files_one_does_and_the_other_leaves_nothin
     assert dict(word_counts(path, TABLE)) == dict.fromkeys("abcd", 1)
 
 
-def test_what_was_replaced_goes_when_a_commit_came_long_enough_after(path: Path) -> None:
+def test_replaced_files_are_deleted_after_a_commit_that_is_new_enough(path: Path) -> None:
     append(path, *"abcdefgh")
     log, hour = log_of(path), timedelta(hours=1)
     assert len(data_files(path)) > len(log.files()), "nothing was replaced"
@@ -116,7 +116,7 @@ def test_what_was_replaced_goes_when_a_commit_came_long_enough_after(path: Path)
     assert dict(word_counts(path, TABLE)) == dict.fromkeys("abcdefghi", 1)
 
 
-def test_the_log_is_cut_below_an_old_checkpoint_alone(path: Path) -> None:
+def test_only_commits_before_an_old_checkpoint_are_deleted(path: Path) -> None:
     words = [f"{number:02d}" for number in range(24)]
     append(path, *words[:-1])
     log = log_of(path)
@@ -136,7 +136,7 @@ def test_the_log_is_cut_below_an_old_checkpoint_alone(path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["append", "append_once", "compact"])
-def test_a_writer_that_was_stopped_while_the_log_was_cleaned_up_loses_and_doubles_nothing(
+def test_a_writer_that_was_stopped_during_a_clean_up_loses_and_doubles_nothing(
     path: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(path, *"abcd")
@@ -175,9 +175,7 @@ def test_a_writer_that_was_stopped_while_the_log_was_cleaned_up_loses_and_double
 
 
 @pytest.mark.parametrize("hours", [-24 * 400, 24 * 400])
-def test_nothing_is_taken_for_old_by_a_clock_that_is_far_off(
-    path: Path, hours: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_clock_makes_no_file_old(path: Path, hours: int, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = OpsTable(path, EVENTS)
     append(path, *"abc")
     log = log_of(path)
@@ -193,7 +191,7 @@ def test_nothing_is_taken_for_old_by_a_clock_that_is_far_off(
 
 
 @pytest.mark.parametrize("torn", ["", '{"commitInfo":{"times', "\0\0\0\0"])
-def test_a_torn_commit_at_the_head_is_named_and_hides_nothing_for_long(path: Path, torn: str) -> None:
+def test_the_error_names_a_torn_last_commit_and_its_repair_restores_all_events(path: Path, torn: str) -> None:
     append(path, *"abc")
     head = commits(path)[-1]
     whole = head.read_text()
@@ -216,7 +214,7 @@ class _Death(BaseException):
 
 @pytest.fixture
 def dying(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int, bool], None]]:
-    """Lets the process die at its so-many-th write, before it is done or right after."""
+    """Let the process die at its n-th write, before or after it."""
     left: list[tuple[Iterator[int], int, bool]] = []
 
     def wrapped(write: Callable[..., Any]) -> Callable[..., Any]:
@@ -239,7 +237,7 @@ def dying(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int, bool], Non
 
 
 @pytest.mark.parametrize("is_done", [False, True], ids=["before", "after"])
-def test_who_dies_at_any_write_loses_and_doubles_nothing(
+def test_a_process_that_dies_at_any_write_loses_and_doubles_nothing(
     path: Path, is_done: bool, dying: Callable[[int, bool], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ops_table, "_KEEP_REPLACED", timedelta(0))

@@ -179,7 +179,7 @@ def test_unread_data_files_change_no_result(
     events, every = OpsTable(path, EVENTS), [one for some in commits for one in some]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ops_table, "FILES_WORTH_COMPACTING", 1)
-        patch.setattr(event_files, "_EVENTS_A_GROUP", 2)
+        patch.setattr(event_files, "_ROW_GROUP_SIZE", 2)
         for at, some in enumerate(commits):
             events.append(some)
             if at + 1 == compacted:

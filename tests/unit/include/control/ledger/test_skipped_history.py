@@ -134,7 +134,7 @@ def test_the_ledger_returns_the_same_as_a_model_that_reads_all_events(
     paths = LakehousePaths(tmp_path_factory.mktemp("lake"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ops_table, "FILES_WORTH_COMPACTING", 4)
-        patch.setattr(event_files, "_EVENTS_A_GROUP", 2)
+        patch.setattr(event_files, "_ROW_GROUP_SIZE", 2)
         for event in events:
             event.record(Ledger(paths))
     ledger, every, starts = Ledger(paths), AllOfHistory(paths), [day(number).start for number in days]
