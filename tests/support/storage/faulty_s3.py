@@ -202,9 +202,10 @@ def faulty_s3(server: str) -> Iterator[FaultyS3]:
     process = subprocess.Popen(command, cwd=PROJECT)
     try:
         proxy = FaultyS3(f"http://127.0.0.1:{port}")
-        retry(retry=retry_if_exception_type(httpx.ConnectError), stop=stop_after_delay(30), wait=wait_fixed(0.05))(
-            proxy.met
-        )()
+        wait = retry(
+            retry=retry_if_exception_type(httpx.ConnectError), stop=stop_after_delay(30), wait=wait_fixed(0.05)
+        )
+        wait(proxy.faults_met)()
         yield proxy
     finally:
         process.terminate()
