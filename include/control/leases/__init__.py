@@ -1,4 +1,4 @@
-"""Leases: who may write a table now, and who waits for it.
+"""Leases: the right to write a table, and the queue of the runs that wait for it.
 
-How an object is put under a condition lives in `include.control.storage`.
+Conditional puts are in `include.control.storage`.
 """

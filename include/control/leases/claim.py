@@ -1,4 +1,4 @@
-"""What an object says that stands for a lease, or for somebody who waits for one."""
+"""The content of an object that is a lease, or a note of a run that waits for a lease."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pydantic import TypeAdapter, ValidationError
 from include.control.storage.objects import StoredObject
 
 LASTS_S = 30.0
-"""A lease that is not renewed for so many seconds is free."""
+"""The seconds after which a lease is free if nobody renews it."""
 
 
 @dataclass(frozen=True)
 class LeaseClaim:
-    """What a lease object says.
+    """The content of a lease object.
 
     Attributes:
-        holder: who holds it, for people: the run id and the process.
-        nonce: makes each claim another object, so that two claims never have one etag.
-        lasts_s: it expires when it was not renewed for so many seconds.
-        beats: how often the heartbeat has renewed it; makes each renewal another object.
+        holder: the run id and the process of the holder, for people.
+        nonce: a random text, so that two claims never have the same etag.
+        lasts_s: the seconds after which it expires if it is not renewed.
+        beats: the number of renewals, so that each renewal has another etag.
     """
 
     holder: str
@@ -30,21 +30,21 @@ class LeaseClaim:
     beats: int = 0
 
     def to_bytes(self) -> bytes:
-        """The claim as it is stored."""
+        """Return the claim as the body of an object."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
     def from_bytes(cls, body: bytes) -> LeaseClaim:
-        """The claim that was stored; one that cannot be read (a disk cut it) is nobody's, and expires as any other."""
+        """Return the claim in the body of an object; a body that is damaged gives a claim of nobody, which expires."""
         try:
-            return _STORED.validate_json(body)
+            return _ADAPTER.validate_json(body)
         except ValidationError:
-            return cls(holder="nobody who is known: the lease cannot be read", nonce="", lasts_s=LASTS_S)
+            return cls(holder="an unknown run: the lease cannot be read", nonce="", lasts_s=LASTS_S)
 
 
-_STORED = TypeAdapter(LeaseClaim)
+_ADAPTER = TypeAdapter(LeaseClaim)
 
 
 def is_expired(stored: StoredObject) -> bool:
-    """Whether a claim was not renewed for so long that it counts no more."""
+    """Whether a claim has expired, because it was not renewed in time."""
     return stored.age_s > LeaseClaim.from_bytes(stored.body).lasts_s

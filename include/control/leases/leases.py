@@ -1,8 +1,8 @@
-"""Leases: the right to write for a short while.
+"""Leases: the right to write for a short time.
 
 A batch leases its stream; maintenance leases the whole table, which excludes its streams. A lease saves work that would
-be lost in a race. Correctness never hangs on it: a lost lease can do no harm (ADR 0002). Who waits leaves a note: they
-get the lease in the order in which they came, and maintenance that takes long can let batches go first (ADR 0022).
+be lost in a race. Correctness never depends on it: a lost lease does no harm (ADR 0002). A run that waits leaves a
+note. So runs get the lease in the order of their arrival, and long maintenance can yield to batches (ADR 0022).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import cast
@@ -26,21 +26,24 @@ from include.control.storage.objects import ObjectStore
 from include.control.storage.steady_clock import steady_now_s
 from include.errors import LeaseLostError, MillraceError
 
-SOONEST_LOOK_S, SLOWEST_LOOK_S, LOOKS_A_WAIT = 0.02, 1.0, 200
-"""How soon who waits looks again; a pause is a part of the wait before it. A look is a few requests to a bucket."""
+MIN_PAUSE_S, MAX_PAUSE_S, PAUSES_PER_WAIT = 0.02, 1.0, 200
+"""The limits of the pause between two attempts to get a lease, and the share of the past wait that a pause takes.
+
+An attempt is a few requests to a bucket.
+"""
 
 log = logging.getLogger(__name__)
 
 
 class Leases:
-    """Leases of one lakehouse.
+    """The leases of a lakehouse.
 
     Args:
-        store: where the lease objects live.
-        holder: who asks, shown to those who wait.
-        lasts_s: a lease that is not renewed for so long is free.
-        patience_s: how long to wait for a lease before giving up.
-        one_writer: whether a batch excludes every other writer of its table, not only those of its stream.
+        store: the store of the lease objects.
+        holder: the holder, shown to runs that wait.
+        lasts_s: the seconds after which a lease is free if it is not renewed.
+        patience_s: the most seconds to wait for a lease.
+        one_writer: whether a batch excludes all other writers of its table, not only those of its stream.
     """
 
     def __init__(
@@ -60,169 +63,155 @@ class Leases:
 
     @contextmanager
     def stream(self, table: str, stream: str) -> Iterator[LeaseWait]:
-        """Hold the lease of one stream; yields how long it was waited for, and for whom.
+        """Hold the lease of a stream, and yield the wait for it.
 
         Raises:
-            LeaseLostError: it could not be had in time; the message names the holder.
+            LeaseLostError: the lease was not free in time; the message names the holder.
         """
         name = f"{STREAM}{stream}"
-        with self._held(table, WHOLE_TABLE if self._one_writer else name, asks_for=name) as waited:
-            yield waited
+        with self._hold(table, WHOLE_TABLE if self._one_writer else name, waits_for=name) as wait:
+            yield wait
 
     @contextmanager
     def table(self, table: str) -> Iterator[LeaseWait]:
-        """Hold the lease of a whole table, once its streams are free; yields how long it was waited for, and for whom.
+        """Hold the lease of a whole table, which needs all its streams to be free, and yield the wait for it.
 
         Raises:
-            LeaseLostError: it could not be had in time; the message names the holder.
+            LeaseLostError: the lease was not free in time; the message names the holder.
         """
-        with self._held(table, WHOLE_TABLE, asks_for=WHOLE_TABLE) as waited:
-            yield waited
+        with self._hold(table, WHOLE_TABLE, waits_for=WHOLE_TABLE) as wait:
+            yield wait
 
-    def batches_waiting(self, table: str) -> str:
-        """Who waits for a stream of the table, joined by commas; empty when nobody does."""
-        return LeaseQueue(self._store, table).batches()
+    def waiting_batches(self, table: str) -> str:
+        """Return the runs that wait for a stream of the table, joined by commas; empty if there are none."""
+        return LeaseQueue(self._store, table).waiting_batches()
 
     @contextmanager
-    def _held(self, table: str, wanted: str, asks_for: str) -> Iterator[LeaseWait]:
-        """Hold the lease `wanted` of the table; while it is waited for, a note says what for."""
+    def _hold(self, table: str, name: str, waits_for: str) -> Iterator[LeaseWait]:
+        """Hold the lease `name` of the table; during the wait, a note in the queue names `waits_for`."""
         started, queue = time.monotonic(), LeaseQueue(self._store, table)
-        blocked_by = STREAM if wanted == WHOLE_TABLE else WHOLE_TABLE
-        asked = _Asked(f"{table}.{wanted}", f"{table}.{blocked_by}", queue, queue.new_note(asks_for))
-        got, holders = self._try(asked, self._claim_free), ""
-        if not isinstance(got, _Claimed):
-            holders = self._live_holders((asked.key, *self._store.keys(asked.blocked_by)))
-            with self._noted(asked.note):
-                got = self._wait_for(asked, holders)
-        with self._renewed(got):
-            look_again()  # others may have written while they held it
+        blocked_by = STREAM if name == WHOLE_TABLE else WHOLE_TABLE
+        request = _Request(f"{table}.{name}", f"{table}.{blocked_by}", queue, queue.new_note(waits_for))
+        result, holders = self._try(request, self._claim_free), ""
+        if not isinstance(result, _Lease):
+            holders = self._holders(request)
+            # The key of the note is random, so that no other process has put it.
+            with self._keep_alive(cast(_Lease, self._put(request.note))):
+                result = self._wait(request, holders)
+        with self._keep_alive(result):
+            look_again()  # the earlier holder may have written
             yield LeaseWait(seconds=time.monotonic() - started, holders=holders)
 
     @contextmanager
-    def _noted(self, note: str) -> Iterator[None]:
-        # Its key is random, so that nobody else has put it.
-        with self._renewed(cast(_Claimed, self._put(note))):
-            yield
-
-    @contextmanager
-    def _renewed(self, claimed: _Claimed) -> Iterator[None]:
-        """Keep the object of a claim alive by a heartbeat, then remove it."""
+    def _keep_alive(self, lease: _Lease) -> Iterator[None]:
+        """Renew a lease or a note by a heartbeat, then release it."""
         stop = threading.Event()
-        beat = threading.Thread(target=self._renew_until, args=(claimed, stop), daemon=True)
+        beat = threading.Thread(target=self._renew_until, args=(lease, stop), daemon=True)
         beat.start()
         try:
             yield
         finally:
             stop.set()
             beat.join()
-            self._leave(claimed)
+            try:
+                self._release(lease)
+            except (OSError, MillraceError) as error:  # must not hide an error of the work
+                log.warning("the lease %s could not be released, and expires by itself: %s", lease.key, error)
 
-    def _wait_for(self, asked: _Asked, holders: str) -> _Claimed:
-        waiting = Retrying(
-            retry=retry_if_result(lambda got: not isinstance(got, _Claimed)),
+    def _wait(self, request: _Request, holders: str) -> _Lease:
+        retrying = Retrying(
+            retry=retry_if_result(lambda result: not isinstance(result, _Lease)),
             stop=stop_after_delay(self._patience_s),
-            wait=_until_next_look,
+            wait=_next_pause,
         )
         try:
-            claimed = waiting(self._try, asked, self._claim)
+            return cast(_Lease, retrying(self._try, request, self._claim))
         except RetryError:
+            now = self._holders(request)
             msg = (
-                f"The lease {asked.key} was not free within {self._patience_s:.0f} s: {self._who(asked)}\n"
-                "Let that run end, or stop it; its lease then expires by itself, and a retry goes on. A table that is "
-                "often waited for so long wants a longer `conflicts: wait_for_lease` in its spec."
+                f"The lease {request.key} was not free within {self._patience_s:.0f} s: "
+                f"{f'held by {now}' if now else 'its holder has just released it'}\n"
+                "Let that run end, or stop it; then its lease expires by itself, and a retry continues. If runs often "
+                "wait that long for the table, set a longer `conflicts: wait_for_lease` in its spec."
             )
             raise LeaseLostError(msg, LeaseWait(seconds=self._patience_s, holders=holders)) from None
-        return cast(_Claimed, claimed)
 
-    def _try(self, asked: _Asked, claim: Callable[[str], _Claimed | None]) -> _Claimed | int:
-        """The lease, or how many come first.
+    def _try(self, request: _Request, claim: Callable[[str], _Lease | None]) -> _Lease | int:
+        """Return the lease, or the number of runs that come first in the queue.
 
-        Claim first, look for the other kind second: of two that cross, at least one sees the other.
+        The claim comes before the check of the excluding leases. So of two runs at the same time, at least one sees the
+        other.
         """
-        if ahead := asked.queue.ahead_of(asked.note):
+        if ahead := request.queue.count_ahead(request.note):
             return ahead
-        claimed = claim(asked.key)
-        if claimed is None:
+        lease = claim(request.key)
+        if lease is None:
             return 0
-        if any(self._is_live(other) for other in self._store.keys(asked.blocked_by)):
-            self._release(claimed)
+        if any(self._live(other) for other in self._store.keys(request.blocked_by)):
+            self._release(lease)
             return 0
-        return claimed
+        return lease
 
-    def _new_claim(self) -> LeaseClaim:
-        return LeaseClaim(self._holder, uuid4().hex, self._lasts_s)
-
-    def _claim_free(self, key: str) -> _Claimed | None:
-        """Claim a lease that is probably free: by a single request if it is."""
+    def _claim_free(self, key: str) -> _Lease | None:
+        """Claim a lease that is probably free, which then takes a single request."""
         return self._put(key) or self._claim(key)
 
-    def _claim(self, key: str) -> _Claimed | None:
-        """Claim a lease that somebody else may hold."""
+    def _claim(self, key: str) -> _Lease | None:
+        """Claim a lease that another run may hold."""
         current = self._store.get(key)
         if current is not None and not is_expired(current):
             return None
         return self._put(key, current.etag if current else "")
 
-    def _put(self, key: str, replaced: str = "") -> _Claimed | None:
-        """Put a new claim: in the place of the object with the etag `replaced`, or else where there is no object."""
-        claim, put_at = self._new_claim(), steady_now_s()
+    def _put(self, key: str, replaced: str = "") -> _Lease | None:
+        """Put a new claim if the object has the etag `replaced`, or without an etag if there is no object."""
+        claim, put_at = LeaseClaim(self._holder, uuid4().hex, self._lasts_s), steady_now_s()
         body = claim.to_bytes()
         etag = self._store.put_if_match(key, body, replaced) if replaced else self._store.put_if_absent(key, body)
-        return _Claimed(key, claim.nonce, etag, put_at) if etag else None
+        return _Lease(key, claim.nonce, etag, put_at) if etag else None
 
-    def _is_live(self, key: str) -> bool:
+    def _live(self, key: str) -> LeaseClaim | None:
+        """Return the claim of a lease that has not expired; None if there is none."""
         current = self._store.get(key)
-        return current is not None and not is_expired(current)
+        return LeaseClaim.from_bytes(current.body) if current is not None and not is_expired(current) else None
 
-    def _renew_until(self, claimed: _Claimed, stop: threading.Event) -> None:
+    def _renew_until(self, lease: _Lease, stop: threading.Event) -> None:
         is_held = True
         while is_held and not stop.wait(self._lasts_s / 3):
             try:
-                is_held = self._renew(claimed)
-            except (OSError, MillraceError) as error:  # full or away for a while; that must not end the heartbeat
-                log.warning("the lease %s could not be renewed: %s", claimed.key, error)
+                is_held = self._renew(lease)
+            except (OSError, MillraceError) as error:  # a full disk or an unreachable store may recover
+                log.warning("the lease %s could not be renewed: %s", lease.key, error)
 
-    def _renew(self, claimed: _Claimed) -> bool:
-        """Renew the lease; false where it was taken over after a pause: then the log fences this holder."""
-        put_at, current = steady_now_s(), self._store.get(claimed.key)
-        if current is None or (claim := LeaseClaim.from_bytes(current.body)).nonce != claimed.nonce:
+    def _renew(self, lease: _Lease) -> bool:
+        """Renew the lease; false if another run took it over after a pause: then the log rejects this holder."""
+        put_at, current = steady_now_s(), self._store.get(lease.key)
+        if current is None or (claim := LeaseClaim.from_bytes(current.body)).nonce != lease.nonce:
             return False
-        if etag := self._store.put_if_match(
-            claimed.key, replace(claim, beats=claim.beats + 1).to_bytes(), current.etag
-        ):
-            claimed.etag, claimed.put_at = etag, put_at
+        body = replace(claim, beats=claim.beats + 1).to_bytes()
+        if etag := self._store.put_if_match(lease.key, body, current.etag):
+            lease.etag, lease.put_at = etag, put_at
         return True
 
-    def _leave(self, claimed: _Claimed) -> None:
-        """Give the lease back after the work, whose own end must not be hidden by a store that is away now."""
-        try:
-            self._release(claimed)
-        except (OSError, MillraceError) as error:
-            log.warning("the lease %s could not be given back, and expires by itself: %s", claimed.key, error)
+    def _release(self, lease: _Lease) -> None:
+        """Remove the lease, unless another run holds it now.
 
-    def _release(self, claimed: _Claimed) -> None:
-        """Remove the lease unless another writer has it by now.
-
-        Not every store knows conditional deletes. So the object is looked at first where it may have expired.
+        Not every store has conditional deletes. So a lease that may have expired is read first.
         """
-        is_fresh = steady_now_s() - claimed.put_at < self._lasts_s / 2
-        if is_fresh and self._store.delete_if_match(claimed.key, claimed.etag):
+        is_fresh = steady_now_s() - lease.put_at < self._lasts_s / 2
+        if is_fresh and self._store.delete_if_match(lease.key, lease.etag):
             return
-        current = self._store.get(claimed.key)
-        if current is not None and LeaseClaim.from_bytes(current.body).nonce == claimed.nonce:
-            self._store.delete_if_match(claimed.key, current.etag)
+        current = self._store.get(lease.key)
+        if current is not None and LeaseClaim.from_bytes(current.body).nonce == lease.nonce:
+            self._store.delete_if_match(lease.key, current.etag)
 
-    def _who(self, asked: _Asked) -> str:
-        holders = self._live_holders((asked.key, *self._store.keys(asked.blocked_by)))
-        return f"held by {holders}" if holders else "its holder has just gone"
-
-    def _live_holders(self, keys: Iterable[str]) -> str:
-        held = [found for key in keys if (found := self._store.get(key)) and not is_expired(found)]
-        return ", ".join(sorted({LeaseClaim.from_bytes(found.body).holder for found in held}))
+    def _holders(self, request: _Request) -> str:
+        claims = map(self._live, (request.key, *self._store.keys(request.blocked_by)))
+        return ", ".join(sorted({claim.holder for claim in claims if claim}))
 
 
 @dataclass
-class _Claimed:
+class _Lease:
     """A lease that this process holds.
 
     Attributes:
@@ -239,8 +228,15 @@ class _Claimed:
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """A lease that is asked for: its key, the beginning of the keys that exclude it, and one's place in the queue."""
+class _Request:
+    """A request for a lease.
+
+    Attributes:
+        key: the key of the lease.
+        blocked_by: the prefix of the keys of leases that exclude it.
+        queue: the queue of the table.
+        note: the key of the request's note in the queue.
+    """
 
     key: str
     blocked_by: str
@@ -248,14 +244,14 @@ class _Asked:
     note: str
 
 
-def _until_next_look(state: RetryCallState) -> float:
+def _next_pause(state: RetryCallState) -> float:
     return _pause_s(cast(int, state.outcome.result()) if state.outcome else 0, state.seconds_since_start or 0.0)
 
 
 def _pause_s(ahead: int, waited_s: float) -> float:
-    """Seconds until somebody who waits looks again: the next one soon, all others more slowly.
+    """Return the seconds until the next attempt: few for the first run in the queue, more for the others.
 
     >>> _pause_s(0, 1.0), _pause_s(2, 1.0), _pause_s(0, 20.0), _pause_s(7, 600.0)
     (0.02, 0.14, 0.1, 1.0)
     """
-    return min(max(SOONEST_LOOK_S, waited_s / LOOKS_A_WAIT) * (1 + 3 * ahead), SLOWEST_LOOK_S)
+    return min(max(MIN_PAUSE_S, waited_s / PAUSES_PER_WAIT) * (1 + 3 * ahead), MAX_PAUSE_S)

@@ -1,7 +1,7 @@
-"""Who waits for the leases of a table, first come, first served.
+"""The queue of the runs that wait for the leases of a table, first come, first served.
 
-Each has left a note: an object with a heartbeat, whose name begins with the time at which its wait began, so that the
-names in their order are the queue. It is manners, not a lock: clocks that differ change the order, and nothing else.
+Each run leaves a note: an object with a heartbeat. The name of the note starts with the time at which the wait began,
+so that the sorted names are the queue. The queue is no lock: different clocks change its order, and nothing else.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class LeaseQueue:
     """The queue of one table.
 
     Args:
-        store: where the notes live.
+        store: the store of the notes.
         table: the table.
     """
 
@@ -29,31 +29,31 @@ class LeaseQueue:
         self._store = store
         self._prefix = f"{table}.{WAITING}"
 
-    def new_note(self, wanted: str) -> str:
-        """The key for the note of somebody who comes now and wants the lease `table`, or `stream-<name>`."""
-        return f"{self._prefix}{time.time_ns():020d}-{uuid4().hex}-{wanted}"
+    def new_note(self, lease: str) -> str:
+        """Return the key for the note of a run that starts to wait for the lease `table` or `stream-<name>`."""
+        return f"{self._prefix}{time.time_ns():020d}-{uuid4().hex}-{lease}"
 
-    def ahead_of(self, note: str) -> int:
-        """How many wait since before that note for a lease that excludes what it wants."""
-        wanted = self._wanted(note)
+    def count_ahead(self, note: str) -> int:
+        """Return the number of older notes for leases that exclude the lease of this note."""
+        lease = self._lease(note)
         older = (key for key in self._store.keys(self._prefix) if key < note)
-        rivals = (key for key in older if WHOLE_TABLE in (wanted, self._wanted(key)) or self._wanted(key) == wanted)
-        return sum(self._claim(key) is not None for key in rivals)
+        excluding = (key for key in older if WHOLE_TABLE in (lease, self._lease(key)) or self._lease(key) == lease)
+        return sum(self._claim(key) is not None for key in excluding)
 
-    def batches(self) -> str:
-        """Who waits for a stream of the table, joined by commas; empty when nobody does."""
-        notes = [key for key in self._store.keys(self._prefix) if self._wanted(key).startswith(STREAM)]
+    def waiting_batches(self) -> str:
+        """Return the runs that wait for a stream of the table, joined by commas; empty if there are none."""
+        notes = [key for key in self._store.keys(self._prefix) if self._lease(key).startswith(STREAM)]
         return ", ".join(sorted({claim.holder for key in notes if (claim := self._claim(key))}))
 
-    def _wanted(self, note: str) -> str:
+    def _lease(self, note: str) -> str:
         return note.removeprefix(self._prefix).split("-", 2)[2]
 
     def _claim(self, note: str) -> LeaseClaim | None:
-        """What the note says; that of somebody who was killed while they waited is removed."""
-        found = self._store.get(note)
-        if found is None:
+        """Return the claim in a note; remove an expired note, whose run was killed."""
+        stored = self._store.get(note)
+        if stored is None:
             return None
-        if is_expired(found):
-            self._store.delete_if_match(note, found.etag)
+        if is_expired(stored):
+            self._store.delete_if_match(note, stored.etag)
             return None
-        return LeaseClaim.from_bytes(found.body)
+        return LeaseClaim.from_bytes(stored.body)

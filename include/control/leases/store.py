@@ -1,8 +1,8 @@
-"""Who may commit: the store decides, by its conditional puts; or, where it knows none, whoever holds a lease.
+"""The leases of a lakehouse and of its ledger, next to the tables or in a folder of their own.
 
-With `LAKEHOUSE_LEASE_STORE` leases lie in a folder apart from the tables, each table of a layer has one writer at a
-time, and each append to the ledger is leased too. It is weaker than a store that decides: a writer that is paused for
-longer than its lease lasts, and then goes on, may replace the commit of whom took over (ADR 0021).
+Normally the conditional puts of the store decide who commits. For a store without them, `LAKEHOUSE_LEASE_STORE` names a
+separate folder for leases: then a table has only one writer at a time, and each append to the ledger needs a lease.
+This is weaker: a writer that pauses for longer than its lease may overwrite the commit of its successor (ADR 0021).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from include.paths import LakehousePaths
 
 
 def lakehouse_leases(paths: LakehousePaths, run_id: str, patience: timedelta) -> Leases:
-    """The leases of a lakehouse in the name of a run.
+    """Return the leases of a lakehouse for a run.
 
     Args:
         paths: the lakehouse.
         run_id: the run.
-        patience: how long to wait for a lease before giving up.
+        patience: the longest wait for a lease.
     """
     store, one_writer = object_store(paths.lease_store or paths.leases), paths.lease_store is not None
     return Leases(store, _holder(run_id), patience_s=patience.total_seconds(), one_writer=one_writer)
@@ -35,10 +35,10 @@ def lakehouse_leases(paths: LakehousePaths, run_id: str, patience: timedelta) ->
 
 @contextmanager
 def ledger_lease(table: LakePath, lease_store: Path | None) -> Iterator[None]:
-    """Hold the lease of a table of the ledger; without a folder for leases the store's conditional puts decide.
+    """Hold the lease of a table of the ledger; without a folder for leases, hold none.
 
     Raises:
-        LeaseLostError: it could not be had in time.
+        LeaseLostError: the lease was not free in time.
     """
     if lease_store is None:
         yield

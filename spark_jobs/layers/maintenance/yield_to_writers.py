@@ -75,7 +75,7 @@ def _interrupt_for_batches(work: TableWork, session: SparkSession, stop: threadi
     """Add batches that wait to `waiting`, and interrupt the session each time: it may be between two operations."""
     while not stop.wait(CHECK_PERIOD_S):
         try:
-            if batches := work.leases.batches_waiting(work.table):
+            if batches := work.leases.waiting_batches(work.table):
                 waiting.append(batches)
                 interrupt(session)
         except (OSError, MillraceError, PySparkException) as error:  # If the storage fails, the work itself fails too.

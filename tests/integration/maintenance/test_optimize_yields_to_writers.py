@@ -89,7 +89,7 @@ def until_a_batch_waits(shop: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> Non
     def a_part_first(session: SparkSession, path: LakePath, columns: Sequence[str]) -> None:
         if latest_version(path) == at_first:
             session.sql(f"OPTIMIZE {sql_path(path)} WHERE day < DATE '2012-01-06'").collect()
-            wait_for(lambda: leases.batches_waiting(TABLE))
+            wait_for(lambda: leases.waiting_batches(TABLE))
         optimize(session, path, columns)
 
     monkeypatch.setattr(table_optimize, "optimize", a_part_first)

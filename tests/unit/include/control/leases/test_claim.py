@@ -1,4 +1,4 @@
-"""What a lease says of its holder, and when it counts no more: whatever clocks say, and a power loss has left of it."""
+"""The content of a lease, and its expiry with any clocks and after a power loss."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 @given(claim=st.builds(LeaseClaim, holder=st.text(), nonce=st.text(), lasts_s=st.floats(0, 1e12), beats=st.integers(0)))
-def test_a_claim_comes_back_from_its_object(claim: LeaseClaim) -> None:
+def test_a_claim_survives_its_object(claim: LeaseClaim) -> None:
     assert LeaseClaim.from_bytes(claim.to_bytes()) == claim
 
 
 @pytest.mark.parametrize("skew_s", [-3600.0, -45.0, 45.0, 3600.0], ids=lambda skew: f"{skew:+.0f} s")
-def test_a_lease_lasts_as_long_as_it_should_whatever_the_clocks_say(
+def test_a_lease_lasts_as_long_as_it_should_with_any_clocks(
     folder: Path, monkeypatch: pytest.MonkeyPatch, skew_s: float
 ) -> None:
     """A shared folder may stamp files by the clock of the machine that writes them."""
@@ -70,9 +70,7 @@ def test_a_lease_lasts_as_long_as_it_should_whatever_the_clocks_say(
 
 
 @pytest.mark.parametrize("body", [b"", b'{"holder": "run o', b"\0" * 20, b"[]", b"\xff"], ids=repr)
-def test_a_lease_that_a_power_loss_has_cut_expires_like_any_other(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, body: bytes
-) -> None:
+def test_a_damaged_lease_expires_like_any_other(folder: Path, monkeypatch: pytest.MonkeyPatch, body: bytes) -> None:
     store, clock = LocalObjectStore(folder), SimpleNamespace(monotonic=lambda: 0.0)
     monkeypatch.setattr(objects, "time", clock)
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""Leases: who may write for a while, and that losing one does no harm."""
+"""Leases: the right to write for a short time; the loss of a lease does no harm."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def second(store: LocalObjectStore) -> Leases:
 
 
 def expiry_in(store: LocalObjectStore, key: str = STREAM_KEY) -> float:
-    """When the lease expires, as seconds since the epoch."""
+    """Return the time at which the lease expires, in seconds since the epoch."""
     found = store.get(key)
     assert found is not None
     return time.time() - found.age_s + LeaseClaim.from_bytes(found.body).lasts_s
@@ -77,7 +77,7 @@ def wait_until(holds: Callable[[], bool], what: str) -> None:
         time.sleep(0.02)
 
 
-def test_a_free_lease_is_had_at_once_and_given_back(store: LocalObjectStore, first: Leases) -> None:
+def test_a_free_lease_is_taken_at_once_and_released(store: LocalObjectStore, first: Leases) -> None:
     with first.stream(TABLE, STREAM) as waited:
         assert (waited.seconds < LONG_S, waited.holders) == (True, "")
         assert store.keys("") == [STREAM_KEY]
@@ -86,7 +86,7 @@ def test_a_free_lease_is_had_at_once_and_given_back(store: LocalObjectStore, fir
     assert store.keys("") == []
 
 
-def test_a_lease_is_given_back_when_the_work_fails(store: LocalObjectStore, first: Leases) -> None:
+def test_a_lease_is_released_when_the_work_fails(store: LocalObjectStore, first: Leases) -> None:
     with pytest.raises(FileNotFoundError), first.table(TABLE):
         Path("/no such file").read_text()
     assert store.keys("") == []
@@ -121,14 +121,14 @@ def test_batches_of_one_stream_and_maintenance_of_its_table_exclude_each_other(
 
 
 @pytest.mark.parametrize(("held", "wanted"), SIDE_BY_SIDE.values(), ids=SIDE_BY_SIDE.keys())
-def test_streams_and_tables_that_have_nothing_to_do_with_each_other_run_side_by_side(
+def test_independent_streams_and_tables_run_at_the_same_time(
     store: LocalObjectStore, first: Leases, second: Leases, held: Lease, wanted: Lease
 ) -> None:
     with held(first), wanted(second):
         assert len(store.keys("")) == 2
 
 
-def test_who_waits_in_vain_is_told_what_for_how_long_and_who_holds_it(first: Leases, second: Leases) -> None:
+def test_the_error_after_a_wait_names_the_lease_the_time_and_the_holder(first: Leases, second: Leases) -> None:
     with first.stream(TABLE, STREAM), pytest.raises(LeaseLostError) as raised, second.stream(TABLE, STREAM):
         pytest.fail("both held it")
     assert str(raised.value).startswith(
@@ -137,7 +137,7 @@ def test_who_waits_in_vain_is_told_what_for_how_long_and_who_holds_it(first: Lea
     assert (raised.value.outcome, raised.value.exit_code) == (Outcome.CONFLICT, ExitCode.CONFLICT)
 
 
-def test_who_waits_for_a_table_is_told_of_every_stream_that_is_written(
+def test_the_error_after_a_wait_for_a_table_names_the_holders_of_all_streams(
     store: LocalObjectStore, first: Leases, second: Leases
 ) -> None:
     third = Leases(store, "run three", patience_s=SOON_S)
@@ -150,7 +150,7 @@ def test_who_waits_for_a_table_is_told_of_every_stream_that_is_written(
         pytest.fail("streams were being written")
 
 
-def test_a_lease_is_had_as_soon_as_its_holder_is_done(store: LocalObjectStore, first: Leases) -> None:
+def test_a_lease_is_taken_as_soon_as_its_holder_releases_it(store: LocalObjectStore, first: Leases) -> None:
     patient = Leases(store, "run two", patience_s=LONG_S)
     waited: list[LeaseWait] = []
 
@@ -169,7 +169,7 @@ def test_a_lease_is_had_as_soon_as_its_holder_is_done(store: LocalObjectStore, f
     assert waited[0].holders == "run one"
 
 
-def test_a_heartbeat_renews_the_lease_and_leaves_it_the_same(store: LocalObjectStore) -> None:
+def test_a_heartbeat_renews_the_same_lease(store: LocalObjectStore) -> None:
     with Leases(store, "run one", lasts_s=SHORT_S).stream(TABLE, STREAM):
         before = claim_in(store)
         wait_until(lambda: claim_in(store).beats > before.beats, "the lease was renewed")
@@ -178,7 +178,7 @@ def test_a_heartbeat_renews_the_lease_and_leaves_it_the_same(store: LocalObjectS
     assert store.keys("") == []
 
 
-def test_a_heartbeat_outlives_a_disk_that_is_full_for_a_while(folder: Path) -> None:
+def test_a_heartbeat_continues_after_a_full_disk(folder: Path) -> None:
     class FullAtFirst(LocalObjectStore):
         refusals = iter(range(2))
 
@@ -194,7 +194,7 @@ def test_a_heartbeat_outlives_a_disk_that_is_full_for_a_while(folder: Path) -> N
         assert not list(store.refusals)
 
 
-def test_a_lease_is_given_back_though_the_answer_to_its_renewal_was_lost(folder: Path) -> None:
+def test_a_lease_is_released_even_if_the_answer_to_its_renewal_was_lost(folder: Path) -> None:
     class LosesAnswers(LocalObjectStore):
         renewed = threading.Event()
 
@@ -209,7 +209,7 @@ def test_a_lease_is_given_back_though_the_answer_to_its_renewal_was_lost(folder:
     assert store.keys("") == []
 
 
-def test_a_store_without_conditional_deletes_keeps_the_lease_of_whoever_took_over(
+def test_a_store_without_conditional_deletes_keeps_the_lease_of_the_next_holder(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class DeletesAnything(LocalObjectStore):
@@ -239,7 +239,7 @@ def test_the_lease_of_a_killed_holder_expires_by_itself(folder: Path, store: Loc
     assert store.keys("") == []
 
 
-def test_a_killed_holder_of_a_stream_holds_up_its_table_no_longer_than_its_lease(
+def test_a_killed_holder_of_a_stream_blocks_its_table_no_longer_than_its_lease_lasts(
     folder: Path, store: LocalObjectStore
 ) -> None:
     with lease_of_other_process(folder, lasts_s=SHORT_S) as process:
@@ -250,9 +250,7 @@ def test_a_killed_holder_of_a_stream_holds_up_its_table_no_longer_than_its_lease
             assert time.time() > expires_at
 
 
-def test_a_holder_that_was_stopped_past_its_expiry_and_woken_does_no_harm(
-    folder: Path, store: LocalObjectStore
-) -> None:
+def test_a_holder_that_wakes_up_after_its_expiry_does_no_harm(folder: Path, store: LocalObjectStore) -> None:
     with lease_of_other_process(folder, lasts_s=SHORT_S) as process:
         process.send_signal(signal.SIGSTOP)
         with Leases(store, "the next", lasts_s=LONG_S, patience_s=LONG_S).stream(TABLE, STREAM):
@@ -270,7 +268,7 @@ def test_a_holder_that_was_stopped_past_its_expiry_and_woken_does_no_harm(
     assert store.keys("") == []
 
 
-def test_a_holder_that_was_stopped_and_whose_lease_nobody_took_goes_on(folder: Path, store: LocalObjectStore) -> None:
+def test_a_holder_that_wakes_up_continues_if_nobody_took_its_lease(folder: Path, store: LocalObjectStore) -> None:
     with lease_of_other_process(folder, lasts_s=SHORT_S) as process:
         before = claim_in(store)
         process.send_signal(signal.SIGSTOP)
@@ -282,7 +280,7 @@ def test_a_holder_that_was_stopped_and_whose_lease_nobody_took_goes_on(folder: P
     assert store.keys("") == []
 
 
-def test_processes_never_hold_a_stream_and_its_table_at_once(folder: Path, tmp_path: Path) -> None:
+def test_a_stream_and_its_table_are_never_held_at_the_same_time(folder: Path, tmp_path: Path) -> None:
     counter = tmp_path / "counter"
     counter.write_text("0")
     run_together(4, count_up, folder, counter, 6)

@@ -1,4 +1,4 @@
-"""Leases apart from the tables: with a store that knows no conditional puts, they alone keep writers apart."""
+"""Leases in a separate folder: with a store without conditional puts, only they exclude writers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SOON, LATER = timedelta(seconds=0.3), timedelta(seconds=60)
 
 @pytest.fixture(scope="module")
 def careless() -> Iterator[Bucket]:
-    """A bucket whose store has never heard of conditional puts."""
+    """Yield a bucket in a store without conditional puts."""
     with s3_bucket("careless") as bucket, faulty_s3(bucket.endpoint) as proxy:
         proxy.ignore("If-None-Match")
         yield Bucket(proxy.endpoint, bucket.name)
@@ -49,21 +49,21 @@ def append(number: int, line_up: LineUp, bucket: str, folder: str, lease_store: 
 
 
 def lost_events(bucket: str, lease_store: Path | None = None) -> int:
-    """Let several processes append events, and return how many of the events are not there."""
+    """Let several processes append events, and return the number of lost events."""
     folder = uuid4().hex
     run_together(WRITERS, append, bucket, folder, lease_store)
     found = OpsTable(S3Path(f"s3://{bucket}/{folder}/ops/events"), EVENTS).events(TABLE)
     return WRITERS * EACH - len({event["word"] for event in found})
 
 
-def test_without_the_setting_leases_lie_with_the_tables_and_streams_are_in_nobodys_way(tmp_path: Path) -> None:
+def test_without_the_setting_leases_are_next_to_the_tables_and_streams_are_independent(tmp_path: Path) -> None:
     paths = LakehousePaths(tmp_path)
     first, second = (lakehouse_leases(paths, name, SOON) for name in ("one", "two"))
     with first.stream(TABLE, "main"), second.stream(TABLE, "other"):
         assert len(list(paths.leases.glob("silver*"))) == 2  # type: ignore[union-attr]
 
 
-def test_with_it_a_table_has_one_writer_whatever_its_stream(tmp_path: Path) -> None:
+def test_with_the_setting_a_table_has_one_writer_for_all_streams(tmp_path: Path) -> None:
     paths = LakehousePaths(tmp_path / "lake", lease_store=tmp_path / "shared")
     first, second = (lakehouse_leases(paths, name, SOON) for name in ("one", "two"))
     with first.stream(TABLE, "main"):
@@ -76,10 +76,10 @@ def test_with_it_a_table_has_one_writer_whatever_its_stream(tmp_path: Path) -> N
     assert not (tmp_path / "lake").exists()
 
 
-def test_maintenance_still_hears_of_a_batch_that_waits(tmp_path: Path) -> None:
+def test_with_the_setting_maintenance_sees_a_batch_that_waits(tmp_path: Path) -> None:
     paths = LakehousePaths(tmp_path / "lake", lease_store=tmp_path / "shared")
     first, second = (lakehouse_leases(paths, name, LATER) for name in ("one", "two"))
-    assert first.batches_waiting(TABLE) == ""
+    assert first.waiting_batches(TABLE) == ""
     heard: list[str] = []
 
     def work() -> None:
@@ -89,15 +89,15 @@ def test_maintenance_still_hears_of_a_batch_that_waits(tmp_path: Path) -> None:
     batch = threading.Thread(target=work)
     with first.table(TABLE):
         batch.start()
-        while not first.batches_waiting(TABLE):
+        while not first.waiting_batches(TABLE):
             assert batch.is_alive()
     batch.join(timeout=60)
     assert [who.split()[0] for who in heard] == ["one"]
 
 
-def test_without_it_such_a_store_loses_events_of_the_ledger(ledger: str) -> None:
+def test_without_the_setting_such_a_store_loses_events_of_the_ledger(ledger: str) -> None:
     assert any(lost_events(ledger) for _ in range(ROUNDS))
 
 
-def test_with_it_such_a_store_loses_none(ledger: str, tmp_path: Path) -> None:
+def test_with_the_setting_such_a_store_loses_no_events(ledger: str, tmp_path: Path) -> None:
     assert lost_events(ledger, tmp_path / "shared") == 0

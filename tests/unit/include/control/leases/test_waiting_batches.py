@@ -1,4 +1,4 @@
-"""Who waits for a lease says so, and gets it in the order in which they came."""
+"""Runs that wait for a lease leave a note, and get the lease in the order of their arrival."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def second(store: LocalObjectStore) -> Leases:
 
 
 def note(wanted: str, *, at: int, lasts_s: float, holder: str = "run two") -> tuple[str, bytes]:
-    """What somebody leaves who began to wait at that time."""
+    """Return the key and the body of a note of a run that began to wait at that time."""
     return f"{TABLE}.waiting-{at:020d}-{at}-{wanted}", LeaseClaim(holder, str(at), lasts_s=lasts_s).to_bytes()
 
 
-def test_maintenance_is_told_which_batches_wait_and_comes_after_them(store: LocalObjectStore, first: Leases) -> None:
+def test_maintenance_sees_the_waiting_batches_and_comes_after_them(store: LocalObjectStore, first: Leases) -> None:
     patient, has_it, may_end = Leases(store, "run two", patience_s=LONG_S), threading.Event(), threading.Event()
 
     def work() -> None:
@@ -49,10 +49,10 @@ def test_maintenance_is_told_which_batches_wait_and_comes_after_them(store: Loca
 
     batch = threading.Thread(target=work)
     with first.table(TABLE):
-        assert first.batches_waiting(TABLE) == ""
+        assert first.waiting_batches(TABLE) == ""
         batch.start()
-        wait_for(lambda: first.batches_waiting(TABLE) == "run two")
-        assert first.batches_waiting("silver.flights2") == ""
+        wait_for(lambda: first.waiting_batches(TABLE) == "run two")
+        assert first.waiting_batches("silver.flights2") == ""
     with pytest.raises(LeaseLostError), first.table(TABLE):
         pytest.fail("it went before the batch")
     assert has_it.wait(LONG_S)
@@ -62,7 +62,7 @@ def test_maintenance_is_told_which_batches_wait_and_comes_after_them(store: Loca
     assert store.keys("") == []
 
 
-def test_leases_are_had_in_the_order_in_which_they_were_asked_for(store: LocalObjectStore, first: Leases) -> None:
+def test_leases_are_taken_in_the_order_of_the_requests(store: LocalObjectStore, first: Leases) -> None:
     order, had, asked = ["b", "table", "a", "c"], list[str](), list[threading.Thread]()
 
     def work(name: str) -> None:
@@ -81,7 +81,7 @@ def test_leases_are_had_in_the_order_in_which_they_were_asked_for(store: LocalOb
 
 
 @pytest.mark.parametrize(("waits_for", "wanted"), [(STREAM, STREAM), ("table", STREAM), (STREAM, "table")])
-def test_nobody_goes_before_who_waits_even_when_the_lease_is_free(
+def test_no_request_overtakes_a_waiting_run_even_if_the_lease_is_free(
     store: LocalObjectStore, first: Leases, waits_for: str, wanted: str
 ) -> None:
     store.put_if_absent(*note("table" if waits_for == "table" else f"stream-{waits_for}", at=1, lasts_s=LONG_S))
@@ -89,19 +89,19 @@ def test_nobody_goes_before_who_waits_even_when_the_lease_is_free(
         pytest.fail("it went first")
 
 
-def test_who_waits_for_another_stream_is_in_nobodys_way(store: LocalObjectStore, first: Leases) -> None:
+def test_a_run_that_waits_for_another_stream_does_not_block(store: LocalObjectStore, first: Leases) -> None:
     store.put_if_absent(*note("stream-another", at=1, lasts_s=LONG_S))
     with first.stream(TABLE, STREAM) as waited:
         assert waited.holders == ""
 
 
-def test_the_note_of_a_batch_that_was_killed_while_it_waited_is_removed(first: Leases, store: LocalObjectStore) -> None:
+def test_the_note_of_a_killed_batch_is_removed(first: Leases, store: LocalObjectStore) -> None:
     store.put_if_absent(*note(f"stream-{STREAM}", at=1, lasts_s=0.0))
-    wait_for(lambda: first.batches_waiting(TABLE) == "")
+    wait_for(lambda: first.waiting_batches(TABLE) == "")
     assert store.keys("") == []
 
 
-def test_eight_writers_that_always_come_again_get_their_share(store: LocalObjectStore) -> None:
+def test_eight_writers_in_a_loop_get_their_share(store: LocalObjectStore) -> None:
     count, rounds, over = 8, 3, threading.Event()
 
     def all_others_wait() -> bool:
@@ -123,7 +123,7 @@ def test_eight_writers_that_always_come_again_get_their_share(store: LocalObject
     assert max(had) - min(had) <= 1, had
 
 
-def test_maintenance_that_waits_asks_nobody_to_give_way(store: LocalObjectStore, first: Leases, second: Leases) -> None:
+def test_waiting_maintenance_is_no_waiting_batch(store: LocalObjectStore, first: Leases, second: Leases) -> None:
     with first.table(TABLE), pytest.raises(LeaseLostError), second.table(TABLE):
         pytest.fail("both held it")
-    assert first.batches_waiting(TABLE) == ""
+    assert first.waiting_batches(TABLE) == ""

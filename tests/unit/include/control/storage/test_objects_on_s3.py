@@ -140,7 +140,7 @@ def test_the_lease_of_a_killed_holder_expires_by_the_clock_of_the_store(folder: 
             assert 0.5 < time.monotonic() - killed < 30
 
 
-def test_a_holder_that_was_stopped_past_its_expiry_and_woken_does_no_harm(folder: S3Path, store: S3ObjectStore) -> None:
+def test_a_holder_that_wakes_up_after_its_expiry_does_no_harm(folder: S3Path, store: S3ObjectStore) -> None:
     with lease_of_other_process(folder, lasts_s=1.0) as process:
         process.send_signal(signal.SIGSTOP)
         with Leases(store, "the next", lasts_s=60, patience_s=60).stream(TABLE, STREAM):
