@@ -17,7 +17,7 @@ from include.contracts.spec.table_spec import AnySpec
 from include.control.leases.leases import Leases
 from include.control.leases.store import lakehouse_leases
 from include.control.ops_tables import OpsTables
-from include.control.storage.looks import new_looks
+from include.control.storage.read_cache import uncached_reads
 from include.control.storage.s3_access import spark_options
 from include.control.storage.s3_probe import require_conditional_puts
 from include.paths import LakehousePaths
@@ -94,7 +94,7 @@ class JobContext:
             reached_by = spark_options()
             if self.paths.lease_store is None:
                 require_conditional_puts(self.paths.leases)
-        with new_looks(), own_session({**reached_by, **conf}) as session:
+        with uncached_reads(), own_session({**reached_by, **conf}) as session:
             yield session
 
     def now(self) -> datetime:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.report import JobReport
 from include.contracts.lake_path import LakePath
-from include.control.storage.looks import shared_looks
+from include.control.storage.read_cache import cached_reads
 from include.disk_space import disk_full_error
 from include.errors import MillraceError, Outcome
 from include.paths import LakehousePaths
@@ -53,7 +53,7 @@ def run_and_report(job: Job, run: RunJob, args: JobArgs, context: JobContext | N
     """Run a job and save its report; an error becomes a report that names it."""
     started, context = time.monotonic(), context or JobContext(args)
     try:
-        with shared_looks():
+        with cached_reads():
             report = run(context)
     except MillraceError as error:
         report = failure_report(job, args, error, error.outcome)

@@ -20,7 +20,7 @@ from include.control.ledger.table_state import TableStates
 from include.control.log.stored_tables import is_table, open_table, options_of
 from include.control.log.table_queries import text_literals
 from include.control.ops_tables import OpsTables
-from include.control.storage.looks import look_again
+from include.control.storage.read_cache import clear_read_cache
 from include.control.storage.s3_access import s3_client, translate_storage_errors
 from include.paths import LakehousePaths
 
@@ -152,7 +152,7 @@ def _copy(source: LakePath, target: LakePath, tables: Collection[str]) -> None:
     if is_table(target):
         open_table(target).delete(condition)
     write_deltalake(str(target), rows, mode="append", partition_by=["table"], storage_options=options_of(target))
-    look_again()
+    clear_read_cache()
 
 
 def copy_loads(live: LakehousePaths, staged: StagedPaths, table: str, ids: tuple[str, str], version: int) -> None:
@@ -194,7 +194,7 @@ def remove_staging(staged: StagedPaths) -> None:
                 answer = s3_client().delete_objects(Bucket=folder.bucket, Delete={"Objects": keys, "Quiet": True})
                 for error in answer.get("Errors", ()):
                     _log_remaining(error["Key"], error.get("Message"))
-    look_again()
+    clear_read_cache()
 
 
 def _log_remaining(path: str, reason: object) -> None:

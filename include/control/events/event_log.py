@@ -23,8 +23,8 @@ from include.control.events.checkpoints import checkpoint_bytes, read_actions
 from include.control.events.event_files import now_ms, write_events
 from include.control.events.log_state import Action, EventFile, LogState
 from include.control.storage.json_lines import json_lines
-from include.control.storage.looks import look_again, note_last
 from include.control.storage.objects_on_s3 import object_store
+from include.control.storage.read_cache import clear_read_cache, note_last_file
 from include.control.storage.steady_clock import steady_now_s
 from include.control.storage.stored_files import (
     delete_files,
@@ -162,7 +162,7 @@ class EventLog:
         etag = self._objects.put_if_absent(name, body)
         if not etag or (self._is_stale() and self._was_cleaned_up(version)):
             return False
-        note_last(self._log, name, etag)
+        note_last_file(self._log, name, etag)
         self._note_last_version(version)
         if version == self._state.version + 1:
             self._state.apply(version, actions)
@@ -173,7 +173,7 @@ class EventLog:
 
         This happens to a process that was stopped for a long time after it had read the log.
         """
-        look_again()
+        clear_read_cache()
         if version - 1 in self._list(version - 1)[0]:
             return False
         delete_files(self._log, [f"{version:020d}{_COMMIT}"])

@@ -25,7 +25,7 @@ from include.control.ledger.resolution import resolve, winner_at
 from include.control.log.batch import BatchSources, Intent, Stream, StreamPosition, Winner, new_token
 from include.control.log.delta_log import commits_after, latest_version, remaining_commits
 from include.control.log.stored_tables import is_table, open_table
-from include.control.storage.looks import new_looks
+from include.control.storage.read_cache import uncached_reads
 from include.errors import ConservationError, RestoreError, TornLogError
 from include.paths import LakehousePaths
 
@@ -184,7 +184,7 @@ def _restore_secondary(path: LakePath, name: str, intent: Intent) -> None:
 
 def _restore(table: DeltaTable, version: int, app_id: str, intent: Intent) -> None:
     """Restore `version` by one commit right after the version that `table` was opened at, or fail."""
-    with new_looks():
+    with uncached_reads():
         table.restore(
             version,
             commit_properties=CommitProperties(

@@ -21,8 +21,8 @@ from tenacity import RetryCallState, RetryError, Retrying, retry_if_result, stop
 from include.contracts.job.contention import LeaseWait
 from include.control.leases.claim import LASTS_S, LeaseClaim, is_expired
 from include.control.leases.queue import STREAM, WHOLE_TABLE, LeaseQueue
-from include.control.storage.looks import look_again
 from include.control.storage.objects import ObjectStore
+from include.control.storage.read_cache import clear_read_cache
 from include.control.storage.steady_clock import steady_now_s
 from include.errors import LeaseLostError, MillraceError
 
@@ -99,7 +99,7 @@ class Leases:
             with self._keep_alive(cast(_Lease, self._put(request.note))):
                 result = self._wait(request, holders)
         with self._keep_alive(result):
-            look_again()  # the earlier holder may have written
+            clear_read_cache()  # the earlier holder may have written
             yield LeaseWait(seconds=time.monotonic() - started, holders=holders)
 
     @contextmanager

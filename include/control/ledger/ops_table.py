@@ -25,7 +25,7 @@ from include.control.events.log_state import EventFile
 from include.control.leases.store import ledger_lease
 from include.control.ledger.event_queries import EventQuery, Result, RowsQuery
 from include.control.log.stored_tables import options_of
-from include.control.storage.looks import look_again
+from include.control.storage.read_cache import clear_read_cache
 from include.errors import first_line
 from include.paths import LakehousePaths
 
@@ -171,7 +171,7 @@ class OpsTable:
             configuration={**_CONFIGURATION, "delta.dataSkippingStatsColumns": ",".join(self._indexed)},
             storage_options=options_of(self._path),
         )
-        look_again()
+        clear_read_cache()
 
     def events(self, table: str, columns: Sequence[str] = (), **equals: str) -> list[dict[str, Any]]:
         """Return the events about `table` whose columns equal `equals`, oldest first; the result is cached.

@@ -16,7 +16,7 @@ from include.control.log.batch import Stream, StreamPosition, Winner, winner_of
 from include.control.log.delta_log import Commit, commits_after, latest_version, read_commit, remaining_commits
 from include.control.log.followed_tables import newest_table
 from include.control.log.stored_tables import identity
-from include.control.storage.looks import look_again
+from include.control.storage.read_cache import clear_read_cache
 from include.errors import TornLogError
 
 
@@ -27,7 +27,7 @@ def resolve(table: LakePath, stream: Stream, ledger: Ledger) -> StreamPosition:
         TornLogError: the log does not continue where it was last resolved.
         deltalake.exceptions.TableNotFoundError: there is no table at the path.
     """
-    look_again()
+    clear_read_cache()
     position, new = read_position(table, stream, ledger)
     ledger.record_committed(new)
     return position

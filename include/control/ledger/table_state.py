@@ -20,8 +20,8 @@ from tenacity import RetryCallState, retry, retry_if_result, stop_after_attempt,
 
 from include.contracts.lake_path import S3Path
 from include.control.leases.store import ledger_lease
-from include.control.storage.looks import look_again, note_object, seen_object
 from include.control.storage.objects_on_s3 import object_store
+from include.control.storage.read_cache import cache_object, cached_object, clear_read_cache
 from include.errors import ConflictError, first_line
 from include.paths import LakehousePaths
 
@@ -106,7 +106,7 @@ class TableStates:
 
     @_retry_after_conflict
     def _try_delete(self, table: str) -> bool:
-        look_again()
+        clear_read_cache()
         stored = self._stored(table)
         return not stored.etag or self._objects.delete_if_match(table, stored.etag)
 
@@ -124,7 +124,7 @@ class TableStates:
         objects, old = self._objects, stored.etag
         etag = objects.put_if_match(table, body, old) if old else objects.put_if_absent(table, body)
         if etag and isinstance(file, S3Path):
-            note_object(_Stored, file, _Stored(parts, etag))
+            cache_object(_Stored, file, _Stored(parts, etag))
         return bool(etag)
 
     def _stored(self, table: str) -> _Stored:
@@ -133,7 +133,7 @@ class TableStates:
             return _Stored(_parts(stored.body), stored.etag) if stored else _Stored({}, "")
 
         file = self._folder / table
-        return seen_object(_Stored, file, read) if isinstance(file, S3Path) else read()
+        return cached_object(_Stored, file, read) if isinstance(file, S3Path) else read()
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from include.contracts.lake_path import LakePath
 from include.control.storage.json_lines import json_lines
-from include.control.storage.looks import is_sharing
+from include.control.storage.read_cache import is_caching
 from include.control.storage.stored_files import names_in, read_text
 from include.errors import TornLogError
 
@@ -103,7 +103,7 @@ def read_commit(table: LakePath, version: int) -> Commit | None:
 
 
 def _commit_text(table: LakePath, version: int) -> str:
-    if is_sharing(table):
+    if is_caching(table):
         # Callers ask for the versions next, and the listing tells whether a cached text is still valid.
         commit_versions(table, version - 1)
     return read_text(table / "_delta_log" / f"{version:020d}.json")

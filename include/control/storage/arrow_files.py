@@ -10,13 +10,13 @@ import pyarrow as pa
 from pyarrow.fs import LocalFileSystem, S3FileSystem
 
 from include.contracts.lake_path import LakePath, S3Path
-from include.control.storage.kept_objects import KeptObjects
+from include.control.storage.content_cache import ContentCache
 from include.control.storage.s3_access import arrow_options, s3_client, translate_storage_errors
 
 _AT_ONCE = 1024**2
 """Smaller objects are read whole: Arrow asks for the end of a file and for each of its columns, one by one."""
 
-_kept = KeptObjects(8 * _AT_ONCE)
+_kept = ContentCache(8 * _AT_ONCE)
 """By their names alone: data files of Delta never change."""
 
 
@@ -27,7 +27,7 @@ def open_for_arrow(file: LakePath) -> Iterator[pa.NativeFile]:
         yield content
 
 
-def remember(file: LakePath, content: bytes) -> None:
+def cache_content(file: LakePath, content: bytes) -> None:
     """Keep what was just written to a bucket: whoever wrote it often asks for it next."""
     if isinstance(file, S3Path) and len(content) < _AT_ONCE:
         _kept.keep(file, content)
@@ -43,5 +43,5 @@ def _object(file: S3Path) -> pa.NativeFile:
             begin["Body"].close()
             return S3FileSystem(**arrow_options()).open_input_file(f"{file.bucket}/{file.key}")
         content = bytes(begin["Body"].read())
-    remember(file, content)
+    cache_content(file, content)
     return pa.BufferReader(content)

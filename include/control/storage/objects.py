@@ -69,8 +69,8 @@ class LocalObjectStore:
             self._first_seen.pop(key, None)
             return None
         etag, now = _etag(body), time.monotonic()
-        seen_etag, since = self._first_seen.get(key, ("", now))
-        if seen_etag != etag:
+        cached_etag, since = self._first_seen.get(key, ("", now))
+        if cached_etag != etag:
             since = now
             self._first_seen[key] = (etag, since)
         return StoredObject(body, etag, now - since)

@@ -7,10 +7,10 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from include.contracts.lake_path import LakePath, S3Path
-from include.control.storage.looks import look_again, note_put
 from include.control.storage.objects import LocalObjectStore, ObjectStore, StoredObject
+from include.control.storage.read_cache import clear_read_cache, note_put
 from include.control.storage.s3_access import s3_client, translate_storage_errors
-from include.control.storage.stored_files import keep_content, objects_in
+from include.control.storage.stored_files import cache_content, objects_in
 
 _LOST = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404", "409", "412")
 """What a store says of a condition that does not hold (any more): another writer was faster."""
@@ -60,9 +60,9 @@ class S3ObjectStore:
         etag = str(answer["ETag"]) if answer is not None else self._etag_if_mine(key, body)
         if etag:
             note_put(self._folder / key, etag)
-            keep_content(self._folder / key, body, etag)
+            cache_content(self._folder / key, body, etag)
         else:
-            look_again()
+            clear_read_cache()
         return etag
 
     def _answer(self, key: str, act: Callable[..., Any], **arguments: Any) -> Any:

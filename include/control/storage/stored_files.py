@@ -10,14 +10,14 @@ from typing import Any
 from uuid import uuid4
 
 from include.contracts.lake_path import LakePath, S3Path
-from include.control.storage.kept_objects import KeptObjects
-from include.control.storage.looks import look_again, note_put, seen_etag, seen_names
+from include.control.storage.content_cache import ContentCache
+from include.control.storage.read_cache import cached_etag, cached_names, clear_read_cache, note_put
 from include.control.storage.s3_access import s3_client, translate_storage_errors
 
 _DELETED_AT_ONCE = 1000
 """As many as a store takes in one request."""
 
-_kept = KeptObjects(8 * 1024**2)
+_kept = ContentCache(8 * 1024**2)
 """Mostly commits, which jobs read again and again. The listing of their folder shows whether they are unchanged."""
 
 
@@ -36,7 +36,7 @@ def read_bytes(file: LakePath) -> bytes:
     """The file's content; raises as `read_text`."""
     if isinstance(file, Path):
         return file.read_bytes()
-    etag = seen_etag(file)
+    etag = cached_etag(file)
     if etag and (known := _kept.get(file, etag)) is not None:
         return known
     with translate_storage_errors(str(file)):
@@ -46,7 +46,7 @@ def read_bytes(file: LakePath) -> bytes:
     return content
 
 
-def keep_content(file: S3Path, content: bytes, etag: str) -> None:
+def cache_content(file: S3Path, content: bytes, etag: str) -> None:
     """Keep what this process has just put, so that nobody here reads it again."""
     _kept.keep(file, content, etag)
 
@@ -55,7 +55,7 @@ def is_file(file: LakePath) -> bool:
     """Whether there is such a file."""
     if isinstance(file, Path):
         return file.is_file()
-    if seen_etag(file):
+    if cached_etag(file):
         return True
     try:
         with translate_storage_errors(str(file)):
@@ -105,7 +105,7 @@ def delete_files(folder: LakePath, names: Sequence[str]) -> None:
         for begin in range(0, len(names), _DELETED_AT_ONCE):
             keys = [{"Key": (folder / name).key} for name in names[begin : begin + _DELETED_AT_ONCE]]
             s3_client().delete_objects(Bucket=folder.bucket, Delete={"Objects": keys, "Quiet": True})
-    look_again()
+    clear_read_cache()
 
 
 def files_in(folder: LakePath) -> list[ListedFile]:
@@ -133,7 +133,7 @@ def names_in(folder: LakePath, after: str = "") -> Iterator[str]:
     def look() -> dict[str, str]:
         return {name: one["ETag"] for name, one in objects_in(folder, after=after)}
 
-    return iter(seen_names(folder, after, look))
+    return iter(cached_names(folder, after, look))
 
 
 def objects_in(folder: S3Path, prefix: str = "", after: str = "") -> Iterator[tuple[str, dict[str, Any]]]:

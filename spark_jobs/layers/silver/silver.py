@@ -21,7 +21,7 @@ from include.control.maintenance.retention import retention_of
 from include.control.planning.bounded_ranges import limit_batch
 from include.control.planning.full_snapshots import SnapshotDelay, SnapshotPlan, full_snapshots, require_whole
 from include.control.planning.source_ranges import changed_ranges, pin_sources
-from include.control.storage.looks import shared_looks
+from include.control.storage.read_cache import cached_reads
 from include.errors import ConservationError
 from spark_jobs.delta_io.merges import commit_no_change, merge_changes, merge_tombstones
 from spark_jobs.delta_io.reads import read_version
@@ -99,7 +99,7 @@ class SilverMerge:
 
     def write(self, session: SparkSession, intent: Intent, plan: BatchPlan) -> None:
         """Merge the rows that change the target; without such rows, commit that the source versions were read."""
-        with shared_looks():  # nothing of this is committed yet
+        with cached_reads():  # nothing of this is committed yet
             actions = self._row_actions.find(session, intent, latest_version(self._path))
             require_allowed(self._context, self.spec, intent, actions.absent)
         counts = actions.counts

@@ -16,8 +16,8 @@ from include.control.ledger.streams import Streams
 from include.control.ledger.table_state import TableStates
 from include.control.log.batch import FileFact, Stream, Winner
 from include.control.log.delta_log import commit_mark, commit_versions
-from include.control.storage.looks import look_again, new_looks, shared_looks
 from include.control.storage.objects_on_s3 import S3ObjectStore
+from include.control.storage.read_cache import cached_reads, clear_read_cache, uncached_reads
 from include.control.storage.stored_files import names_in
 from include.paths import LakehousePaths
 from tests.support.ledger.delta_tables import intent_of
@@ -67,7 +67,7 @@ def test_outside_of_a_job_each_look_is_new(bucket: Bucket) -> None:
 
 
 def test_a_job_looks_once_until_it_must_look_again(bucket: Bucket, proxy: FaultyS3) -> None:
-    with shared_looks():
+    with cached_reads():
         before = proxy.requests_forwarded()
         marks = {commit_mark(TABLE, 1) for _ in range(3)}
         assert (seen(), len(marks)) == ([0, 1], 1)
@@ -76,13 +76,13 @@ def test_a_job_looks_once_until_it_must_look_again(bucket: Bucket, proxy: Faulty
         assert seen() == [0, 1]
         with ThreadPoolExecutor(1) as other:
             assert other.submit(seen).result() == [0, 1, 2], "another thread has seen nothing yet"
-        look_again()
+        clear_read_cache()
         assert seen() == [0, 1, 2]
         before = proxy.requests_forwarded()
         assert commit_mark(TABLE, 1) in marks
         assert proxy.requests_forwarded() == before, "the listing has told that the commit is the same"
         commit(bucket, 3)
-        with new_looks():
+        with uncached_reads():
             assert seen() == [0, 1, 2, 3]
             commit(bucket, 4)
             assert seen() == [0, 1, 2, 3, 4]
@@ -90,17 +90,17 @@ def test_a_job_looks_once_until_it_must_look_again(bucket: Bucket, proxy: Faulty
 
 
 def test_a_commit_that_was_replaced_is_read_anew(bucket: Bucket) -> None:
-    with shared_looks():
+    with cached_reads():
         before = commit_mark(TABLE, 1)
         commit(bucket, 1, "of another table")
         assert commit_mark(TABLE, 1) == before
-        look_again()
+        clear_read_cache()
         assert commit_mark(TABLE, 1) not in ("", before)
 
 
 def test_what_was_put_is_seen_and_what_others_have_put_first(bucket: Bucket) -> None:
     store = S3ObjectStore(LOG)
-    with shared_looks():
+    with cached_reads():
         assert seen() == [0, 1]
         assert store.put_if_absent(f"{2:020d}.json", b'{"commitInfo":{}}')
         assert seen() == [0, 1, 2]
@@ -117,7 +117,7 @@ def test_a_state_that_was_seen_is_not_put_over_that_of_another(bucket: Bucket) -
     def named(name: str) -> tuple[type[Streams], object]:
         return Streams, lambda kept: Streams(table_id=f"{kept.table_id if kept else ''}{name}")
 
-    with shared_looks():
+    with cached_reads():
         assert mine.read("silver.orders", Streams) is None
         mine.change("silver.orders", named("a"))  # type: ignore[arg-type]
         with ThreadPoolExecutor(1) as other:
@@ -135,7 +135,7 @@ def test_whoever_has_appended_knows_the_end_of_the_log_until_they_look_again(buc
 
     mine.append([event("silver.orders", "a")])
     assert words() == ["a"]
-    with shared_looks():
+    with cached_reads():
         mine.append([event("silver.orders", "b")])
         before = proxy.requests_forwarded()
         assert words() == ["a", "b"]
@@ -146,7 +146,7 @@ def test_whoever_has_appended_knows_the_end_of_the_log_until_they_look_again(buc
         assert words() == ["a", "b", "c", "d"], "the place after b was taken"
         with ThreadPoolExecutor(1) as other:
             other.submit(theirs.append, [event("silver.orders", "e")]).result()
-        look_again()
+        clear_read_cache()
         assert words() == ["a", "b", "c", "d", "e"]
 
 
@@ -156,10 +156,10 @@ def test_a_process_does_not_read_the_commits_that_it_has_put(bucket: Bucket, pro
 
     first = opened()
     first.append([event("silver.orders", "a")])
-    with shared_looks():
+    with cached_reads():
         assert [found["word"] for found in opened().events("silver.orders")] == ["a"], "it has read version 0"
     first.append([event("silver.orders", "b")])
-    with shared_looks():
+    with cached_reads():
         before = proxy.requests_forwarded()
         assert opened().compact("silver.orders") is False
         assert proxy.requests_forwarded() - before == 1, "the listing"
@@ -171,7 +171,7 @@ def test_what_the_ledger_writes_down_of_a_batch_takes_few_requests(bucket: Bucke
         intent = intent_of("id", number, stream=Stream("bronze.orders"))
         file = FileFact(path=f"orders/{number}.json", size=1, mtime_ns=1, checksum=f"sha256:{number}")
         before = proxy.requests_forwarded()
-        with shared_looks():
+        with cached_reads():
             ledger.record_intent(intent, (file,))
             ledger.record_committed([Winner(intent, number)])
             rows = FileRows(read=1, written=1)

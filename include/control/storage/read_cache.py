@@ -1,10 +1,10 @@
 """What was read of a bucket a moment ago, for stretches of a job in which nobody has to look again.
 
 A job asks the same of a table's log many times between two writes: which version is the newest, who made it, what its
-state is. Each of these questions is a request, or several. Within `shared_looks` the answers are kept, for this thread
+state is. Each of these questions is a request, or several. Within `cached_reads` the answers are kept, for this thread
 alone, and forgotten whenever something may have changed that the job must see: when a batch is resolved, around
 whatever Spark does, and when somebody else has won a conditional put. What the thread puts itself is known at once.
-Outside of `shared_looks` every look is a new one.
+Outside of `cached_reads` every look is a new one.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ _of_thread = _OfThread()
 
 
 @contextmanager
-def shared_looks() -> Iterator[None]:
-    """Keep what this thread reads of a bucket within, until `look_again`."""
+def cached_reads() -> Iterator[None]:
+    """Keep what this thread reads of a bucket within, until `clear_read_cache`."""
     with _set(_Looks()):
         yield
 
 
 @contextmanager
-def new_looks() -> Iterator[None]:
+def uncached_reads() -> Iterator[None]:
     """Look anew at everything within, and at everything after it: somebody else is at work, Spark say."""
     try:
         with _set(None):
             yield
     finally:
-        look_again()
+        clear_read_cache()
 
 
-def look_again() -> None:
+def clear_read_cache() -> None:
     """Forget what was seen: others may have changed it, and it counts."""
     if _of_thread.looks is not None:
         _of_thread.looks = _Looks()
 
 
-def seen_object(kind: type[Seen], file: S3Path, look: Callable[[], Seen]) -> Seen:
+def cached_object(kind: type[Seen], file: S3Path, look: Callable[[], Seen]) -> Seen:
     """What an object is, as it was seen last, else by a look."""
     looks = _of_thread.looks
     if looks is None:
@@ -75,7 +75,7 @@ def seen_object(kind: type[Seen], file: S3Path, look: Callable[[], Seen]) -> See
     return found
 
 
-def seen_names(folder: S3Path, after: str, look: Callable[[], dict[str, str]]) -> dict[str, str]:
+def cached_names(folder: S3Path, after: str, look: Callable[[], dict[str, str]]) -> dict[str, str]:
     """Name -> tag of the files above a name, as they were seen last, else by a look."""
     looks = _of_thread.looks
     if looks is None:
@@ -86,7 +86,7 @@ def seen_names(folder: S3Path, after: str, look: Callable[[], dict[str, str]]) -
     return {name: etag for name, etag in known.etags.items() if name > after}
 
 
-def seen_etag(file: S3Path) -> str:
+def cached_etag(file: S3Path) -> str:
     """The tag of a file's content, where its folder was listed; empty where it was not."""
     looks = _of_thread.looks
     known = looks.listings.get(_folder(file)) if looks else None
@@ -105,19 +105,19 @@ def note_put(file: S3Path, etag: str) -> None:
         known.etags[file.name] = etag
 
 
-def note_last(folder: LakePath, name: str, etag: str) -> None:
+def note_last_file(folder: LakePath, name: str, etag: str) -> None:
     """Know of a file that this thread has put, and that no name in its folder comes after."""
     looks = _of_thread.looks
     if looks is not None and isinstance(folder, S3Path):
         looks.listings.setdefault(folder, Listing(name.partition(".")[0], {name: etag}))
 
 
-def is_sharing(file: LakePath) -> bool:
+def is_caching(file: LakePath) -> bool:
     """Whether what this thread reads there is kept."""
     return _of_thread.looks is not None and isinstance(file, S3Path)
 
 
-def note_object(kind: type[Seen], file: S3Path, seen: Seen) -> None:
+def cache_object(kind: type[Seen], file: S3Path, seen: Seen) -> None:
     """Know what an object is that this thread has put."""
     if _of_thread.looks is not None:
         _of_thread.looks.objects[kind, file] = seen

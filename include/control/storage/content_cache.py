@@ -5,7 +5,7 @@ from __future__ import annotations
 from include.contracts.lake_path import S3Path
 
 
-class KeptObjects:
+class ContentCache:
     """Contents by object, and by the tag that the store gave to them; the oldest go where it gets too much.
 
     Args:
