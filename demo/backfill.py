@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from embedded.airflow.api import FINISHED, AirflowApi, Run, Task
+from embedded.airflow.api import RUN_END_STATES, AirflowApi, Run, Task
 from embedded.airflow.http import AirflowApiError
 
 _SCHEDULED_RUN_S = 5
@@ -71,10 +71,10 @@ def watch(
     while True:
         days = _days(api, dag_id, first, last)
         yield days
-        if len(days) == (last - first).days + 1 and all(day.run.state in FINISHED for day in days):
+        if len(days) == (last - first).days + 1 and all(day.run.state in RUN_END_STATES for day in days):
             return
         if time.monotonic() > deadline:
-            unfinished = [str(day.day) for day in days if day.run.state not in FINISHED]
+            unfinished = [str(day.day) for day in days if day.run.state not in RUN_END_STATES]
             msg = f"the backfill did not end in {patience_s:.0f} s; not done: {', '.join(unfinished)}"
             raise AirflowApiError(msg)
         time.sleep(every_s)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from demo.backfill import DayOfBackfill
-from embedded.airflow.api import ENDED, Task
+from embedded.airflow.api import TASK_END_STATES, Task
 
 
 class BackfillProgress:
@@ -44,13 +44,13 @@ class BackfillProgress:
         bar = self._bars[day.day]
         if any(task.start_date for task in day.tasks):
             self._progress.start_task(bar)
-        done = sum(task.state in ENDED for task in day.tasks)
+        done = sum(task.state in TASK_END_STATES for task in day.tasks)
         running = ", ".join(task.task_id for task in day.tasks if task.state == "running")
         self._progress.update(bar, total=len(day.tasks), completed=done, running=running)
 
     def _print_layers(self, day: DayOfBackfill) -> None:
         for layer, tasks in day.layers.items():
-            if (day.day, layer) not in self._printed and all(task.state in ENDED for task in tasks):
+            if (day.day, layer) not in self._printed and all(task.state in TASK_END_STATES for task in tasks):
                 self._printed.add((day.day, layer))
                 line = f"{day.day}  {layer:<6}  {_summary(tasks)}"
                 self._progress.console.print(line, soft_wrap=True, highlight=False)

@@ -1,10 +1,10 @@
 """Resolve the jars of Millrace's Spark sessions once, so that no run has to.
 
-    python -m embedded.jars                # into .jars: Delta's jars, Kafka's, S3's, and Millrace's own three
+    python -m embedded.jars                # into .jars: Delta's jars, Kafka's, S3's, and three of Millrace
     python -m embedded.jars --kafka-broker # also a Kafka broker into .jars/kafka-broker, 43 MB
-    python -m embedded.jars --into FOLDER  # for an image or a cluster
+    python -m embedded.jars --into FOLDER  # into another folder, for an image or a cluster
 
-It prints nothing unless it fails, and takes a moment if all jars are there.
+The command prints only errors. If all jars are there, it ends at once.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from include.settings import PROJECT
 from include.spark_location import spark_home
 
 _LOCK = Path(__file__).with_name("jars.lock")
-_SPARK_HAS_THEM = (
+_NOT_NEEDED = (
     "com.*:*,commons-*:*,io.airlift:*,javax.*:*,org.apache.hadoop:hadoop-client*,org.apache.logging.*:*,"
     "org.apache.parquet:*,org.locationtech.*:*,org.openapitools:*,org.roaringbitmap:*,org.slf4j:*,"
     "org.wildfly.*:*,org.xerial.*:*"
 )
-"""Dependencies that Spark has, mostly newer, or that are not used: without them the download is 13 MB, not 87."""
-_EXCLUDED = {
-    "delta": _SPARK_HAS_THEM,
-    "kafka": f"{_SPARK_HAS_THEM},org.apache.spark:spark-t*,org.lz4:*,org.scala-lang*:*",
-    "kafka-token-provider": f"{_SPARK_HAS_THEM},org.apache.kafka:*,org.scala-lang*:*",
+"""Dependencies that Spark brings itself, or that are not used: without them the download is 13 MB, not 87 MB."""
+_EXCLUDED_OF_GROUP = {
+    "delta": _NOT_NEEDED,
+    "kafka": f"{_NOT_NEEDED},org.apache.spark:spark-t*,org.lz4:*,org.scala-lang*:*",
+    "kafka-token-provider": f"{_NOT_NEEDED},org.apache.kafka:*,org.scala-lang*:*",
     "kafka-broker": "",
-    "s3": f"{_SPARK_HAS_THEM},io.netty:*,org.apache.http*:*,software.amazon.awssdk:bundle,software.amazon.s3.*:*",
+    "s3": f"{_NOT_NEEDED},io.netty:*,org.apache.http*:*,software.amazon.awssdk:bundle,software.amazon.s3.*:*",
 }
-"""Group of jars.lock -> dependencies to exclude when its jars are resolved."""
-_HALF_AN_HOUR = 1800
+"""Group of jars.lock -> dependencies that are not fetched with its jars."""
+_TIMEOUT_S = 1800
 
 
 class JarsError(MillraceError):
@@ -52,7 +52,7 @@ class Jar:
 
     Attributes:
         coordinate: `group:artifact:version`, as Maven writes it.
-        sha256: of the jar's bytes, in hexadecimal.
+        sha256: the SHA-256 of the jar's bytes, in hexadecimal.
     """
 
     coordinate: str
@@ -86,8 +86,8 @@ def locked_jars(group: str) -> list[Jar]:
         return [Jar(coordinate, sha256) for coordinate, sha256 in tomllib.load(lock)[group].items()]
 
 
-def install(jars: list[Jar], folder: Path, excluded: str = _SPARK_HAS_THEM) -> None:
-    """Install these jars into `folder`, with their checksums checked; remove other versions of them.
+def install(jars: list[Jar], folder: Path, excluded: str = _NOT_NEEDED) -> None:
+    """Install these jars into `folder`, check their checksums, and remove other versions of them.
 
     Args:
         jars: the jars.
@@ -98,7 +98,7 @@ def install(jars: list[Jar], folder: Path, excluded: str = _SPARK_HAS_THEM) -> N
         JarsError: a jar cannot be resolved, or its checksum differs; `folder` is then as before.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if not all(_is_right(jar, folder / jar.file_name) for jar in jars):
+    if not all(_is_installed(jar, folder / jar.file_name) for jar in jars):
         with tempfile.TemporaryDirectory(dir=folder, prefix=".resolving-") as scratch:
             resolved = _resolve(jars, Path(scratch), excluded)
             for jar in jars:
@@ -111,10 +111,10 @@ def install(jars: list[Jar], folder: Path, excluded: str = _SPARK_HAS_THEM) -> N
 
 
 def _install_group(group: str, folder: Path) -> None:
-    install(locked_jars(group), folder, _EXCLUDED[group])
+    install(locked_jars(group), folder, _EXCLUDED_OF_GROUP[group])
 
 
-def _compile_own(folder: Path) -> None:
+def _build_own_jars(folder: Path) -> None:
     spark_jars = spark_home() / "jars"
     log_store_jar(PROJECT / "spark_jobs" / "log_store" / "src", folder, spark_jars).build()
     formats_jar(PROJECT / "spark_jobs" / "formats" / "src", folder, spark_jars).build()
@@ -122,27 +122,28 @@ def _compile_own(folder: Path) -> None:
 
 
 def _resolve(jars: list[Jar], scratch: Path, excluded: str) -> Path:
-    """Resolve the jars with spark-submit, which needs only Java; return their folder."""
-    nothing_to_run = scratch / "nothing.py"
-    nothing_to_run.touch()
+    """Fetch the jars by spark-submit, which needs only Java, and return their folder."""
+    empty_script = scratch / "nothing.py"
+    empty_script.touch()
     command = [str(spark_home() / "bin" / "spark-submit"), "--master", "local[1]"]
     command += ["--conf", f"spark.jars.ivy={scratch}"]
     command += ["--exclude-packages", excluded] if excluded else []
-    command += ["--packages", ",".join(jar.coordinate for jar in jars), str(nothing_to_run)]
+    command += ["--packages", ",".join(jar.coordinate for jar in jars), str(empty_script)]
     run = subprocess.run(
         command,
         env=driver_environment(os.environ, "local[1]", own_spark()),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=_HALF_AN_HOUR,
+        timeout=_TIMEOUT_S,
     )
     if run.returncode != 0:
-        raise JarsError(_why_unresolved(run.stdout + run.stderr))
+        raise JarsError(_unresolved_message(run.stdout + run.stderr))
     return scratch / "jars"
 
 
-def _why_unresolved(output: str) -> str:
+def _unresolved_message(output: str) -> str:
+    # Many lines about hosts that Ivy tried, and stack traces, would hide the cause.
     lines = [line for line in output.split("\n") if line.strip() and "Host" not in line and "\tat " not in line]
     return (
         "Spark's jars could not be resolved: let this machine reach Maven Central (https://repo1.maven.org/maven2), "
@@ -151,7 +152,7 @@ def _why_unresolved(output: str) -> str:
     )
 
 
-def _is_right(jar: Jar, path: Path) -> bool:
+def _is_installed(jar: Jar, path: Path) -> bool:
     return path.is_file() and _sha256(path) == jar.sha256
 
 
@@ -179,7 +180,7 @@ def main() -> None:
     try:
         for group in ("delta", "kafka", "kafka-token-provider", "s3"):
             _install_group(group, arguments.into)
-        _compile_own(arguments.into)
+        _build_own_jars(arguments.into)
         if arguments.kafka_broker:
             _install_group("kafka-broker", arguments.into / "kafka-broker")
     except MillraceError as error:

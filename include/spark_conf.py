@@ -16,16 +16,16 @@ LOG_STORES = {
 SESSION = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
-    # Spark would put variables of its process, secrets among them, into SQL that says ${env:NAME}, also within quotes.
+    # Otherwise Spark replaces ${env:NAME} in SQL, even within quotes, by a variable of its process: maybe a secret.
     "spark.sql.variable.substitute": "false",
     # A JSON record that names a field twice must not fail the batch: the last one counts, as in most JSON readers.
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.parquet.compression.codec": "zstd",
-    # Spark's own default is the INT96 of old: slower to write, and without the statistics that let readers skip.
+    # Spark's default is the old type INT96: slower to write, and without the statistics by which readers skip data.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # A MERGE into a table with a change feed writes to two places at once. By default Spark first sorts all copied rows
-    # by their target.
+    # A MERGE into a table with a change feed writes data files and change files. By default Spark keeps one file open,
+    # so it first sorts all rows by the folder to which they go.
     "spark.sql.maxConcurrentOutputFileWriters": "2",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
     "spark.databricks.delta.snapshotPartitions": "2",
@@ -33,7 +33,7 @@ SESSION = {
     "spark.databricks.delta.autoCompact.enabled": "false",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
     "spark.databricks.delta.schema.autoMerge.enabled": "false",
-    # The property deletedFileRetentionDuration decides; a RETAIN that disagrees must fail, not be ignored.
+    # The table property deletedFileRetentionDuration says how long VACUUM keeps files; a shorter RETAIN must fail.
     "spark.databricks.delta.retentionDurationCheck.enabled": "true",
 }
 """The settings of every session."""
@@ -48,36 +48,35 @@ LAUNCH = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
-    # A day of a few tables needs several hundred generated classes; the default of 100 compiles them again every day.
+    # A run of a few tables needs several hundred generated classes; the default cache of 100 loses them until the next.
     "spark.sql.codegen.cache.maxEntries": "2000",
 }
 """The settings that take effect only before a JVM starts."""
 
 ONE_COMPILER = "-XX:TieredStopAtLevel=1"
-"""The JVM's second compiler takes a third of the CPU of a short run, and halves that of a long one."""
+"""The option without the JVM's second compiler, which takes a third of a short run's CPU, but halves a long run's."""
 
 LATE_COMPILER = (
     "-XX:Tier4InvocationThreshold=60000 -XX:Tier4MinInvocationThreshold=10000 "
     "-XX:Tier4CompileThreshold=120000 -XX:Tier4BackEdgeThreshold=400000"
 )
-"""Thresholds at which the second compiler compiles code that runs once per row, but not code that plans a query. With
-the JVM's own thresholds, a twelfth of these, it takes 10 CPU-seconds, twice as long."""
+"""Thresholds at which the second compiler compiles code that runs once per row, but not code that plans a query. The
+JVM's own thresholds are a twelfth of these; with them the compiler takes 10 CPU-seconds, twice as many."""
 
 SMALL_MACHINE = "-XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC"
 """JVM options that save CPU time on a single machine (`benchmarks/README.md`): no parallel garbage collector, and room
 for compiled code, which fills the default cache within a minute and then stops the compiler."""
 
 LARGE_LOAD = 32 * 1024**2
-"""Bytes of landing files from which a driver gets the second compiler. It pays off from a million records on, which are
-12 MB of compressed files and 96 MB of text (`benchmarks/README.md`)."""
-
+"""A driver uses the second compiler if it loads at least this many bytes of landing files. The compiler pays off from a
+million records on, which are 12 MB of compressed files and 96 MB of text (`benchmarks/README.md`)."""
 
 DRIVER_VARIABLES = {"PYDANTIC_DISABLE_PLUGINS": "__all__"}
-"""Variables of every driver's process. Millrace's models use no plugin of pydantic, and the search for one opens each
-archive on Python's path: a tenth of what a driver's Python does before it begins."""
+"""Environment variables of every driver. Millrace's models use no plugin of pydantic, and the search for plugins opens
+each archive on Python's path, which takes a tenth of the time in which a driver's Python starts."""
 
 STARTED_BY = "MILLRACE_STARTED_BY"
-"""The variable by which a driver knows the process that started it, by its pid: it ends when that one is gone."""
+"""The environment variable with the pid of the process that started a driver. Without that process, the driver ends."""
 
 
 def launch_conf(jars: Path, master: str, *, large_load: bool = False) -> dict[str, str]:
@@ -89,7 +88,7 @@ def launch_conf(jars: Path, master: str, *, large_load: bool = False) -> dict[st
     Args:
         jars: the folder of the jars.
         master: a Spark master.
-        large_load: it will process so many rows that the JVM's second compiler pays off.
+        large_load: whether it will process so many rows that the JVM's second compiler pays off.
 
     Raises:
         FileNotFoundError: `jars` holds no jar; `make setup` fetches them.
@@ -117,8 +116,8 @@ def _local_conf(jars: Path, master: str, *, large_load: bool) -> dict[str, str]:
         "spark.driver.extraClassPath": f"{jars}/*",
         "spark.driver.extraJavaOptions": f'{java} "-XX:SharedArchiveFile={archive}"' if archive.is_file() else java,
         "spark.sql.shuffle.partitions": str(_cores(master)),
-        # A MERGE joins a few changes with all rows of the files that it rewrites: a hash of the changes spares it
-        # sorting these. Spark wants the first of the two to be no smaller than the second.
+        # A MERGE joins a few changes with all rows of the files that it rewrites. With a hash table of the changes it
+        # need not sort these rows. Spark requires that the first value is at least as large as the second.
         "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "16m",
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
     }

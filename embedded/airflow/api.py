@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from embedded.airflow.http import AirflowApiError, AirflowHttp
 
-FINISHED = frozenset({"success", "failed"})
-ENDED = FINISHED | {"upstream_failed", "skipped", "removed"}
+RUN_END_STATES = frozenset({"success", "failed"})
+TASK_END_STATES = RUN_END_STATES | {"upstream_failed", "skipped", "removed"}
 COMPONENTS = ("scheduler", "dag_processor", "triggerer")
 
 
@@ -30,7 +30,7 @@ class Run(BaseModel):
 
 
 class Task(BaseModel):
-    """One task of a run; `task_id` is `<layer>.<task>`."""
+    """One task of a DAG run; `task_id` is `<layer>.<task>`."""
 
     dag_id: str
     dag_run_id: str
@@ -47,7 +47,7 @@ class AirflowApi(AirflowHttp):
     """A client with the rights of one user. Close it, or use it in a `with` block."""
 
     def wait_until_healthy(self, since: datetime, alive: Callable[[], bool], patience_s: float = 300) -> None:
-        """Wait until every component has sent a heartbeat after `since`; older ones are those of an earlier Airflow.
+        """Wait until every component has sent a heartbeat after `since`; older heartbeats came from an earlier Airflow.
 
         Raises:
             AirflowApiError: `alive` returns False, or Airflow is not ready within `patience_s` seconds.
@@ -56,7 +56,7 @@ class AirflowApi(AirflowHttp):
         missing = list(COMPONENTS)
         while missing:
             if not alive() or time.monotonic() > deadline:
-                msg = f"Airflow did not come up; missing: {', '.join(missing)}"
+                msg = f"Airflow did not start; no heartbeat of: {', '.join(missing)}"
                 raise AirflowApiError(msg)
             time.sleep(0.25)
             missing = self._without_heartbeat(since)
@@ -170,7 +170,7 @@ class AirflowApi(AirflowHttp):
             AirflowApiError: the run did not end in time.
         """
         deadline = time.monotonic() + patience_s
-        while self.run(run.dag_id, run.dag_run_id).state not in FINISHED:
+        while self.run(run.dag_id, run.dag_run_id).state not in RUN_END_STATES:
             yield self.tasks(run.dag_id, run.dag_run_id)
             if time.monotonic() > deadline:
                 states = {task.task_id: task.state for task in self.tasks(run.dag_id, run.dag_run_id)}

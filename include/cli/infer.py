@@ -25,9 +25,8 @@ def inferred_spec(folder: str, table: str | None, settings: Settings) -> tuple[s
     folder = relative_to_landing(folder, settings.landing)
     name = table or f"bronze.{re.sub(r'[^a-z0-9]+', '_', folder.removeprefix(S3).lower()).strip('_')}"
     if not re.fullmatch(rf"bronze\.{NAME}", name):
-        raise SpecError(
-            f"{name!r} cannot name a bronze table", "Write --table bronze.<name> in small letters, digits and _."
-        )
+        way_out = "Write --table bronze.<name> in small letters, digits and _."
+        raise SpecError(f"{name!r} is not a valid name of a bronze table", way_out)
     return name, infer_spec(landing_of(folder, settings.landing), folder.strip("/"), name)
 
 
@@ -41,7 +40,7 @@ def write_spec(tables: Path, domain: str, name: str, text: str) -> Path:
         raise SpecError(f"{domain!r} is not a valid name of a domain", "Write --domain in small letters, digits and _.")
     file = tables / "bronze" / domain / f"{name.partition('.')[2]}.yaml"
     if file.exists():
-        raise SpecError(f"{file} exists already, and is not overwritten", "Leave out --write to compare.")
+        raise SpecError(f"{file} exists already, and is not overwritten", "Leave out --write to print the new spec.")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
     return file

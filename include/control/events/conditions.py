@@ -1,4 +1,4 @@
-"""Conditions on the columns of events, checked on single events or on the minimum and maximum of many."""
+"""Conditions on a column of events, checked on each event, or on the minimum and maximum of many events."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class Condition(Protocol):
     """A condition on a column; null never meets it."""
 
     def may_meet(self, least: Any, greatest: Any) -> bool:
-        """Whether a value between these two may meet the condition; `greatest` may be the start of a longer text."""
+        """Whether a value between these two may meet the condition; `greatest` may be only the start of a text."""
 
-    def met_by(self, column: pa.Array) -> pa.Array:
-        """Return for each value whether it meets the condition."""
+    def matches(self, column: pa.Array) -> pa.Array:
+        """Return for each value of the column whether it meets the condition."""
 
 
 @dataclass(frozen=True)
 class Among:
-    """The condition that a column has one of some values."""
+    """The condition that a value is one of `values`."""
 
     values: frozenset[Any]
 
@@ -33,18 +33,18 @@ class Among:
         return sorted(self.values)
 
     def may_meet(self, least: Any, greatest: Any) -> bool:
-        """Whether one of the values lies between these two."""
+        """Whether one of `values` lies between these two."""
         index = bisect_left(self._ascending, least)
         return index < len(self._ascending) and _reaches(greatest, self._ascending[index])
 
-    def met_by(self, column: pa.Array) -> pa.Array:
-        """Return for each value whether it is one of the values."""
+    def matches(self, column: pa.Array) -> pa.Array:
+        """Return for each value of the column whether it is one of `values`."""
         return pc.is_in(column, pa.array(self.values, column.type))
 
 
 @dataclass(frozen=True)
 class Span:
-    """The condition that a column has a value from `least` to `greatest`, both included; None is no limit.
+    """The condition that a value is at least `least` and at most `greatest`; None is no limit.
 
     >>> Span(3, 5).may_meet(5, 9), Span(3, 5).may_meet(6, 9), Span(least=3).may_meet(6, 9)
     (True, False, True)
@@ -59,8 +59,8 @@ class Span:
             self.greatest is None or least <= self.greatest
         )
 
-    def met_by(self, column: pa.Array) -> pa.Array:
-        """Return for each value whether it lies in the span."""
+    def matches(self, column: pa.Array) -> pa.Array:
+        """Return for each value of the column whether it lies in the span."""
         is_met = column.is_valid()
         if self.least is not None:
             is_met = pc.and_(is_met, pc.greater_equal(column, pa.scalar(self.least, column.type)))

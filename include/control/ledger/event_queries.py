@@ -46,6 +46,6 @@ class RowsQuery:
         rows = []
         for batch in events:
             for column, condition in self.conditions:
-                batch = batch.filter(condition.met_by(batch[column]))
+                batch = batch.filter(condition.matches(batch[column]))
             rows.append(batch.select(self.schema.names))
         return pa.Table.from_batches(rows, schema=self.schema).combine_chunks()

@@ -70,7 +70,7 @@ class Switch:
         return winner
 
     def _intent(self, position: StreamPosition) -> Intent:
-        """Return the intent of one batch that reads everything that the batches of the rebuilt table have read."""
+        """Return the intent of a batch that has read all that the batches of the rebuilt table have read."""
         table = self.spec.table
         last = resolve(self.build.paths.table(table), Stream(table), self.build.ops.ledger).last
         if last is None:
@@ -109,11 +109,11 @@ class Switch:
                 rows = with_stamp(_newest(session, staged.tombstones(table, intent.table_id)), intent)
                 rows.select(*target.shape.columns).write.format("delta").mode("overwrite").save(spark_path(target.path))
 
-    def _record(self, intent: Intent, earlier: str, version: int) -> None:
-        """Record files, columns, refused rows, spec, certificate and batch under the id and version of the rows."""
+    def _record(self, intent: Intent, old_id: str, version: int) -> None:
+        """Record files, columns, refused rows, spec, certificate and batch under the new table id and version."""
         ops, staged, table = self.build.context.ops, self.build.ops, intent.table
         if isinstance(self.spec, BronzeSpec):
-            copy_loads(ops.paths, self.build.paths, table, (earlier, intent.table_id), version)
+            copy_loads(ops.paths, self.build.paths, table, (old_id, intent.table_id), version)
             existing = {column.name for column in ops.new_columns.of(table, ColumnState.APPROVED)}
             for column in staged.new_columns.of(table, ColumnState.APPROVED):
                 if column.name not in existing:
@@ -156,7 +156,7 @@ def replace_rows(
     Args:
         context: the context of the job.
         intent: the intent of the batch that is committed.
-        position: the position of the table's stream.
+        position: the last batch of the table's stream, with the version after which the new commit counts.
         source: the folder of the table whose rows, columns, partitions and properties replace those in use.
         version: the version of that table.
 
@@ -164,7 +164,8 @@ def replace_rows(
         ConflictError: another writer committed in the meantime; nothing was replaced.
     """
     path, metadata = context.paths.table(intent.table), open_table(source, version=version).metadata()
-    properties, failure = {**metadata.configuration, TABLE_ID: intent.table_id}, None
+    properties = {**metadata.configuration, TABLE_ID: intent.table_id}
+    failure = None
     try:
         with context.open_session(commit_conf(intent)) as session:
             rows = read_version(session, source, version)

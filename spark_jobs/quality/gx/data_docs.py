@@ -28,12 +28,12 @@ INDEX = "index.html"
 STYLES = ("bootstrap.min.css", "data_docs.css")
 
 _BOOTSTRAP = "org/apache/spark/ui/static/bootstrap.min.css"
-_UNWANTED = re.compile(r"<(script|footer)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
-_LOADS = re.compile(r"<(?:link|img)\b[^>]*>", re.IGNORECASE)
-_CSS_LOADS = re.compile(r"url\([^)]*\)", re.IGNORECASE)
-_TO_INDEX = re.compile(r'href="(?:\.\./)+index\.html"')
-_TO_SUITE = re.compile(r'<a href="(?:\.\./)+expectations/[^"]*"\s*>(.*?)</a>')
-_WITHOUT_SCRIPTS = """
+_SCRIPTS_AND_FOOTERS = re.compile(r"<(script|footer)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
+_LINKS_AND_IMAGES = re.compile(r"<(?:link|img)\b[^>]*>", re.IGNORECASE)
+_CSS_URLS = re.compile(r"url\([^)]*\)", re.IGNORECASE)
+_INDEX_LINK = re.compile(r'href="(?:\.\./)+index\.html"')
+_SUITE_LINK = re.compile(r'<a href="(?:\.\./)+expectations/[^"]*"\s*>(.*?)</a>')
+_STYLES_WITHOUT_SCRIPTS = """
 .collapse:not(.show) { display: block; }
 a[data-toggle], button[data-toggle], .sticky > .card.mb-3, .modal, .navbar-brand, footer { display: none; }
 .fa-check-circle::before { content: "\\2714"; }
@@ -54,7 +54,7 @@ def write_pages(run_id: str, recorded: Sequence[tuple[RecordedResult, int | None
 
     Args:
         run_id: the run, as the pages name it.
-        recorded: the recorded result of a version of each table, and the version's number of rows, if known.
+        recorded: for each table the recorded result of a version, and the number of rows of that version, if known.
         folder: the folder of the pages.
     """
     for result, rows in recorded:
@@ -63,19 +63,19 @@ def write_pages(run_id: str, recorded: Sequence[tuple[RecordedResult, int | None
     index = _with_styles(_index(run_id, [result for result, _ in recorded]))
     (folder / INDEX).write_text(index, encoding="utf-8")
     (folder / STYLES[0]).write_bytes(_bootstrap())
-    (folder / STYLES[1]).write_text(_WITHOUT_SCRIPTS, encoding="utf-8")
+    (folder / STYLES[1]).write_text(_STYLES_WITHOUT_SCRIPTS, encoding="utf-8")
 
 
 def _page(run_id: str, recorded: RecordedResult, rows: int | None) -> str:
     document = ValidationResultsPageRenderer().render(suite_result(recorded.result, run_id, recorded.at, rows))
     document.sections.append(_rules_of_the_spec(recorded.result))
     page = DefaultJinjaPageView().render(document)
-    own = _CSS_LOADS.sub("none", _LOADS.sub("", _UNWANTED.sub("", page)))
-    return _TO_SUITE.sub(r"\1", _TO_INDEX.sub(f'href="{INDEX}"', own))
+    offline = _CSS_URLS.sub("none", _LINKS_AND_IMAGES.sub("", _SCRIPTS_AND_FOOTERS.sub("", page)))
+    return _SUITE_LINK.sub(r"\1", _INDEX_LINK.sub(f'href="{INDEX}"', offline))
 
 
 def _rules_of_the_spec(result: GateResult) -> RenderedSectionContent:
-    """Return a section with all rules, with what Great Expectations does not show: why it exists, who overrode it."""
+    """Return a section with what Great Expectations does not show: the reason of each rule, and who overrode it."""
     table = RenderedTableContent(
         header_row=["rule", "when it fails", "why it exists", "result", "overridden"],
         table=[[escape(text) for text in _cells(check, result)] for check in result.checks],

@@ -2,7 +2,7 @@
 
 The state of a key is its greatest event by (`_sequence`, `_source_hash`), in whatever order the events arrive: a row,
 or only a tombstone for a delete. So any order and repetition of batches gives the same rows. Both values come from the
-event as received: a changed spec changes the content that it reads from an event, not the event's place in the order.
+event as received. So a changed spec changes the content that is read from an event, but not the event's place in order.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from operator import and_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.transforms.silver.ties import DELETED, TIED, differ_at_the_newest, is_fixed, left_behind
+from spark_jobs.transforms.silver.ties import DELETED, TIED, is_fixed, newest_states_differ, state_hash
 
 ORDER = ("_sequence", "_source_hash")
-"""The order of the events of one key; the hash of the event as received decides ties in any order of arrival."""
+"""The order of the events of one key; the hash of the event as received decides between events of the same sequence."""
 
 INSERT, UPDATE, DELETE, ABSENT = "insert", "update", "delete", "absent"
 TRUNCATE = "truncate"
@@ -33,7 +33,7 @@ FEW_CHANGES = 50_000
 
 
 def row_hash(columns: Sequence[str]) -> Column:
-    """Return a hash of a row's names and values; it skips nulls, so that a new column keeps the hashes of old rows.
+    """Return a hash of a row's names and values. It skips nulls, so that a new column changes no hash of an old row.
 
     `xxhash64` ignores nulls: without the names, (null, 1) and (1, null) would have the same hash.
     """
@@ -42,9 +42,9 @@ def row_hash(columns: Sequence[str]) -> Column:
 
 
 def latest_per_key(df: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return the greatest event of each key, with all columns of `df`, and `_tied`: true if it ties with another."""
+    """Return the greatest event of each key with all columns of `df`, and `_tied`: true if another event ties."""
     newest = F.max_by(F.struct(*df.columns), F.struct(*ORDER)).alias("_newest")
-    events = df.groupBy(*keys).agg(newest, differ_at_the_newest().alias("_differ"))
+    events = df.groupBy(*keys).agg(newest, newest_states_differ().alias("_differ"))
     return events.select("_newest.*", (F.col("_differ") & ~is_fixed(F.col("_newest._source_hash"))).alias(TIED))
 
 
@@ -75,11 +75,11 @@ def with_action(
         recompute: true for an event that is not compared with the stored order of its key; never null.
     """
     joined = join_state(latest, target, keys, "_target")
-    stored, left = order_of("_target"), F.col("_target._content_hash")
+    stored, stored_state = order_of("_target"), F.col("_target._content_hash")
     if tombstones is not None:
         joined = join_state(joined, tombstones.select(*keys, *ORDER), keys, "_tombstone")
         stored = F.greatest(stored, order_of("_tombstone"))
-        left = F.when(stored == order_of("_tombstone"), DELETED).otherwise(left)
+        stored_state = F.when(stored == order_of("_tombstone"), DELETED).otherwise(stored_state)
     own = F.struct(*ORDER)
     exists, is_delete = F.col("_target").isNotNull(), F.col("_is_delete")
     same = (order_of("_target") == own) & (F.col("_target._content_hash") == F.col("_content_hash"))
@@ -92,7 +92,7 @@ def with_action(
         .when(exists, UPDATE)
         .otherwise(INSERT)
     )
-    ties = (stored["_sequence"] == F.col("_sequence")) & (left != left_behind())
+    ties = (stored["_sequence"] == F.col("_sequence")) & (stored_state != state_hash())
     is_delivered = ~is_fixed(F.greatest(stored["_source_hash"], F.col("_source_hash")))
     tied = F.col(TIED) | F.coalesce(ties & is_delivered, F.lit(False))
     return joined.withColumns({"_action": action, TIED: tied}).select(*latest.columns, "_action")
@@ -107,7 +107,7 @@ def with_snapshot_action(snapshot: DataFrame, target: DataFrame, keys: Sequence[
 
 
 def absent_rows(delivered_keys: DataFrame, target: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return target keys that are not in `delivered_keys` (rows that were refused count too), as `_action` `absent`."""
+    """Return the target's keys that were not delivered, with `_action` `absent`; a refused row is a delivered one."""
     return target.select(*keys).join(delivered_keys, list(keys), "left_anti").withColumn("_action", F.lit(ABSENT))
 
 
@@ -127,7 +127,7 @@ def is_orderable(kind: str) -> bool:
 
 
 def within(keys: Mapping[str, str], bounds: Mapping[str, str | None]) -> Column:
-    """Return true for target rows that can match a batch with these key bounds."""
+    """Return a condition that is true for the target rows that can match a batch with these key bounds."""
     return reduce(and_, map(F.expr, bounds_sql(keys, bounds)), F.lit(True))
 
 

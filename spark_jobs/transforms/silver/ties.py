@@ -1,4 +1,4 @@
-"""Ties: events of one key that have the same sequence and leave different states behind.
+"""Ties: events of one key that have the same sequence, but after which the key has different states.
 
 The hash of the event as received decides which event counts, so the result is the same in any order. The choice is
 arbitrary, so a person should know of it. Events that differ only in what the table does not store do not tie.
@@ -20,11 +20,11 @@ GREATEST_HASH, FIXED_HASHES = 2**63 - 1, 2**32
 """The greatest hashes belong to rows that a person fixed: such a row wins on purpose, which is not a tie."""
 
 DELETED = 0
-"""The number for the state that a delete leaves behind."""
+"""The number for the state of a key after its delete."""
 
 
-def left_behind() -> Column:
-    """Return a number for the state that an event leaves behind: the hash of its content, or `DELETED`."""
+def state_hash() -> Column:
+    """Return a number for the state of the key after an event: the hash of its content, or `DELETED`."""
     return F.when(F.col("_is_delete"), F.lit(DELETED).cast("bigint")).otherwise(F.col("_content_hash"))
 
 
@@ -33,9 +33,9 @@ def is_fixed(source_hash: Column) -> Column:
     return source_hash > GREATEST_HASH - FIXED_HASHES
 
 
-def differ_at_the_newest() -> Column:
-    """Return an aggregate over a key's events: true if those of the greatest sequence leave different states."""
-    state, descending = left_behind(), F.bitwise_not(left_behind())
+def newest_states_differ() -> Column:
+    """Return an aggregate over a key's events: true if the events of the greatest sequence give different states."""
+    state, descending = state_hash(), F.bitwise_not(state_hash())
     greatest, least = (F.max_by(state, F.struct("_sequence", order)) for order in (state, descending))
     return greatest != least
 

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from spark_jobs.transforms.silver.changes import ORDER, join_state, order_of
-from spark_jobs.transforms.silver.ties import TIED, is_fixed, left_behind
+from spark_jobs.transforms.silver.ties import TIED, is_fixed, state_hash
 
 START_AT, END_AT = "__START_AT", "__END_AT"
 """The sequences where a state begins and ends; no end while it is current. The names are those of AutoCDC."""
@@ -63,7 +63,7 @@ def timeline(events: DataFrame, current: DataFrame, keys: Sequence[str], columns
         target's rows.
     """
     shared = [*columns, *ORDER]
-    new = events.select(*shared, "_is_delete", F.lit(False).alias(IS_STORED), EVENTS, left_behind().alias(_LEFT))
+    new = events.select(*shared, "_is_delete", F.lit(False).alias(IS_STORED), EVENTS, state_hash().alias(_LEFT))
     own = {"_is_delete": F.lit(False), IS_STORED: F.lit(True), EVENTS: F.lit(0)}
     stored = current.select(*shared, START_AT, *(value.alias(name) for name, value in own.items()))
     both = new.unionByName(stored, allowMissingColumns=True)
