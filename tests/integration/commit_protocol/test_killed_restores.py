@@ -13,7 +13,7 @@ from include.errors import Outcome
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.places import RESTORE_PLACES
 from tests.support.lakehouse import Lakehouse, copy_lakehouse
-from tests.support.silver.refusing_gate import GOLD, SILVER, content, silver, unrefused
+from tests.support.silver.refusing_gate import GOLD, SILVER, content, content_without_refusal, silver
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ def shop(refusing: Lakehouse, tmp_path: Path) -> Lakehouse:
 @pytest.fixture(scope="module")
 def expected(server: SparkServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """What both days leave behind where nothing is refused."""
-    return unrefused(Lakehouse(tmp_path_factory.mktemp("plain")))
+    return content_without_refusal(Lakehouse(tmp_path_factory.mktemp("plain")))
 
 
 @pytest.mark.faults

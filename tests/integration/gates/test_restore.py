@@ -29,9 +29,9 @@ from tests.support.silver.refusing_gate import (
     SILVER,
     TABLES,
     content,
+    content_without_refusal,
     deliver_two_days,
     silver,
-    unrefused,
 )
 
 
@@ -63,7 +63,7 @@ def test_the_next_run_reads_the_refused_batches_as_if_they_were_new(shop: Lakeho
     reports = shop.run_all(2, SILVER, GOLD)
     assert [report.outcome for report in reports] == [Outcome.COMMITTED] * 2
     assert reports[0].certified_moved
-    expected = unrefused(Lakehouse(tmp_path / "plain"))
+    expected = content_without_refusal(Lakehouse(tmp_path / "plain"))
     assert content(shop) == expected
     assert (expected["deleted"], len(expected["refused"])) == (["o2"], 1)
 

@@ -14,7 +14,7 @@ import pytest
 
 from embedded.spark.server import SparkServer
 from tests.support.silver.machine_runs import run_machines
-from tests.support.silver.orders import Told, some_events, some_truncates, with_hashes
+from tests.support.silver.orders import OrderRow, some_events, some_truncates, with_hashes
 from tests.support.silver.silver_machine import Line
 from tests.support.silver.silver_models import DELETES, History, LastStates, SilverModel
 
@@ -48,7 +48,7 @@ def histories() -> list[SilverModel]:
 
 
 @pytest.fixture(scope="module")
-def pool(server: SparkServer) -> tuple[list[Told], list[Told]]:
+def pool(server: SparkServer) -> tuple[list[OrderRow], list[OrderRow]]:
     """Events of which each file holds some, so that they come early, late, twice and tied; and truncates."""
     chance = Random(2013)
     events, truncates = some_events(chance, of_each_key=25), some_truncates(chance, 40)
@@ -59,7 +59,7 @@ def pool(server: SparkServer) -> tuple[list[Told], list[Told]]:
 @pytest.mark.parametrize(("tables", "seed"), [(last_states, 89), (histories, 22)])
 @pytest.mark.timeout(1800)
 def test_any_order_of_deliveries_and_runs_ends_in_what_a_model_of_dicts_says(
-    pool: tuple[list[Told], list[Told]], tmp_path: Path, tables: Callable[[], list[SilverModel]], seed: int
+    pool: tuple[list[OrderRow], list[OrderRow]], tmp_path: Path, tables: Callable[[], list[SilverModel]], seed: int
 ) -> None:
     events, truncates = pool
 

@@ -12,7 +12,7 @@ import pytest
 
 from embedded.spark.server import SparkServer
 from tests.support.silver.machine_runs import run_machines
-from tests.support.silver.orders import Told, some_states, with_hashes
+from tests.support.silver.orders import OrderRow, some_states, with_hashes
 from tests.support.silver.silver_machine import Line
 from tests.support.silver.silver_models import SilverModel, SnapshotHistory, SnapshotStates
 
@@ -28,13 +28,13 @@ def tables() -> list[SilverModel]:
 
 
 @pytest.fixture(scope="module")
-def pool(server: SparkServer) -> list[Told]:
+def pool(server: SparkServer) -> list[OrderRow]:
     """States of which each snapshot holds some; of a key it may hold several, or none."""
     return with_hashes(some_states(Random(2013), of_each_key=6))
 
 
 @pytest.mark.timeout(900)
-def test_snapshots_in_any_order_end_in_what_a_model_of_dicts_says(pool: list[Told], tmp_path: Path) -> None:
+def test_snapshots_in_any_order_end_in_what_a_model_of_dicts_says(pool: list[OrderRow], tmp_path: Path) -> None:
     def content(chance: Random) -> list[Line]:
         return [*chance.choices(pool, k=chance.choice([0, 60, 90])), *(["{broken"] if chance.random() < 0.3 else [])]
 

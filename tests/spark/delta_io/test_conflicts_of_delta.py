@@ -27,19 +27,19 @@ from spark_jobs.protocol.batches import BatchPlan, BatchRequest, BatchResult, Ba
 from spark_jobs.runtime.session import own_session
 from tests.support.ledger.delta_tables import day, intent_of
 from tests.support.silver.conflicting_commits import (
-    MADE,
+    FIRST_VERSION,
     OTHER_RUN,
     ConflictingCommit,
-    appends_another,
-    appends_the_same,
-    deletes,
-    deletes_another,
-    once,
-    puts_files_together,
-    raises_the_protocol,
-    sets_a_property,
-    ship_by_value,
-    takes_the_number,
+    append_another_key,
+    append_same_key,
+    commit_once_while_reading,
+    delete_row,
+    delete_row_of_other_file,
+    join_files,
+    pickle_by_value,
+    set_property,
+    take_number,
+    upgrade_protocol,
 )
 
 TABLE = "silver.orders"
@@ -48,7 +48,7 @@ Rows = list[tuple[int, int]]
 Write = Callable[[SparkSession, Path], Any]
 START: Rows = [(1, 1), (2, 2)]
 
-ship_by_value()
+pickle_by_value()
 
 
 def appended(session: SparkSession, table: Path) -> None:
@@ -84,7 +84,7 @@ class Overtaken:
 
     def write(self, session: Any, intent: Intent, plan: BatchPlan) -> None:
         self.tries += 1
-        session.udf.register("read_slowly", once(self._other_commit, str(self.table)), "int")
+        session.udf.register("read_slowly", commit_once_while_reading(self._other_commit, str(self.table)), "int")
         self._write(session, self.table)
 
     def close(self, winner: Winner) -> Closing:
@@ -130,28 +130,28 @@ METADATA, PROTOCOL = Conflict.METADATA_CHANGED, Conflict.PROTOCOL_CHANGED
 
 
 SHOWN_IN_EVERY_RUN = [
-    (appended, sets_a_property, METADATA, [(1, 1), (2, 2), (4, 4)]),
-    (merged, appends_another, APPEND, [(1, 10), (2, 2), (3, 3)]),
-    (merged, deletes, DELETE_READ, [(1, 10), (2, 2)]),
-    (merged, puts_files_together, APPEND, [(1, 10), (2, 2)]),
-    (merged, sets_a_property, METADATA, [(1, 10), (2, 2)]),
-    (merged, raises_the_protocol, PROTOCOL, [(1, 10), (2, 2)]),
-    (replaced, appends_the_same, APPEND, [(1, 10), (2, 2)]),
+    (appended, set_property, METADATA, [(1, 1), (2, 2), (4, 4)]),
+    (merged, append_another_key, APPEND, [(1, 10), (2, 2), (3, 3)]),
+    (merged, delete_row, DELETE_READ, [(1, 10), (2, 2)]),
+    (merged, join_files, APPEND, [(1, 10), (2, 2)]),
+    (merged, set_property, METADATA, [(1, 10), (2, 2)]),
+    (merged, upgrade_protocol, PROTOCOL, [(1, 10), (2, 2)]),
+    (replaced, append_same_key, APPEND, [(1, 10), (2, 2)]),
 ]
 THE_OTHERS = [
-    (appended, appends_the_same, None, [(1, 1), (1, 5), (2, 2), (4, 4)]),
-    (appended, deletes, None, [(2, 2), (4, 4)]),
-    (appended, puts_files_together, None, [(1, 1), (2, 2), (4, 4)]),
-    (appended, raises_the_protocol, PROTOCOL, [(1, 1), (2, 2), (4, 4)]),
-    (merged, deletes_another, DELETE_READ, [(1, 10)]),
-    (replaced, appends_another, APPEND, [(1, 10), (2, 2), (3, 3)]),
-    (replaced, deletes, DELETE_READ, [(1, 10), (2, 2)]),
-    (replaced, puts_files_together, APPEND, [(1, 10), (2, 2)]),
-    (replaced, sets_a_property, METADATA, [(1, 10), (2, 2)]),
-    (overwritten, appends_another, APPEND, [(1, 10)]),
-    (overwritten, deletes, DELETE_READ, [(1, 10)]),
-    (overwritten, puts_files_together, APPEND, [(1, 10)]),
-    (overwritten, raises_the_protocol, PROTOCOL, [(1, 10)]),
+    (appended, append_same_key, None, [(1, 1), (1, 5), (2, 2), (4, 4)]),
+    (appended, delete_row, None, [(2, 2), (4, 4)]),
+    (appended, join_files, None, [(1, 1), (2, 2), (4, 4)]),
+    (appended, upgrade_protocol, PROTOCOL, [(1, 1), (2, 2), (4, 4)]),
+    (merged, delete_row_of_other_file, DELETE_READ, [(1, 10)]),
+    (replaced, append_another_key, APPEND, [(1, 10), (2, 2), (3, 3)]),
+    (replaced, delete_row, DELETE_READ, [(1, 10), (2, 2)]),
+    (replaced, join_files, APPEND, [(1, 10), (2, 2)]),
+    (replaced, set_property, METADATA, [(1, 10), (2, 2)]),
+    (overwritten, append_another_key, APPEND, [(1, 10)]),
+    (overwritten, delete_row, DELETE_READ, [(1, 10)]),
+    (overwritten, join_files, APPEND, [(1, 10)]),
+    (overwritten, upgrade_protocol, PROTOCOL, [(1, 10)]),
 ]
 
 
@@ -166,10 +166,10 @@ def test_a_batch_that_is_overtaken_ends_in_the_right_rows(
 
     commits = orders.spark.sql(f"DESCRIBE HISTORY delta.`{orders.path}`").collect()
     [winner] = [commit for commit in commits if OTHER_RUN in (commit.userMetadata or "")]
-    assert winner.version == MADE + 1, "the other one was first"
+    assert winner.version == FIRST_VERSION + 1, "the other one was first"
     assert [race.conflict for race in result.lost] == ([conflict.value] if conflict else [])
     assert (result.committed, tries) == (True, 2 if conflict else 1)
-    assert {(race.run_id, race.version) for race in result.lost} <= {(OTHER_RUN, MADE + 1)}
+    assert {(race.run_id, race.version) for race in result.lost} <= {(OTHER_RUN, FIRST_VERSION + 1)}
     assert orders.rows() == rows
     assert bool(orders.thrown_away()) == (tries > 1), "who does not have to write again keeps its files"
 
@@ -179,9 +179,11 @@ def test_a_batch_that_is_overtaken_ends_in_the_right_rows(
 )
 def test_whose_number_was_taken_plans_again(orders: Orders, write: Write) -> None:
     other_commit = intent_of(table_id(orders.path), stream=STREAM)
-    result, tries = orders.run(write, takes_the_number(other_commit.app_id, other_commit.user_metadata()))
+    result, tries = orders.run(write, take_number(other_commit.app_id, other_commit.user_metadata()))
 
-    lost = LostRace(conflict="ConcurrentTransactionException", operation="WRITE", run_id="run-1", version=MADE + 1)
+    lost = LostRace(
+        conflict="ConcurrentTransactionException", operation="WRITE", run_id="run-1", version=FIRST_VERSION + 1
+    )
     assert result.lost == [lost]
     assert (result.attempts, tries) == (2, 2)
     assert result.winner is not None

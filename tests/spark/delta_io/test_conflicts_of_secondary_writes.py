@@ -23,14 +23,14 @@ from spark_jobs.protocol.secondary import SecondaryTable, write_once
 from spark_jobs.runtime.session import own_session
 from tests.support.ledger.delta_tables import intent_of
 from tests.support.silver.conflicting_commits import (
-    MADE,
+    FIRST_VERSION,
     ConflictingCommit,
-    deletes_another,
-    once,
-    raises_the_protocol,
-    sets_a_property,
-    ship_by_value,
-    takes_the_number,
+    commit_once_while_reading,
+    delete_row_of_other_file,
+    pickle_by_value,
+    set_property,
+    take_number,
+    upgrade_protocol,
 )
 
 NAME, STREAM = "silver_quarantine.orders", Stream("silver.orders")
@@ -40,7 +40,7 @@ METADATA, PROTOCOL = Conflict.METADATA_CHANGED, Conflict.PROTOCOL_CHANGED
 AT_ONCE, ENOUGH = 4, 20
 """Drivers that alter a table at the same moment; how often they try to be in each other's way."""
 
-ship_by_value()
+pickle_by_value()
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def slowly(other_commit: ConflictingCommit, table: Path) -> Callable[[SparkSessi
     """A write of one row, during which another writer commits."""
 
     def write(session: SparkSession) -> None:
-        session.udf.register("read_slowly", once(other_commit, str(table)), "int")
+        session.udf.register("read_slowly", commit_once_while_reading(other_commit, str(table)), "int")
         append(session.sql("SELECT read_slowly(4) AS n, 4 AS amount"), table)
 
     return write
@@ -80,9 +80,9 @@ def lost(caplog: pytest.LogCaptureFixture) -> list[str]:
 @pytest.mark.parametrize(
     ("other_commit", "conflict", "left"),
     [
-        (sets_a_property, METADATA, [*START, (4, 4)]),
-        pytest.param(raises_the_protocol, PROTOCOL, [*START, (4, 4)], marks=pytest.mark.faults),
-        pytest.param(deletes_another, None, [(1, 1), (4, 4)], marks=pytest.mark.faults),
+        (set_property, METADATA, [*START, (4, 4)]),
+        pytest.param(upgrade_protocol, PROTOCOL, [*START, (4, 4)], marks=pytest.mark.faults),
+        pytest.param(delete_row_of_other_file, None, [(1, 1), (4, 4)], marks=pytest.mark.faults),
     ],
 )
 def test_a_secondary_write_commits_once_whatever_commits_between(
@@ -93,7 +93,7 @@ def test_a_secondary_write_commits_once_whatever_commits_between(
     left: list[tuple[int, int]],
 ) -> None:
     write_once(own_session, secondary, winner_of(secondary), slowly(other_commit, secondary.path))
-    assert open_table(secondary.path).version() == MADE + 2, "both have committed"
+    assert open_table(secondary.path).version() == FIRST_VERSION + 2, "both have committed"
     assert lost(caplog) == ([conflict.value] if conflict else [])
     assert rows(secondary.path) == left
 
@@ -102,9 +102,9 @@ def test_a_secondary_write_that_another_writer_did_is_done(
     secondary: SecondaryTable, caplog: pytest.LogCaptureFixture
 ) -> None:
     winner = winner_of(secondary)
-    same = takes_the_number(winner.intent.secondary_app_id(secondary.name), winner.intent.user_metadata())
+    same = take_number(winner.intent.secondary_app_id(secondary.name), winner.intent.user_metadata())
     write_once(own_session, secondary, winner, slowly(same, secondary.path))
-    assert open_table(secondary.path).version() == MADE + 1, "only the other one has committed"
+    assert open_table(secondary.path).version() == FIRST_VERSION + 1, "only the other one has committed"
     assert rows(secondary.path) == [*START, (3, 3)]
     assert lost(caplog) == [], "nothing was lost: it is there"
 

@@ -124,7 +124,7 @@ def expected(spark: SparkSession, events: Sequence[Event], *, fills: bool) -> di
         (row["key"], row["seq"], row["_source_hash"], None if row["_is_delete"] else (row["amount"], row["note"]))
         for row in rows
     )
-    folded = {key: model.periods(model.filled(found) if fills else found) for key, found in timelines.items()}
+    folded = {key: model.periods(model.fill_nulls(found) if fills else found) for key, found in timelines.items()}
     return {key: found for key, found in folded.items() if found}
 
 

@@ -19,18 +19,18 @@ BRONZE = "bronze.orders"
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-def bronze_of(folder: Path, sizes: list[int]) -> LakehousePaths:
-    """A lakehouse whose bronze table is empty at version 0, and gains so many rows with each further version."""
+def write_bronze(folder: Path, sizes: list[int]) -> LakehousePaths:
+    """Make a lakehouse whose bronze table is empty at version 0; each later version adds the next size of rows."""
     paths = LakehousePaths(folder)
     table = str(paths.table(BRONZE))
     DeltaTable.create(table, schema=ROWS)
     for size in sizes:
         write_deltalake(table, pa.table({"n": list(range(size))}, schema=ROWS), mode="append")
-        _count_as_spark_does(paths.table(BRONZE), size)
+        _add_row_count(paths.table(BRONZE), size)
     return paths
 
 
-def _count_as_spark_does(table: Path, rows: int) -> None:
+def _add_row_count(table: Path, rows: int) -> None:
     log = max((table / "_delta_log").glob("*.json"))
     actions = [json.loads(line) for line in log.read_text().splitlines()]
     for action in actions:
@@ -39,15 +39,15 @@ def _count_as_spark_does(table: Path, rows: int) -> None:
     log.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
 
 
-def ranges_of(
+def batch_ranges(
     spec: SilverSpec, paths: LakehousePaths, after: int, readable_since: datetime, upto: int | None = None
 ) -> list[tuple[int, int]]:
-    """The ranges of the batches that read all versions after `after`."""
+    """Return the ranges of the batches that read all versions after `after`."""
     newest = DeltaTable(str(paths.table(BRONZE))).version() if upto is None else upto
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     while after < newest:
         sources = BatchSources(ranges={BRONZE: (after, newest)})
         end = limit_batch(spec, sources, paths, readable_since).ranges[BRONZE][1]
-        found.append((after, end))
+        ranges.append((after, end))
         after = end
-    return found
+    return ranges

@@ -1,6 +1,6 @@
-"""Commits of other writers to a table of orders while a write reads it: delta-rs makes them within the write's scan.
+"""Commits of another writer to a table of orders: delta-rs makes them while a write scans the table.
 
-The functions run in a Python worker of the Spark server, which gets them by value and has none of these modules.
+The functions run in a Python worker of the Spark server, which gets them by value: it has none of these modules.
 """
 
 from __future__ import annotations
@@ -13,43 +13,43 @@ from pyspark import cloudpickle
 ConflictingCommit = Callable[[str], None]
 
 OTHER_RUN = "backfill__2013-01-01"
-MADE = 2
-"""The version of the table that a write under test begins at: it was made, and two files were written."""
+FIRST_VERSION = 2
+"""The version at which the tested write begins, after the creation of the table and of two files."""
 
 
-def appends_another(table: str) -> None:
-    """A row of a key that the write does not touch."""
+def append_another_key(table: str) -> None:
+    """Append a row of a key that the write does not change."""
     _append(table, 3, 3)
 
 
-def appends_the_same(table: str) -> None:
-    """A row of the key that the write touches."""
+def append_same_key(table: str) -> None:
+    """Append a row of the key that the write changes."""
     _append(table, 1, 5)
 
 
-def deletes(table: str) -> None:
-    """The row that the write touches."""
+def delete_row(table: str) -> None:
+    """Delete the row that the write changes."""
     from deltalake import DeltaTable
 
     DeltaTable(table).delete("n = 1", commit_properties=_other_metadata())
 
 
-def deletes_another(table: str) -> None:
-    """A row of a file that the write does not need."""
+def delete_row_of_other_file(table: str) -> None:
+    """Delete a row of a file that the write does not read."""
     from deltalake import DeltaTable
 
     DeltaTable(table).delete("n = 2", commit_properties=_other_metadata())
 
 
-def puts_files_together(table: str) -> None:
-    """All files in one, as OPTIMIZE does."""
+def join_files(table: str) -> None:
+    """Join all files, as OPTIMIZE does."""
     from deltalake import DeltaTable
 
     DeltaTable(table).optimize.compact(commit_properties=_other_metadata())
 
 
-def sets_a_property(table: str) -> None:
-    """A property of the table, as a changed spec does."""
+def set_property(table: str) -> None:
+    """Set a property of the table, as a changed spec does."""
     from deltalake import DeltaTable
 
     DeltaTable(table).alter.set_table_properties(
@@ -57,8 +57,8 @@ def sets_a_property(table: str) -> None:
     )
 
 
-def raises_the_protocol(table: str) -> None:
-    """The features that a writer must know."""
+def upgrade_protocol(table: str) -> None:
+    """Add a table feature that a writer must support."""
     from deltalake import DeltaTable, TableFeatures
 
     DeltaTable(table).alter.add_feature(
@@ -66,48 +66,48 @@ def raises_the_protocol(table: str) -> None:
     )
 
 
-def takes_the_number(app_id: str, user_metadata: str) -> ConflictingCommit:
-    """A batch of the same stream and number, of another row."""
+def take_number(app_id: str, user_metadata: str) -> ConflictingCommit:
+    """Return a commit of another row as a batch of the same stream and number."""
 
-    def takes(table: str) -> None:
+    def commit_batch(table: str) -> None:
         from deltalake import CommitProperties, Transaction
 
-        said = {"userMetadata": user_metadata}
-        _append(table, 3, 3, CommitProperties(custom_metadata=said, app_transactions=[Transaction(app_id, 1)]))
+        metadata = {"userMetadata": user_metadata}
+        _append(table, 3, 3, CommitProperties(custom_metadata=metadata, app_transactions=[Transaction(app_id, 1)]))
 
-    return takes
+    return commit_batch
 
 
-def once(other_commit: ConflictingCommit, table: str) -> Callable[[int], int]:
-    """A function of SQL that gives back what it is given, and lets the other_commit commit before the first time."""
+def commit_once_while_reading(other_commit: ConflictingCommit, table: str) -> Callable[[int], int]:
+    """Return a function for SQL that returns its argument, and makes the other commit at its first call."""
 
     def read_slowly(n: int) -> int:
         from deltalake import DeltaTable
 
-        if DeltaTable(table).version() == MADE:
+        if DeltaTable(table).version() == FIRST_VERSION:
             other_commit(table)
         return n
 
     return read_slowly
 
 
-def _append(table: str, n: int, amount: int, said: object = None) -> None:
+def _append(table: str, n: int, amount: int, properties: object = None) -> None:
     import pyarrow as pa
     from deltalake import write_deltalake
 
     row = pa.table({"n": pa.array([n], pa.int32()), "amount": pa.array([amount], pa.int32())})
-    write_deltalake(table, row, mode="append", commit_properties=said or _other_metadata())
+    write_deltalake(table, row, mode="append", commit_properties=properties or _other_metadata())
 
 
 def _other_metadata() -> object:
     from deltalake import CommitProperties
 
-    told = json.dumps({"millrace": {"run_id": OTHER_RUN}})
-    return CommitProperties(custom_metadata={"userMetadata": told})
+    metadata = json.dumps({"millrace": {"run_id": OTHER_RUN}})
+    return CommitProperties(custom_metadata={"userMetadata": metadata})
 
 
-def ship_by_value() -> None:
-    """Have this module pickled with its functions, wherever they go."""
+def pickle_by_value() -> None:
+    """Let pickle include this module in each of its functions."""
     import tests.support.silver.conflicting_commits
 
     cloudpickle.register_pickle_by_value(tests.support.silver.conflicting_commits)

@@ -1,4 +1,4 @@
-"""Orders as a source tells of them, with the hash that settles which of two equal sequences counts."""
+"""Rows of orders as a source delivers them, with the hash that decides between equal sequences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS = {
 HOURS = 12
 
 
-class Told(NamedTuple):
+class OrderRow(NamedTuple):
     """One row of a landing file; `op` is `delete`, `truncate` or nothing."""
 
     key: str | None
@@ -37,23 +37,23 @@ class Told(NamedTuple):
     hash: int = 0
 
     def as_record(self) -> dict[str, Any]:
-        """The row as the source writes it."""
+        """Return the row as the source writes it."""
         at = None if self.hour is None else f"2013-01-01T{self.hour:02d}:00:00Z"
         values = (self.key, self.amount, self.note, at, self.seq, self.op)
         return dict(zip(COLUMNS, values, strict=True))
 
 
 def orders_document(**changes: Any) -> Document:
-    """The bronze table of such rows; a file that is delivered again replaces what it held."""
+    """Return the spec of a bronze table of such rows; a changed file replaces its earlier rows."""
     source = {**bronze_document()["source"], "on_changed_file": "replace"}
     columns = {name: {"type": kind} for name, kind in COLUMNS.items()}
     return bronze_document(source=source, columns=columns, **changes)
 
 
-def some_events(chance: Random, of_each_key: int) -> list[Told]:
-    """Events of each key, close enough together to tie; some that a rule refuses, and some without key or sequence."""
+def some_events(chance: Random, of_each_key: int) -> list[OrderRow]:
+    """Return events of each key with few different sequences; rules refuse some, and some lack key or sequence."""
     return [
-        Told(
+        OrderRow(
             key=None if chance.random() < 0.01 else key,
             amount=chance.choice([None, 1, 2, 3, -1]),
             note=chance.choice([None, "a", "b"]),
@@ -66,10 +66,10 @@ def some_events(chance: Random, of_each_key: int) -> list[Told]:
     ]
 
 
-def some_truncates(chance: Random, number: int) -> list[Told]:
-    """Truncates of the first hours, some of them with a key, and some that a null keeps from being one."""
+def some_truncates(chance: Random, number: int) -> list[OrderRow]:
+    """Return truncates of the first hours; some have a key, and a null makes some of them invalid."""
     return [
-        Told(
+        OrderRow(
             key=chance.choice([None, *KEYS[:5]]),
             amount=chance.choice([None, 1]),
             hour=None if chance.random() < 0.1 else chance.randrange(HOURS // 2),
@@ -80,10 +80,10 @@ def some_truncates(chance: Random, number: int) -> list[Told]:
     ]
 
 
-def some_states(chance: Random, of_each_key: int) -> list[Told]:
-    """Rows of full snapshots: states of each key, some that a rule refuses, and some without a key."""
+def some_states(chance: Random, of_each_key: int) -> list[OrderRow]:
+    """Return rows of full snapshots: states of each key, of which rules refuse some, and some without a key."""
     return [
-        Told(
+        OrderRow(
             key=None if chance.random() < 0.01 else key,
             amount=chance.choice([None, 1, 2, -1]),
             note=chance.choice([None, "a", "b"]),
@@ -93,13 +93,13 @@ def some_states(chance: Random, of_each_key: int) -> list[Told]:
     ]
 
 
-def with_hashes(told: Sequence[Told]) -> list[Told]:
-    """The rows with the hash that silver gives each of them: that of the columns as bronze holds them."""
-    numbered = [(number, *row.as_record().values(), None) for number, row in enumerate(told)]
+def with_hashes(rows: Sequence[OrderRow]) -> list[OrderRow]:
+    """Return the rows with the hash that silver computes from their columns in bronze."""
+    numbered = [(number, *row.as_record().values(), None) for number, row in enumerate(rows)]
     texts = {**COLUMNS, "event_at": "string", "_rescued": "string"}
     schema = ", ".join(f"{name} {kind}" for name, kind in {"number": "int", **texts}.items())
     with own_session({}) as session:
         received = session.createDataFrame(numbered, schema).withColumn("event_at", F.col("event_at").cast("timestamp"))
         columns = source_columns(received.drop("number"))
         hashes = dict(received.select("number", row_hash(columns)).collect())
-    return [row._replace(hash=hashes[number]) for number, row in enumerate(told)]
+    return [row._replace(hash=hashes[number]) for number, row in enumerate(rows)]

@@ -1,4 +1,4 @@
-"""A lakehouse of orders whose silver gate refuses the second day, and all that this day can have changed."""
+"""A lakehouse of orders whose silver gate refuses the second day, and the content that this day may change."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ NOT_NEGATIVE = {
 
 
 def silver(most_rows: int, **changes: Any) -> Document:
-    """Silver, of which the gate refuses a version with more rows; an amount of zero deletes."""
+    """Return a silver spec whose gate refuses a version with more rows; an amount of zero is a delete."""
     at_most = {COUNT: {"max_value": most_rows}, "action": "fail", "reason": f"{most_rows} at most"}
     rules = {"expectations": [at_most, NOT_NEGATIVE], "apply_as_deletes": "amount = 0"}
     return silver_document(**{"on_refusal": "restore", **rules, **changes})
 
 
 def deliver_two_days(shop: Lakehouse) -> None:
-    """The second one changes a row, deletes one, brings two, and one that is refused."""
+    """Deliver two days; the second changes a row, deletes a row, adds two, and has a row that is refused."""
     shop.deliver(1, "a.json", [order(1, 1), order(2, 2)])
     amounts = {1: 10, 2: 0, 3: 3, 4: 4, 5: -5}
     shop.deliver(2, "b.json", [order(number, amount, of_day=2) for number, amount in amounts.items()])
 
 
 def refusing_shop(shop: Lakehouse) -> Lakehouse:
-    """One day in all three layers, and the second one in bronze; silver may have two rows."""
+    """Load one day into all layers and the second day into bronze; silver may have two rows."""
     shop.specs(bronze_document(), silver(2), gold_document())
     deliver_two_days(shop)
     assert [report.certified_version for report in shop.run_all(1, *TABLES)] == [1, 1, 1]
@@ -41,8 +41,8 @@ def refusing_shop(shop: Lakehouse) -> Lakehouse:
     return shop
 
 
-def unrefused(shop: Lakehouse) -> dict[str, object]:
-    """What both days leave behind where no gate refuses anything."""
+def content_without_refusal(shop: Lakehouse) -> dict[str, object]:
+    """Load both days with a gate that refuses nothing, and return the content."""
     shop.specs(bronze_document(), silver(3), gold_document())
     deliver_two_days(shop)
     for number in (1, 2):
@@ -51,7 +51,7 @@ def unrefused(shop: Lakehouse) -> dict[str, object]:
 
 
 def content(shop: Lakehouse) -> dict[str, object]:
-    """All that the second day can have changed: rows, tombstones, quarantined rows, groups."""
+    """Return all that the second day may change: rows, tombstones, quarantined rows, groups."""
     tombstones = str(tombstones_path(shop, SILVER))
     deleted = DeltaTable(tombstones).to_pyarrow_table().to_pylist() if DeltaTable.is_deltatable(tombstones) else []
     return {

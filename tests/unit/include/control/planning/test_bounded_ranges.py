@@ -15,7 +15,7 @@ from include.control.log.batch import BatchSources
 from include.control.planning.bounded_ranges import limit_batch
 from include.paths import LakehousePaths
 from tests.support.documents.specs import silver_spec
-from tests.support.silver.bounded_sources import LONG_AGO, bronze_of, ranges_of
+from tests.support.silver.bounded_sources import LONG_AGO, batch_ranges, write_bronze
 
 SIZES = st.lists(st.integers(0, 9), min_size=1, max_size=8)
 
@@ -24,9 +24,9 @@ SIZES = st.lists(st.integers(0, 9), min_size=1, max_size=8)
 def test_batches_are_contiguous_and_keep_the_row_limit(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], most: int, consumed: int
 ) -> None:
-    paths = bronze_of(tmp_path_factory.mktemp("lake"), sizes)
+    paths = write_bronze(tmp_path_factory.mktemp("lake"), sizes)
     after = min(consumed, len(sizes) - 1)
-    found = ranges_of(silver_spec(max_rows_per_batch=most), paths, after, LONG_AGO)
+    found = batch_ranges(silver_spec(max_rows_per_batch=most), paths, after, LONG_AGO)
     assert [start for start, _ in found] == [after, *(end for _, end in found[:-1])]
     assert found[-1][1] == len(sizes)
     for start, end in found:
@@ -38,36 +38,38 @@ def test_batches_are_contiguous_and_keep_the_row_limit(
 
 
 def test_the_file_limit_works_like_the_row_limit(tmp_path: Path) -> None:
-    paths = bronze_of(tmp_path, [5, 5, 5])
-    assert ranges_of(silver_spec(max_files_per_batch=2), paths, 0, LONG_AGO) == [(0, 2), (2, 3)]
+    paths = write_bronze(tmp_path, [5, 5, 5])
+    assert batch_ranges(silver_spec(max_files_per_batch=2), paths, 0, LONG_AGO) == [(0, 2), (2, 3)]
 
 
 def test_a_first_batch_starts_at_the_first_version(tmp_path: Path) -> None:
-    paths = bronze_of(tmp_path, [5, 5])
+    paths = write_bronze(tmp_path, [5, 5])
     sources = BatchSources(ranges={"bronze.orders": (None, 2)})
     found = limit_batch(silver_spec(max_rows_per_batch=6), sources, paths, LONG_AGO)
     assert found.ranges == {"bronze.orders": (None, 1)}
 
 
 def test_commits_without_changed_data_do_not_count(tmp_path: Path) -> None:
-    paths = bronze_of(tmp_path, [5, 5])
+    paths = write_bronze(tmp_path, [5, 5])
     assert DeltaTable(str(paths.table("bronze.orders"))).optimize.compact()["numFilesAdded"] == 1
-    assert ranges_of(silver_spec(max_rows_per_batch=10, max_files_per_batch=2), paths, 0, LONG_AGO, upto=3) == [(0, 3)]
+    assert batch_ranges(silver_spec(max_rows_per_batch=10, max_files_per_batch=2), paths, 0, LONG_AGO, upto=3) == [
+        (0, 3)
+    ]
 
 
 def test_no_batch_ends_at_a_version_that_delta_no_longer_reads(tmp_path: Path) -> None:
-    paths = bronze_of(tmp_path, [5, 5, 5])
+    paths = write_bronze(tmp_path, [5, 5, 5])
     tomorrow = datetime.now(UTC) + timedelta(days=1)
-    assert ranges_of(silver_spec(max_rows_per_batch=1), paths, 0, tomorrow) == [(0, 3)]
+    assert batch_ranges(silver_spec(max_rows_per_batch=1), paths, 0, tomorrow) == [(0, 3)]
 
 
 def test_commits_missing_from_the_log_are_read_with_the_next_commit(tmp_path: Path) -> None:
-    paths = bronze_of(tmp_path, [5, 5, 5, 5])
+    paths = write_bronze(tmp_path, [5, 5, 5, 5])
     table = paths.table("bronze.orders")
     DeltaTable(str(table)).create_checkpoint()
     for version in (0, 1, 2):
         (table / "_delta_log" / f"{version:020d}.json").unlink()
-    assert ranges_of(silver_spec(max_rows_per_batch=1), paths, 0, LONG_AGO) == [(0, 3), (3, 4)]
+    assert batch_ranges(silver_spec(max_rows_per_batch=1), paths, 0, LONG_AGO) == [(0, 3), (3, 4)]
 
 
 def test_a_batch_without_a_limit_reads_everything(tmp_path: Path) -> None:
