@@ -1,4 +1,4 @@
-"""Single files and objects, on a disk and in a bucket.
+"""Read and write single files and objects, in a folder or in a bucket.
 
-What they mean is not known here.
+This folder does not depend on their content.
 """

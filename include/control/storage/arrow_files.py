@@ -1,4 +1,4 @@
-"""Single Parquet files under a lakehouse's root as Arrow reads them, on a disk and in a bucket."""
+"""Open single Parquet files for Arrow, in a folder or in a bucket."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from include.contracts.lake_path import LakePath, S3Path
 from include.control.storage.content_cache import ContentCache
 from include.control.storage.s3_access import arrow_options, s3_client, translate_storage_errors
 
-_AT_ONCE = 1024**2
-"""Smaller objects are read whole: Arrow asks for the end of a file and for each of its columns, one by one."""
+_WHOLE_BYTES = 1024**2
+"""Smaller objects are read as a whole, since Arrow needs one request for the end of a file and one for each column."""
 
-_kept = ContentCache(8 * _AT_ONCE)
-"""By their names alone: data files of Delta never change."""
+_contents = ContentCache(8 * _WHOLE_BYTES)
+"""Without etags, since data files of Delta never change."""
 
 
 @contextmanager
 def open_for_arrow(file: LakePath) -> Iterator[pa.NativeFile]:
-    """A data file of a table as Arrow reads it, wherever it wants: its name is never used for another content."""
+    """Open a data file of a Delta table, whose content never changes."""
     with LocalFileSystem().open_input_file(str(file)) if isinstance(file, Path) else _object(file) as content:
         yield content
 
 
 def cache_content(file: LakePath, content: bytes) -> None:
-    """Keep what was just written to a bucket: whoever wrote it often asks for it next."""
-    if isinstance(file, S3Path) and len(content) < _AT_ONCE:
-        _kept.keep(file, content)
+    """Cache a small object that was just written, since its writer often reads it next."""
+    if isinstance(file, S3Path) and len(content) < _WHOLE_BYTES:
+        _contents.put(file, content)
 
 
 def _object(file: S3Path) -> pa.NativeFile:
-    known = _kept.get(file)
-    if known is not None:
-        return pa.BufferReader(known)
+    cached = _contents.get(file)
+    if cached is not None:
+        return pa.BufferReader(cached)
     with translate_storage_errors(str(file)):
-        begin = s3_client().get_object(Bucket=file.bucket, Key=file.key, Range=f"bytes=0-{_AT_ONCE - 1}")
-        if begin["ContentLength"] >= _AT_ONCE:
-            begin["Body"].close()
+        answer = s3_client().get_object(Bucket=file.bucket, Key=file.key, Range=f"bytes=0-{_WHOLE_BYTES - 1}")
+        if answer["ContentLength"] >= _WHOLE_BYTES:
+            answer["Body"].close()
             return S3FileSystem(**arrow_options()).open_input_file(f"{file.bucket}/{file.key}")
-        content = bytes(begin["Body"].read())
+        content = bytes(answer["Body"].read())
     cache_content(file, content)
     return pa.BufferReader(content)

@@ -1,4 +1,4 @@
-"""The content of small objects of a bucket that this process has read or written last."""
+"""A cache of small objects that this process has read from a bucket or written to it."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from include.contracts.lake_path import S3Path
 
 
 class ContentCache:
-    """Contents by object, and by the tag that the store gave to them; the oldest go where it gets too much.
+    """The contents of objects with their etags; a full cache removes the oldest contents.
 
     Args:
-        most_bytes: how much is kept.
+        max_bytes: the size of the cache.
     """
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._kept: dict[S3Path, tuple[str, bytes]] = {}
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._contents: dict[S3Path, tuple[str, bytes]] = {}
 
     def get(self, file: S3Path, etag: str = "") -> bytes | None:
-        """The content that had this tag; None where it is not kept."""
-        known = self._kept.get(file)
-        return known[1] if known and known[0] == etag else None
+        """Return the content with this etag; None if it is not cached."""
+        cached_etag, content = self._contents.get(file, (None, b""))
+        return content if cached_etag == etag else None
 
-    def keep(self, file: S3Path, content: bytes, etag: str = "") -> None:
-        """Keep a content."""
-        self._kept[file] = etag, content
-        while sum(len(kept) for _, kept in list(self._kept.values())) > self._most_bytes:
-            self._kept.pop(next(iter(self._kept)), None)
+    def put(self, file: S3Path, content: bytes, etag: str = "") -> None:
+        """Cache the content of an object."""
+        self._contents[file] = etag, content
+        while sum(len(content) for _, content in list(self._contents.values())) > self._max_bytes:
+            self._contents.pop(next(iter(self._contents)), None)

@@ -1,7 +1,7 @@
-"""JSON lines: the one reader of them.
+"""The reader of JSON lines.
 
-A line ends with a line feed and nowhere else: `str.splitlines` cuts at U+0085, U+2028 and six further characters too,
-which JSON lets stand as they are within a text.
+Only a line feed ends a line. `str.splitlines` also splits at U+0085, U+2028 and six further characters, which a JSON
+text may contain unescaped.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class JsonLine:
-    """One line that is not blank.
+    """A line that is not blank.
 
     Attributes:
-        number: which line of the text it is, from 1 on.
-        text: the line as it stands.
-        value: what it says.
+        number: the number of the line, from 1.
+        text: the line.
+        value: its JSON value.
     """
 
     number: int
@@ -28,7 +28,7 @@ class JsonLine:
 
 
 def json_lines(text: str) -> Iterator[JsonLine]:
-    r"""Read the lines of a text.
+    r"""Yield the lines of a text.
 
     >>> [line.value for line in json_lines('{"name": "Z\u0085rich"}\n\n7\n')] == [{"name": "Z\u0085rich"}, 7]
     True
@@ -38,11 +38,7 @@ def json_lines(text: str) -> Iterator[JsonLine]:
     """
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            yield JsonLine(number, line, _value(line, number))
-
-
-def _value(line: str, number: int) -> Any:
-    try:
-        return json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"line {number} is no JSON: {error.msg} at column {error.colno}") from error
+            try:
+                yield JsonLine(number, line, json.loads(line))
+            except json.JSONDecodeError as error:
+                raise ValueError(f"line {number} is no JSON: {error.msg} at column {error.colno}") from error

@@ -1,6 +1,6 @@
-"""Small objects with conditional puts: what leases are kept in.
+"""Small objects with conditional puts, such as leases.
 
-The interface is that of S3 (`If-None-Match`, `If-Match`), so that an object store can take the local folder's place.
+The interface is that of S3 (`If-None-Match`, `If-Match`), so that an object store can replace a local folder.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from filelock import FileLock
 
 @dataclass(frozen=True)
 class StoredObject:
-    """An object as it was read.
+    """An object that was read.
 
     Attributes:
         body: its content.
-        etag: what a conditional put compares.
-        age_s: for how many seconds it is known to have been as it is; never too long, whatever clocks say.
+        etag: its etag, which conditional puts compare.
+        age_s: a lower limit of the seconds since its last change, independent of clocks.
     """
 
     body: bytes
@@ -32,51 +32,51 @@ class StoredObject:
 
 
 class ObjectStore(Protocol):
-    """Named objects that can be replaced only by who saw them last."""
+    """Named objects; a writer can replace an object only if it has read the newest content."""
 
     def get(self, key: str) -> StoredObject | None:
-        """The object, or None when there is none."""
+        """Return the object; None if there is none."""
 
     def put_if_absent(self, key: str, body: bytes) -> str:
-        """Create the object; its etag, empty when it exists."""
+        """Create the object, and return its etag; empty if the object exists already."""
 
     def put_if_match(self, key: str, body: bytes, etag: str) -> str:
-        """Replace the object that has `etag`; its new one, empty when it is another object by now, or gone."""
+        """Replace the object with this etag, and return the new etag; empty if no object has this etag any more."""
 
     def delete_if_match(self, key: str, etag: str) -> bool:
-        """Remove the object that has `etag`; False when it is another one by now, or gone."""
+        """Delete the object with this etag; false if no object has this etag any more."""
 
     def keys(self, prefix: str) -> list[str]:
-        """The keys that start with `prefix`, sorted."""
+        """Return the keys that start with `prefix`, sorted."""
 
 
 class LocalObjectStore:
-    """Objects as files of one folder; a lock file makes compare and replace one step.
+    """Objects as files of a folder; a lock file makes compare and replace atomic.
 
-    A shared folder has no clock that everybody can trust: some file systems stamp a file by the writer's clock. So the
-    age of an object is for how long this process has seen it unchanged, by a clock that never jumps.
+    A shared folder has no reliable clock: some file systems use the clock of the writer. So the age of an object is the
+    time for which this process has seen it unchanged, by a monotonic clock.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._first_seen: dict[str, tuple[str, float]] = {}
+        self._first_reads: dict[str, tuple[str, float]] = {}
 
     def get(self, key: str) -> StoredObject | None:
-        """The object, or None when there is none."""
+        """Return the object; None if there is none."""
         try:
             body = (self._folder / key).read_bytes()
         except FileNotFoundError:
-            self._first_seen.pop(key, None)
+            self._first_reads.pop(key, None)
             return None
         etag, now = _etag(body), time.monotonic()
-        cached_etag, since = self._first_seen.get(key, ("", now))
-        if cached_etag != etag:
+        last_etag, since = self._first_reads.get(key, ("", now))
+        if last_etag != etag:
             since = now
-            self._first_seen[key] = (etag, since)
+            self._first_reads[key] = (etag, since)
         return StoredObject(body, etag, now - since)
 
     def put_if_absent(self, key: str, body: bytes) -> str:
-        """Create the object by an atomic hard link; its etag, empty when it exists."""
+        """Create the object by an atomic hard link, and return its etag; empty if the object exists already."""
         partial = self._write_partial(key, body)
         try:
             os.link(partial, self._folder / key)
@@ -88,8 +88,8 @@ class LocalObjectStore:
         return _etag(body)
 
     def put_if_match(self, key: str, body: bytes, etag: str) -> str:
-        """Replace the object that has `etag`; its new one, empty when it is another object by now, or gone."""
-        with self._locked():
+        """Replace the object with this etag, and return the new etag; empty if no object has this etag any more."""
+        with FileLock(self._folder / ".lock"):
             if not self._has(key, etag):
                 return ""
             self._write_partial(key, body).replace(self._folder / key)
@@ -97,8 +97,8 @@ class LocalObjectStore:
             return _etag(body)
 
     def delete_if_match(self, key: str, etag: str) -> bool:
-        """Remove the object that has `etag`; False when it is another one by now, or gone."""
-        with self._locked():
+        """Delete the object with this etag; false if no object has this etag any more."""
+        with FileLock(self._folder / ".lock"):
             if not self._has(key, etag):
                 return False
             (self._folder / key).unlink()
@@ -106,7 +106,7 @@ class LocalObjectStore:
             return True
 
     def keys(self, prefix: str) -> list[str]:
-        """The keys that start with `prefix`, sorted."""
+        """Return the keys that start with `prefix`, sorted."""
         names = [entry.name for entry in self._folder.iterdir()] if self._folder.is_dir() else []
         return sorted(name for name in names if name.startswith(prefix) and not name.startswith("."))
 
@@ -115,8 +115,11 @@ class LocalObjectStore:
         return current is not None and current.etag == etag
 
     def _write_partial(self, key: str, body: bytes) -> Path:
-        """Write the body where nobody looks, and wait until the disk has it: a power loss must not cut it."""
-        self._make_folder()
+        """Write the body to a hidden file, and wait until it is on the disk, so that a power loss cannot damage it."""
+        missing = [folder for folder in (self._folder, *self._folder.parents) if not folder.exists()]
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for folder in missing:
+            _force_to_disk(folder.parent)
         partial = self._folder / f".{key}.{uuid4().hex}"
         try:
             with partial.open("wb") as file:
@@ -128,22 +131,13 @@ class LocalObjectStore:
             raise
         return partial
 
-    def _make_folder(self) -> None:
-        missing = [folder for folder in (self._folder, *self._folder.parents) if not folder.exists()]
-        self._folder.mkdir(parents=True, exist_ok=True)
-        for folder in missing:
-            _force_to_disk(folder.parent)
-
-    def _locked(self) -> FileLock:
-        return FileLock(self._folder / ".lock")
-
 
 def _etag(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
 def _force_to_disk(folder: Path) -> None:
-    """Wait until the disk has the folder's list of names."""
+    """Wait until the names in the folder are on the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

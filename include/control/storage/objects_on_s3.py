@@ -12,52 +12,58 @@ from include.control.storage.read_cache import clear_read_cache, note_put
 from include.control.storage.s3_access import s3_client, translate_storage_errors
 from include.control.storage.stored_files import cache_content, objects_in
 
-_LOST = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404", "409", "412")
-"""What a store says of a condition that does not hold (any more): another writer was faster."""
+_CONFLICT_CODES = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404", "409", "412")
+"""The error codes of a condition that is not met: another writer came first."""
 
 
 def object_store(folder: LakePath) -> ObjectStore:
-    """The objects of a folder, on a disk or in a bucket."""
+    """Return the store of the objects in a folder or in a prefix of a bucket."""
     return S3ObjectStore(folder) if isinstance(folder, S3Path) else LocalObjectStore(folder)
 
 
 class S3ObjectStore:
-    """Objects under one prefix of a bucket. The store decides each conditional put as one step."""
+    """Objects under a prefix of a bucket, whose store evaluates conditional puts atomically."""
 
     def __init__(self, folder: S3Path) -> None:
         self._folder = folder
 
     def get(self, key: str) -> StoredObject | None:
-        """The object, or None when there is none."""
+        """Return the object; None if there is none."""
         try:
             with translate_storage_errors(str(self._folder / key)):
-                found = s3_client().get_object(Bucket=self._folder.bucket, Key=(self._folder / key).key)
-                return StoredObject(found["Body"].read(), found["ETag"], _age_s(found))
+                answer = s3_client().get_object(Bucket=self._folder.bucket, Key=(self._folder / key).key)
+                return StoredObject(answer["Body"].read(), answer["ETag"], _age_s(answer))
         except FileNotFoundError:
             return None
 
     def put_if_absent(self, key: str, body: bytes) -> str:
-        """Create the object; its etag, empty when it exists. After a lost answer the object itself says whose it is."""
+        """Create the object, and return its etag; empty if the object exists already."""
         return self._put(key, body, IfNoneMatch="*")
 
     def put_if_match(self, key: str, body: bytes, etag: str) -> str:
-        """Replace the object that has `etag`; its new one, empty when it is another object by now, or gone."""
+        """Replace the object with this etag, and return the new etag; empty if no object has this etag any more."""
         return self._put(key, body, IfMatch=etag)
 
     def delete_if_match(self, key: str, etag: str) -> bool:
-        """Remove the object that has `etag`; False when it is another one by now, or gone.
+        """Delete the object with this etag; false if no object has this etag any more.
 
-        A store that knows no conditional delete may remove one that was put a moment ago, by whom took over.
+        A store without conditional deletes may delete an object that another writer has just put.
         """
-        return self._answer(key, s3_client().delete_object, IfMatch=etag) is not None
+        return self._request(key, s3_client().delete_object, IfMatch=etag) is not None
 
     def keys(self, prefix: str) -> list[str]:
-        """The keys that start with `prefix`, sorted."""
+        """Return the keys that start with `prefix`, sorted."""
         return sorted(name for name, _ in objects_in(self._folder, prefix))
 
     def _put(self, key: str, body: bytes, **condition: str) -> str:
-        answer = self._answer(key, s3_client().put_object, Body=body, **condition)
-        etag = str(answer["ETag"]) if answer is not None else self._etag_if_mine(key, body)
+        answer = self._request(key, s3_client().put_object, Body=body, **condition)
+        if answer is not None:
+            etag = str(answer["ETag"])
+        else:
+            # After a lost answer, a retry finds the object of the first attempt. Bodies have a nonce, so that an equal
+            # body is always this writer's.
+            current = self.get(key)
+            etag = current.etag if current is not None and current.body == body else ""
         if etag:
             note_put(self._folder / key, etag)
             cache_content(self._folder / key, body, etag)
@@ -65,25 +71,20 @@ class S3ObjectStore:
             clear_read_cache()
         return etag
 
-    def _answer(self, key: str, act: Callable[..., Any], **arguments: Any) -> Any:
-        """The store's answer; None where the condition does not hold."""
+    def _request(self, key: str, send: Callable[..., Any], **arguments: Any) -> Any:
+        """Return the answer to a request; None if its condition is not met."""
         from botocore.exceptions import ClientError
 
         with translate_storage_errors(str(self._folder / key)):
             try:
-                return act(Bucket=self._folder.bucket, Key=(self._folder / key).key, **arguments)
+                return send(Bucket=self._folder.bucket, Key=(self._folder / key).key, **arguments)
             except ClientError as error:
-                if error.response.get("Error", {}).get("Code") in _LOST:
+                if error.response.get("Error", {}).get("Code") in _CONFLICT_CODES:
                     return None
                 raise
 
-    def _etag_if_mine(self, key: str, body: bytes) -> str:
-        """The etag of what was to be put, if it is there: bodies carry a nonce, so no two writers' are the same."""
-        found = self.get(key)
-        return found.etag if found is not None and found.body == body else ""
 
-
-def _age_s(found: Mapping[str, Any]) -> float:
-    """How long ago the object was put, by the store's own clock, which tells whole seconds; never too long."""
-    now = parsedate_to_datetime(found["ResponseMetadata"]["HTTPHeaders"]["date"])
-    return float((now - found["LastModified"]).total_seconds()) - 1
+def _age_s(answer: Mapping[str, Any]) -> float:
+    """Return a lower limit of the seconds since the put, by the store's clock, which has whole seconds."""
+    now = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
+    return float((now - answer["LastModified"]).total_seconds()) - 1

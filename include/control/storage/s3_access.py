@@ -1,8 +1,8 @@
-"""How a bucket is reached: one client of boto3's for this process, and what leads other engines to the same store.
+"""Access to buckets: one boto3 client for each process, and the options with which other engines reach the same store.
 
-boto3's own settings rule: `AWS_ENDPOINT_URL_S3`, `AWS_DEFAULT_REGION`, `AWS_PROFILE`, the credentials in the
-environment, in a file, or of the machine. boto3 is imported where it is needed: it takes a third of a second, and most
-lakehouses have no bucket.
+boto3's settings decide: `AWS_ENDPOINT_URL_S3`, `AWS_DEFAULT_REGION`, `AWS_PROFILE`, and the credentials in the
+environment, in a file, or of the machine. boto3 is imported only when it is needed, because the import takes a third of
+a second and most lakehouses have no bucket.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 from include.errors import NotReadyError, StorageError
 
 Environment: TypeAlias = tuple[tuple[str, str], ...]
-"""The variables that boto3 looks at."""
+"""The variables that boto3 reads."""
 
-_PATIENT: dict[str, Any] = {
+_CLIENT_CONFIG: dict[str, Any] = {
     "retries": {"mode": "standard", "max_attempts": 8},
     "connect_timeout": 10,
     "read_timeout": 60,
@@ -30,13 +30,13 @@ _GONE = ("404", "NoSuchKey", "NotFound")
 _BUSY = ("SlowDown", "RequestTimeout", "Throttling", "ThrottlingException", "RequestLimitExceeded")
 _EXPIRED = ("ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired")
 _UNANSWERED = "error sending request"
-"""As delta-rs says it."""
+"""Part of delta-rs's message if the store does not answer."""
 
 _CREDENTIALS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
 
 
 def s3_client() -> Any:
-    """The client of this process, made anew when its environment says something else; threads may share it."""
+    """Return the client of this process, which threads share; a change of the environment creates a new client."""
     return _client(_environment())
 
 
@@ -44,7 +44,7 @@ def s3_client() -> Any:
 def _client(environment: Environment) -> Any:
     from botocore.config import Config
 
-    return _session(environment).client("s3", config=Config(**_PATIENT))
+    return _session(environment).client("s3", config=Config(**_CLIENT_CONFIG))
 
 
 @lru_cache(maxsize=1)
@@ -59,25 +59,25 @@ def _environment() -> Environment:
 
 
 def spark_options() -> dict[str, str]:
-    """What leads S3A to the store: the endpoint, as boto3 has found it; no secrets.
+    """Return the options with which S3A reaches the store: the endpoint that boto3 uses, and no secrets.
 
-    Stores other than Amazon's have no bucket names in their host names.
+    Only Amazon's store has bucket names in host names.
     """
     return {
         "fs.s3a.endpoint": _endpoint(),
         "fs.s3a.endpoint.region": _region(),
         "fs.s3a.path.style.access": str(not _is_amazon()).lower(),
-        # Spark's files have random names: S3A need not look whether one of them, or a folder of its name, exists.
+        # Spark's files have random names, so that S3A need not check whether a file or folder of that name exists.
         "fs.s3a.performance.flags": "create",
-        # A summary of the table beside each commit, which takes a rename: twenty requests, and nobody needs it.
+        # A summary of the table next to each commit takes a rename, about twenty requests, and has no reader.
         "spark.databricks.delta.writeChecksumFile.enabled": "false",
-        # The SDK's own chain finds what boto3 finds. S3A's knows no profile.
+        # The chain of the SDK finds the same credentials as boto3. The chain of S3A does not read profiles.
         "fs.s3a.aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
     }
 
 
 def delta_rs_options() -> dict[str, str]:
-    """What leads delta-rs to the store, for this moment: credentials may expire. They stay within this process."""
+    """Return the options with which delta-rs reaches the store; they contain credentials, which expire."""
     return {
         "aws_endpoint": _endpoint(),
         "aws_region": _region(),
@@ -88,7 +88,7 @@ def delta_rs_options() -> dict[str, str]:
 
 
 def arrow_options() -> dict[str, Any]:
-    """What leads Arrow's `S3FileSystem` to the store; see `delta_rs_options`."""
+    """Return the options with which Arrow's `S3FileSystem` reaches the store; see `delta_rs_options`."""
     address = urlsplit(_endpoint())
     keys = {"access_key_id": "access_key", "secret_access_key": "secret_key", "session_token": "session_token"}
     return {
@@ -113,62 +113,58 @@ def _is_amazon() -> bool:
 
 
 def _credentials() -> dict[str, str]:
-    """The credentials that boto3 has found, refreshed where they are about to expire."""
-    found = _session(_environment()).get_credentials()
-    frozen = found.get_frozen_credentials() if found else None
-    named = {"access_key_id": "access_key", "secret_access_key": "secret_key", "session_token": "token"}
-    return {name: value for name, of in named.items() if (value := getattr(frozen, of, None))}
+    """Return the credentials of boto3, which refreshes them before they expire."""
+    credentials = _session(_environment()).get_credentials()
+    frozen = credentials.get_frozen_credentials() if credentials else None
+    attributes = {"access_key_id": "access_key", "secret_access_key": "secret_key", "session_token": "token"}
+    return {name: value for name, attribute in attributes.items() if (value := getattr(frozen, attribute, None))}
 
 
 @contextmanager
 def translate_storage_errors(place: str) -> Iterator[None]:
-    """Say what a person can do about an error of the store.
+    """Translate an error of the store into an error that says what a person can do.
 
     Raises:
         FileNotFoundError: there is no such object.
         NotReadyError: the store does not answer.
-        StorageError: it refuses.
+        StorageError: the store refuses the request.
     """
     from botocore import exceptions
 
     try:
         yield
     except (exceptions.BotoCoreError, exceptions.ClientError, OSError, ValueError) as error:
-        # smart_open wraps what boto3 raised.
-        raise _plain_error(place, error.__cause__ or error) from error
+        # smart_open wraps the errors of boto3.
+        raise _translate(place, error.__cause__ or error) from error
 
 
-def _plain_error(place: str, error: BaseException) -> Exception:
+def _translate(place: str, error: BaseException) -> Exception:
     from botocore import exceptions
 
-    said_nothing = exceptions.ConnectionError | exceptions.HTTPClientError | ConnectionError | TimeoutError
-    if isinstance(error, said_nothing) or _UNANSWERED in str(error):
-        return NotReadyError(f"{place}: no answer ({error})\nTry again later, or see AWS_ENDPOINT_URL_S3.")
+    no_answer = exceptions.ConnectionError | exceptions.HTTPClientError | ConnectionError | TimeoutError
+    if isinstance(error, no_answer) or _UNANSWERED in str(error):
+        return NotReadyError(f"{place}: no answer ({error})", "Try again later, or check AWS_ENDPOINT_URL_S3.")
     if isinstance(error, exceptions.NoCredentialsError):
-        return StorageError(f"{place}: no credentials\nGive this process {_CREDENTIALS}.")
-    code = _code_of(error)
-    if code in _BUSY or _status_of(error) >= 500:
-        return NotReadyError(f"{place}: the store is busy, or in trouble itself ({error})\nTry again later.")
+        return StorageError(f"{place}: no credentials", f"Give this process {_CREDENTIALS}.")
+    code, status = _code_and_status(error)
+    if code in _BUSY or status >= 500:
+        return NotReadyError(f"{place}: the store is busy or has an internal error ({error})", "Try again later.")
     if code in _GONE:
         return FileNotFoundError(place)
     if code in _EXPIRED:
-        return StorageError(f"{place}: the credentials have expired ({code})\nRenew them ({_CREDENTIALS}), then retry.")
+        cause = f"{place}: the credentials have expired ({code})"
+        return StorageError(cause, f"Renew them ({_CREDENTIALS}), then retry.")
     return StorageError(
-        f"{place} cannot be read ({error})\nSee the bucket (LAKEHOUSE_ROOT, LAKEHOUSE_LANDING, or source.landing of "
-        f"the spec) and its permissions, AWS_ENDPOINT_URL_S3, and {_CREDENTIALS}."
+        f"{place} cannot be read ({error})",
+        "Check the bucket (LAKEHOUSE_ROOT, LAKEHOUSE_LANDING, or source.landing of the spec) and its permissions, "
+        f"AWS_ENDPOINT_URL_S3, and {_CREDENTIALS}.",
     )
 
 
-def _code_of(error: BaseException) -> str:
-    """The store's own word for what is wrong: boto3 has read it, delta-rs quotes the whole answer."""
-    response = getattr(error, "response", None)
-    if response:
-        return str(response.get("Error", {}).get("Code"))
-    quoted = re.search(r"<Code>(\w+)</Code>", str(error))
-    return quoted[1] if quoted else ""
-
-
-def _status_of(error: BaseException) -> int:
-    """The HTTP status of the store's answer; 0 where boto3 has read none."""
-    response = getattr(error, "response", None) or {}
-    return int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+def _code_and_status(error: BaseException) -> tuple[str, int]:
+    """Return the error code of the store, and the HTTP status, 0 if unknown; delta-rs only quotes the answer."""
+    if response := getattr(error, "response", None):
+        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        return str(response.get("Error", {}).get("Code")), int(status)
+    match = re.search(r"<Code>(\w+)</Code>", str(error))
+    return match[1] if match else "", 0

@@ -1,4 +1,4 @@
-"""Whether a store keeps the promise that every commit rests on: a conditional put creates an object once."""
+"""A check that a store has conditional puts, on which every commit depends."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from include.errors import StorageError
 
 @cache
 def require_conditional_puts(folder: S3Path) -> None:
-    """Put an object there twice on the condition that there is none; asked once a process.
+    """Require that the store refuses the second of two conditional puts; each process checks it once.
 
     Raises:
-        StorageError: the second put was not refused: two writers could both win one version of a table.
+        StorageError: the store accepts the second put, so that two writers could both commit the same version.
     """
     store, key = S3ObjectStore(folder), f"probe-{uuid4().hex}"
     store.put_if_absent(key, b"first")
     is_replaced = bool(store.put_if_absent(key, b"second"))
-    if (left := store.get(key)) is not None:
-        store.delete_if_match(key, left.etag)
+    if (probe := store.get(key)) is not None:
+        store.delete_if_match(key, probe.etag)
     if is_replaced:
-        msg = (
-            f"The store of {folder} replaces objects though it was asked not to (If-None-Match)\nTwo writers could "
-            "both win one version of a table, and rows would be lost without an error; nothing was written. Keep the "
-            "tables in a store that knows conditional puts, as S3 itself does, or on a disk; or name a folder that all "
-            "machines share in LAKEHOUSE_LEASE_STORE, and know what that costs (docs/guides/tables-in-a-bucket.md)."
+        raise StorageError(
+            f"The store of {folder} has no conditional puts: it replaces an object in spite of If-None-Match",
+            "Two writers could both commit the same version of a table, and rows would be lost without an error; "
+            "nothing was written. Keep the tables in a store with conditional puts, such as S3 itself, or on a disk. "
+            "Or set LAKEHOUSE_LEASE_STORE to a folder that all machines share, with the limits that "
+            "docs/guides/tables-in-a-bucket.md describes.",
         )
-        raise StorageError(msg)

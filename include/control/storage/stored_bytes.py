@@ -1,4 +1,4 @@
-"""The bytes of a stored file, whose readers can tell trouble with the storage from a defect of the content."""
+"""The bytes of a stored file, whose readers can distinguish errors of the storage from errors of the content."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-_AHEAD = 128 * 1024
+_READ_AHEAD = 128 * 1024
 
 
 class _StoredBytes(io.RawIOBase):
-    """Passes everything on to an open file, and lets `trouble` translate what goes wrong there."""
+    """An open file whose errors `translate_errors` translates."""
 
-    def __init__(self, opened: IO[bytes], trouble: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(self, opened: IO[bytes], translate_errors: Callable[[], AbstractContextManager[None]]) -> None:
         self._opened = opened
-        self._trouble = trouble
+        self._translate_errors = translate_errors
 
     def readable(self) -> bool:
         return True
@@ -27,11 +27,11 @@ class _StoredBytes(io.RawIOBase):
         return self._opened.seekable()
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        with self._trouble():
+        with self._translate_errors():
             return int(self._opened.readinto(buffer))  # type: ignore[attr-defined]
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        with self._trouble():
+        with self._translate_errors():
             return self._opened.seek(offset, whence)
 
     def tell(self) -> int:
@@ -42,13 +42,15 @@ class _StoredBytes(io.RawIOBase):
         super().close()
 
 
-def stored_bytes(opened: IO[bytes], trouble: Callable[[], AbstractContextManager[None]]) -> io.BufferedReader[Any]:
-    """Read an open file so that an error of the storage in the middle of it is never taken for one of its content.
+def stored_bytes(
+    opened: IO[bytes], translate_errors: Callable[[], AbstractContextManager[None]]
+) -> io.BufferedReader[Any]:
+    """Return a reader of an open file that never raises an error of the storage as an error of the content.
 
-    Readers of gzip, Parquet and Avro raise `OSError` and `ValueError` for what is wrong with the bytes.
+    Readers of gzip, Parquet and Avro raise `OSError` and `ValueError` for errors of the content.
 
     Args:
-        opened: the file; best without a buffer of its own.
-        trouble: makes a context that raises `NotReadyError` or `StorageError` in the place of the storage's error.
+        opened: the file, preferably without a buffer.
+        translate_errors: returns a context that raises `NotReadyError` or `StorageError` for errors of the storage.
     """
-    return io.BufferedReader(_StoredBytes(opened, trouble), _AHEAD)
+    return io.BufferedReader(_StoredBytes(opened, translate_errors), _READ_AHEAD)

@@ -183,7 +183,7 @@ def test_a_store_that_knows_no_conditional_puts_is_refused_before_anything_is_wr
     far_shop.deliver(1, "a.json", [order(1, 5)])
     report = far_shop.run(BRONZE, 1)
     assert report.outcome is Outcome.FAILED
-    assert "replaces objects though it was asked not to (If-None-Match)" in report.message
+    assert "it replaces an object in spite of If-None-Match" in report.message
     assert latest_version(far_shop.paths.table(BRONZE)) == -1
 
 

@@ -150,7 +150,7 @@ def test_an_error_of_the_store_within_a_file_is_no_defect_of_the_file(
     bucket: Bucket, landing: Landing, monkeypatch: pytest.MonkeyPatch, name: str, fault: Fault
 ) -> None:
     monkeypatch.setattr("smart_open.s3.time.sleep", lambda _: None)
-    monkeypatch.setattr(s3_access, "_PATIENT", {"retries": {"max_attempts": 1}})
+    monkeypatch.setattr(s3_access, "_CLIENT_CONFIG", {"retries": {"max_attempts": 1}})
     spec = spec_of(name.split(".")[1], files="*")
     bucket.put(f"{DAY}/{name}", SOUND[name])
     (file,) = listed(landing)
@@ -174,7 +174,7 @@ def test_a_spec_is_guessed_from_a_bucket_too(bucket: Bucket, landing: Landing) -
 
 def test_a_store_that_does_not_answer_is_tried_again_later(landing: Landing, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
-    monkeypatch.setattr(s3_access, "_PATIENT", {"retries": {"max_attempts": 1}})
+    monkeypatch.setattr(s3_access, "_CLIENT_CONFIG", {"retries": {"max_attempts": 1}})
     with pytest.raises(NotReadyError, match=r"(?s)^s3://lake-\w+/landing/\S+: no answer .* AWS_ENDPOINT"):
         listed(landing)
 

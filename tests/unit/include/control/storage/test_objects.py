@@ -1,4 +1,4 @@
-"""Small objects with conditional puts: of all who race, exactly one wins."""
+"""Small objects with conditional puts: exactly one of several racing writers wins."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_an_object_is_created_once(store: LocalObjectStore) -> None:
     assert found.body == b"first"
 
 
-def test_only_who_saw_the_object_last_replaces_it(store: LocalObjectStore) -> None:
+def test_only_the_newest_etag_can_replace_an_object(store: LocalObjectStore) -> None:
     store.put_if_absent("a", b"first")
     seen = etag_of(store, "a")
     assert store.put_if_match("a", b"second", seen)
@@ -57,7 +57,7 @@ def test_only_who_saw_the_object_last_replaces_it(store: LocalObjectStore) -> No
     assert found.etag != seen
 
 
-def test_only_who_saw_the_object_last_deletes_it(store: LocalObjectStore) -> None:
+def test_only_the_newest_etag_can_delete_an_object(store: LocalObjectStore) -> None:
     store.put_if_absent("a", b"first")
     seen = etag_of(store, "a")
     store.put_if_match("a", b"second", seen)
@@ -76,12 +76,12 @@ def test_an_object_that_is_gone_is_neither_replaced_nor_deleted(store: LocalObje
     assert store.put_if_absent("a", b"first")
 
 
-def test_replacing_in_a_store_that_was_never_written_to_is_refused(store: LocalObjectStore) -> None:
+def test_a_replacement_in_an_empty_store_is_refused(store: LocalObjectStore) -> None:
     assert not store.put_if_match("a", b"", "etag")
     assert not store.delete_if_match("a", "etag")
 
 
-def test_keys_are_found_by_how_they_begin_in_order(store: LocalObjectStore) -> None:
+def test_keys_are_found_by_prefix_in_order(store: LocalObjectStore) -> None:
     for key in ("silver.flights.table", "silver.flights.stream-b", "silver.flights.stream-a", "silver.flights2.table"):
         store.put_if_absent(key, b"")
     assert store.keys("silver.flights.stream-") == ["silver.flights.stream-a", "silver.flights.stream-b"]
@@ -89,14 +89,14 @@ def test_keys_are_found_by_how_they_begin_in_order(store: LocalObjectStore) -> N
     assert len(store.keys("silver.")) == 4
 
 
-def test_what_a_dead_writer_left_half_written_is_no_object(store: LocalObjectStore, folder: Path) -> None:
+def test_a_partial_file_of_a_dead_writer_is_no_object(store: LocalObjectStore, folder: Path) -> None:
     store.put_if_absent("a", b"")
     (folder / ".a.0123").write_bytes(b"half")
     assert store.keys("") == ["a"]
     assert store.keys(".a") == []
 
 
-def test_nothing_is_left_behind_but_the_objects(store: LocalObjectStore, folder: Path) -> None:
+def test_writers_leave_only_objects(store: LocalObjectStore, folder: Path) -> None:
     store.put_if_absent("a", b"1")
     store.put_if_absent("a", b"2")
     store.put_if_match("a", b"3", etag_of(store, "a"))
@@ -106,7 +106,7 @@ def test_nothing_is_left_behind_but_the_objects(store: LocalObjectStore, folder:
     assert {entry.name for entry in folder.iterdir()} == {"a", ".lock"}
 
 
-def test_of_processes_that_create_the_same_object_exactly_one_wins(store: LocalObjectStore, folder: Path) -> None:
+def test_exactly_one_of_several_processes_creates_an_object(store: LocalObjectStore, folder: Path) -> None:
     won = run_together(RACERS, race_to_create, folder, ROUNDS)
     assert sorted(one for rounds in won for one in rounds) == list(range(ROUNDS))
     assert sum(bool(rounds) for rounds in won) > 1, "one process won every round: they did not race"
@@ -117,7 +117,7 @@ def test_of_processes_that_create_the_same_object_exactly_one_wins(store: LocalO
             assert found.body == str(number).encode()
 
 
-def test_processes_that_count_with_one_object_lose_no_count(store: LocalObjectStore, folder: Path) -> None:
+def test_processes_that_count_in_an_object_lose_no_count(store: LocalObjectStore, folder: Path) -> None:
     store.put_if_absent("counter", b"0")
     lost = run_together(4, race_to_replace, folder, ROUNDS)
     found = store.get("counter")
@@ -127,7 +127,7 @@ def test_processes_that_count_with_one_object_lose_no_count(store: LocalObjectSt
 
 
 @pytest.mark.parametrize("act", ["create", "replace", "delete"])
-def test_of_threads_that_want_the_same_object_exactly_one_wins(store: LocalObjectStore, act: str) -> None:
+def test_exactly_one_of_several_threads_wins_an_object(store: LocalObjectStore, act: str) -> None:
     line_up = Barrier(RACERS)
 
     def race(number: int) -> list[int]:
@@ -148,7 +148,7 @@ def test_of_threads_that_want_the_same_object_exactly_one_wins(store: LocalObjec
     assert sorted(won) == list(range(ROUNDS))
 
 
-def test_what_is_put_is_on_the_disk_before_it_has_its_name_and_its_name_before_the_put_ends(
+def test_a_put_forces_the_content_and_then_the_name_to_the_disk(
     store: LocalObjectStore, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[tuple[str, str, list[str]]] = []

@@ -1,4 +1,4 @@
-"""Leases and their objects in a bucket: of all who race exactly one wins, whatever becomes of an answer."""
+"""Leases and other objects in a bucket: exactly one of several racing writers wins, even if answers are lost."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_an_object_is_created_once_and_found_by_its_prefix(store: S3ObjectStore)
     assert (store.keys(""), store.keys("a.")) == (["a.one", "b.two"], ["a.one"])
 
 
-def test_only_who_saw_the_object_last_replaces_or_deletes_it(store: S3ObjectStore) -> None:
+def test_only_the_newest_etag_can_replace_or_delete_an_object(store: S3ObjectStore) -> None:
     store.put_if_absent("a", b"first")
     seen = etag_of(store, "a")
     assert store.put_if_match("a", b"second", seen)
@@ -79,7 +79,7 @@ def test_only_who_saw_the_object_last_replaces_or_deletes_it(store: S3ObjectStor
     assert store.get("a") is None
 
 
-def test_of_many_who_create_an_object_at_once_one_wins(store: S3ObjectStore) -> None:
+def test_one_of_many_concurrent_writers_creates_an_object(store: S3ObjectStore) -> None:
     for number in range(5):
         bodies = [f"{number} {racer}".encode() for racer in range(6)]
         with ThreadPoolExecutor(len(bodies)) as racers:
@@ -89,9 +89,7 @@ def test_of_many_who_create_an_object_at_once_one_wins(store: S3ObjectStore) -> 
 
 
 @pytest.mark.parametrize("fault", [lose_answer, reset, slow_down])
-def test_a_put_whose_answer_was_lost_or_that_had_to_be_tried_again_is_ones_own(
-    store: S3ObjectStore, faulty: FaultyS3, fault: object
-) -> None:
+def test_a_put_with_a_lost_answer_or_a_retry_succeeds(store: S3ObjectStore, faulty: FaultyS3, fault: object) -> None:
     faulty.on("PUT", "/leases/a", fault)  # type: ignore[arg-type]
     assert store.put_if_absent("a", b"mine")
     faulty.on("PUT", "/leases/a", fault)  # type: ignore[arg-type]
@@ -100,7 +98,7 @@ def test_a_put_whose_answer_was_lost_or_that_had_to_be_tried_again_is_ones_own(
     assert body_of(store, "a") == b"mine too"
 
 
-def test_what_is_wrong_with_a_store_is_said_plainly(store: S3ObjectStore, faulty: FaultyS3) -> None:
+def test_errors_of_a_store_name_the_cause_and_the_way_out(store: S3ObjectStore, faulty: FaultyS3) -> None:
     faulty.on("GET", "", refuse_credentials)
     with pytest.raises(StorageError, match=r"^s3://leases/\S+: the credentials have expired \(ExpiredToken\)\nRenew"):
         store.get("a")
@@ -112,12 +110,12 @@ def test_what_is_wrong_with_a_store_is_said_plainly(store: S3ObjectStore, faulty
 def test_a_store_that_ignores_the_condition_is_refused(folder: S3Path, faulty: FaultyS3) -> None:
     require_conditional_puts(folder / "good")
     faulty.ignore("If-None-Match")
-    with pytest.raises(StorageError, match=r"replaces objects though it was asked not to \(If-None-Match\)"):
+    with pytest.raises(StorageError, match=r"it replaces an object in spite of If-None-Match"):
         require_conditional_puts(folder / "bad")
     assert S3ObjectStore(folder / "good").keys("") == S3ObjectStore(folder / "bad").keys("") == []
 
 
-def test_a_lease_excludes_others_and_is_given_back(store: S3ObjectStore) -> None:
+def test_a_lease_excludes_others_and_is_released(store: S3ObjectStore) -> None:
     first, second = (Leases(store, name, lasts_s=60, patience_s=0.5) for name in ("run one", "run two"))
     with first.stream(TABLE, STREAM):
         for wanted in (second.stream(TABLE, STREAM), second.table(TABLE)):
@@ -152,7 +150,7 @@ def test_a_holder_that_wakes_up_after_its_expiry_does_no_harm(folder: S3Path, st
     assert store.keys("") == []
 
 
-def test_a_heartbeat_outlives_a_store_that_is_away_for_a_while(store: S3ObjectStore, faulty: FaultyS3) -> None:
+def test_a_heartbeat_continues_after_an_outage_of_the_store(store: S3ObjectStore, faulty: FaultyS3) -> None:
     with Leases(store, "run one", lasts_s=1.5).stream(TABLE, STREAM):
         faulty.on("PUT", STREAM_KEY, refuse_credentials, times=2)
         end = time.monotonic() + 60

@@ -1,4 +1,4 @@
-"""What a job has seen of a bucket a moment ago, and when it looks again."""
+"""The cache of what a job has read from a bucket, and when the job reads again."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def served() -> Iterator[tuple[Bucket, FaultyS3]]:
 
 @pytest.fixture
 def bucket(served: tuple[Bucket, FaultyS3], monkeypatch: pytest.MonkeyPatch) -> Bucket:
-    """Another client's way to the store, with a log of two commits; ours goes through the proxy, which counts."""
+    """Return a bucket with a log of two commits; our own requests go through the proxy, which counts them."""
     bucket, proxy = served
     for name, value in {**bucket.environment, "AWS_ENDPOINT_URL_S3": proxy.endpoint}.items():
         monkeypatch.setenv(name, value)
@@ -60,13 +60,13 @@ def seen() -> list[int]:
     return commit_versions(TABLE)
 
 
-def test_outside_of_a_job_each_look_is_new(bucket: Bucket) -> None:
+def test_nothing_is_cached_outside_of_a_job(bucket: Bucket) -> None:
     assert seen() == [0, 1]
     commit(bucket, 2)
     assert seen() == [0, 1, 2]
 
 
-def test_a_job_looks_once_until_it_must_look_again(bucket: Bucket, proxy: FaultyS3) -> None:
+def test_a_job_reads_once_until_the_cache_is_cleared(bucket: Bucket, proxy: FaultyS3) -> None:
     with cached_reads():
         before = proxy.requests_forwarded()
         marks = {commit_mark(TABLE, 1) for _ in range(3)}
@@ -89,7 +89,7 @@ def test_a_job_looks_once_until_it_must_look_again(bucket: Bucket, proxy: Faulty
         assert seen() == [0, 1, 2, 3, 4]
 
 
-def test_a_commit_that_was_replaced_is_read_anew(bucket: Bucket) -> None:
+def test_a_replaced_commit_is_read_again(bucket: Bucket) -> None:
     with cached_reads():
         before = commit_mark(TABLE, 1)
         commit(bucket, 1, "of another table")
@@ -98,7 +98,7 @@ def test_a_commit_that_was_replaced_is_read_anew(bucket: Bucket) -> None:
         assert commit_mark(TABLE, 1) not in ("", before)
 
 
-def test_what_was_put_is_seen_and_what_others_have_put_first(bucket: Bucket) -> None:
+def test_a_job_sees_its_own_puts_and_puts_that_won_against_it(bucket: Bucket) -> None:
     store = S3ObjectStore(LOG)
     with cached_reads():
         assert seen() == [0, 1]
@@ -110,7 +110,7 @@ def test_what_was_put_is_seen_and_what_others_have_put_first(bucket: Bucket) -> 
         assert len(list(names_in(LOG, f"{2:020d}"))) == 2
 
 
-def test_a_state_that_was_seen_is_not_put_over_that_of_another(bucket: Bucket) -> None:
+def test_a_cached_state_does_not_replace_the_state_of_another_writer(bucket: Bucket) -> None:
     paths = LakehousePaths(S3Path("s3://lake/tables"))
     mine, theirs = TableStates(paths), TableStates(paths)
 
@@ -127,7 +127,7 @@ def test_a_state_that_was_seen_is_not_put_over_that_of_another(bucket: Bucket) -
     assert theirs.read("silver.orders", Streams) == Streams(table_id="abcd")
 
 
-def test_whoever_has_appended_knows_the_end_of_the_log_until_they_look_again(bucket: Bucket, proxy: FaultyS3) -> None:
+def test_a_writer_knows_the_end_of_the_log_until_the_cache_is_cleared(bucket: Bucket, proxy: FaultyS3) -> None:
     mine, theirs = (OpsTable(S3Path(f"s3://{bucket.name}/tables/ops/events"), EVENTS) for _ in range(2))
 
     def words() -> list[str]:
@@ -165,7 +165,7 @@ def test_a_process_does_not_read_the_commits_that_it_has_put(bucket: Bucket, pro
         assert proxy.requests_forwarded() - before == 1, "the listing"
 
 
-def test_what_the_ledger_writes_down_of_a_batch_takes_few_requests(bucket: Bucket, proxy: FaultyS3) -> None:
+def test_the_ledger_records_a_batch_with_few_requests(bucket: Bucket, proxy: FaultyS3) -> None:
     ledger, requests = Ledger(LakehousePaths(S3Path(f"s3://{bucket.name}/ledger"))), list[int]()
     for number in range(1, 12):
         intent = intent_of("id", number, stream=Stream("bronze.orders"))
