@@ -33,7 +33,7 @@ app.add_typer(quarantine, name="quarantine")
 app.add_typer(gate, name="gate")
 
 Domain = Annotated[str | None, typer.Option(help="The business area; optional if there is only one.")]
-Day = Annotated[str, typer.Option(help="A UTC day (2013-01-01), or [bold]start/end[/bold] as ISO instants.")]
+_DAY_OPTION = typer.Option("--interval", help="A UTC day (2013-01-01), or [bold]start/end[/bold] as ISO instants.")
 LastDay = Annotated[str | None, typer.Option("--to", help="The last day, for several days; each is an interval.")]
 Tables = Annotated[list[str] | None, typer.Option("--table", help="Only this table; may be repeated.")]
 Reprocess = Annotated[
@@ -64,7 +64,7 @@ def check(
 
 @app.command()
 def plan(
-    interval: Day,
+    interval: Annotated[str, _DAY_OPTION],
     to: LastDay = None,
     domain: Domain = None,
     table: Tables = None,
@@ -90,7 +90,7 @@ app.command()(diff)
 
 @app.command()
 def run(
-    interval: Day | None = None,
+    interval: Annotated[str | None, _DAY_OPTION] = None,
     to: LastDay = None,
     domain: Domain = None,
     table: Tables = None,

@@ -11,7 +11,7 @@ import typer
 
 
 def diff(
-    tables: Annotated[list[str] | None, typer.Argument(help="Tables; all of them for none.")] = None,
+    tables: Annotated[list[str] | None, typer.Argument(help="The tables; all tables if you name none.")] = None,
 ) -> None:
     """Show how tables differ from their specs: what the next run applies, what to recompute, what to rebuild.
 
