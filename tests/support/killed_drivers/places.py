@@ -157,12 +157,6 @@ def _before(owner: Any, name: str, die: Die) -> None:
     setattr(owner, name, lambda *_, **__: die())
 
 
-def _after_the_write(die: Die) -> None:
-    _after(bronze.BronzeIngest, "write", die)
-    _after(silver.SilverMerge, "write", die)
-    _after(gold.GoldAggregate, "write", die)
-
-
 def _after_secondary(kind: str) -> Callable[[Die], None]:
     def patch(die: Die) -> None:
         for module in (quarantine, silver):
@@ -207,11 +201,6 @@ def _intents(recorded: Recorded) -> list[Intent]:
     return [winner.intent if isinstance(winner, Winner) else winner for winner in winners]
 
 
-def _after_the_switch(die: Die) -> None:
-    for module in (switching, undoing):
-        _after(module, "replace_rows", die)
-
-
 def _slow_down_the_switch(die: Die) -> None:
     """Delay the switch on the server; meanwhile the driver dies."""
     stamped, replace = switching.with_stamp, switching.replace_rows
@@ -228,9 +217,10 @@ def _restores_folder(folder: str) -> Condition:
     return lambda path, *more: folder in path.parts
 
 
-_AFTER: dict[Step, Callable[[Die], None]] = {
+_WRITERS = (bronze.BronzeIngest, silver.SilverMerge, gold.GoldAggregate)
+_AFTER: dict[Step, Callable[[Die], object]] = {
     Step.INTENT: lambda die: _after(Ledger, "record_intent", die),
-    Step.COMMIT: _after_the_write,
+    Step.COMMIT: lambda die: [_after(work, "write", die) for work in _WRITERS],
     Step.RECORDED: lambda die: _after(Ledger, "record_committed", die, lambda _, winners: bool(winners)),
     Step.QUARANTINE: _after_secondary("_quarantine."),
     Step.TOMBSTONES: _after_secondary("_tombstones."),
@@ -238,7 +228,7 @@ _AFTER: dict[Step, Callable[[Die], None]] = {
     Step.CERTIFICATE: lambda die: _after(Gates, "record", die),
 }
 
-_AT: dict[str, Callable[[Die], None]] = {
+_AT: dict[str, Callable[[Die], object]] = {
     BEFORE_INTENT: lambda die: _before(Ledger, "record_intent", die),
     FILES_PLANNED: lambda die: _after(OpsTable, "append", die, _has_event(FileEvent.PLANNED)),
     IN_THE_WRITE: _slow_down_the_write,
@@ -264,7 +254,7 @@ _AT: dict[str, Callable[[Die], None]] = {
     SECONDARY_ROWS_COPIED: lambda die: _after(switching.Switch, "_copy_secondary_rows", die),
     SWITCH_RECORDED: lambda die: _after(switching.Switch, "_record", die),
     IN_THE_SWITCH: _slow_down_the_switch,
-    SWITCHED: _after_the_switch,
+    SWITCHED: lambda die: [_after(module, "replace_rows", die) for module in (switching, undoing)],
     SWITCH_CLOSED: lambda die: _after(Ledger, "record_closed", die, _of_a_switch),
     REBUILD_DONE: lambda die: _after(Rebuilds, "record", die, lambda _, event, *more: event == RebuildEvent.DONE),
     CANCELLED: lambda die: _after(Rebuilds, "record", die, lambda _, event, *more: event == RebuildEvent.CANCELLED),
