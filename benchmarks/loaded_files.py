@@ -115,7 +115,7 @@ def commit(folder: Path, ledger: Ledger, spec: BronzeSpec, seq: int, files: Sequ
 
 def table_of(folder: Path) -> Path:
     """Return the folder of the table."""
-    return LakehousePaths(folder / "lake").table(TABLE)
+    return Path(LakehousePaths(folder / "lake").table(TABLE))
 
 
 def _checksum(file: FileFact) -> str:

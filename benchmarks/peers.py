@@ -37,7 +37,7 @@ class Place:
 
     def table(self, table: str) -> Path:
         """Return the folder of a table."""
-        return LakehousePaths(self.lake).table(table)
+        return Path(LakehousePaths(self.lake).table(table))
 
     def commit(self, table: str, version: int) -> Path:
         """Return the commit file of a version of a table."""
@@ -105,7 +105,7 @@ class Millrace:
             interval_end=start + timedelta(days=1),
             run_id="benchmark",
             root=place.lake,
-            landing=place.landing,
+            landing=str(place.landing),
             tables=self.tables or Settings().tables,
             report=RunPaths(place.lake / OWN).reports / "benchmark" / day / f"{table}.{job}.json",
         )

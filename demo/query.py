@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import subprocess
-from pathlib import Path
 
 from demo.reading import delta_extension
+from include.contracts.lake_path import LakePath
 from include.settings import PROJECT
 
 _TIMEOUT_S = 60
@@ -16,7 +16,7 @@ class QueryError(Exception):
     """Raised when a printed command does not work; the message has its error output."""
 
 
-def query_line(table: Path, version: int, rest: str) -> str:
+def query_line(table: LakePath, version: int, rest: str) -> str:
     """Return a shell command, for the project's folder, that shows rows of one version of a table.
 
     Args:
@@ -52,5 +52,5 @@ def _escaped(code: str) -> str:
     return re.sub(r'([\\"$`])', r"\\\1", code)
 
 
-def _short(path: Path) -> str:
+def _short(path: LakePath) -> str:
     return str(path.relative_to(PROJECT) if path.is_relative_to(PROJECT) else path)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import duckdb
 
+from include.contracts.lake_path import LakePath
+
 
 def delta_extension() -> Path:
     """Return the file of DuckDB's Delta extension, which a wheel of PyPI installed, so that nothing is downloaded.
@@ -32,6 +34,6 @@ def delta_reader() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def at_version(table: Path, version: int) -> str:
+def at_version(table: LakePath, version: int) -> str:
     """Return one version of a table as a relation for DuckDB's SQL."""
     return f"delta_scan('{table}', version = {version})"

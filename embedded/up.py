@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from pathlib import Path
+from pathlib import PurePath
 
 from rich.console import Console
 from rich.table import Table
@@ -83,7 +83,7 @@ def _wait(home: Home) -> Address:
     return Address.model_validate_json(home.address.read_text())
 
 
-def _short(place: str | Path) -> str:
+def _short(place: str | PurePath) -> str:
     return str(place).removeprefix(f"{PROJECT}/")
 
 

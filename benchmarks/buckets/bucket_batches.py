@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from benchmarks.aged_lake import day
@@ -76,8 +77,8 @@ def run(folder: Path, batches: int) -> None:
     log.touch()
     with s3_bucket("lake", counting(log)) as bucket:
         os.environ.update(bucket.environment)
-        conf = launch_conf(Settings().jars, "local[2]")
-        spark = SparkSession.builder.master("local[2]").config(map=conf).getOrCreate()
+        conf = SparkConf().setAll([*launch_conf(Settings().jars, "local[2]").items()])
+        spark = SparkSession.builder.master("local[2]").config(conf=conf).getOrCreate()
         for number in range(1, batches + 1):
             _deliver(folder, number)
             for document in _DOCUMENTS:

@@ -24,14 +24,14 @@ _ENGINES = {"aws-sdk-java": SPARK, "Boto3": "boto3", "object_store": "delta-rs",
 class Writing(WSGIRequestHandler):
     """Answer a request, then log it."""
 
-    log: Path
+    requests: Path
 
     def log_request(self, code: Any = "-", size: Any = "-") -> None:
         """Log a request as one line."""
         agent = self.headers.get("User-Agent", "")
         engine = next((name for sign, name in _ENGINES.items() if sign in agent), agent)
         line = {"method": self.command, "path": self.path, "engine": engine, "status": int(code)}
-        with self.log.open("a") as log:
+        with self.requests.open("a") as log:
             log.write(json.dumps(line) + "\n")
 
 
@@ -57,6 +57,6 @@ def _key(path: str) -> str:
 
 
 if __name__ == "__main__":
-    Writing.log = Path(sys.argv[1])
+    Writing.requests = Path(sys.argv[1])
     application = DomainDispatcherApplication(create_backend_app)
     run_simple("127.0.0.1", int(sys.argv[2]), application, threaded=False, request_handler=Writing)

@@ -44,13 +44,13 @@ def writer(heat: Heat, paths: LakehousePaths, number: int, lock: Lock) -> Write:
     if heat.strategy is Strategy.MILLRACE:
         stream = f"part-{part}" if heat.keys is Keys.DISJOINT else "main"
         return lambda: _batch(paths, Stream(TABLE, stream), part, number)
-    plain = PlainMerge(paths.table(TABLE), part, lock if heat.strategy is Strategy.QUEUE else nullcontext())
+    plain = PlainMerge(Path(paths.table(TABLE)), part, lock if heat.strategy is Strategy.QUEUE else nullcontext())
     return plain.write
 
 
 def optimizer(heat: Heat, paths: LakehousePaths) -> Callable[[], None]:
     """Return the OPTIMIZE of the strategy."""
-    path = paths.table(TABLE)
+    path = Path(paths.table(TABLE))
     if heat.strategy is Strategy.MILLRACE:
         return lambda: in_turns(
             TableWork(TABLE, path, _leases(paths, "optimize"), Contest(TABLE)),
@@ -115,15 +115,14 @@ class Merging:
 
 
 def _batch(paths: LakehousePaths, stream: Stream, part: int, number: int) -> int:
-    path = paths.table(TABLE)
-    assert isinstance(path, Path)
+    path = Path(paths.table(TABLE))
     request = BatchRequest(path, stream, DAY, f"bench__{number}", "5bec")
     result = BatchWriter(request, Merging(path, part), Ledger(paths), own_session).run(_leases(paths, str(number)))
     return len(result.lost)
 
 
 def _leases(paths: LakehousePaths, who: str) -> Leases:
-    return Leases(LocalObjectStore(paths.leases), f"bench__{who}", patience_s=GIVES_UP_S)
+    return Leases(LocalObjectStore(Path(paths.leases)), f"bench__{who}", patience_s=GIVES_UP_S)
 
 
 def _plain_optimize(path: Path) -> None:

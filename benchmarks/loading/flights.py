@@ -43,7 +43,7 @@ def delivered(folder: Path, kind: str, rows: int) -> Path:
     spec = folder / "tables" / "bronze" / "bench" / "many_flights.yaml"
     spec.parent.mkdir(parents=True, exist_ok=True)
     columns = {name: {"type": kind_of_column} for name, kind_of_column in COLUMNS.items()}
-    stated = {"landing": "flights", "files": f"*.{kind}", "format": kind}
+    stated: dict[str, object] = {"landing": "flights", "files": f"*.{kind}", "format": kind}
     # Values of flights have no line ends: a file can be read in parts.
     stated = {**stated, "multi_line": False} if kind == "csv" else stated
     spec.write_text(yaml.safe_dump({"table": TABLE, "source": stated, "columns": columns}, sort_keys=False))

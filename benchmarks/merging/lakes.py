@@ -66,7 +66,7 @@ class OrderLakes:
             batches: name -> SQL of the events.
         """
         folder = self.folder / "with batches" / name
-        made = {batch: self._places(folder / batch, self._landing(batch)) for batch in batches}
+        made: dict[str, Sides] = {batch: self._places(folder / batch, self._landing(batch)) for batch in batches}
         if not (folder / "complete").exists():
             self._load_batches(name, sides, made, batches)
             (folder / "complete").touch()

@@ -74,9 +74,14 @@ def _rules(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-_PRESENT = ("expect_column_values_to_not_be_null", {"mostly": 0.001})
-_OF_NUMBERS = ("expect_column_values_to_be_between", {"min_value": -(10**6), "max_value": 10**6})
-_OF_TYPE = {
+_Rule = tuple[str, Mapping[str, object]]
+
+_PRESENT: _Rule = ("expect_column_values_to_not_be_null", {"mostly": 0.001})
+_OF_NUMBERS: _Rule = (
+    "expect_column_values_to_be_between",
+    {"min_value": -(10**6), "max_value": 10**6},
+)
+_OF_TYPE: dict[str, _Rule] = {
     "string": ("expect_column_value_lengths_to_be_between", {"min_value": 0, "max_value": 1000}),
     "timestamp": ("expect_column_values_to_be_between", {"min_value": "1910-01-01T00:00:00"}),
     "date": ("expect_column_values_to_be_between", {"min_value": "1910-01-01"}),

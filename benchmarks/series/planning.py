@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 from benchmarks.bench import Bench
@@ -40,7 +41,7 @@ def _all_loaded(bench: Bench) -> Result:
         made = [sys.executable, "-m", "benchmarks.loaded_files", str(folder), str(number)]
         measure(made, _environment(), bench.folder / "logs" / f"planning.make.{number}.log")
     sides = interleaved(
-        {name: lambda _, number=number: _plan(bench, number) for number, name in names.items()},
+        {name: partial(_plan, bench, number) for number, name in names.items()},
         bench.rounds,
         bench.print_cost,
     )
@@ -66,7 +67,7 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 
 
-def _plan(bench: Bench, number: int) -> Cost:
+def _plan(bench: Bench, number: int, _round: int) -> Cost:
     log = bench.folder / "logs" / f"planning.{number}.log"
     command = [str(Path(sys.executable).parent / "lakehouse"), "plan", "--interval", "2013-01-01"]
     environ = {**os.environ, **environment(bench.folder / "planning" / str(number)), "COLUMNS": "200"}

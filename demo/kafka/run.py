@@ -75,7 +75,7 @@ def following(settings: Settings) -> Iterator[None]:
     Raises:
         StackError: its exit code is not 0.
     """
-    command = [Path(sys.executable).parent / "lakehouse", "run", "--follow"]
+    command = [str(Path(sys.executable).parent / "lakehouse"), "run", "--follow"]
     process = subprocess.Popen(command, env={**os.environ, **settings.environment()}, cwd=PROJECT)
     try:
         yield
@@ -88,7 +88,7 @@ def following(settings: Settings) -> Iterator[None]:
 
 def _settings(folder: Path, broker: KafkaBroker) -> Settings:
     kafka = {CLUSTER: {"bootstrap.servers": broker.address}}
-    return Settings(root=folder / "lakehouse", landing=folder / "landing", tables=folder / "tables", kafka=kafka)
+    return Settings(root=folder / "lakehouse", landing=str(folder / "landing"), tables=folder / "tables", kafka=kafka)
 
 
 def _wait_until_read(settings: Settings) -> None:

@@ -92,7 +92,7 @@ class KafkaBroker:
     def answers(self) -> bool:
         """Whether the broker answers a client."""
         try:
-            conf = {"bootstrap.servers": self.address, "log_level": 0}
+            conf: dict[str, str | int | float | bool] = {"bootstrap.servers": self.address, "log_level": 0}
             return bool(AdminClient(conf).list_topics(timeout=2).brokers)
         except KafkaException:
             return False

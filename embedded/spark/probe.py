@@ -19,7 +19,7 @@ def answers(port: int, token: str, patience_s: float = 5) -> bool:
     version = base_pb2.AnalyzePlanRequest.SparkVersion()
     request = base_pb2.AnalyzePlanRequest(session_id=session, user_context=context, spark_version=version)
     with grpc.secure_channel(f"localhost:{port}", _credentials(token)) as channel:
-        server = base_pb2_grpc.SparkConnectServiceStub(channel)
+        server = base_pb2_grpc.SparkConnectServiceStub(channel)  # type: ignore[no-untyped-call]
         try:
             answer = server.AnalyzePlan(request, timeout=patience_s)
             server.ReleaseSession(base_pb2.ReleaseSessionRequest(session_id=session, user_context=context), timeout=5)

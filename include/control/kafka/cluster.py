@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from include.contracts.spec.bronze_sources import KafkaSource
 from include.control.kafka.offsets import AvailableOffsets, Offsets
