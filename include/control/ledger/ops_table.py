@@ -1,4 +1,4 @@
-"""One append-only table of the ledger."""
+"""An append-only table of the ledger."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`ops.specs`: the specs that batches followed, append-only, so that a change can be named and not only noticed.
+"""`ops.specs`: the specs that batches used, append-only, so that a change of a spec can be described.
 
-A batch says by `spec_hash` which one it followed.
+The `spec_hash` of a batch refers to its spec.
 """
 
 from __future__ import annotations
@@ -36,44 +36,44 @@ class SpecHistory:
         self._read: dict[tuple[str, str], dict[str, Document]] = {}
 
     def record(self, spec: AnySpec, table_id: str) -> None:
-        """Write the spec down, unless it is the last one that was written down of the table."""
+        """Record the spec, unless it is the last recorded spec of the table."""
         if self.is_latest(spec, table_id, spec.spec_hash):
             return
         text = json.dumps(document_of(spec), sort_keys=True)
-        known = self._events.events(spec.table, ("spec",), table_id=table_id)
-        if known and known[-1]["spec"] == text:
+        recorded = self._events.events(spec.table, ("spec",), table_id=table_id)
+        if recorded and recorded[-1]["spec"] == text:
             return
         event = {"table": spec.table, "table_id": table_id, "spec_hash": spec.spec_hash, "spec": text}
-        key = f"{table_id}/{len(known)}/{hashlib.sha256(text.encode()).hexdigest()}"
+        key = f"{table_id}/{len(recorded)}/{hashlib.sha256(text.encode()).hexdigest()}"
         self._events.append_once([event], key)
 
     def of(self, table: str, table_id: str) -> dict[str, Document]:
-        """spec_hash -> the spec as a document, for every one that was written down of the table.
+        """Return the recorded specs of the table as documents, by `spec_hash`.
 
-        The last one is that of the last run, whether it had anything to load or not.
+        The last document is the spec of the last run, even if that run loaded nothing.
         """
-        found: dict[str, Document] = {}
+        documents: dict[str, Document] = {}
         for row in self._events.events(table, ("spec_hash", "spec"), table_id=table_id):
-            found.pop(row["spec_hash"], None)
-            found[row["spec_hash"]] = json.loads(row["spec"])
-        self._read[table, table_id] = found
-        return found
+            documents.pop(row["spec_hash"], None)
+            documents[row["spec_hash"]] = json.loads(row["spec"])
+        self._read[table, table_id] = documents
+        return documents
 
     def is_latest(self, spec: AnySpec, table_id: str, spec_hash: str) -> bool:
-        """Whether the table's last batch, which followed `spec_hash`, and its last run followed this very spec.
+        """Whether the last batch of the table, which used the spec `spec_hash`, and its last run used this spec.
 
-        Written specs never change. So an earlier reading is enough for the answer "yes", and costs no request.
+        Recorded specs never change. So a yes needs no new read, which would cost a request.
         """
-        found = self._read.get((spec.table, table_id)) or {}
-        if not _ends_with(found, spec_hash, document_of(spec)):
-            found = self.of(spec.table, table_id)
-        return _ends_with(found, spec_hash, document_of(spec))
+        document, documents = document_of(spec), self._read.get((spec.table, table_id)) or {}
+        return _ends_with(documents, spec_hash, document) or _ends_with(
+            self.of(spec.table, table_id), spec_hash, document
+        )
 
 
-def _ends_with(followed: dict[str, Document], spec_hash: str, document: Document) -> bool:
-    return followed.get(spec_hash) == document == next(reversed(followed.values()), None)
+def _ends_with(documents: dict[str, Document], spec_hash: str, document: Document) -> bool:
+    return documents.get(spec_hash) == document == next(reversed(documents.values()), None)
 
 
 def document_of(spec: AnySpec) -> Document:
-    """The spec as plain values, all defaults stated."""
+    """Return the spec as plain values, with all defaults."""
     return spec.model_dump(mode="json")

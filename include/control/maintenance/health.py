@@ -33,7 +33,7 @@ LEAST_WRITTEN_SHARE = 0.2
 
 
 class Rewrite(StrEnum):
-    """What OPTIMIZE does."""
+    """The work of OPTIMIZE."""
 
     NONE = "none"
     BIN_PACK = "bin-pack"

@@ -77,7 +77,7 @@ class Planner:
         """Return the intervals for which a run has work, oldest first, and the number of files that are too young.
 
         A run has work if it would load a file or complete a batch. A job that follows a source calls this repeatedly:
-        it therefore records the files of which only the time has changed, so that the next call does not read them.
+        it therefore records files that only have another time, so that the next call does not read them.
 
         Raises:
             NotDeliveredError: the folder of the feed does not exist.

@@ -36,7 +36,7 @@ def certified_sources(spec: SilverSpec | GoldSpec, gates: Gates, paths: Lakehous
 def pin_sources(
     spec: SilverSpec | GoldSpec, paths: LakehousePaths, gates: Gates, position: StreamPosition | None
 ) -> BatchSources:
-    """Return the sources of a batch: of each one the versions after the last batch's, up to the certified version.
+    """Return the sources of a batch: from each source, the versions after the last batch up to the certified version.
 
     Raises:
         NotReadyError: a source has no certified version yet, or a new certified version that Delta cannot read.

@@ -43,12 +43,13 @@ _KINDS: dict[str, tuple[str, tuple[type, ...]]] = {
 def check_expectations(document: Document) -> Iterator[Defect]:
     """Find unknown, missing and invalid arguments, and columns that the table does not have."""
     columns, stored = declared_columns(document), stored_columns_in(document)
-    for path, name, stated in stated_rules(document):
+    for path, name, all_arguments in stated_rules(document):
         if name in ARGUMENTS:
             rule = document["expectations"][path[1]]
             action, takes = rule.get("action"), ARGUMENTS[name].all_names
-            yield from _check_arguments(path, name, stated)
-            arguments = {key: stated[key] for key in stated if key in takes and not _invalid_value(key, stated[key])}
+            yield from _check_arguments(path, name, all_arguments)
+            valid = (key for key, value in all_arguments.items() if key in takes and not _invalid_value(key, value))
+            arguments = {key: all_arguments[key] for key in valid}
             yield from check_bounds(path, arguments)
             yield from _check_warn((*path[:2], "warn"), name, arguments, rule.get("warn"), document)
             yield from _check_action(path, arguments, action, document)

@@ -62,11 +62,11 @@ def lost_keys(in_use: DataFrame, built: DataFrame, keys: Sequence[str]) -> LostK
     is_same_key = [F.col(key).try_cast(types[key]) == F.col(new) for key, new in new_names.items()]
     joined = before.join(after.withColumnsRenamed(new_names), is_same_key, "left")
     is_lost = F.col("_is_alive").isNull() | (F.col("_was_alive") & ~F.col("_is_alive"))
-    ((of_keys, lost),) = joined.agg(F.count(F.lit(1)), F.count_if(is_lost)).collect()
-    if not lost:
+    ((of_keys, count),) = joined.agg(F.count(F.lit(1)), F.count_if(is_lost)).collect()
+    if not count:
         return LostKeys(0, of_keys)
     samples = joined.where(is_lost).select(key_in_words(shared).alias("key")).limit(_SAMPLES).collect()
-    return LostKeys(lost, of_keys, tuple(row["key"] for row in samples))
+    return LostKeys(count, of_keys, tuple(row["key"] for row in samples))
 
 
 def _by_key(rows: DataFrame, keys: Sequence[str], has_history: bool, *, alive: str) -> DataFrame:

@@ -154,12 +154,12 @@ class StagedBuild:
         if not isinstance(spec, BronzeSpec):
             yield self.context.args.interval
             return
-        gone = set(gone_files(self.context, spec))
+        missing = set(gone_files(self.context, spec))
         ledger, of_table = self.context.ops.ledger, table_id(self.context.paths.table(spec.table))
         loaded = {
             (row["interval_start"], row["interval_end"])
             for row in ledger.file_events(spec.table, of_table)
-            if row["event"] == FileEvent.LOADED and row["path"] not in gone
+            if row["event"] == FileEvent.LOADED and row["path"] not in missing
         }
         for start, end in sorted(loaded):
             yield Interval(start=start, end=end)
