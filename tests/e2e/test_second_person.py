@@ -95,7 +95,7 @@ def test_a_table_is_built_anew_when_another_person_lets_it(
     asked = {"table": SILVER, "downstream": True, "why": "values outgrow an int"}
     run = api.trigger("table_rebuild", asked)
     shown = approve_in_turn(api, approver, run, f"Rebuild {SILVER}?")
-    assert f"would build {SILVER} (2 rows now), {GOLD} (2 rows now) anew. Nothing was written" in shown
+    assert f"would rebuild {SILVER} (2 rows now), {GOLD} (2 rows now). Nothing was written" in shown
     assert f"Why, says {USER}: **values outgrow an int**" in shown
 
     after = {table: table_facts(table, lakehouse.root) for table in (SILVER, GOLD)}

@@ -19,4 +19,4 @@ def missing_certificate_cause(table: str, gates: Gates, paths: LakehousePaths) -
     failures = Ledger(paths).failures(table, table_id(path))
     broken = [f"{file}: {failure.file.defect}" for file, failure in sorted(failures.items())]
     more = f" (and {len(broken) - 1} more files)" if len(broken) > 1 else ""
-    return f"cannot load {broken[0]}{more}" if broken else "its gate has not judged it"
+    return f"cannot load {broken[0]}{more}" if broken else "its gate has not checked it"

@@ -30,7 +30,7 @@ def test_a_source_without_a_certified_version_is_not_ready(root: Path, advise: C
     ):
         advise(SILVER)
     version = load_batch(root, BRONZE).version
-    with pytest.raises(NotReadyError, match="its gate has not judged it"):
+    with pytest.raises(NotReadyError, match="its gate has not checked it"):
         advise(SILVER)
     table_id, ledger = open_table(LakehousePaths(root).table(BRONZE.table)).metadata().id, Ledger(LakehousePaths(root))
     broken = FileFact(path="orders/b.json", size=1, mtime_ns=1, checksum="b", defect="not a sound gzip file")

@@ -17,8 +17,8 @@ from tests.unit.plugins.lakehouse_airflow.operators.conftest import House
 
 ORDERS, REVENUE = "silver.orders", "gold.revenue"
 FORM = {"table": ORDERS, "downstream": True, "allow_deletes": False, "allow_missing": False, "why": "other keys"}
-SAID = 'report(Outcome.NO_OP, "would build silver.orders anew")'
-DONE = f'report(Outcome.COMMITTED, "built anew", version=4, details={{"tables": {{"{ORDERS}": 4, "{REVENUE}": 7}}}})'
+SAID = 'report(Outcome.NO_OP, "would rebuild silver.orders")'
+DONE = f'report(Outcome.COMMITTED, "rebuilt", version=4, details={{"tables": {{"{ORDERS}": 4, "{REVENUE}": 7}}}})'
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_dry_run_gives_what_a_person_is_asked(house: House, asked: dict[str, A
     assert args.request is not None
     assert RebuildRequest.load(args.request) == RebuildRequest(downstream=True, said_by="ann", why="other keys")
     assert question["subject"] == "Rebuild silver.orders?"
-    assert "would build silver.orders anew" in question["body"]
+    assert "would rebuild silver.orders" in question["body"]
     assert "ann: **other keys**" in question["body"]
     assert asked["told"] == []
 
