@@ -202,7 +202,7 @@ def _missing_files_message(table: str, missing: Sequence[str]) -> str:
     names = "\n".join(f"  {path}" for path in missing[:20])
     more = f"\n  and {len(missing) - 20} more" if len(missing) > 20 else ""
     return (
-        f"{table}: {len(missing)} landing files that the table once loaded cannot be loaded now; nothing was switched:\n"
+        f"{table}: {len(missing)} landing files that the table once loaded cannot be loaded; nothing was switched:\n"
         f"{names}{more}\nHave them delivered again, or continue without their rows: lakehouse rebuild --allow-missing"
     )
 
