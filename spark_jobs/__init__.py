@@ -13,7 +13,7 @@ from pathlib import Path
 def without_archives(path: list[str]) -> list[str]:
     """Python's path without the archives of the very PySpark that is installed as a folder.
 
-    spark-submit puts them first, and Python compiles what it finds in an archive anew at each start: half a CPU-second.
+    spark-submit puts them first, and Python compiles modules from an archive again at each start: half a CPU-second.
     A Spark distribution elsewhere keeps its own.
     """
     others = [entry for entry in path if not entry.endswith(".zip")]

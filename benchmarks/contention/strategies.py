@@ -129,6 +129,6 @@ def _plain_optimize(path: Path) -> None:
     with own_session({}) as session:
         try:
             optimize(session, path, ())
-        except Exception as error:  # it lost to a merge, and begins anew in a second
+        except Exception as error:  # It lost to a merge, and starts again in a second.
             if conflict_of(error) is None:
                 raise

@@ -22,7 +22,7 @@ from include.control.log.stored_tables import is_table
 from include.control.maintenance.retention import retention_of
 from include.errors import BadInputError, NotReadyError, Outcome
 from spark_jobs.jobs.run_intervals import RUN
-from spark_jobs.layers.rebuild.staged_builds import StagedBuild, gone_files
+from spark_jobs.layers.rebuild.staged_builds import StagedBuild, missing_landing_files
 from spark_jobs.layers.rebuild.switching import Switch
 from spark_jobs.layers.rebuild.undoing import tables_to_undo, undo_rebuild
 from spark_jobs.runtime.context import JobContext
@@ -63,7 +63,7 @@ def _handle(context: JobContext, request: RebuildRequest) -> JobReport:
     for table in tables:
         if not is_table(context.paths.table(table)):
             raise NotReadyError(f"{table}: there is no table to rebuild; its next run creates it")
-    missing = [path for table in tables for path in gone_files(context, context.catalog.spec(table))]
+    missing = [path for table in tables for path in missing_landing_files(context, context.catalog.spec(table))]
     if context.args.dry_run:
         return _report(
             context, Outcome.NO_OP, _plan(context, tables, rebuild), {"tables": list(tables), "gone": missing}, missing

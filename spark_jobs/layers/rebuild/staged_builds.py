@@ -154,7 +154,7 @@ class StagedBuild:
         if not isinstance(spec, BronzeSpec):
             yield self.context.args.interval
             return
-        missing = set(gone_files(self.context, spec))
+        missing = set(missing_landing_files(self.context, spec))
         ledger, of_table = self.context.ops.ledger, table_id(self.context.paths.table(spec.table))
         loaded = {
             (row["interval_start"], row["interval_end"])
@@ -173,7 +173,7 @@ def loaded_paths(ops: OpsTables, table: str) -> set[str]:
     return {row["path"] for row in events if row["event"] == FileEvent.LOADED}
 
 
-def gone_files(context: JobContext, spec: AnySpec) -> list[str]:
+def missing_landing_files(context: JobContext, spec: AnySpec) -> list[str]:
     """Return the landing files that a bronze table has loaded and that do not exist any more.
 
     Raises:
