@@ -5,8 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from embedded.home import Home, free_port
-from include.contracts.lake_root import LakeRoot
-from include.contracts.landing_root import LandingRoot
+from include.contracts.roots import LakeRoot, LandingRoot
 from include.settings import Settings
 
 

@@ -10,8 +10,7 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from include.contracts.lake_path import S3Path
-from include.contracts.lake_root import LakeRoot
-from include.contracts.landing_root import LandingRoot
+from include.contracts.roots import LakeRoot, LandingRoot
 from include.paths import OWN, LakehousePaths, RunPaths
 
 PROJECT = Path(__file__).resolve().parent.parent

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from include.contracts.interval import Instant, Interval
 from include.contracts.job.command_line import CommandLine
-from include.contracts.lake_root import LakeRoot
-from include.contracts.landing_root import LandingRoot
+from include.contracts.roots import LakeRoot, LandingRoot
 
 
 class Job(StrEnum):

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from include.contracts.job.command_line import CommandLine
-from include.contracts.lake_root import LakeRoot
+from include.contracts.roots import LakeRoot
 
 
 class CheckedVersion(BaseModel):

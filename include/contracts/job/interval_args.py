@@ -8,8 +8,7 @@ from pathlib import Path
 from include.contracts.interval import Instant, Interval
 from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.command_line import CommandLine
-from include.contracts.lake_root import LakeRoot
-from include.contracts.landing_root import LandingRoot
+from include.contracts.roots import LakeRoot, LandingRoot
 from include.contracts.time_format import FILE_NAME
 from include.errors import ExitCode
 

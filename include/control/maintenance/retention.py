@@ -51,14 +51,12 @@ def readers_of(spec: TableSpec, catalog: Catalog, paths: LakehousePaths) -> tupl
     """Return the readers of the certified version, and each downstream table at the version that it has consumed."""
     certified = Gates(paths).certified(spec.table)
     positions = {"readers of the certified version": certified} if certified is not None else {}
-    ledger = Ledger(paths)
-    reading: list[MaybeInvalidSpec] = [other for other in catalog.specs.values() if spec.table in other.source_tables]
-    # An invalid spec may not say what it reads; the log of its table says what it has read.
-    for other in (*reading, *(refused for refused in catalog.invalid.values() if refused.layer in LAYERS)):
+    ledger, path = Ledger(paths), paths.table(spec.table)
+    readers: list[MaybeInvalidSpec] = [other for other in catalog.specs.values() if spec.table in other.source_tables]
+    # An invalid spec may not state what it reads; the log of its table has what it has read.
+    for other in (*readers, *(invalid for invalid in catalog.invalid.values() if invalid.layer in LAYERS)):
         position = stream_position(other, paths, ledger)
-        consumed = (
-            position.last_sources.consumed_version(spec.table, table_id(paths.table(spec.table))) if position else None
-        )
+        consumed = position.last_sources.consumed_version(spec.table, table_id(path)) if position else None
         if consumed is not None:
             positions[other.table] = consumed
     return tuple(Reader(name, version, _since(paths, spec.table, version)) for name, version in positions.items())

@@ -1,4 +1,4 @@
-"""The root of the landing area, to which source systems deliver: a folder of this machine, or a prefix of a bucket."""
+"""The roots of a lakehouse and of its landing area, as types of fields: a folder, or a prefix of a bucket."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, PlainSerializer, PlainValidator
 
-from include.contracts.lake_path import bucket_url
+from include.contracts.lake_path import LakePath, bucket_url, lake_path
 
 
 def _normalize_root(value: object) -> object:
@@ -17,8 +17,11 @@ def _normalize_root(value: object) -> object:
     return bucket_url(os.fspath(value)) or str(Path(value).resolve())
 
 
+LakeRoot = Annotated[LakePath, PlainValidator(lake_path), PlainSerializer(str)]
+"""The root of a lakehouse: a folder, or `s3://bucket/prefix`."""
+
 LandingRoot = Annotated[str, BeforeValidator(_normalize_root)]
-"""An absolute folder, or `s3://bucket/prefix`.
+"""The root of the landing area: an absolute folder, or `s3://bucket/prefix`.
 
 >>> from pydantic import TypeAdapter
 >>> [TypeAdapter(LandingRoot).validate_python(root) for root in ("/data/landing/", "s3a://lake/landing/")]
