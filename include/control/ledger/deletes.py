@@ -103,9 +103,9 @@ def ways_to_allow(table: str, interval_start: datetime, source_version: int) -> 
     """Return what a person can do about deletes that were refused."""
     return (
         "If the source lost them, have it deliver them again, under another name.\n"
-        f"If they are to go: `lakehouse run --table {table} --interval {interval_start:%Y-%m-%d} --allow-deletes`; in "
-        f"Airflow, trigger the DAG delete_approval for {table} and source version {source_version}, then clear this "
-        "task."
+        f"To delete them anyway: `lakehouse run --table {table} --interval {interval_start:%Y-%m-%d} --allow-deletes`; "
+        f"in Airflow, trigger the DAG delete_approval for {table} and source version {source_version}, then clear "
+        "this task."
     )
 
 

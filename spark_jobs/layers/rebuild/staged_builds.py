@@ -120,7 +120,7 @@ class StagedBuild:
     @property
     def _way_out(self) -> str:
         return (
-            "Readers keep the table in use. To delete the keys nevertheless: lakehouse rebuild "
+            "Readers keep the table in use. To delete the keys anyway: lakehouse rebuild "
             f"{self.rebuild.table} --allow-deletes"
         )
 
