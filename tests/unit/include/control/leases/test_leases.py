@@ -65,9 +65,9 @@ def second(store: LocalObjectStore) -> Leases:
 
 def expiry_in(store: LocalObjectStore, key: str = STREAM_KEY) -> float:
     """Return the time at which the lease expires, in seconds since the epoch."""
-    found = store.get(key)
-    assert found is not None
-    return time.time() - found.age_s + LeaseClaim.from_bytes(found.body).lasts_s
+    stored = store.get(key)
+    assert stored is not None
+    return time.time() - stored.age_s + LeaseClaim.from_bytes(stored.body).lasts_s
 
 
 def wait_until(holds: Callable[[], bool], what: str) -> None:
@@ -155,8 +155,8 @@ def test_a_lease_is_taken_as_soon_as_its_holder_releases_it(store: LocalObjectSt
     waited: list[LeaseWait] = []
 
     def work() -> None:
-        with patient.stream(TABLE, STREAM) as found:
-            waited.append(found)
+        with patient.stream(TABLE, STREAM) as stored:
+            waited.append(stored)
 
     waiting = threading.Thread(target=work)
     with first.stream(TABLE, STREAM):
@@ -221,9 +221,9 @@ def test_a_store_without_conditional_deletes_keeps_the_lease_of_the_next_holder(
     monkeypatch.setattr(leases, "steady_now_s", lambda: time.monotonic() + paused_s)
     with Leases(store, "run one", lasts_s=LONG_S).stream(TABLE, STREAM):
         paused_s = LONG_S
-        found = store.get(STREAM_KEY)
-        assert found
-        assert store.put_if_match(STREAM_KEY, LeaseClaim("run two", "its own", LONG_S).to_bytes(), found.etag)
+        stored = store.get(STREAM_KEY)
+        assert stored
+        assert store.put_if_match(STREAM_KEY, LeaseClaim("run two", "its own", LONG_S).to_bytes(), stored.etag)
     assert claim_in(store).holder == "run two"
 
 

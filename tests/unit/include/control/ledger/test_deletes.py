@@ -32,8 +32,8 @@ def test_deletes_are_pending_until_a_person_allows_exactly_these(tmp_path: Path)
     records.record_allowed(DELETES, said_by="ann", reason="they are sold", run_id="approval")
     assert records.pending_deletes("silver.orders") == [later]
     assert records.allowed_deletes("silver.orders", "id", "source") == [DELETES]
-    assert records.allowed_deletes("silver.orders", "built anew", "source") == []
-    assert records.allowed_deletes("silver.orders", "id", "built anew") == []
+    assert records.allowed_deletes("silver.orders", "another id", "source") == []
+    assert records.allowed_deletes("silver.orders", "id", "another id") == []
 
 
 def test_a_batch_ends_at_the_version_for_which_deletes_were_allowed() -> None:

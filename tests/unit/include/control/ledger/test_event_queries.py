@@ -35,25 +35,25 @@ EVENTS = pa.schema(
 )
 NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
 TABLE = "bronze.orders"
-MORE_THAN_A_PIECE = 12_000
+MORE_THAN_A_BATCH = 12_000
 
 
 @dataclass(frozen=True)
-class Looks:
+class CountingQuery:
     """A query that counts the events that it reads."""
 
     columns: tuple[str, ...] = ("recorded_at", "number")
-    shown: list[int] = field(default_factory=list, compare=False)
+    batch_sizes: list[int] = field(default_factory=list, compare=False)
 
     def evaluate(self, events: Iterator[pa.RecordBatch]) -> int:
-        self.shown.extend(len(piece) for piece in events)
-        return len(self.shown)
+        self.batch_sizes.extend(len(batch) for batch in events)
+        return len(self.batch_sizes)
 
 
 def event(number: int, token: str = "t", kind: str = "planned", table: str = TABLE) -> dict[str, Any]:
     at = NOON + timedelta(seconds=number)
-    said = {"recorded_at": at, "event": kind, "table": table, "token": token, "batch_seq": None, "path": None}
-    return {**said, "columns": ["x", token], "number": number}
+    columns = {"recorded_at": at, "event": kind, "table": table, "token": token, "batch_seq": None, "path": None}
+    return {**columns, "columns": ["x", token], "number": number}
 
 
 @pytest.fixture
@@ -63,13 +63,13 @@ def path(tmp_path: Path) -> Path:
 
 def lose_data(path: Path) -> None:
     """Remove the content of the data files, so that every read fails."""
-    gone = [file for file in path.rglob("*.parquet") if "_delta_log" not in file.parts]
-    assert gone
-    for file in gone:
+    files = [file for file in path.rglob("*.parquet") if "_delta_log" not in file.parts]
+    assert files
+    for file in files:
         file.unlink()
 
 
-GIVEN = st.lists(
+COMMITS = st.lists(
     st.lists(
         st.builds(
             event,
@@ -86,7 +86,7 @@ GIVEN = st.lists(
 
 @settings(max_examples=25, deadline=None)
 @given(
-    commits=GIVEN,
+    commits=COMMITS,
     columns=st.sampled_from([(), ("number",), ("columns", "number"), ("token", "recorded_at")]),
     tokens=st.sets(st.sampled_from(["s", "t", "never"])),
 )
@@ -97,36 +97,38 @@ def test_queries_return_the_same_as_a_list_of_events(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     path = tmp_path_factory.mktemp("ops") / "events"
-    writer, reader, said = OpsTable(path, EVENTS), OpsTable(path, EVENTS), list[dict[str, Any]]()
+    writer, reader, all_rows = OpsTable(path, EVENTS), OpsTable(path, EVENTS), list[dict[str, Any]]()
     for events in commits:
         writer.append(events)
-        said += [one for one in events if one["table"] == TABLE]
-        expected = [{name: one[name] for name in columns or EVENTS.names} for one in said if one["event"] == "planned"]
-        found = reader.events(TABLE, columns, event="planned")
-        assert len(found) == len(expected)
-        assert all(found.count(one) == expected.count(one) for one in expected)
-        about = [one for one in said if one["token"] in tokens and one["event"] == "planned"]
-        found = reader.find(TABLE, ("number",), token=tokens, event=["planned"])
-        assert [one["number"] for one in found] == sorted(one["number"] for one in about)
-        assert [one["number"] for one in reader.find(TABLE)] == sorted(one["number"] for one in said)
+        all_rows += [row for row in events if row["table"] == TABLE]
+        expected = [
+            {name: row[name] for name in columns or EVENTS.names} for row in all_rows if row["event"] == "planned"
+        ]
+        result = reader.events(TABLE, columns, event="planned")
+        assert len(result) == len(expected)
+        assert all(result.count(row) == expected.count(row) for row in expected)
+        of_tokens = [row for row in all_rows if row["token"] in tokens and row["event"] == "planned"]
+        result = reader.find(TABLE, ("number",), token=tokens, event=["planned"])
+        assert [row["number"] for row in result] == sorted(row["number"] for row in of_tokens)
+        assert [row["number"] for row in reader.find(TABLE)] == sorted(row["number"] for row in all_rows)
 
 
 def test_a_second_query_reads_only_new_files(path: Path) -> None:
-    events, looks = OpsTable(path, EVENTS), Looks()
+    events, query = OpsTable(path, EVENTS), CountingQuery()
     for number in range(3):
         events.append([event(number), event(number, kind="loaded")])
         events.append([event(number, table="bronze.other")])
-        events.results(TABLE, looks)
-        assert looks.shown == [2] * (number + 1)
+        events.results(TABLE, query)
+        assert query.batch_sizes == [2] * (number + 1)
         assert len(events.events(TABLE, event="planned")) == number + 1
     lose_data(path)
     events.append([event(3)])
-    assert sorted(events.results(TABLE, looks).values()) == [1, 2, 3, 4]
-    assert [one["number"] for one in events.events(TABLE, event="planned")] == [0, 1, 2, 3]
+    assert sorted(events.results(TABLE, query).values()) == [1, 2, 3, 4]
+    assert [row["number"] for row in events.events(TABLE, event="planned")] == [0, 1, 2, 3]
 
 
 PATHS = ["", "a", "a/b", "a/é😀", "b", "long/" * 60, "long/" * 60 + "x", "\U0010ffff"]
-NUMBERED = st.builds(
+ROWS = st.builds(
     lambda minute, batch, path, kind: {
         **event(0, kind=kind),
         "recorded_at": NOON + timedelta(minutes=minute, microseconds=minute),
@@ -145,8 +147,8 @@ def span(column: str, values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[
     return st.fixed_dictionaries({}, optional={column: ends | st.sets(values, max_size=3)})
 
 
-WANTED = st.builds(
-    lambda *some: {column: wanted for one in some for column, wanted in one.items()},
+CONDITIONS = st.builds(
+    lambda *parts: {column: condition for part in parts for column, condition in part.items()},
     span("batch_seq", st.integers(0, 3_000)),
     span("path", st.sampled_from(PATHS)),
     span("recorded_at", st.builds(lambda at: NOON + timedelta(minutes=at, microseconds=at), st.integers(0, 200_000))),
@@ -154,29 +156,31 @@ WANTED = st.builds(
 )
 
 
-def meets(row: dict[str, Any], wanted: dict[str, Any]) -> bool:
+def meets(row: dict[str, Any], conditions: dict[str, Any]) -> bool:
     """Whether an event meets the conditions, by a simple model."""
-    for column, one in wanted.items():
+    for column, condition in conditions.items():
         if (value := row[column]) is None:
             return False
-        if not isinstance(one, Span):
-            if value not in one:
+        if not isinstance(condition, Span):
+            if value not in condition:
                 return False
-        elif (one.least is not None and value < one.least) or (one.greatest is not None and value > one.greatest):
+        elif (condition.least is not None and value < condition.least) or (
+            condition.greatest is not None and value > condition.greatest
+        ):
             return False
     return True
 
 
 @settings(max_examples=60, deadline=None)
-@given(commits=st.lists(st.lists(NUMBERED, max_size=4), max_size=6), compacted=st.integers(0, 6), wanted=WANTED)
+@given(commits=st.lists(st.lists(ROWS, max_size=4), max_size=6), compacted=st.integers(0, 6), conditions=CONDITIONS)
 def test_unread_data_files_change_no_result(
     commits: list[list[dict[str, Any]]],
     compacted: int,
-    wanted: dict[str, Any],
+    conditions: dict[str, Any],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     path = tmp_path_factory.mktemp("ops") / "events"
-    events, every = OpsTable(path, EVENTS), [one for some in commits for one in some]
+    events, all_rows = OpsTable(path, EVENTS), [row for some in commits for row in some]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ops_table, "FILES_WORTH_COMPACTING", 1)
         patch.setattr(event_files, "_ROW_GROUP_SIZE", 2)
@@ -184,19 +188,19 @@ def test_unread_data_files_change_no_result(
             events.append(some)
             if at + 1 == compacted:
                 events.compact(TABLE)
-    expected = [one for one in every if meets(one, wanted)]
-    found = events.find(TABLE, **wanted)
-    assert len(found) == len(expected)
-    assert all(found.count(one) == expected.count(one) for one in expected)
-    times = [one["recorded_at"] for one in found]
+    expected = [row for row in all_rows if meets(row, conditions)]
+    result = events.find(TABLE, **conditions)
+    assert len(result) == len(expected)
+    assert all(result.count(row) == expected.count(row) for row in expected)
+    times = [row["recorded_at"] for row in result]
     assert times == sorted(times)
-    read = [row for file in events.results(TABLE, RowsQuery(EVENTS), **wanted).values() for row in file.to_pylist()]
-    assert all(one in read for one in expected)
+    read = [row for file in events.results(TABLE, RowsQuery(EVENTS), **conditions).values() for row in file.to_pylist()]
+    assert all(row in read for row in expected)
 
 
 @settings(max_examples=40, deadline=None)
 @given(
-    commits=st.lists(st.lists(NUMBERED, max_size=4), max_size=6),
+    commits=st.lists(st.lists(ROWS, max_size=4), max_size=6),
     column=st.sampled_from(["batch_seq", "recorded_at"]),
     upto=st.none() | st.integers(0, 3_000),
 )
@@ -207,10 +211,10 @@ def test_descending_yields_all_events_by_a_number_or_a_time(
     for some in commits:
         events.append(some)
     end = upto if upto is None or column == "batch_seq" else NOON + timedelta(minutes=66 * upto)
-    meant = [one for some in commits for one in some if meets(one, {column: Span(None, end), "event": ["failed"]})]
-    found = list(events.descending(TABLE, column, ("batch_seq", "recorded_at"), end, event=["failed"]))
-    assert [(one[column], one["recorded_at"]) for one in found] == sorted(
-        ((one[column], one["recorded_at"]) for one in meant), reverse=True
+    expected = [row for some in commits for row in some if meets(row, {column: Span(None, end), "event": ["failed"]})]
+    result = list(events.descending(TABLE, column, ("batch_seq", "recorded_at"), end, event=["failed"]))
+    assert [(row[column], row["recorded_at"]) for row in result] == sorted(
+        ((row[column], row["recorded_at"]) for row in expected), reverse=True
     )
 
 
@@ -220,30 +224,30 @@ def test_data_files_without_wanted_events_are_not_read(path: Path) -> None:
     lose_data(path)
     new = {**event(3, kind="failed"), "batch_seq": 3, "path": "b/1"}
     events.append([new])
-    for wanted in ({"event": ["failed"]}, {"batch_seq": Span(least=3)}, {"path": ["a/3", "b/1"]}):
-        assert events.find(TABLE, **wanted) == [new]
+    for conditions in ({"event": ["failed"]}, {"batch_seq": Span(least=3)}, {"path": ["a/3", "b/1"]}):
+        assert events.find(TABLE, **conditions) == [new]
     assert next(events.descending(TABLE, "batch_seq", ("path",), event=["failed"]))["path"] == "b/1"
-    assert len(events.results(TABLE, Looks(), path=["b/1"])) == 1
+    assert len(events.results(TABLE, CountingQuery(), path=["b/1"])) == 1
     with pytest.raises(TornLogError, match="a file of the ledger, cannot be read"):
         events.find(TABLE, batch_seq=[2])
 
 
 def test_a_large_data_file_is_read_in_batches_and_results_of_compacted_files_are_dropped(path: Path) -> None:
-    events, looks = OpsTable(path, EVENTS), Looks()
-    events.append([event(number) for number in range(MORE_THAN_A_PIECE)])
+    events, query = OpsTable(path, EVENTS), CountingQuery()
+    events.append([event(number) for number in range(MORE_THAN_A_BATCH)])
     for number in range(FILES_WORTH_COMPACTING - 2):
         events.append([event(number)])
-    before = events.results(TABLE, looks)
+    before = events.results(TABLE, query)
     assert len(before) == FILES_WORTH_COMPACTING - 1
-    assert sum(looks.shown) == MORE_THAN_A_PIECE + FILES_WORTH_COMPACTING - 2
+    assert sum(query.batch_sizes) == MORE_THAN_A_BATCH + FILES_WORTH_COMPACTING - 2
     other = OpsTable(path, EVENTS)
     other.append([event(0)])
     other.compact(TABLE)
-    looks.shown.clear()
-    after = events.results(TABLE, looks)
+    query.batch_sizes.clear()
+    after = events.results(TABLE, query)
     assert len(after) == len(DeltaTable(str(path)).file_uris()) == 1
-    assert sum(looks.shown) == MORE_THAN_A_PIECE + FILES_WORTH_COMPACTING - 1
-    assert max(looks.shown) < MORE_THAN_A_PIECE / 2
+    assert sum(query.batch_sizes) == MORE_THAN_A_BATCH + FILES_WORTH_COMPACTING - 1
+    assert max(query.batch_sizes) < MORE_THAN_A_BATCH / 2
     assert before.keys().isdisjoint(after)
 
 

@@ -211,7 +211,7 @@ def test_an_attempt_without_files_records_none(ledger: Ledger, tmp_path: Path) -
 def test_processes_that_record_at_the_same_time_lose_nothing(ledger: Ledger, tmp_path: Path) -> None:
     run_together(WRITERS, record_batches, tmp_path, EACH)
     expected = {
-        one.path: one for writer in range(WRITERS) for number in range(EACH) for one in files_of(writer, number + 1)
+        each.path: each for writer in range(WRITERS) for number in range(EACH) for each in files_of(writer, number + 1)
     }
     assert len(expected) == 2 * WRITERS * EACH
     assert loaded_by_path(ledger, "bronze.orders", "id") == expected
@@ -234,7 +234,7 @@ ATTEMPTS = st.lists(
             "stream": st.sampled_from(["main", "other"]),
             "table_id": st.sampled_from(["old", "new"]),
             "files": st.lists(PATHS, max_size=3, unique=True),
-            "fate": st.sampled_from(["intent", "committed", "closed", "failed"]),
+            "last_event": st.sampled_from(["intent", "committed", "closed", "failed"]),
         }
     ),
     min_size=1,
@@ -258,28 +258,28 @@ def test_the_ledger_returns_the_same_as_a_dictionary_of_attempts(
         before = last.get((table_id, stream.name))
         intent = intent_of(table_id, before.batch_seq + 1 if before else 1, stream=stream)
         files = [file(path, checksum=str(version)) for path in attempt["files"]]  # type: ignore[attr-defined]
-        if attempt["fate"] == "failed":
-            broken = [replace(one, defect="broken") for one in files]
+        if attempt["last_event"] == "failed":
+            broken = [replace(each, defect="broken") for each in files]
             ledger.record_failed("bronze.orders", table_id, day(1), broken)
-            failed[table_id].update({one.path: one for one in broken})
+            failed[table_id].update({each.path: each for each in broken})
             continue
         ledger.record_intent(intent, files)
-        assert {one.path: one for one in ledger.files_of(intent)} == {one.path: one for one in files}
-        if attempt["fate"] == "intent":
+        assert {each.path: each for each in ledger.files_of(intent)} == {each.path: each for each in files}
+        if attempt["last_event"] == "intent":
             continue
         winner = Winner(intent, version)
         ledger.record_committed([winner])
         winners.append(winner)
         last[table_id, stream.name] = winner
-        loaded[table_id].update({one.path: one for one in files})
-        failed[table_id] = {path: one for path, one in failed[table_id].items() if path not in attempt["files"]}  # type: ignore[operator]
-        if attempt["fate"] == "closed":
+        loaded[table_id].update({each.path: each for each in files})
+        failed[table_id] = {path: each for path, each in failed[table_id].items() if path not in attempt["files"]}  # type: ignore[operator]
+        if attempt["last_event"] == "closed":
             closed[winner.token] = RowCounts(read=version, applied=version)
-            ledger.record_closed(winner, closed[winner.token], {one.path: FileRows(read=version) for one in files})
+            ledger.record_closed(winner, closed[winner.token], {each.path: FileRows(read=version) for each in files})
     for table_id in ("old", "new"):
         assert loaded_by_path(ledger, "bronze.orders", table_id) == loaded[table_id]
-        found = ledger.failures("bronze.orders", table_id)
-        assert {path: failure.file for path, failure in found.items()} == failed[table_id]
+        failures = ledger.failures("bronze.orders", table_id)
+        assert {path: failure.file for path, failure in failures.items()} == failed[table_id]
         for stream_name in ("main", "other"):
             assert ledger.last_committed("bronze.orders", table_id, stream_name) == last.get((table_id, stream_name))
     assert {winner.token: ledger.closed_rows(winner) for winner in winners} == {

@@ -35,7 +35,7 @@ def events(path: Path) -> OpsTable:
 
 
 def words(events: OpsTable, table: str = "silver.flights") -> list[str]:
-    return [found["word"] for found in events.events(table)]
+    return [rows["word"] for rows in events.events(table)]
 
 
 def test_a_table_that_was_never_written_has_no_events(events: OpsTable, path: Path) -> None:

@@ -59,21 +59,21 @@ def write_commit(table: Path, version: int, *actions: dict[str, object]) -> Comm
     file = commit_file(table, version)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("\n".join(json.dumps(action) for action in actions) + "\n")
-    found = read_commit(table, version)
-    assert found is not None
-    return found
+    result = read_commit(table, version)
+    assert result is not None
+    return result
 
 
 def test_the_commit_of_a_batch_has_number_token_time_and_files(table: Path) -> None:
     intent = intent_of("id", 3)
     version = commit(table, intent, rows=5).version
-    found = read_commit(table, version)
-    assert found is not None
-    assert (found.version, found.operation, found.txns) == (1, "WRITE", {FLIGHTS.app_id: 3})
-    assert found.metadata["token"] == intent.token
-    assert found.changes_data
-    assert abs(datetime.now(UTC) - found.at) < timedelta(minutes=10)
-    assert [table / name for name in found.added] == list(table.glob("*.parquet"))
+    result = read_commit(table, version)
+    assert result is not None
+    assert (result.version, result.operation, result.txns) == (1, "WRITE", {FLIGHTS.app_id: 3})
+    assert result.metadata["token"] == intent.token
+    assert result.changes_data
+    assert abs(datetime.now(UTC) - result.at) < timedelta(minutes=10)
+    assert [table / name for name in result.added] == list(table.glob("*.parquet"))
 
 
 @given(texts())
@@ -81,55 +81,55 @@ def test_a_commit_is_read_with_any_text_in_the_table(name: str) -> None:
     """The log holds the unescaped minimum and maximum of each file."""
     with TemporaryDirectory() as folder:
         write_deltalake(folder, pa.table({name or "n": [name], "other": [1]}))
-        found = read_commit(Path(folder), 0)
-    assert found is not None
-    assert (found.operation, len(found.added), found.changes_data) == ("WRITE", 1, True)
+        result = read_commit(Path(folder), 0)
+    assert result is not None
+    assert (result.operation, len(result.added), result.changes_data) == ("WRITE", 1, True)
 
 
 def test_an_optimize_changes_no_data_and_has_no_number(table: Path) -> None:
     append(table)
     append(table)
-    found = read_commit(table, optimize(table, intent_of("id").user_metadata()))
-    assert found is not None
-    assert (found.operation, found.changes_data, found.txns) == ("OPTIMIZE", False, {})
-    assert found.metadata
-    assert found.added
+    result = read_commit(table, optimize(table, intent_of("id").user_metadata()))
+    assert result is not None
+    assert (result.operation, result.changes_data, result.txns) == ("OPTIMIZE", False, {})
+    assert result.metadata
+    assert result.added
 
 
 def test_a_change_of_properties_changes_no_data(table: Path) -> None:
-    found = read_commit(table, set_property(table))
-    assert found is not None
-    assert not found.changes_data
+    result = read_commit(table, set_property(table))
+    assert result is not None
+    assert not result.changes_data
 
 
 def test_a_delete_changes_data_although_it_adds_no_file(table: Path) -> None:
     append(table)
-    found = read_commit(table, delete_all(table))
-    assert found is not None
-    assert (found.added, found.changes_data) == ((), True)
+    result = read_commit(table, delete_all(table))
+    assert result is not None
+    assert (result.added, result.changes_data) == ((), True)
 
 
 @pytest.mark.parametrize("text", OTHERS_METADATA)
 def test_user_metadata_of_other_systems_is_ignored(table: Path, text: str) -> None:
-    found = read_commit(table, append(table, user_metadata=text))
-    assert found is not None
-    assert (found.metadata, found.changes_data) == ({}, True)
+    result = read_commit(table, append(table, user_metadata=text))
+    assert result is not None
+    assert (result.metadata, result.changes_data) == ({}, True)
 
 
 def test_a_commit_without_commit_info_is_read(tmp_path: Path) -> None:
-    found = write_commit(tmp_path, 0, {"add": {"path": "day=a%20b/part%2B1.parquet"}}, {"unknown": {}})
-    assert found == Commit(0, at=EPOCH_START, added=("day=a b/part+1.parquet",), changes_data=True)
+    result = write_commit(tmp_path, 0, {"add": {"path": "day=a%20b/part%2B1.parquet"}}, {"unknown": {}})
+    assert result == Commit(0, at=EPOCH_START, added=("day=a b/part+1.parquet",), changes_data=True)
 
 
 def test_each_application_has_its_own_numbers(tmp_path: Path) -> None:
-    found = write_commit(tmp_path, 0, {"txn": {"appId": "a", "version": 1}}, {"txn": {"appId": "b", "version": 9}})
-    assert found.txns == {"a": 1, "b": 9}
+    result = write_commit(tmp_path, 0, {"txn": {"appId": "a", "version": 1}}, {"txn": {"appId": "b", "version": 9}})
+    assert result.txns == {"a": 1, "b": 9}
 
 
 def test_a_commit_has_the_metrics_of_delta(tmp_path: Path) -> None:
     metrics = {"numTargetRowsInserted": "3"}
-    found = write_commit(tmp_path, 0, {"commitInfo": {"operation": "MERGE", "operationMetrics": metrics}})
-    assert (found.operation, found.metrics) == ("MERGE", metrics)
+    result = write_commit(tmp_path, 0, {"commitInfo": {"operation": "MERGE", "operationMetrics": metrics}})
+    assert (result.operation, result.metrics) == ("MERGE", metrics)
 
 
 def test_there_is_no_commit_above_the_newest(table: Path) -> None:
@@ -147,8 +147,8 @@ def test_a_folder_without_a_log_has_no_version(tmp_path: Path) -> None:
 def test_commits_come_in_ascending_order(table: Path) -> None:
     for _ in range(11):
         append(table)
-    assert [found.version for found in commits_after(table, -1)] == list(range(12))
-    assert [found.version for found in commits_after(table, 8)] == [9, 10, 11]
+    assert [result.version for result in commits_after(table, -1)] == list(range(12))
+    assert [result.version for result in commits_after(table, 8)] == [9, 10, 11]
 
 
 def test_only_commit_files_count_as_versions(table: Path) -> None:
@@ -179,18 +179,18 @@ def test_a_log_without_its_first_commits_is_read_from_a_later_version(table: Pat
     for _ in range(4):
         append(table)
     clean_log(table, below=3)
-    assert [found.version for found in commits_after(table, 2)] == [3, 4]
+    assert [result.version for result in commits_after(table, 2)] == [3, 4]
     with pytest.raises(TornLogError, match="has no commit 2, but has 4"):
         list(commits_after(table, 1))
 
 
 def test_the_remaining_commits_of_an_incomplete_log_are_read(table: Path) -> None:
-    assert [found.version for found in remaining_commits(table, None)] == [0]
+    assert [result.version for result in remaining_commits(table, None)] == [0]
     for _ in range(4):
         append(table)
     clean_log(table, below=3)
-    assert [found.version for found in remaining_commits(table, None)] == [3, 4]
-    assert [found.version for found in remaining_commits(table, 3)] == [4]
+    assert [result.version for result in remaining_commits(table, None)] == [3, 4]
+    assert [result.version for result in remaining_commits(table, 3)] == [4]
     assert list(remaining_commits(table.with_name("nowhere"), None)) == []
 
 
@@ -201,9 +201,9 @@ def test_a_log_that_grows_while_it_is_read_is_not_torn(tmp_path: Path) -> None:
     try:
         readings = 0
         while seen < last:
-            for found in commits_after(tmp_path, seen):
-                assert found.version == seen + 1
-                seen = found.version
+            for result in commits_after(tmp_path, seen):
+                assert result.version == seen + 1
+                seen = result.version
             readings += 1
             assert writer.is_alive() or latest_version(tmp_path) == last, "the writer did not get to its end"
     finally:

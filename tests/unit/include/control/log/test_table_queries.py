@@ -27,10 +27,10 @@ def test_texts_and_names_may_contain_any_character(
     tmp_path_factory: pytest.TempPathFactory, values: list[str], name: str
 ) -> None:
     table = DeltaTable(_written(tmp_path_factory, pa.table({name: values})))
-    wanted = values[: len(values) // 2 + 1]
+    texts = values[: len(values) // 2 + 1]
     column = identifiers([name])
-    found = query(table, f"SELECT {column} FROM stored WHERE {column} IN ({text_literals(wanted)})")
-    assert sorted(row[name] for row in found) == sorted(wanted)
+    rows = query(table, f"SELECT {column} FROM stored WHERE {column} IN ({text_literals(texts)})")
+    assert sorted(row[name] for row in rows) == sorted(texts)
 
 
 def test_times_are_compared_with_microseconds(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -20,20 +20,20 @@ from tests.support.silver.bounded_sources import LONG_AGO, batch_ranges, write_b
 SIZES = st.lists(st.integers(0, 9), min_size=1, max_size=8)
 
 
-@given(sizes=SIZES, most=st.integers(1, 12), consumed=st.integers(0, 3))
+@given(sizes=SIZES, limit=st.integers(1, 12), consumed=st.integers(0, 3))
 def test_batches_are_contiguous_and_keep_the_row_limit(
-    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], most: int, consumed: int
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], limit: int, consumed: int
 ) -> None:
     paths = write_bronze(tmp_path_factory.mktemp("lake"), sizes)
     after = min(consumed, len(sizes) - 1)
-    found = batch_ranges(silver_spec(max_rows_per_batch=most), paths, after, LONG_AGO)
-    assert [start for start, _ in found] == [after, *(end for _, end in found[:-1])]
-    assert found[-1][1] == len(sizes)
-    for start, end in found:
+    ranges = batch_ranges(silver_spec(max_rows_per_batch=limit), paths, after, LONG_AGO)
+    assert [start for start, _ in ranges] == [after, *(end for _, end in ranges[:-1])]
+    assert ranges[-1][1] == len(sizes)
+    for start, end in ranges:
         rows = sizes[start:end]
-        assert sum(rows) <= most or sum(rows[:-1]) == 0, "one commit is taken whole, whatever it holds"
-    for (start, end), (_, next_end) in pairwise(found):
-        assert sum(sizes[start : end + 1]) > most, "no batch is smaller than it must be"
+        assert sum(rows) <= limit or sum(rows[:-1]) == 0, "a commit is never split"
+    for (start, end), (_, next_end) in pairwise(ranges):
+        assert sum(sizes[start : end + 1]) > limit, "no batch is smaller than it must be"
         assert next_end > end
 
 
@@ -45,8 +45,8 @@ def test_the_file_limit_works_like_the_row_limit(tmp_path: Path) -> None:
 def test_a_first_batch_starts_at_the_first_version(tmp_path: Path) -> None:
     paths = write_bronze(tmp_path, [5, 5])
     sources = BatchSources(ranges={"bronze.orders": (None, 2)})
-    found = limit_batch(silver_spec(max_rows_per_batch=6), sources, paths, LONG_AGO)
-    assert found.ranges == {"bronze.orders": (None, 1)}
+    limited = limit_batch(silver_spec(max_rows_per_batch=6), sources, paths, LONG_AGO)
+    assert limited.ranges == {"bronze.orders": (None, 1)}
 
 
 def test_commits_without_changed_data_do_not_count(tmp_path: Path) -> None:

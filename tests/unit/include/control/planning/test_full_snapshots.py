@@ -63,7 +63,7 @@ class Shop:
         os.utime(path, ns=(1, 1))
         self.delivered[number, name] = is_sound
 
-    def load(self, number: int, most: int) -> None:
+    def load(self, number: int, limit: int) -> None:
         """Load some of the day's files into bronze in one batch, and record the torn ones as failed."""
         ledger = self.ops.ledger
         files = sorted(file for file in self.delivered.keys() - self.loaded - self.given_up if file[0] == number)
@@ -73,13 +73,13 @@ class Shop:
         if not sound:
             return
         self.version += 1
-        intent = intent_of("id", number, stream=ORDERS, sources=BatchSources(more_files=len(sound) > most))
-        facts = tuple(fact(file) for file in sound[:most])
+        intent = intent_of("id", number, stream=ORDERS, sources=BatchSources(more_files=len(sound) > limit))
+        facts = tuple(fact(file) for file in sound[:limit])
         ledger.record_intent(intent, facts)
         winner = Winner(intent, self.version)
         ledger.record_committed([winner])
-        ledger.record_closed(winner, RowCounts(), {one.path: FileRows(read=1, written=1) for one in facts})
-        self.loaded |= set(sound[:most])
+        ledger.record_closed(winner, RowCounts(), {file.path: FileRows(read=1, written=1) for file in facts})
+        self.loaded |= set(sound[:limit])
 
     def give_up(self, file: tuple[int, str]) -> None:
         self.ops.ledger.record_given_up(ORDERS.table, "id", day(file[0]), fact(file, defect="by ann"))
@@ -93,19 +93,19 @@ class Shop:
 
     def merge(self) -> None:
         """Read the snapshots that count, as a batch of silver does."""
-        found = self.plan().sources
-        if found is None or found.snapshot_at is None:
+        sources = self.plan().sources
+        if sources is None or sources.snapshot_at is None:
             return
-        waiting = {start.day for start in found.waiting}
+        waiting = {start.day for start in sources.waiting}
         if self.scd == 1:
-            read = {found.snapshot_at.day}
-        elif found.snapshots:
-            read = {start.day for start in found.snapshots}
+            read = {sources.snapshot_at.day}
+        elif sources.snapshots:
+            read = {start.day for start in sources.snapshots}
         else:
             read = {number for number, _ in self.loaded} - waiting
         for number in read:
             self.taken[number] = {file for file in self.loaded if file[0] == number}
-        self.last = found
+        self.last = sources
 
     def missing(self, number: int) -> set[tuple[int, str]]:
         """Return the files of a day that are neither loaded nor given up."""
@@ -127,14 +127,14 @@ def test_a_snapshot_is_read_only_when_all_its_files_are_loaded(
     for _ in range(16):
         number = chance.choice(DAYS)
         torn = sorted(file for file, is_sound in shop.delivered.items() if not is_sound and file not in shop.given_up)
-        match chance.choice(["deliver", "deliver", "load", "load", "mend", "give up", "merge", "merge"]):
+        match chance.choice(["deliver", "deliver", "load", "load", "correct", "give up", "merge", "merge"]):
             case "deliver":
                 if number not in {day_ for day_, _ in shop.loaded}:
                     for _ in range(chance.randint(1, 3)):
                         shop.deliver(number, is_sound=chance.random() < 0.8)
             case "load":
-                shop.load(number, most=chance.choice([1, 9]))
-            case "mend" if torn:
+                shop.load(number, limit=chance.choice([1, 9]))
+            case "correct" if torn:
                 shop.delivered[chance.choice(torn)] = True
             case "give up" if torn:
                 file = chance.choice(torn)
@@ -153,8 +153,8 @@ def test_a_snapshot_is_read_only_when_all_its_files_are_loaded(
     shop.merge()
     loaded = {number: {file for file in shop.loaded if file[0] == number} for number, _ in shop.loaded}
     newest = max(loaded, default=0)
-    wanted = loaded if scd == 2 else {newest: loaded[newest]} if loaded else {}
-    assert {number: shop.taken.get(number) for number in wanted} == wanted
+    expected = loaded if scd == 2 else {newest: loaded[newest]} if loaded else {}
+    assert {number: shop.taken.get(number) for number in expected} == expected
     assert not shop.plan().delays
 
 
@@ -162,7 +162,7 @@ def test_a_landing_that_cannot_be_read_is_not_an_empty_landing(tmp_path: Path, m
     shop = Shop(tmp_path, 1)
     for _ in range(2):
         shop.deliver(1, is_sound=True)
-    shop.load(1, most=1)
+    shop.load(1, limit=1)
     assert shop.plan().delays
 
     def broken(folder: str) -> None:
