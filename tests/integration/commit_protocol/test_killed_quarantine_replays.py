@@ -21,7 +21,7 @@ from tests.support.documents.specs import bronze_document, silver_document
 from tests.support.killed_drivers.batches import assert_killed, run_successfully, wait_for_late_writes
 from tests.support.killed_drivers.drivers import Drivers
 from tests.support.killed_drivers.outcome import outcome
-from tests.support.killed_drivers.places import IN_THE_WRITE, QUARANTINE_PLACES
+from tests.support.killed_drivers.places import IN_THE_WRITE, QUARANTINE_PLACES, REFUSALS_RECORDED
 from tests.support.killed_drivers.steps import Step
 from tests.support.lakehouse import Lakehouse, copy_lakehouse, order
 
@@ -168,7 +168,7 @@ def test_one_plain_run_makes_good_what_a_replay_left_that_died_anywhere(
     [
         (BRONZE, Step.COMMIT),
         (SILVER, Step.COMMIT),
-        (BRONZE, "between what was refused again and what was replayed"),
+        (BRONZE, REFUSALS_RECORDED),
     ],
 )
 def test_an_ordinary_run_of_the_table_finishes_what_a_dead_replay_left(
