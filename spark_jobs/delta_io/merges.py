@@ -71,15 +71,15 @@ def commit_no_change(session: SparkSession, path: LakePath) -> None:
 def merge_tombstones(
     session: SparkSession, path: LakePath, changes: DataFrame, keys: Sequence[str], *, forgets: bool
 ) -> None:
-    """Remember deleted keys; a key that is known keeps its greater (`_sequence`, `_source_hash`).
+    """Write the tombstones of deleted keys; an existing one keeps its (`_sequence`, `_source_hash`) if it is greater.
 
     Args:
         session: the batch's own session.
         path: the tombstones.
-        changes: their columns, one row a key, and `_anew`, true where what is known of the key does not count; a null
-            `_sequence` forgets the key.
+        changes: one row per key, with the columns of the tombstones, and `_replaces`: true if the row replaces any
+            earlier tombstone of its key. A null `_sequence` removes the tombstone.
         keys: the key columns.
-        forgets: whether some of the changes may forget a key.
+        forgets: whether some of the changes may remove a tombstone.
     """
     changes.createOrReplaceTempView("tombstones")
     # A MERGE with unmatched rows of which it could insert some, and inserts none, leaves a file without rows behind.
@@ -90,5 +90,5 @@ def merge_tombstones(
     session.sql(
         f"MERGE INTO {sql_path(path)} AS t USING tombstones AS s ON {same_key} "
         f"WHEN MATCHED AND s._sequence IS NULL THEN DELETE "
-        f"WHEN MATCHED AND (s._anew OR {newer}) THEN UPDATE SET *{inserts}"
+        f"WHEN MATCHED AND (s._replaces OR {newer}) THEN UPDATE SET *{inserts}"
     ).collect()

@@ -85,7 +85,7 @@ def test_keys_that_many_go_when_another_person_lets_them(
 
 
 @pytest.mark.timeout(900)
-def test_a_table_is_built_anew_when_another_person_lets_it(
+def test_a_table_is_rebuilt_when_another_person_allows_it(
     api: AirflowApi, approver: AirflowApi, shrunk: Run, lakehouse: Settings
 ) -> None:
     before = {table: table_facts(table, lakehouse.root) for table in (SILVER, GOLD)}

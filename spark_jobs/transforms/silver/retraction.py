@@ -39,12 +39,12 @@ def tombstone_changes(deletes: DataFrame, retracted: DataFrame | None, keys: Seq
         keys: the key columns.
 
     Returns:
-        The deletes, with `_anew`: true if the delete replaces any earlier tombstone of the key. A retracted key
+        The deletes, with `_replaces`: true if the delete replaces any earlier tombstone of the key. A retracted key
         without a delete has nulls: its tombstone is removed.
     """
     if retracted is None:
-        return deletes.withColumn("_anew", F.lit(False))
+        return deletes.withColumn("_replaces", F.lit(False))
     marked = retracted.select(*keys, F.lit(True).alias(RECOMPUTED))
-    remembered = deletes.join(marked, list(keys), "left").withColumn("_anew", F.coalesce(RECOMPUTED, F.lit(False)))
-    forgotten = marked.join(deletes, list(keys), "left_anti").withColumn("_anew", F.lit(True))
+    remembered = deletes.join(marked, list(keys), "left").withColumn("_replaces", F.coalesce(RECOMPUTED, F.lit(False)))
+    forgotten = marked.join(deletes, list(keys), "left_anti").withColumn("_replaces", F.lit(True))
     return remembered.drop(RECOMPUTED).unionByName(forgotten.drop(RECOMPUTED), allowMissingColumns=True)

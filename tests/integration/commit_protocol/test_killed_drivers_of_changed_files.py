@@ -138,5 +138,5 @@ def assert_ends_as_undisturbed(drivers: Drivers, batch: CleanBatch, shop: Lakeho
     if place == IN_THE_WRITE:
         wait_for_late_writes(shop, BRONZE, report)
     batch.assert_same(shop, report)
-    began_anew = report.outcome == Outcome.COMMITTED
-    assert batch.extra_tries(shop) == {int(began_anew and place != BEFORE_INTENT)}
+    began_again = report.outcome == Outcome.COMMITTED
+    assert batch.extra_tries(shop) == {int(began_again and place != BEFORE_INTENT)}

@@ -100,8 +100,8 @@ def test_a_replayed_file_is_loaded_once_wherever_its_driver_dies(
     if place == IN_THE_WRITE:
         wait_for_late_writes(shop, ORDERS, report)
     replayed.assert_same(shop, report)
-    began_anew = report.outcome == Outcome.COMMITTED
-    assert replayed.extra_tries(shop) == {int(began_anew and place != BEFORE_INTENT)}
+    began_again = report.outcome == Outcome.COMMITTED
+    assert replayed.extra_tries(shop) == {int(began_again and place != BEFORE_INTENT)}
 
 
 @pytest.mark.parametrize("place", [BEFORE_REPLAY, FIRST_REPLAY_RECORDED])

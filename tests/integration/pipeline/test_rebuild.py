@@ -165,13 +165,13 @@ def test_a_driver_that_has_read_the_spec_of_before_writes_nothing_to_the_new_tab
     assert shop.run(BRONZE, 3).outcome is Outcome.COMMITTED
     of_before, waited = Leases.stream, []
 
-    def meanwhile_built_anew(leases: Leases, table: str, stream: str) -> AbstractContextManager[LeaseWait]:
+    def rebuild_meanwhile(leases: Leases, table: str, stream: str) -> AbstractContextManager[LeaseWait]:
         monkeypatch.undo()
         write_shop_specs(shop, keys=["order_id", "day"])
         waited.append(shop.rebuild(SILVER).outcome)
         return of_before(leases, table, stream)
 
-    monkeypatch.setattr(Leases, "stream", meanwhile_built_anew)
+    monkeypatch.setattr(Leases, "stream", rebuild_meanwhile)
     report = shop.run(SILVER, 3)
     assert waited == [Outcome.COMMITTED]
     assert (report.outcome, "keys: " in report.message) == (Outcome.BAD_INPUT, True)

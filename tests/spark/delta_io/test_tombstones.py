@@ -36,8 +36,10 @@ def test_a_merge_leaves_no_file_without_rows(
     for rows in (TWO, THREE):
         spark.createDataFrame(rows, COLUMNS).coalesce(1).write.format("delta").mode("append").save(str(path))
 
-    forgets = any(anew for *_, anew in changes)
-    merge_tombstones(spark, path, spark.createDataFrame(changes, f"{COLUMNS}, _anew BOOLEAN"), ["id"], forgets=forgets)
+    forgets = any(replaces for *_, replaces in changes)
+    merge_tombstones(
+        spark, path, spark.createDataFrame(changes, f"{COLUMNS}, _replaces BOOLEAN"), ["id"], forgets=forgets
+    )
 
     table = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
     assert sorted(tuple(row.values()) for row in table) == expected

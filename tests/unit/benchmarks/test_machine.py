@@ -30,7 +30,7 @@ def test_spark_submit_springs_the_trap(tmp_path: Path) -> None:
     assert trap.was_sprung
 
 
-def test_a_trap_is_set_anew(tmp_path: Path) -> None:
+def test_a_trap_is_set_again(tmp_path: Path) -> None:
     trap = JavaTrap(tmp_path / "trap")
     subprocess.run(["/bin/sh", "-c", "java"], env=trap.environment(os.environ), check=False)
     assert trap.was_sprung
