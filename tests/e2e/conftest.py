@@ -22,6 +22,7 @@ from tests.e2e import trials
 from tests.e2e.days import FIRST, PATIENCE_S, THIRD, RunDay
 from tests.e2e.killing import KilledAndCleared, kill_and_clear
 from tests.e2e.people import APPROVER
+from tests.e2e.rows import Rows, rows_of_domain
 from tests.support.airflow.homes import new_homes
 
 
@@ -110,6 +111,7 @@ def killed_run(api: AirflowApi, stack: Stack, start_day: RunDay, lakehouse: Sett
 
 
 @pytest.fixture(scope="session")
-def good_run(killed_run: KilledAndCleared) -> Run:
-    """That day, whose rows keep the rules, as it ended."""
-    return killed_run.run
+def good_rows(killed_run: KilledAndCleared, lakehouse: Settings) -> dict[str, Rows]:
+    """The rows of the domain `judged` after that day; a test that loads a later day asks for them first."""
+    assert killed_run.run.state == "success"
+    return rows_of_domain("judged", lakehouse.tables, lakehouse.root)

@@ -17,6 +17,7 @@ from include.settings import Settings
 from tests.e2e import trials
 from tests.e2e.days import FIRST, PATIENCE_S, SECOND, THIRD, RunDay
 from tests.e2e.killing import KilledAndCleared
+from tests.e2e.rows import Rows
 from tests.e2e.waiting import drivers, wait_for
 
 pytestmark = pytest.mark.slow
@@ -45,8 +46,8 @@ def test_a_run_by_hand_whose_task_is_killed_half_way_and_cleared_ends_right(
 
 
 @pytest.fixture(scope="module")
-def refused_run(api: AirflowApi, good_run: Run, start_day: RunDay, lakehouse: Settings) -> Run:
-    assert good_run.state == "success"
+def refused_run(api: AirflowApi, good_rows: dict[str, Rows], start_day: RunDay, lakehouse: Settings) -> Run:
+    assert good_rows[SILVER].total() == 2
     trials.deliver(lakehouse.landing, "judged", SECOND, [("c", 3), ("d", 4), ("e", 5)])
     return api.wait_for_run(start_day("judged", SECOND), PATIENCE_S)
 

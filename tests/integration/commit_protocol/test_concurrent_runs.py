@@ -53,8 +53,8 @@ def test_each_row_is_merged_once_and_each_run_says_how_it_ended(
             lakehouse.run(BRONZE, day)
         other.reports[:] = [*lakehouse.reports, *lakehouse.reports]  # so that their reports are files of their own
         ended = run_at_once(pair, (lakehouse, other), (number, later))
-        reports = [one.report for one in ended if one.report]
-        assert [one.code for one in ended] == [0, 0], [one.said for one in ended]
+        reports = [end.report for end in ended if end.report]
+        assert [end.code for end in ended] == [0, 0], [end.output for end in ended]
         assert sorted(report.outcome.value for report in reports) == ["committed", "no_op"]
         applied += sum(report.rows.applied for report in reports if report.outcome.value == "committed")
         read += sum(report.rows.read for report in reports if report.outcome.value == "committed")

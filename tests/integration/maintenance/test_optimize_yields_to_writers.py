@@ -131,7 +131,7 @@ def in_a_driver_of_its_own(shop: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> 
     for name in os.environ.keys() - clean_environment().keys():
         monkeypatch.delenv(name)
     report, end = run_job(Settings(), shop.args(TABLE, OPTIMIZE_DAY), Job.TABLE_OPTIMIZE)
-    assert report is not None, end.output
+    assert report is not None, end.last_lines
     return report
 
 

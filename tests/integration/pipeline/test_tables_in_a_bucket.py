@@ -110,15 +110,15 @@ def test_days_go_from_files_to_gold_and_all_that_is_done_to_tables_works_there_t
 def test_a_table_is_rebuilt_beside_the_one_in_use_which_readers_keep_until_the_switch(
     shop: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rebuilt_shop.state(shop)
-    rebuilt_shop.load(shop, 1, 2)
-    before, while_built = rebuilt_shop.seen(shop), []
-    rebuilt_shop.state(shop, keys=["order_id", "day"])
+    rebuilt_shop.write_shop_specs(shop)
+    rebuilt_shop.load_days(shop, 1, 2)
+    before, while_built = rebuilt_shop.visible_rows(shop), []
+    rebuilt_shop.write_shop_specs(shop, keys=["order_id", "day"])
     build = StagedBuild.build
 
     def watched(staged: StagedBuild) -> None:
         build(staged)
-        while_built.append(rebuilt_shop.seen(shop))
+        while_built.append(rebuilt_shop.visible_rows(shop))
         assert any("/_millrace/rebuilds/" in key for key in keys_of(shop))
 
     monkeypatch.setattr(StagedBuild, "build", watched)
@@ -126,8 +126,8 @@ def test_a_table_is_rebuilt_beside_the_one_in_use_which_readers_keep_until_the_s
 
     assert report.exit_code == 0, report.message
     assert while_built[:2] == [before] * 2, "silver, before it was switched"
-    there, here = rebuilt_shop.seen(shop), rebuilt_shop.anew(tmp_path / "here", 1, 2, keys=["order_id", "day"])
-    assert there == here
+    here = rebuilt_shop.rows_of_fresh_shop(tmp_path / "here", 1, 2, keys=["order_id", "day"])
+    assert rebuilt_shop.visible_rows(shop) == here
     assert not any("/_millrace/rebuilds/" in key for key in keys_of(shop))
     assert [shop.run(table, 2).outcome for table in (SILVER, GOLD)] == [Outcome.NO_OP] * 2
 
