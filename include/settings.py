@@ -37,7 +37,8 @@ class Settings(BaseSettings):
             `{"main": {"bootstrap.servers": "broker:9092"}}`. They may hold secrets, so they are never shown.
     """
 
-    model_config = SettingsConfigDict(env_prefix="LAKEHOUSE_", frozen=True)
+    # An error must not show the value: it may be a password.
+    model_config = SettingsConfigDict(env_prefix="LAKEHOUSE_", frozen=True, hide_input_in_errors=True)
 
     root: LakeRoot = PROJECT / "data" / "lakehouse"
     runs: Path | None = None

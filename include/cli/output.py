@@ -34,6 +34,7 @@ class ErrorsToExitCodes(TyperGroup):
                 ctx.exit(error.exit_code)
             except Exception as error:
                 from pydantic import ValidationError
+                from pydantic_settings import SettingsError
 
                 from include.settings import Settings
 
@@ -41,6 +42,9 @@ class ErrorsToExitCodes(TyperGroup):
                     for item in error.errors():
                         problem = item["msg"].removeprefix("Value error, ")
                         show_problem(f"LAKEHOUSE_{str(item['loc'][0]).upper()}: {problem}")
+                    ctx.exit(ExitCode.WRONG_USAGE)
+                if isinstance(error, SettingsError):
+                    show_problem(f"{error}\nWrite the variable as JSON; the one of `kafka` is LAKEHOUSE_KAFKA.")
                     ctx.exit(ExitCode.WRONG_USAGE)
                 full = disk_full_error(error, f"lakehouse {ctx.invoked_subcommand}", [Settings().root])
                 if full is None:

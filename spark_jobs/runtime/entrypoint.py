@@ -51,15 +51,18 @@ def start_process() -> None:
 
 def run_and_report(job: Job, run: RunJob, args: JobArgs, context: JobContext | None = None) -> JobReport:
     """Run a job and save its report; an error becomes a report that names it."""
-    started, context = time.monotonic(), context or JobContext(args)
+    started = time.monotonic()
     try:
+        context = context or JobContext(args)
         with cached_reads():
             report = run(context)
     except MillraceError as error:
         report = failure_report(job, args, error, error.outcome)
     except Exception as error:
         log.exception("%s failed", job.value)
-        cause = disk_full_error(error, args.table, _folders_of(args)) or missing_column_error(error, context)
+        cause: MillraceError | None = disk_full_error(error, args.table, _folders_of(args))
+        if cause is None and context is not None:  # None if a setting of the environment is wrong
+            cause = missing_column_error(error, context)
         report = failure_report(job, args, cause or error, cause.outcome if cause else Outcome.FAILED)
     timed = {**report.timings_s, "total": round(time.monotonic() - started, 3)}
     return _saved(job, args, report.model_copy(update={"timings_s": timed}))

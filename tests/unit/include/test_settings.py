@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from include.cli.app import app
@@ -20,8 +21,21 @@ def test_another_process_has_the_same_settings(tmp_path: Path, monkeypatch: pyte
     assert Settings() == settings
 
 
-def test_secrets_are_not_shown() -> None:
+def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "s3cret" not in repr(Settings(kafka={"main": {"sasl.password": "s3cret"}}))
+    monkeypatch.setenv("LAKEHOUSE_KAFKA", '{"main": {"sasl.password": 31415926}}')
+    with pytest.raises(ValidationError, match="valid string") as refused:
+        Settings()
+    assert "31415926" not in str(refused.value)
+
+
+def test_a_setting_that_is_not_json_is_named_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_KAFKA", '{"main": {"sasl.password": "s3cret')
+    ended = CliRunner().invoke(app, ["tables"])
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert "kafka" in ended.stderr
+    assert "LAKEHOUSE_KAFKA" in ended.stderr
+    assert "s3cret" not in ended.stderr
 
 
 def test_the_landing_root_is_an_absolute_folder_or_a_prefix_of_a_bucket(

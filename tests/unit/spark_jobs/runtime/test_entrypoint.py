@@ -57,6 +57,13 @@ def report_of(args: JobArgs, outcome: Outcome = Outcome.COMMITTED) -> JobReport:
     )
 
 
+def test_a_wrong_setting_of_the_environment_is_reported(args: JobArgs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHOUSE_KEEP_RUNS_DAYS", "0")
+    report = run_and_report(Job.SILVER_MERGE, lambda _: report_of(args), args)
+    assert (report.outcome, JobReport.load(args.report)) == (Outcome.FAILED, report)
+    assert "keep_runs_days" in report.message
+
+
 def test_a_job_leaves_its_report_with_the_time_it_took(args: JobArgs) -> None:
     returned = run_and_report(Job.SILVER_MERGE, lambda context: report_of(context.args), args)
     assert JobReport.load(args.report) == returned

@@ -10,8 +10,10 @@ import pytest
 from embedded.servers.s3 import Bucket, s3_bucket
 from include.contracts.job.report import FileRows, RowCounts
 from include.contracts.lake_path import S3Path
+from include.control.leases.leases import Leases
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.ops_table import OpsTable
+from include.control.ledger.spec_history import SpecHistory
 from include.control.ledger.streams import Streams
 from include.control.ledger.table_state import TableStates
 from include.control.log.batch import FileFact, Stream, Winner
@@ -20,6 +22,7 @@ from include.control.storage.objects_on_s3 import S3ObjectStore
 from include.control.storage.read_cache import cached_reads, clear_read_cache, uncached_reads
 from include.control.storage.stored_files import names_in
 from include.paths import LakehousePaths
+from tests.support.documents.specs import silver_spec
 from tests.support.ledger.delta_tables import intent_of
 from tests.support.ledger.event_race import EVENTS, event
 from tests.support.storage.faulty_s3 import FaultyS3, faulty_s3
@@ -179,3 +182,25 @@ def test_the_ledger_records_a_batch_with_few_requests(bucket: Bucket, proxy: Fau
         requests.append(proxy.requests_forwarded() - before)
     assert sorted(requests)[5] <= 15, "two puts for each of five appends, and the state"
     assert sum(requests[1:]) <= 180, "with what joins files and sums the logs up"
+
+
+def test_a_free_lease_takes_one_put_and_one_delete(bucket: Bucket, proxy: FaultyS3) -> None:
+    store = S3ObjectStore(S3Path(f"s3://{bucket.name}/leases"))
+    before = proxy.requests_forwarded()
+    with Leases(store, "run one").stream("silver.orders", "main"):
+        held = store.keys("")
+    assert held == ["silver.orders.stream-main"]
+    assert proxy.requests_forwarded() - before == 5, "also the queue, the other leases, and the keys for this test"
+    assert store.keys("") == []
+
+
+def test_a_recorded_spec_is_not_read_again(bucket: Bucket, proxy: FaultyS3) -> None:
+    specs, spec = SpecHistory(LakehousePaths(S3Path(f"s3://{bucket.name}/lakehouse"))), silver_spec()
+    specs.record(spec, "id")
+    assert specs.is_latest(spec, "id", spec.spec_hash)
+    before = proxy.requests_forwarded()
+    assert specs.is_latest(spec, "id", spec.spec_hash)
+    specs.record(spec, "id")
+    assert proxy.requests_forwarded() == before
+    assert not specs.is_latest(silver_spec(description="another"), "id", spec.spec_hash)
+    assert proxy.requests_forwarded() > before, "a change is looked for"
