@@ -111,7 +111,7 @@ def _spans(path: LakePath, after: int, upto: int) -> list[tuple[int, int]] | Non
         feeds = (
             [open_table(path, version=version, without_files=True) for version in versions]
             if settings
-            else [newest_table(path)]  # the setting did not change
+            else [newest_table(path).definition]  # the setting did not change
         )
         return _without_undone_rebuilds(in_range) if all(map(_has_feed, feeds)) else None
     except (TornLogError, DeltaError):

@@ -81,11 +81,11 @@ def ensure_table(open_session: OpenSession, path: LakePath, shape: TableShape) -
         ConflictError: too many conflicts with other writers.
     """
     try:
-        delta = newest_table(path)
+        delta = newest_table(path).definition
     except TableNotFoundError:
         with open_session({}) as session:
             create_table(path, lambda: session.sql(_create_statement(path, shape)))
-        delta = newest_table(path)
+        delta = newest_table(path).definition
     _check_columns(path, delta, shape)
     _check_reader_version(path, delta)
     changes = _changes(delta, shape)
@@ -248,7 +248,7 @@ def _was_added_meanwhile(error: BaseException) -> bool:
 # Another driver may add columns between the check and the statement: then the next check finds them.
 @retry(retry=retry_if_exception(_was_added_meanwhile), stop=stop_after_attempt(8), reraise=True)
 def _add_missing(session: SparkSession, path: LakePath, shape: TableShape, names: Sequence[str]) -> None:
-    on_disk = columns_of(newest_table(path))
+    on_disk = columns_of(newest_table(path).definition)
     if missing := [_column(name, shape) for name in names if name not in on_disk]:
         session.sql(f"ALTER TABLE {sql_path(path)} ADD COLUMNS ({', '.join(missing)})").collect()
 

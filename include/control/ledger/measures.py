@@ -9,7 +9,7 @@ from deltalake.exceptions import TableNotFoundError
 from include.contracts.lake_path import LakePath
 from include.control.ledger.table_state import StatePart
 from include.control.log.delta_log import commit_mark
-from include.control.log.followed_tables import newest_table, sizes_at
+from include.control.log.followed_tables import newest_table, table_at
 
 
 class Measures(StatePart):
@@ -37,25 +37,24 @@ class Measures(StatePart):
 def measure(table: LakePath) -> Measures | None:
     """Measure the newest version by its log; None if there is no table."""
     try:
-        sizes = sizes_at(table, newest_table(table).version())
+        newest = newest_table(table)
     except TableNotFoundError:
         return None
-    rows = _sum(sizes.files, "num_records")
-    unset = _sum(sizes.files, "null_count._rescued")
+    rows = _sum(newest.files, "num_records")
+    unset = _sum(newest.files, "null_count._rescued")
     return Measures(
-        table_id=sizes.table_id,
-        version=sizes.version,
-        mark=sizes.mark,
+        table_id=newest.table_id,
+        version=newest.version,
+        mark=newest.mark,
         rows=rows,
-        size=_sum(sizes.files, "size_bytes") or 0,
+        size=_sum(newest.files, "size_bytes") or 0,
         rescued=None if rows is None or unset is None else rows - unset,
     )
 
 
 def table_rows(table: LakePath, version: int) -> int:
     """Return the number of rows of a version, from the statistics of its data files."""
-    files = sizes_at(table, version).files
-    return int(pc.sum(files["num_records"]).as_py() or 0) if files.num_rows else 0
+    return int(pc.sum(table_at(table, version).files["num_records"]).as_py() or 0)
 
 
 def newer_measures(stored: Measures | None, now: Measures | None) -> Measures | None:
@@ -66,7 +65,5 @@ def newer_measures(stored: Measures | None, now: Measures | None) -> Measures | 
 
 def _sum(files: pa.Table, column: str) -> int | None:
     """Return the sum of a column over all files; None if a file lacks it."""
-    if column not in files.column_names:
-        return None if files.num_rows else 0
     values = files[column]
     return None if values.null_count else int(pc.sum(values, min_count=0).as_py())

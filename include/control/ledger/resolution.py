@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from deltalake import DeltaTable
-
 from include.contracts.lake_path import LakePath
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import Stream, StreamPosition, Winner, winner_of
 from include.control.log.delta_log import Commit, commits_after, latest_version, read_commit, remaining_commits
-from include.control.log.followed_tables import newest_table
-from include.control.log.stored_tables import identity
+from include.control.log.followed_tables import FollowedTable, newest_table
 from include.control.storage.read_cache import clear_read_cache
 from include.errors import TornLogError
 
@@ -35,33 +32,33 @@ def resolve(table: LakePath, stream: Stream, ledger: Ledger) -> StreamPosition:
 
 def read_position(table: LakePath, stream: Stream, ledger: Ledger) -> tuple[StreamPosition, tuple[Winner, ...]]:
     """Return the current position of the stream, and the winners that the ledger lacks; write nothing."""
-    delta = newest_table(table)
-    stream_key = (stream.table, identity(delta), stream.name)
+    newest = newest_table(table)
+    stream_key = (stream.table, newest.table_id, stream.name)
     last = _at_its_version(table, ledger.last_committed(*stream_key))
     try:
-        return _read_after(last, table, delta, stream)
+        return _read_after(last, table, newest, stream)
     except TornLogError:
         recorded = ledger.last_recorded(*stream_key)
         if recorded == last:
             raise
-        return _read_after(recorded, table, delta, stream)  # the state was older than the ledger
+        return _read_after(recorded, table, newest, stream)  # the state was older than the ledger
 
 
 def _read_after(
-    last: Winner | None, table: LakePath, delta: DeltaTable, stream: Stream
+    last: Winner | None, table: LakePath, at_end: FollowedTable, stream: Stream
 ) -> tuple[StreamPosition, tuple[Winner, ...]]:
     """Return the position and the winners after the last resolved batch."""
     if last:
         _require_in_log(table, last)
-    recorded = None if last else delta.transaction_version(stream.app_id)
+    recorded = None if last else at_end.transaction_version(stream.app_id)
     # A stream that neither ledger nor log knows starts at the end of the log.
-    first_start = -1 if recorded is not None or delta.version() == 0 else delta.version()
+    first_start = -1 if recorded is not None or at_end.version == 0 else at_end.version
     start = last.version if last else first_start
-    commits = _commits_after(start, table, last, delta, stream)
+    commits = _commits_after(start, table, last, at_end, stream)
     new = tuple(winner for commit in commits if (winner := winner_of(commit, stream.app_id)))
     _require_all_numbers(stream, last, new, recorded)
     newest = commits[-1].version if commits else start
-    return StreamPosition(identity(delta), newest, new[-1] if new else last), new
+    return StreamPosition(at_end.table_id, newest, new[-1] if new else last), new
 
 
 def table_id(table: LakePath) -> str:
@@ -70,7 +67,7 @@ def table_id(table: LakePath) -> str:
     Raises:
         TableNotFoundError: there is no table at the path.
     """
-    return identity(newest_table(table))
+    return newest_table(table).table_id
 
 
 def winner_at(table: LakePath, app_id: str, batch_seq: int, after: int) -> Winner | None:
@@ -91,7 +88,9 @@ def _at_its_version(table: LakePath, last: Winner | None) -> Winner | None:
     return next((winner for winner in winners if winner and winner.token == last.token), last)
 
 
-def _commits_after(start: int, table: LakePath, last: Winner | None, delta: DeltaTable, stream: Stream) -> list[Commit]:
+def _commits_after(
+    start: int, table: LakePath, last: Winner | None, at_end: FollowedTable, stream: Stream
+) -> list[Commit]:
     """Return the commits after version `start`.
 
     Delta may have cleaned up some of them. That is harmless if the remaining commits hold every batch of the stream
@@ -102,7 +101,7 @@ def _commits_after(start: int, table: LakePath, last: Winner | None, delta: Delt
     except TornLogError:
         remaining = list(remaining_commits(table, start))
         batches = [commit.txns[stream.app_id] for commit in remaining if stream.app_id in commit.txns]
-        newest = delta.transaction_version(stream.app_id) or 0
+        newest = at_end.transaction_version(stream.app_id) or 0
         if last is None or batches != list(range(last.batch_seq + 1, newest + 1)) or newest < last.batch_seq:
             raise
         return remaining

@@ -94,9 +94,20 @@ def read_commit(table: LakePath, version: int) -> Commit | None:
         TornLogError: the file is damaged.
     """
     try:
-        return _parse_commit(version, [line.value for line in json_lines(_commit_text(table, version))])
+        return _parse_commit(version, commit_actions(table, version))
     except FileNotFoundError:
         return None
+
+
+def commit_actions(table: LakePath, version: int) -> list[dict[str, Any]]:
+    """Return the actions of a commit.
+
+    Raises:
+        FileNotFoundError: the log does not have its file.
+        TornLogError: the file is damaged.
+    """
+    try:
+        return [line.value for line in json_lines(_commit_text(table, version))]
     except ValueError as error:
         cause = f"{table / '_delta_log' / f'{version:020d}.json'} cannot be read: {error}"
         raise TornLogError(cause, "Do not write; restore the file from a backup.") from error

@@ -81,8 +81,8 @@ def _id_at(table: LakePath, version: int | None) -> str:
     """Return the id of the table at a version: a rebuild replaces the table, and keeps its earlier versions."""
     try:
         newest = newest_table(table)
-        if version in (None, newest.version()):
-            return identity(newest)
+        if version in (None, newest.version):
+            return newest.table_id
         return identity(open_table(table, version=version, without_files=True))
     except TableNotFoundError:
         return ""

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import TableNotFoundError
+from hypothesis import given
+from hypothesis import strategies as st
 
-from include.control.log.followed_tables import newest_table, sizes_at
+from include.control.log.followed_tables import FollowedTable, newest_table, table_at
 from tests.support.ledger.delta_tables import append, create_table
 
 
@@ -20,31 +25,89 @@ def table(tmp_path: Path) -> Path:
 
 
 def rows_at(table: Path, version: int) -> int:
-    return sum(sizes_at(table, version).files["num_records"].to_pylist())
+    return sum(table_at(table, version).files["num_records"].to_pylist())
 
 
 def test_the_next_read_sees_commits_of_other_writers(table: Path) -> None:
-    assert newest_table(table).version() == 0
+    assert newest_table(table).version == 0
     for version in (1, 2, 3):
         append(table)
-        assert newest_table(table).version() == version
+        assert newest_table(table).version == version
         expected = [DeltaTable(str(table), version=at).count() for at in range(version + 1)]
         assert [rows_at(table, at) for at in range(version + 1)] == expected
         assert expected[version] > expected[version - 1]
     DeltaTable(str(table)).alter.set_table_properties({"delta.appendOnly": "true"})
-    assert newest_table(table).metadata().configuration["delta.appendOnly"] == "true"
+    assert newest_table(table).definition.metadata().configuration["delta.appendOnly"] == "true"
 
 
 def test_another_table_at_the_same_path_is_noticed(table: Path) -> None:
     for _ in range(3):
         append(table)
-    first, rows = str(newest_table(table).metadata().id), rows_at(table, 3)
+    first, rows = newest_table(table).table_id, rows_at(table, 3)
     shutil.rmtree(table)
     with pytest.raises(TableNotFoundError):
         newest_table(table)
     create_table(table)
     for _ in range(4):
         append(table, 10)
-    assert str(newest_table(table).metadata().id) != first
+    assert newest_table(table).table_id != first
     assert rows_at(table, 3) != rows
     assert rows_at(table, 3) == DeltaTable(str(table), version=3).count()
+
+
+PLACES = ("x y%", "ü/1", "a=b#?", "+%20")
+STEPS = st.one_of(
+    st.tuples(st.just("append"), st.lists(st.sampled_from(PLACES), min_size=1, max_size=3)),
+    st.tuples(st.just("delete"), st.sampled_from(PLACES)),
+    st.sampled_from(
+        [("compact", None), ("restore", None), ("property", None), ("replace", None), ("checkpoint", None)]
+    ),
+)
+
+
+def take_step(path: str, kind: str, places: Any, number: int) -> None:
+    table = DeltaTable(path)
+    rows = pa.table({"n": [number] * len(places or ""), "_rescued": [None] * len(places or ""), "place": places or []})
+    match kind:
+        case "append":
+            properties = CommitProperties(app_transactions=[Transaction("numbers", number)])
+            rows = rows.cast(pa.schema(table.schema()))
+            write_deltalake(path, rows, mode="append", commit_properties=properties)
+        case "delete":
+            table.delete(f"place = '{places}'")
+        case "compact":
+            table.optimize.compact()
+        case "restore" if table.version():
+            table.restore(max(table.version() - 2, 0))
+        case "property":
+            table.alter.set_table_properties({"owner": str(number)}, raise_if_not_exists=False)
+        case "replace":
+            write_deltalake(path, table.to_pyarrow_table(), mode="overwrite")
+        case "checkpoint":
+            table.create_checkpoint()
+
+
+def facts(table: FollowedTable) -> tuple[Any, ...]:
+    owner = table.definition.metadata().configuration.get("owner")
+    files = Counter(tuple(row.values()) for row in table.files.to_pylist())
+    return table.version, table.mark, table.table_id, owner, table.transaction_version("numbers"), files
+
+
+@given(steps=st.lists(STEPS, min_size=1, max_size=8))
+def test_a_followed_table_equals_a_table_that_is_opened_anew(
+    steps: list[tuple[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("followed")
+    schema = pa.schema([("n", pa.int64()), ("_rescued", pa.string()), ("place", pa.string())])
+    DeltaTable.create(str(path), schema, partition_by=["place"])
+    before = {0: facts(newest_table(path))}
+    for number, (kind, places) in enumerate(steps, start=1):
+        take_step(str(path), kind, places, number)
+        followed, delta = newest_table(path), DeltaTable(str(path))
+        opened = FollowedTable(delta, delta.version(), followed.mark)
+        assert facts(followed) == facts(opened)
+        assert pa.table(delta.get_add_actions()).num_rows == followed.files.num_rows
+        before[followed.version] = facts(followed)
+    assert {version: facts(table_at(path, version))[-1] for version in before} == {
+        version: fact[-1] for version, fact in before.items()
+    }
