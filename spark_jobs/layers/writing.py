@@ -29,7 +29,10 @@ def write_batch(context: JobContext, work: BatchWork) -> JobReport:
 
 
 def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
-    """Commit the stream's next batch by the protocol, if anything is new, and record the attempts in `ops.commits`."""
+    """Commit the stream's next batch by the protocol, if anything is new.
+
+    If the run waited for another writer or lost a race, `ops.commits` gets an event.
+    """
     request = BatchRequest(
         path=context.paths.table(context.spec.table),
         stream=Stream(context.spec.table),
@@ -43,7 +46,7 @@ def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
     try:
         return writer.run(context.leases)
     finally:
-        if writer.result.attempts or writer.result.waited.holders:
+        if writer.result.lost or writer.result.waited.holders:
             context.ops.commits.record(_written(request, writer.result, context.now()))
 
 

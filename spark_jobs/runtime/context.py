@@ -84,7 +84,13 @@ class JobContext:
 
     @contextmanager
     def open_session(self, conf: dict[str, str]) -> Iterator[SparkSession]:
-        """Open a separate Spark session with `conf`, for one write; the first session starts Spark.
+        """Open a separate Spark session with `conf`, for one write; raise the errors of `reading_session`."""
+        with uncached_reads(), self.reading_session(conf) as session:
+            yield session
+
+    @contextmanager
+    def reading_session(self, conf: dict[str, str]) -> Iterator[SparkSession]:
+        """Open a separate Spark session with `conf` that writes nothing; the first session starts Spark.
 
         Raises:
             StorageError: the store of the tables has no reliable conditional puts, or refuses access.
@@ -94,7 +100,7 @@ class JobContext:
             reached_by = spark_options()
             if self.paths.lease_store is None:
                 require_conditional_puts(self.paths.leases)
-        with uncached_reads(), own_session({**reached_by, **conf}) as session:
+        with own_session({**reached_by, **conf}) as session:
             yield session
 
     def now(self) -> datetime:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import cast
@@ -91,8 +91,8 @@ class Leases:
         """Hold the lease `name` of the table; during the wait, a note in the queue names `waits_for`."""
         started, queue = time.monotonic(), LeaseQueue(self._store, table)
         blocked_by = STREAM if name == WHOLE_TABLE else WHOLE_TABLE
-        request = _Request(f"{table}.{name}", f"{table}.{blocked_by}", queue, queue.new_note(waits_for))
-        result, holders = self._try(request, self._claim_free), ""
+        request = _Request(table, f"{table}.{name}", f"{table}.{blocked_by}", queue, queue.new_note(waits_for))
+        result, holders = self._try_free(request), ""
         if not isinstance(result, _Lease):
             holders = self._holders(request)
             # The key of the note is random, so that no other process has put it.
@@ -125,7 +125,7 @@ class Leases:
             wait=_next_pause,
         )
         try:
-            return cast(_Lease, retrying(self._try, request, self._claim))
+            return cast(_Lease, retrying(self._try, request))
         except RetryError:
             now = self._holders(request)
             msg = (
@@ -136,25 +136,36 @@ class Leases:
             )
             raise LeaseLostError(msg, LeaseWait(seconds=self._patience_s, holders=holders)) from None
 
-    def _try(self, request: _Request, claim: Callable[[str], _Lease | None]) -> _Lease | int:
-        """Return the lease, or the number of runs that come first in the queue.
+    def _try_free(self, request: _Request) -> _Lease | int:
+        """Return the lease, which is probably free, or the number of runs that come first in the queue.
+
+        A free lease takes one put and one listing.
+        """
+        lease = self._put(request.key) or self._claim(request.key)
+        return 0 if lease is None else self._keep_if_first(request, lease)
+
+    def _try(self, request: _Request) -> _Lease | int:
+        """Return the lease that other runs wait for, or the number of runs that come first in the queue.
+
+        A run claims the lease only at its turn, so that it does not delay the first run in the queue.
+        """
+        if ahead := request.queue.count_ahead(request.note, self._store.keys(f"{request.table}.")):
+            return ahead
+        lease = self._claim(request.key)
+        return 0 if lease is None else self._keep_if_first(request, lease)
+
+    def _keep_if_first(self, request: _Request, lease: _Lease) -> _Lease | int:
+        """Return a lease that was just claimed; release it if another run excludes this one or comes first.
 
         The claim comes before the check of the excluding leases. So of two runs at the same time, at least one sees the
         other.
         """
-        if ahead := request.queue.count_ahead(request.note):
-            return ahead
-        lease = claim(request.key)
-        if lease is None:
-            return 0
-        if any(self._live(other) for other in self._store.keys(request.blocked_by)):
+        keys = self._store.keys(f"{request.table}.")
+        ahead = request.queue.count_ahead(request.note, keys)
+        if ahead or any(self._live(key) for key in keys if key.startswith(request.blocked_by)):
             self._release(lease)
-            return 0
+            return ahead
         return lease
-
-    def _claim_free(self, key: str) -> _Lease | None:
-        """Claim a lease that is probably free, which then takes a single request."""
-        return self._put(key) or self._claim(key)
 
     def _claim(self, key: str) -> _Lease | None:
         """Claim a lease that another run may hold."""
@@ -232,12 +243,14 @@ class _Request:
     """A request for a lease.
 
     Attributes:
+        table: the table.
         key: the key of the lease.
         blocked_by: the prefix of the keys of leases that exclude it.
         queue: the queue of the table.
         note: the key of the request's note in the queue.
     """
 
+    table: str
     key: str
     blocked_by: str
     queue: LeaseQueue

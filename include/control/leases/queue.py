@@ -7,6 +7,7 @@ so that the sorted names are the queue. The queue is no lock: different clocks c
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from uuid import uuid4
 
 from include.control.leases.claim import LeaseClaim, is_expired
@@ -33,10 +34,15 @@ class LeaseQueue:
         """Return the key for the note of a run that starts to wait for the lease `table` or `stream-<name>`."""
         return f"{self._prefix}{time.time_ns():020d}-{uuid4().hex}-{lease}"
 
-    def count_ahead(self, note: str) -> int:
-        """Return the number of older notes for leases that exclude the lease of this note."""
+    def count_ahead(self, note: str, keys: Collection[str]) -> int:
+        """Return the number of older notes for leases that exclude the lease of this note.
+
+        Args:
+            note: the note.
+            keys: the keys of the table's leases and notes.
+        """
         lease = self._lease(note)
-        older = (key for key in self._store.keys(self._prefix) if key < note)
+        older = (key for key in keys if key.startswith(self._prefix) and key < note)
         excluding = (key for key in older if WHOLE_TABLE in (lease, self._lease(key)) or self._lease(key) == lease)
         return sum(self._claim(key) is not None for key in excluding)
 

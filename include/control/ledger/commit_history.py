@@ -1,6 +1,7 @@
-"""`ops.commits`: the waits and conflicts of each run that wrote or maintained a table, append-only.
+"""`ops.commits`: the waits and conflicts of batches, and the work of maintenance, append-only.
 
-It is for people only: a run that dies before it appends its event loses nothing else.
+A batch that met no other writer has no event. The table is for people only: a run that dies before it appends its event
+loses nothing else.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -21,7 +22,7 @@ from tenacity import RetryCallState, retry, retry_if_result, stop_after_attempt,
 from include.contracts.lake_path import S3Path
 from include.control.leases.store import ledger_lease
 from include.control.storage.objects_on_s3 import object_store
-from include.control.storage.read_cache import cache_object, cached_object, clear_read_cache
+from include.control.storage.read_cache import cache_object, cached_object
 from include.errors import ConflictError, first_line
 from include.paths import LakehousePaths
 
@@ -70,16 +71,22 @@ class _Stored:
 
 
 class TableStates:
-    """Reads and writes the states of one lakehouse's tables."""
+    """Reads and writes the states of one lakehouse's tables.
+
+    A change starts from the state that this process read or put last. If another process has changed it since, the
+    conditional put fails, and the state is read again.
+    """
 
     def __init__(self, paths: LakehousePaths) -> None:
         self._folder = paths.state
         self._lease_store = paths.lease_store
         self._objects = object_store(paths.state)
+        self._known: dict[str, _Stored] = {}
 
     def read(self, table: str, kind: type[Part]) -> Part | None:
         """Return a part of the table's state; None if it is missing."""
-        return _part(self._stored(table).parts, kind)
+        self._known[table] = stored = self._cached(table)
+        return _part(stored.parts, kind)
 
     def change(self, table: str, *changes: Change) -> None:
         """Replace some parts of the table's state in one step; all other parts stay.
@@ -106,34 +113,39 @@ class TableStates:
 
     @_retry_after_conflict
     def _try_delete(self, table: str) -> bool:
-        clear_read_cache()
         stored = self._stored(table)
         return not stored.etag or self._objects.delete_if_match(table, stored.etag)
 
     @_retry_after_conflict
     def _try_change(self, table: str, changes: Sequence[Change]) -> bool:
-        stored = self._stored(table)
-        parts = dict(stored.parts)
-        for kind, change in changes:
-            parts.pop(kind.__name__, None)
-            if (after := change(_part(stored.parts, kind))) is not None:
-                parts[kind.__name__] = after.model_dump(mode="json")
-        if parts == stored.parts:
-            return True
+        known = self._known.pop(table, None)
+        stored = known or self._stored(table)
+        parts = _changed(stored.parts, changes)
+        if known and parts == stored.parts:  # The known state may be outdated: only the newest one may stay.
+            stored = self._stored(table)
+            parts = _changed(stored.parts, changes)
+        etag = stored.etag if parts == stored.parts else self._put(table, parts, stored.etag)
+        is_done = bool(etag) or parts == stored.parts
+        if is_done:
+            self._known[table] = _Stored(parts, etag)
+        return is_done
+
+    def _put(self, table: str, parts: dict[str, Any], old: str) -> str:
+        """Put the state if its etag is still `old`, and return the new etag; empty if another writer was first."""
         body, file = json.dumps(parts).encode(), self._folder / table
-        objects, old = self._objects, stored.etag
-        etag = objects.put_if_match(table, body, old) if old else objects.put_if_absent(table, body)
+        etag = self._objects.put_if_match(table, body, old) if old else self._objects.put_if_absent(table, body)
         if etag and isinstance(file, S3Path):
             cache_object(_Stored, file, _Stored(parts, etag))
-        return bool(etag)
+        return etag
+
+    def _cached(self, table: str) -> _Stored:
+        file = self._folder / table
+        read = partial(self._stored, table)
+        return cached_object(_Stored, file, read) if isinstance(file, S3Path) else read()
 
     def _stored(self, table: str) -> _Stored:
-        def read() -> _Stored:
-            stored = self._objects.get(table)
-            return _Stored(_parts(stored.body), stored.etag) if stored else _Stored({}, "")
-
-        file = self._folder / table
-        return cached_object(_Stored, file, read) if isinstance(file, S3Path) else read()
+        stored = self._objects.get(table)
+        return _Stored(_parts(stored.body), stored.etag) if stored else _Stored({}, "")
 
 
 @contextmanager
@@ -143,6 +155,16 @@ def tolerate_state_errors(table: str) -> Iterator[None]:
         yield
     except Exception as error:  # noqa: BLE001  the ledger and the log have the same facts
         log.warning("%s: its next reader computes its state again: %s", table, first_line(error))
+
+
+def _changed(before: dict[str, Any], changes: Sequence[Change]) -> dict[str, Any]:
+    """Return the parts after some changes."""
+    parts = dict(before)
+    for kind, change in changes:
+        parts.pop(kind.__name__, None)
+        if (after := change(_part(before, kind))) is not None:
+            parts[kind.__name__] = after.model_dump(mode="json")
+    return parts
 
 
 def _parts(body: bytes) -> dict[str, Any]:

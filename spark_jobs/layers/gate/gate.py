@@ -86,7 +86,7 @@ def _check(context: JobContext, version: int, certified: int | None) -> GateResu
 def _checks(
     context: JobContext, version: int, facts: dict[str, int], others: dict[str, int | None]
 ) -> tuple[CheckResult, ...]:
-    with context.open_session(GATE_CONF) as session:
+    with context.reading_session(GATE_CONF) as session:
         frame = read_version(session, context.paths.table(context.spec.table), version)
         return check_rules(
             frame, context.spec.table_rules, comparable_version(context, session, version, facts, others)
