@@ -63,11 +63,11 @@ def match_listing(files: Iterable[FileFact], loaded: LoadedFiles) -> MatchedFile
     renewed: set[str] = set()
     count, listed = 0, iter(files)
     while chunk := list(islice(listed, _CHUNK)):
-        is_known, is_same = loaded.compare(chunk)
-        new = [(file, known) for file, known, same in zip(chunk, is_known, is_same, strict=True) if not same]
+        known = loaded.last_of({file.path for file in chunk})
+        new = [file for file in chunk if not is_unchanged(file, known)]
         count += len(chunk) - len(new)
-        unread += [file for file, _ in new]
-        renewed |= {file.path for file, known in new if known}
+        unread += new
+        renewed |= known.keys() & {file.path for file in new}
     return MatchedFiles(_by_path(unread), frozenset(renewed), (), count)
 
 

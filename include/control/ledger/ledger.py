@@ -14,6 +14,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+import pyarrow as pa
+
 from include.contracts.interval import Interval
 from include.contracts.job.report import FileRows, RowCounts
 from include.control.events.conditions import Span
@@ -32,7 +34,7 @@ from include.control.ledger.events import (
     loaded_event,
     recorded_winner,
 )
-from include.control.ledger.loaded_files import LoadedFiles, PlannedFiles, PlannedFilesQuery, WinnersQuery
+from include.control.ledger.loaded_files import LoadedFiles, PlannedFilesQuery, WinnersQuery
 from include.control.ledger.measures import Measures, measure, newer_measures
 from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.streams import Streams, advance_streams
@@ -164,7 +166,7 @@ class Ledger:
     def loaded_files(self, table: str, table_id: str) -> LoadedFiles:
         """Return the files that winning attempts loaded into the table; a path counts once for each content."""
 
-        def planned(paths: Collection[str]) -> Collection[PlannedFiles]:
+        def planned(paths: Collection[str]) -> Collection[pa.Table]:
             return self._files.results(table, PlannedFilesQuery(table_id), path=paths).values()
 
         won = partial(self._won, table, table_id)

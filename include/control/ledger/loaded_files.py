@@ -1,52 +1,32 @@
-"""The file contents that a table has loaded, as digests of 60 bytes for each file.
+"""The file contents that a table has loaded.
 
-The digests stay in memory between plans; the next plan reads only the events that were appended in the meantime. For a
-table with a long history, only those data files of the ledger are read that can contain the requested paths.
+A driver keeps them in memory as Arrow tables between its plans; the next plan reads only the events that were appended
+in the meantime. For a table with a long history, only those data files of the ledger are read that can contain the
+requested paths.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from hashlib import blake2b
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.control.ledger.events import NO_TOKEN, BatchEvent, FileEvent
+from include.control.ledger.events import FILES, NO_TOKEN, BatchEvent, FileEvent
 from include.control.log.batch import FileFact
 
-_PLANNED = np.dtype(
-    [("recorded_at", "i8"), ("token", "i4"), ("path", "S16"), ("size", "i8"), ("mtime_ns", "i8"), ("checksum", "S16")]
+_CONTENT = ("size", "mtime_ns", "checksum")
+_PLANNED = pa.schema(
+    [
+        FILES.field("recorded_at"),
+        FILES.field("batch_seq"),
+        ("token", pa.dictionary(pa.int32(), pa.string())),
+        FILES.field("path"),
+        *map(FILES.field, _CONTENT),
+    ]
 )
-"""The record of a planned file. A digest is BLAKE2 of 128 bits: among a trillion paths, two have the same digest with a
-probability of 10^-14."""
-
-_Files = npt.NDArray[np.void]
-_Digests = npt.NDArray[np.bytes_]
-
-
-@dataclass(frozen=True)
-class PlannedFiles:
-    """The planned and seen files in one data file of `ops.files`.
-
-    Attributes:
-        attempts: (token, number of the batch) of each attempt; the token of seen files is `NO_TOKEN`.
-        files: one `_PLANNED` record for each file, sorted by path; `token` is the index in `attempts`.
-    """
-
-    attempts: tuple[tuple[str, int | None], ...]
-    files: _Files
-
-    def of(self, paths: _Digests) -> _Files:
-        """Return the files with these paths; no path may occur twice."""
-        first, end = (np.searchsorted(self.files["path"], paths, side=side) for side in ("left", "right"))
-        counts = end - first
-        offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        files: _Files = self.files[np.repeat(first, counts) + offsets]
-        return files
+"""The columns of planned files."""
 
 
 @dataclass(frozen=True)
@@ -54,32 +34,16 @@ class PlannedFilesQuery:
     """The query for the planned and seen files of a table with this id, in `ops.files`."""
 
     table_id: str
-    columns: Collection[str] = (
-        *("recorded_at", "event", "table_id", "batch_seq", "token", "path", "size", "mtime_ns", "checksum"),
-    )
+    columns: Collection[str] = ("event", "table_id", *_PLANNED.names)
 
-    def evaluate(self, events: Iterator[pa.RecordBatch]) -> PlannedFiles:
-        """Return the planned files of one data file."""
-        index: dict[tuple[str, int | None], int] = {}
-        content = bytearray()
+    def evaluate(self, events: Iterator[pa.RecordBatch]) -> pa.Table:
+        """Return the planned and seen files of one data file, with the columns `_PLANNED`."""
+        kinds = pa.array([FileEvent.PLANNED, FileEvent.SEEN], pa.string())
+        planned = []
         for batch in events:
-            content += self._files(batch, index).tobytes()
-        files = np.frombuffer(content, _PLANNED)
-        return PlannedFiles(tuple(index), files[np.argsort(files["path"], kind="stable")])
-
-    def _files(self, events: pa.RecordBatch, index: dict[tuple[str, int | None], int]) -> _Files:
-        """Return the planned files among the events; `index` gets the index of each new attempt."""
-        is_planned = pc.is_in(events["event"], pa.array([FileEvent.PLANNED.value, FileEvent.SEEN.value]))
-        planned = events.filter(pc.and_(is_planned, pc.equal(events["table_id"], self.table_id)))
-        attempts = zip(planned["token"].to_pylist(), planned["batch_seq"].to_pylist(), strict=True)
-        files = np.empty(len(planned), _PLANNED)
-        files["recorded_at"] = planned["recorded_at"].cast(pa.int64())
-        files["token"] = [index.setdefault(attempt, len(index)) for attempt in attempts]
-        for column in ("size", "mtime_ns"):
-            files[column] = planned[column]
-        for column in ("path", "checksum"):
-            files[column] = _digests(planned[column].to_pylist())
-        return files
+            is_planned = pc.and_(pc.is_in(batch["event"], kinds), pc.equal(batch["table_id"], self.table_id))
+            planned.append(batch.filter(is_planned).select(_PLANNED.names))
+        return pa.Table.from_batches(planned).cast(_PLANNED) if planned else _PLANNED.empty_table()
 
 
 @dataclass(frozen=True)
@@ -109,27 +73,15 @@ class LoadedFiles:
         facts: returns, for some paths, every content that was loaded under them, oldest first.
     """
 
-    read_planned: Callable[[Collection[str]], Iterable[PlannedFiles]] = field(repr=False)
+    read_planned: Callable[[Collection[str]], Iterable[pa.Table]] = field(repr=False)
     read_winners: Callable[[Mapping[str, int | None]], Collection[str]] = field(repr=False)
     facts: Callable[[Collection[str]], list[FileFact]] = field(repr=False)
 
-    def compare(self, listed: Sequence[FileFact]) -> tuple[list[bool], list[bool]]:
-        """Return two flags for each listed file: its path was loaded before; its last loaded content is listed.
-
-        The content is the same if the size and the entity tag are the same; without a tag, if size and time are the
-        same, as in `is_unchanged`.
-        """
-        loaded = self._of({file.path for file in listed})
-        if not len(loaded):
-            return [False] * len(listed), [False] * len(listed)
-        paths, tags = (_digests([getattr(file, name) for file in listed]) for name in ("path", "checksum"))
-        last = loaded[np.searchsorted(loaded["path"], paths, side="right") - 1]
-        is_known = last["path"] == paths
-        same_size = last["size"] == np.array([file.size for file in listed], np.int64)
-        same_time = last["mtime_ns"] == np.array([file.mtime_ns for file in listed], np.int64)
-        has_tag = np.array([bool(file.checksum) for file in listed])
-        is_same = is_known & same_size & np.where(has_tag, last["checksum"] == tags, same_time)
-        return is_known.tolist(), is_same.tolist()
+    def last_of(self, paths: Collection[str]) -> dict[str, FileFact]:
+        """Return the content that was last loaded under each of these paths, without paths that were never loaded."""
+        files = self._of(paths)
+        columns = (files[name].to_pylist() for name in ("path", *_CONTENT))
+        return {file.path: file for file in map(FileFact, *columns)}
 
     def holds(self, file: FileFact, *, only_last: bool) -> bool:
         """Whether the content of a file was loaded under its path.
@@ -138,22 +90,15 @@ class LoadedFiles:
             file: the file, with its checksum.
             only_last: whether the table keeps only the last loaded content of a path.
         """
-        loaded = self._of([file.path])
-        checksums = (loaded[-1:] if only_last else loaded)["checksum"]
-        return bool((checksums == _digests([file.checksum])).any())
+        checksums = self._of([file.path])["checksum"].to_pylist()
+        return file.checksum in (checksums[-1:] if only_last else checksums)
 
-    def _of(self, paths: Collection[str]) -> _Files:
-        """Return the loaded files with these paths, sorted by path, and by time for each path."""
-        digests = np.unique(_digests(paths))
-        planned = [(each.attempts, each.of(digests)) for each in self.read_planned(paths)]
-        attempted = (attempts[at] for attempts, files in planned for at in np.unique(files["token"]))
-        winners, loaded = {NO_TOKEN, *self.read_winners(dict(attempted))}, [np.empty(0, _PLANNED)]
-        for attempts, files in planned:
-            won = [at for at in np.unique(files["token"]) if attempts[at][0] in winners]
-            loaded.append(files[np.isin(files["token"], won)])
-        every = np.concatenate(loaded)
-        return every[np.lexsort((every["recorded_at"], every["path"]))]
-
-
-def _digests(texts: Iterable[str]) -> _Digests:
-    return np.frombuffer(b"".join(blake2b(text.encode(), digest_size=16).digest() for text in texts), "S16")
+    def _of(self, paths: Collection[str]) -> pa.Table:
+        """Return the loaded files with these paths, oldest first."""
+        wanted = pa.array(paths, pa.string())
+        planned = [files.filter(pc.is_in(files["path"], wanted)) for files in self.read_planned(paths)]
+        files = pa.concat_tables([_PLANNED.empty_table(), *planned]).sort_by("recorded_at")
+        attempts = files.group_by(["token", "batch_seq"]).aggregate([]).to_pydict()
+        numbers = dict(zip(attempts["token"], attempts["batch_seq"], strict=True))
+        won = pa.array({NO_TOKEN, *self.read_winners(numbers)}, pa.string())
+        return files.filter(pc.is_in(files["token"].cast(pa.string()), won))

@@ -1,4 +1,4 @@
-"""The contents that a table has loaded, kept as digests and compared with plain dictionaries of files."""
+"""The contents that a table has loaded, compared with plain dictionaries of files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from include.contracts.job.report import FileRows, RowCounts
-from include.control.landing.landing import is_unchanged
 from include.control.ledger.events import FILES, NO_TOKEN, FileEvent
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.loaded_files import LoadedFiles, PlannedFilesQuery
@@ -79,7 +78,7 @@ def pieces(events: list[Event]) -> Iterator[pa.RecordBatch]:
 
 
 def unread(_: Collection[str]) -> list[FileFact]:
-    """Fail: the digests are enough for these tests."""
+    """Fail: these tests need no other facts."""
     pytest.fail("the ledger was read again")
 
 
@@ -96,14 +95,10 @@ def contents_of(ledger: list[list[Event]]) -> list[FileFact]:
 
 
 @settings(max_examples=400, deadline=None)
-@given(ledger=LEDGERS, listed=st.lists(FACTS, max_size=8))
-def test_a_listed_file_is_compared_with_the_last_loaded_content_of_its_path(
-    ledger: list[list[Event]], listed: list[FileFact]
-) -> None:
-    known = {file.path: file for file in contents_of(ledger)}
-    is_known, is_same = loaded_of(ledger).compare(listed)
-    assert is_known == [file.path in known for file in listed]
-    assert is_same == [is_unchanged(file, known) for file in listed]
+@given(ledger=LEDGERS, paths=st.sets(st.sampled_from(PATHS)))
+def test_the_last_loaded_content_of_a_path_counts(ledger: list[list[Event]], paths: set[str]) -> None:
+    last = {file.path: file for file in contents_of(ledger)}
+    assert loaded_of(ledger).last_of(paths) == {path: last[path] for path in paths if path in last}
 
 
 @settings(max_examples=200, deadline=None)
@@ -135,13 +130,9 @@ def test_a_compaction_changes_nothing_for_earlier_readers(tmp_path: Path) -> Non
     contents = loaded_contents(others, ORDERS.table, "id")
     assert len(contents) == FILES_WORTH_COMPACTING + 2
     last = {file.path: file for file in contents}
-    touched = replace(last["again"], checksum="", mtime_ns=1)
     for reader in (ledger, others, Ledger(LakehousePaths(tmp_path))):
         loaded = reader.loaded_files(ORDERS.table, "id")
-        assert loaded.compare([*last.values(), touched, replace(touched, path="new")]) == (
-            [True] * len(last) + [True, False],
-            [True] * len(last) + [False, False],
-        )
+        assert loaded.last_of([*last, "new"]) == last
         assert all(loaded.holds(file, only_last=False) for file in contents)
 
 
