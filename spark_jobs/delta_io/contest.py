@@ -71,12 +71,11 @@ class Contest:
         last = state.outcome.exception() if state.outcome else None
         if last and last.__cause__ and not self.lost:
             raise last.__cause__  # no other writer was faster: the same error came each time
-        msg = (
+        raise ConflictError(
             f"{self.table}: lost to other writers {max(len(self.lost), state.attempt_number)} times in "
             f"{self._took_s():.0f} s ({', '.join(map(str, self.lost))})\nNo partial write remains; a retry plans "
             "again. If this happens often, `lakehouse conflicts` shows which writers meet."
         )
-        raise ConflictError(msg)
 
     def _took_s(self) -> float:
         return time.monotonic() - self.started
@@ -108,7 +107,6 @@ def _commit_once(contest: Contest, kind: WriteKind, path: LakePath, write: Calla
         contest.lose(find_lost_race(conflict.value, str(error), path, version))
         if remedy is Remedy.COMMIT_AGAIN:
             raise _AgainError from error
-        msg = (
+        raise ConflictError(
             f"{contest.table}: {contest.lost[-1]}; {kind} does not retry after that\nNothing was written; run it again."
-        )
-        raise ConflictError(msg) from error
+        ) from error

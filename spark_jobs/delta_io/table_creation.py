@@ -44,11 +44,10 @@ def create_table(path: LakePath, create: Callable[[], Any]) -> None:
             _create_once(path, create)
         except _InCreationError as error:
             content = ", ".join(sorted(names_in(path))[:5])
-            msg = (
+            raise BadInputError(
                 f"The folder {path} is to become a table, but contains something else: {content}\n"
                 "Move it away, then clear this task."
-            )
-            raise BadInputError(msg) from error
+            ) from error
 
 
 def _create_once(path: LakePath, create: Callable[[], Any]) -> None:

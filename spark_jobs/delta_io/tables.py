@@ -227,11 +227,10 @@ def _check_columns(path: LakePath, delta: DeltaTable, shape: TableShape) -> None
             f"the table is partitioned by {current}, the spec says {', '.join(shape.partitioned_by) or 'nothing'}"
         )
     if problems:
-        msg = (
+        raise BadInputError(
             f"The table at {path} does not fit its spec: {'; '.join(problems)}\n"
             "Nothing was written. Put the spec back, or rebuild the table: lakehouse rebuild."
         )
-        raise BadInputError(msg)
 
 
 def _add_columns(session: SparkSession, path: LakePath, shape: TableShape, names: Sequence[str]) -> None:
@@ -256,8 +255,7 @@ def _add_missing(session: SparkSession, path: LakePath, shape: TableShape, names
 def _check_reader_version(path: LakePath, delta: DeltaTable) -> None:
     version = delta.protocol().min_reader_version
     if version != 1:
-        msg = (
+        raise BadInputError(
             f"The table at {path} needs Delta reader version {version}; Millrace keeps to version 1, so that every "
             "reader can read it\nRemove the feature that raised it (ALTER TABLE ... DROP FEATURE)."
         )
-        raise BadInputError(msg)

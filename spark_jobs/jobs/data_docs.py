@@ -35,8 +35,7 @@ def build(args: DataDocsArgs) -> str:
     paths = LakehousePaths(args.root)
     results = list(_recorded_results(args, Gates(paths)))
     if not results:
-        msg = f"{args.run_id}: no result of its gates is recorded in {paths.ops('gates')}"
-        raise NotReadyError(msg)
+        raise NotReadyError(f"{args.run_id}: no result of its gates is recorded in {paths.ops('gates')}")
     texts = sorted(recorded.result.model_dump_json() for recorded in results)
     name = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
     args.folder.mkdir(parents=True, exist_ok=True)

@@ -22,15 +22,13 @@ def run(context: JobContext) -> JobReport:
     table = context.spec.table
     position = stream_position(context.spec, context.paths, context.ops.ledger)
     if position is None or position.last is None:
-        msg = f"{table}: there is no batch to check; run the task that writes the table first"
-        raise NotReadyError(msg)
+        raise NotReadyError(f"{table}: there is no batch to check; run the task that writes the table first")
     version, restored = position.last.version, position.last.intent.sources.restores
     if restored is not None:
-        msg = (
+        raise GateFailedError(
             f"{table}: there is nothing to check: the versions after {restored} were refused, and version {version} "
             "restored its rows\nRun the task that writes the table: it reads the refused batches again."
         )
-        raise GateFailedError(msg)
     gate = run_gate(context, version)
     return JobReport(
         job=Job.QUALITY_GATE.value,

@@ -68,8 +68,7 @@ def _rewrite(context: JobContext, rewrite: Rewrite, file_bytes: int) -> tuple[Ta
 def _require_same_rows(context: JobContext, path: LakePath, commits: list[Commit]) -> None:
     for version in (commit.version for commit in commits):
         if table_rows(path, version - 1) != table_rows(path, version):
-            msg = f"{context.spec.table}: OPTIMIZE changed the number of rows in version {version}"
-            raise ConservationError(msg)
+            raise ConservationError(f"{context.spec.table}: OPTIMIZE changed the number of rows in version {version}")
 
 
 if __name__ == "__main__":

@@ -77,11 +77,10 @@ def _require_no_reader_in_danger(context: JobContext) -> None:
     in_danger = readers_in_danger(readers, retention_of(context.spec), context.now())
     if in_danger:
         names = ", ".join(f"{reader.name} (version {reader.version}, old since {reader.since})" for reader in in_danger)
-        msg = (
+        raise MillraceError(
             f"{context.spec.table}: VACUUM refused, it would soon cut off {names}\nRun what is behind, or get "
             "the refused newer versions past their gate; then run this again."
         )
-        raise MillraceError(msg)
 
 
 if __name__ == "__main__":

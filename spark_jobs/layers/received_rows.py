@@ -70,11 +70,10 @@ def record_outcome(
     tried = counts.read - read_again
     expected = (winner.intent.sources.replayed_rows, len(refused) if read_again else counts.quarantined)
     if (tried, len(refused)) != expected:
-        msg = (
+        raise ConservationError(
             f"{winner.intent.table} batch {winner.batch_seq}: {tried} rows were tried and {len(refused)} refused, "
             f"but {expected[0]} were to be tried and {expected[1]} were counted as refused\nThe rows stay in "
             "quarantine unchanged; put the spec back to what it was when the batch was committed, and run this again."
         )
-        raise ConservationError(msg)
     replay = context.ops.quarantine.decision_of(winner.intent.table, winner.intent.sources.replay)
     context.ops.quarantine.record_outcome(winner, refused.items(), replay)

@@ -112,11 +112,10 @@ def require_log_stores(spark: SparkSession) -> None:
     """
     for key, value in LOG_STORES.items():
         if spark.conf.get(key, "") != value:
-            msg = (
+            raise MillraceError(
                 f"This Spark session has no {key}={value}: two drivers could both win one table version (ADR 0003)\n"
                 "Start it with the settings of include/spark_conf.py."
             )
-            raise MillraceError(msg)
 
 
 def _remote() -> bool:
@@ -141,8 +140,9 @@ def _connect(conf: Mapping[str, str]) -> SparkSession:
             SparkSession, ConnectSession.builder.channelBuilder(_channel(remote)).config(map={**conf}).create()
         )
     except PySparkException as error:
-        msg = f"Spark Connect at {_without_token(remote)} does not answer: {error}\nStart it (`make up`), then retry."
-        raise SparkUnavailableError(msg) from error
+        raise SparkUnavailableError(
+            f"Spark Connect at {_without_token(remote)} does not answer: {error}\nStart it (`make up`), then retry."
+        ) from error
     session.client.set_retry_policies([DefaultPolicy(max_retries=PATIENT_RETRIES)])  # type: ignore[operator]
     _open_sessions.append(session)
     return session

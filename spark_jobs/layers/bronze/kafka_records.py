@@ -127,12 +127,11 @@ class KafkaRecords:
             for partition, (first, end) in partitions.items():
                 oldest = available.first.get(topic, {}).get(partition, end)
                 if first < end and (oldest > first or available.topic_ids.get(topic) != plan.sources.topic_ids[topic]):
-                    msg = (
+                    raise BadInputError(
                         f"{self._spec.table}: {topic}/{partition} no longer has offsets {first} to {end - 1}\n"
                         "A batch has read and committed them before its driver died; its refused messages cannot be "
                         "read any more. Restore the table to the version before that batch."
                     )
-                    raise BadInputError(msg)
 
     def blame(self, error: Exception, plan: BatchPlan) -> None:
         """Name the message that does not fit a strict spec; no part of a topic can be left out.
@@ -141,11 +140,10 @@ class KafkaRecords:
             BadInputError: a message does not fit a strict spec.
         """
         if drift := drift_of(error):
-            msg = (
+            raise BadInputError(
                 f"{self._spec.table}: a message of {drift[0]} has values that fit no column: {drift[1][:300]}\nNothing "
                 "was loaded: declare them in the spec, or set on_drift: rescue."
-            )
-            raise BadInputError(msg) from error
+            ) from error
 
     def close_batch(
         self, winner: Winner, plan: BatchPlan, counts: Mapping[str, int], dropped: Sequence[DroppedRows]

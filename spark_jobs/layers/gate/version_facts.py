@@ -77,11 +77,10 @@ def comparable_version(
 def _commit_of(table: LakePath, version: int) -> Commit:
     commit = read_commit(table, version)
     if commit is None or not commit.metadata:
-        msg = (
+        raise TornLogError(
             f"The log of {table} does not say which batch made version {version}, so that the version cannot be "
             "compared with anything\nRun the table's writer again, then its gate."
         )
-        raise TornLogError(msg)
     return commit
 
 

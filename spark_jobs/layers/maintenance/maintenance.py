@@ -35,8 +35,7 @@ def require_table(context: JobContext) -> LakePath:
     """
     path = context.paths.table(context.spec.table)
     if not is_table(path):
-        msg = f"{context.spec.table}: there is no table at {path} yet; run the task that writes it first"
-        raise NotReadyError(msg)
+        raise NotReadyError(f"{context.spec.table}: there is no table at {path} yet; run the task that writes it first")
     return path
 
 

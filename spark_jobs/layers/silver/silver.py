@@ -202,12 +202,11 @@ class SilverMerge:
         committed = committed_changes(commit) if commit else None
         counted = (rows.inserted, rows.updated, rows.deleted)
         if committed != counted:
-            msg = (
+            raise ConservationError(
                 f"{self.spec.table} version {winner.version} changed {committed} rows (inserted, updated, deleted), "
                 f"but {counted} were counted\nThe version is not certified; "
                 "compare it with its source before anything else."
             )
-            raise ConservationError(msg)
 
     def _require_sound_periods(self, winner: Winner) -> None:
         keys = {key: self.spec.columns[key].type for key in self.spec.keys}
@@ -219,9 +218,8 @@ class SilverMerge:
             broken = broken_keys(of_touched, list(keys)).limit(5).collect()
         if broken:
             samples = ", ".join(str(tuple(row[key] for key in keys)) for row in broken)
-            msg = (
+            raise ConservationError(
                 f"{self.spec.table} version {winner.version} has keys with periods that overlap: {samples}\nThe "
                 "version is not certified. Has something else than this job written to the table? Restore the version "
                 "before it, then run the interval again with reprocess."
             )
-            raise ConservationError(msg)

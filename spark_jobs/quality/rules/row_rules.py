@@ -133,13 +133,13 @@ def _require_arguments(rule: Expectation) -> None:
     if rule.name not in _FAILURES:
         raise SpecError(f"{rule.rule} checks a whole table and cannot refuse a row: use action warn or fail.")
     if "mostly" in rule.arguments:
-        msg = (
+        raise SpecError(
             f"{rule.rule}: mostly is the share of a table's rows that may fail, and action {rule.action} checks each "
             "row alone\nLeave mostly out, or use action warn or fail."
         )
-        raise SpecError(msg)
     signature = ARGUMENTS[rule.name]
     given = set(rule.arguments)
     if given - set(signature.all_names) or set(signature.required) - given:
-        msg = f"{rule.rule} takes {', '.join(signature.all_names)}; given are {', '.join(sorted(given)) or 'none'}."
-        raise SpecError(msg)
+        raise SpecError(
+            f"{rule.rule} takes {', '.join(signature.all_names)}; given are {', '.join(sorted(given)) or 'none'}."
+        )
