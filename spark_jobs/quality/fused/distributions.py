@@ -63,19 +63,15 @@ def _part(before: DataFrame, column: str) -> Column:
     kind, value = before.schema[column].dataType, F.col(column)
     if not isinstance(kind, NumericType | DateType | TimestampType):
         return value
+    is_number = isinstance(kind, NumericType)
     # Spark computes percentiles of numbers only.
-    figure = value if isinstance(kind, NumericType) else F.unix_seconds(value.cast("timestamp"))
+    figure = value if is_number else F.unix_seconds(value.cast("timestamp"))
     edges = before.agg(F.percentile_approx(figure.cast("double"), _TENTHS, 10_000)).collect()[0][0] or []
     part = F.lit("-")
     for edge in sorted(set(edges)):
-        part = F.when(figure > F.lit(edge), F.lit(_lower_end(edge, kind))).otherwise(part)
+        name = f"above {edge:g}" if is_number else f"after {datetime.fromtimestamp(edge, UTC):%Y-%m-%dT%H:%M:%S}"
+        part = F.when(figure > F.lit(edge), F.lit(name)).otherwise(part)
     return F.when(value.isNotNull(), part)
-
-
-def _lower_end(edge: float, kind: object) -> str:
-    if isinstance(kind, NumericType):
-        return f"above {edge:g}"
-    return f"after {datetime.fromtimestamp(edge, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def _part_counts(now: DataFrame, before: DataFrame, part: Column) -> DataFrame:

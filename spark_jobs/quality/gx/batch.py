@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,7 +48,11 @@ def check_frame(df: DataFrame, rules: Sequence[Expectation]) -> tuple[RuleResult
         if any(result.error for result in first.values()):
             require_readable(df)
         for number, result in first.items():
-            results[number] = result if result.passed else _with_details(batch, valid[number], result)
+            results[number] = result
+            if not result.passed:
+                # Alone, because Great Expectations also reports the error of one rule for others that it computes too.
+                details = _validate(batch, {0: valid[number]}, SUMMARY)[0]
+                results[number] = replace(details, passed=details.passed and bool(result.error))
     return tuple(results[number] for number in range(len(rules)))
 
 
@@ -58,12 +62,6 @@ def _argument_error(rule: Expectation) -> str:
     except ValueError as error:  # also pydantic's errors
         return one_line(f"its arguments are wrong: {error}")
     return ""
-
-
-def _with_details(batch: Batch, rule: Expectation, first: RuleResult) -> RuleResult:
-    # Alone, because Great Expectations also reports the error of one rule for others that it computes with it.
-    second = _validate(batch, {0: rule}, SUMMARY)[0]
-    return replace(second, passed=second.passed and bool(first.error))
 
 
 def _open_batch(df: DataFrame) -> Batch:
@@ -97,14 +95,10 @@ def _number(result: ExpectationValidationResult) -> int | None:
 
 
 def _result(result: ExpectationValidationResult) -> RuleResult:
-    error = "; ".join(dict.fromkeys(_errors(result.exception_info)))
+    info = result.exception_info  # one entry, or a map of metric -> entry
+    entries = [info] if "raised_exception" in info else info.values()
+    messages = [entry["exception_message"] for entry in entries if entry["raised_exception"]]
+    error = "; ".join(dict.fromkeys(one_line(str(text or "an exception without a message")) for text in messages))
     if result.success is None and not error:
         error = "Great Expectations gave no result"
     return RuleResult(passed=result.success is True and not error, details=result.result, error=error)
-
-
-def _errors(info: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the messages of `exception_info`, which is either one entry or a map of metric -> entry."""
-    for entry in [info] if "raised_exception" in info else info.values():
-        if entry["raised_exception"]:
-            yield one_line(str(entry["exception_message"] or "an exception without a message"))

@@ -62,7 +62,10 @@ def write_pages(run_id: str, recorded: Sequence[tuple[RecordedResult, int | None
         (folder / f"{result.result.table}.html").write_text(page, encoding="utf-8")
     index = _with_styles(_index(run_id, [result for result, _ in recorded]))
     (folder / INDEX).write_text(index, encoding="utf-8")
-    (folder / STYLES[0]).write_bytes(_bootstrap())
+    # The pages need Bootstrap 4, which Spark's own pages have.
+    [jar] = Path(str(files("pyspark"))).glob("jars/spark-core_*.jar")
+    with zipfile.ZipFile(jar) as archive:
+        (folder / STYLES[0]).write_bytes(archive.read(_BOOTSTRAP))
     (folder / STYLES[1]).write_text(_STYLES_WITHOUT_SCRIPTS, encoding="utf-8")
 
 
@@ -105,10 +108,3 @@ def _outcome(result: GateResult) -> str:
 def _with_styles(page: str) -> str:
     first, last = (f'<link rel="stylesheet" href="{name}">' for name in STYLES)
     return page.replace("<head>", f"<head>{first}", 1).replace("</head>", f"{last}</head>", 1)
-
-
-def _bootstrap() -> bytes:
-    """Return the style sheet of Bootstrap 4, which the pages need, from Spark's jar for its own pages."""
-    [jar] = Path(str(files("pyspark"))).glob("jars/spark-core_*.jar")
-    with zipfile.ZipFile(jar) as archive:
-        return archive.read(_BOOTSTRAP)

@@ -29,28 +29,21 @@ def unfit_causes(schema: StructType, rule: Expectation) -> tuple[str, ...]:
     if missing:
         return tuple(f"there is no column {column!r}{_suggestion(column, schema.names)}" for column in missing)
     kinds = {column: _kind(schema[column].dataType) for column in columns}
-    return (*_different_kinds(rule, kinds), *_invalid_values(rule, kinds))
+    return tuple(_misfits(rule, kinds))
 
 
-def _different_kinds(rule: Expectation, kinds: Mapping[str, str]) -> Iterator[str]:
+def _misfits(rule: Expectation, kinds: Mapping[str, str]) -> Iterator[str]:
+    """Yield what cannot be compared: columns of different kinds, and a column with values of another kind."""
     if "column_A" in rule.arguments and len(set(kinds.values())) > 1:
         yield " and ".join(f"{column} holds {kind}" for column, kind in kinds.items())
-
-
-def _invalid_values(rule: Expectation, kinds: Mapping[str, str]) -> Iterator[str]:
     if rule.name not in _COMPARED or not kinds:
         return
     keys, is_valid = _COMPARED[rule.name]
     column, kind = next(iter(kinds.items()))
-    for value in _given(rule, keys):
-        if not is_valid(value, kind):
-            yield f"{column} holds {kind}, which {value!r} cannot be compared with"
-
-
-def _given(rule: Expectation, keys: Sequence[str]) -> Iterator[object]:
-    for key in keys:
-        value = rule.arguments.get(key)
-        yield from (item for item in (value if isinstance(value, list | tuple) else [value]) if item is not None)
+    for given in map(rule.arguments.get, keys):
+        for value in given if isinstance(given, list | tuple) else [given]:
+            if value is not None and not is_valid(value, kind):
+                yield f"{column} holds {kind}, which {value!r} cannot be compared with"
 
 
 def _is_valid_bound(value: object, kind: str) -> bool:

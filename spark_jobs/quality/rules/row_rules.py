@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from include.contracts.spec.expectation import Action, Expectation
 from include.contracts.spec.expectation_arguments import ARGUMENTS
 from include.errors import SpecError
-from spark_jobs.quality.rules.bounds import is_outside, length_bound, literal, value_bound
+from spark_jobs.quality.rules.bounds import Bound, is_outside, length_bound, literal, value_bound
 from spark_jobs.quality.rules.fit import unfit_causes
 
 REFUSALS = "_refusals"
@@ -87,26 +87,15 @@ def _outside(
     max_value: object = None,
     strict_min: bool = False,
     strict_max: bool = False,
+    *,
+    measure: Callable[[str], Column] = F.col,
+    bound: Callable[[object], Bound] = value_bound,
 ) -> Column:
-    return is_outside(F.col(column), value_bound(min_value), value_bound(max_value), strict_min, strict_max)
-
-
-def _length_outside(
-    column: str,
-    min_value: object = None,
-    max_value: object = None,
-    strict_min: bool = False,
-    strict_max: bool = False,
-) -> Column:
-    return is_outside(F.length(column), length_bound(min_value), length_bound(max_value), strict_min, strict_max)
+    return is_outside(measure(column), bound(min_value), bound(max_value), strict_min, strict_max)
 
 
 def _is_in(column: str, value_set: Sequence[object]) -> Column:
     return F.col(column).isin([literal(value) for value in value_set])
-
-
-def _not_greater(column_A: str, column_B: str, or_equal: bool = False) -> Column:
-    return F.col(column_A) < F.col(column_B) if or_equal else F.col(column_A) <= F.col(column_B)
 
 
 _FAILURES: dict[str, Callable[..., Column]] = {
@@ -117,8 +106,10 @@ _FAILURES: dict[str, Callable[..., Column]] = {
     "expect_column_values_to_not_be_in_set": _is_in,
     "expect_column_values_to_match_regex": lambda column, regex: ~F.col(column).rlike(regex),
     "expect_column_values_to_not_match_regex": lambda column, regex: F.col(column).rlike(regex),
-    "expect_column_value_lengths_to_be_between": _length_outside,
-    "expect_column_pair_values_a_to_be_greater_than_b": _not_greater,
+    "expect_column_value_lengths_to_be_between": partial(_outside, measure=F.length, bound=length_bound),
+    "expect_column_pair_values_a_to_be_greater_than_b": lambda column_A, column_B, or_equal=False: (
+        F.col(column_A) < F.col(column_B) if or_equal else F.col(column_A) <= F.col(column_B)
+    ),
 }
 """Expectation -> function that returns a column: true for a row that fails it; false or NULL for other rows."""
 

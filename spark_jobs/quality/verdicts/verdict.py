@@ -42,7 +42,8 @@ def verdict(table: str, version: int, checks: Sequence[CheckResult], certified: 
 (an empty day means the feed is broken); readers stay on version 6
     Fix the data or the rule, then clear this task.
     """
-    failed = sorted((check for check in checks if not check.passed), key=_by_severity)
+    order = {severity.value: place for place, severity in enumerate(Severity)}
+    failed = sorted((check for check in checks if not check.passed), key=lambda check: order.get(check.severity, 0))
     blocking = [check for check in failed if check.action == Action.FAIL]
     warned = [check for check in failed if check not in blocking] + [check for check in checks if check.not_judged]
     warnings = tuple(f"{_severity(check)}{table} version {version}: {_describe_failure(check)}" for check in warned)
@@ -61,11 +62,6 @@ def describe_result(check: CheckResult) -> str:
     """Return the failure of a rule in words, and what the version was compared with."""
     against = f", against {check.against}" if check.against and not check.passed else ""
     return f"{_failure(check)}{against}"
-
-
-def _by_severity(check: CheckResult) -> int:
-    severities = [severity.value for severity in Severity]
-    return severities.index(check.severity) if check.severity in severities else 0
 
 
 def _severity(check: CheckResult) -> str:
