@@ -46,7 +46,11 @@ def read_landing(session: SparkSession, spec: BronzeSpec, landing: Landing, file
         if file.size:
             groups[file.columns, file.layout].append(spark_path(landing, file.path))
     frames = [_read_group(session, spec, landing, *group, paths) for group, paths in sorted(groups.items())]
-    return reduce(DataFrame.unionByName, frames) if frames else _no_records(session, spec)
+    if frames:
+        return reduce(DataFrame.unionByName, frames)
+    columns = [f"`{name}` {column.type}" for name, column in spec.columns.items()]
+    more = ["_rescued string", f"{CORRUPT} string", f"{SOURCE_FILE} string", f"{BLOCK_START} bigint"]
+    return session.createDataFrame([], schema=", ".join([*columns, *more]))
 
 
 def spark_path(landing: Landing, path: str) -> str:
@@ -129,9 +133,3 @@ def _below(path: Column, root: str) -> Column:
             for start, length in lengths.items()
         )
     )
-
-
-def _no_records(session: SparkSession, spec: BronzeSpec) -> DataFrame:
-    columns = [f"`{name}` {column.type}" for name, column in spec.columns.items()]
-    more = ["_rescued string", f"{CORRUPT} string", f"{SOURCE_FILE} string", f"{BLOCK_START} bigint"]
-    return session.createDataFrame([], schema=", ".join([*columns, *more]))

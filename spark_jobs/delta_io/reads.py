@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -113,7 +112,8 @@ def _spans(path: LakePath, after: int, upto: int) -> list[tuple[int, int]] | Non
             if settings
             else [newest_table(path).definition]  # the setting did not change
         )
-        return _without_undone_rebuilds(in_range) if all(map(_has_feed, feeds)) else None
+        feed_settings = (feed.metadata().configuration.get("delta.enableChangeDataFeed") for feed in feeds)
+        return _without_undone_rebuilds(in_range) if all(setting == "true" for setting in feed_settings) else None
     except (TornLogError, DeltaError):
         return None
 
@@ -129,7 +129,3 @@ def _without_undone_rebuilds(commits: Sequence[Commit]) -> list[tuple[int, int]]
         switches[rebuild] = commit.version
     spans.append((first, commits[-1].version))
     return [(begin, end) for begin, end in spans if begin <= end]
-
-
-def _has_feed(delta: DeltaTable) -> bool:
-    return delta.metadata().configuration.get("delta.enableChangeDataFeed") == "true"

@@ -181,24 +181,23 @@ def sql_text(value: str) -> str:
 
 def _create_statement(path: LakePath, shape: TableShape) -> str:
     columns = ", ".join(_column(name, shape) for name in shape.columns)
-    partitions = f" PARTITIONED BY ({', '.join(shape.partitioned_by)})" if shape.partitioned_by else ""
-    comment = f" COMMENT {sql_text(shape.comment)}" if shape.comment else ""
-    return (
-        f"CREATE TABLE IF NOT EXISTS {sql_path(path)} ({columns}) USING delta{partitions}{comment} "
-        f"TBLPROPERTIES ({_property_list({**READER_SAFE, **shape.properties})})"
-    )
+    clauses = _clauses(shape.partitioned_by, {**READER_SAFE, **shape.properties}, shape.comment)
+    return f"CREATE TABLE IF NOT EXISTS {sql_path(path)} ({columns}) {clauses}"
 
 
 def replace_statement(
     path: LakePath, view: str, partitioned_by: Sequence[str], properties: Mapping[str, str], comment: str
 ) -> str:
     """Return SQL that replaces a table by a view: its rows, columns, partitions and properties."""
+    clauses = _clauses(partitioned_by, properties, comment)
+    return f"CREATE OR REPLACE TABLE {sql_path(path)} {clauses} AS SELECT * FROM {view}"
+
+
+def _clauses(partitioned_by: Sequence[str], properties: Mapping[str, str], comment: str) -> str:
+    """Return what CREATE TABLE says of a table besides its columns."""
     partitions = f" PARTITIONED BY ({', '.join(partitioned_by)})" if partitioned_by else ""
     clause = f" COMMENT {sql_text(comment)}" if comment else ""
-    return (
-        f"CREATE OR REPLACE TABLE {sql_path(path)} USING delta{partitions}{clause} "
-        f"TBLPROPERTIES ({_property_list(properties)}) AS SELECT * FROM {view}"
-    )
+    return f"USING delta{partitions}{clause} TBLPROPERTIES ({_property_list(properties)})"
 
 
 def _column(name: str, shape: TableShape) -> str:

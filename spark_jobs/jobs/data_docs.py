@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import shutil
 import sys
-from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from tempfile import mkdtemp
@@ -33,7 +32,11 @@ def build(args: DataDocsArgs) -> str:
         NotReadyError: no result of the run is recorded.
     """
     paths = LakehousePaths(args.root)
-    results = list(_recorded_results(args, Gates(paths)))
+    gates, results = Gates(paths), list[RecordedResult]()
+    for checked in args.versions:
+        result = gates.result(checked.table, checked.version, checked.suite_hash)
+        newest = gates.newest_results(checked.table)
+        results += islice((recorded for recorded in newest if recorded.result == result), 1)
     if not results:
         raise NotReadyError(f"{args.run_id}: no result of its gates is recorded in {paths.ops('gates')}")
     texts = sorted(recorded.result.model_dump_json() for recorded in results)
@@ -43,13 +46,6 @@ def build(args: DataDocsArgs) -> str:
         if not (args.folder / name).exists():
             _write(name, results, args, paths)
     return name
-
-
-def _recorded_results(args: DataDocsArgs, gates: Gates) -> Iterable[RecordedResult]:
-    for checked in args.versions:
-        result = gates.result(checked.table, checked.version, checked.suite_hash)
-        newest = gates.newest_results(checked.table)
-        yield from islice((recorded for recorded in newest if recorded.result == result), 1)
 
 
 def _write(name: str, results: list[RecordedResult], args: DataDocsArgs, paths: LakehousePaths) -> None:

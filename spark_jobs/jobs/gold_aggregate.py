@@ -5,7 +5,7 @@ from __future__ import annotations
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
 from spark_jobs.layers.gold.gold import GoldAggregate
-from spark_jobs.layers.writing import write_batch
+from spark_jobs.layers.writing import check_and_report, commit_batch
 from spark_jobs.runtime.context import JobContext
 from spark_jobs.runtime.entrypoint import main
 
@@ -20,7 +20,7 @@ def run(context: JobContext) -> JobReport:
     context.catalog.require_sound_sources(context.spec)
     aggregate = GoldAggregate(context)
     aggregate.ensure_table()
-    return write_batch(context, aggregate)
+    return check_and_report(context, [commit_batch(context, aggregate)])
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ from dataclasses import asdict
 
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
-from include.contracts.lake_path import LakePath
 from include.control.ledger.measures import table_rows
 from include.control.log.delta_log import Commit, commits_after, latest_version
 from include.control.maintenance.health import Rewrite, health_of
@@ -45,7 +44,9 @@ def run(context: JobContext) -> JobReport:
         message = f"{plan}: {'the spec says optimize: off' if is_off else health.reason(ordered=ordered)}"
         return maintenance_report(context, Job.TABLE_OPTIMIZE, Outcome.NO_OP, message, details)
     work, commits = _rewrite(context, rewrite, health.target_file_bytes)
-    _require_same_rows(context, path, commits)
+    for version in (commit.version for commit in commits):
+        if table_rows(path, version - 1) != table_rows(path, version):
+            raise ConservationError(f"{context.spec.table}: OPTIMIZE changed the number of rows in version {version}")
     files = {name: sum(int(commit.metrics[metric]) for commit in commits) for name, metric in FILES.items()}
     done = f"{files['numFilesRemoved']} files became {files['numFilesAdded']} ({rewrite})"
     if work.yielded_to:
@@ -63,12 +64,6 @@ def _rewrite(context: JobContext, rewrite: Rewrite, file_bytes: int) -> tuple[Ta
         in_turns(work, context.open_session, conf, lambda session: optimize(session, work.path, columns))
     ours = ("OPTIMIZE", context.args.run_id)
     return work, [commit for commit in commits_after(work.path, before) if (commit.operation, commit.run_id) == ours]
-
-
-def _require_same_rows(context: JobContext, path: LakePath, commits: list[Commit]) -> None:
-    for version in (commit.version for commit in commits):
-        if table_rows(path, version - 1) != table_rows(path, version):
-            raise ConservationError(f"{context.spec.table}: OPTIMIZE changed the number of rows in version {version}")
 
 
 if __name__ == "__main__":

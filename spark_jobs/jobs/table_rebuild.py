@@ -151,7 +151,9 @@ def _undo(context: JobContext, request: RebuildRequest) -> JobReport:
         raise NotReadyError(f"{context.spec.table}: the last rebuild was undone")
     of_table = {table: _of_table(context, table) for table in undone}
     for each in of_table.values():
-        _require_no_rebuild(each)
+        if rebuild := _active_rebuild(each):
+            way_out = f"Give it up first: lakehouse rebuild {rebuild.table} --cancel"
+            raise BadInputError(f"{each.spec.table}: a rebuild is in progress", way_out)
     if context.args.dry_run:
         message = f"would restore the rows that the last rebuild replaced: {', '.join(undone)}"
         return _report(context, Outcome.NO_OP, message, {"tables": undone})
@@ -164,12 +166,6 @@ def _undo(context: JobContext, request: RebuildRequest) -> JobReport:
         lines.append(f"still as rebuilt: {stay}; --undo --downstream undoes these as well")
     lines.append("The next run reads everything that has arrived since the rebuild.")
     return _report(context, Outcome.COMMITTED, "\n".join(lines), {"tables": switched})
-
-
-def _require_no_rebuild(context: JobContext) -> None:
-    if rebuild := _active_rebuild(context):
-        way_out = f"Give it up first: lakehouse rebuild {rebuild.table} --cancel"
-        raise BadInputError(f"{context.spec.table}: a rebuild is in progress", way_out)
 
 
 def _of_table(context: JobContext, table: str, **more: Any) -> JobContext:

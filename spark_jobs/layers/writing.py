@@ -23,11 +23,6 @@ from spark_jobs.protocol.batches import BatchRequest, BatchResult, BatchWork, Ba
 from spark_jobs.runtime.context import JobContext
 
 
-def write_batch(context: JobContext, work: BatchWork) -> JobReport:
-    """Commit one batch by the protocol, check the version that it made, and report both."""
-    return check_and_report(context, [commit_batch(context, work)])
-
-
 def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
     """Commit the stream's next batch by the protocol, if anything is new.
 

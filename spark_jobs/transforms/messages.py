@@ -64,10 +64,6 @@ def message_rows(messages: DataFrame, spec: BronzeSpec) -> DataFrame:
     return rows.select(*kinds, RESCUED, CORRUPT, *origin)
 
 
-def _json_rows(received: DataFrame, kinds: Mapping[str, str], _: KafkaSource) -> DataFrame:
-    return parse_json(received.withColumn(RECORD, F.col(_VALUE).cast("string")), kinds)
-
-
 def _csv_rows(received: DataFrame, kinds: Mapping[str, str], source: KafkaSource) -> DataFrame:
     schema = ", ".join(f"`{name}` string" for name in (*_columns_of_value(kinds, source), CORRUPT))
     options = {"sep": source.delimiter, "columnNameOfCorruptRecord": CORRUPT}
@@ -102,7 +98,7 @@ def _rows(parsed: DataFrame, kinds: Mapping[str, str], source: KafkaSource) -> D
 
 
 _PARSE: dict[str, Callable[[DataFrame, Mapping[str, str], KafkaSource], DataFrame]] = {
-    "json": _json_rows,
+    "json": lambda received, kinds, _: parse_json(received.withColumn(RECORD, F.col(_VALUE).cast("string")), kinds),
     "csv": _csv_rows,
     "avro": _avro_rows,
     "raw": _raw_rows,

@@ -57,7 +57,8 @@ def parse_json(df: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
     """
     fields = {name: kind for name, kind in kinds.items() if name not in df.columns}
     others = [name for name in df.columns if name not in {RECORD, *kinds}]
-    parsed = df.withColumn("_fields", _declared_fields(fields))
+    texts = ", ".join(f"`{name}`: string" for name in (*fields, CORRUPT))
+    parsed = df.withColumn("_fields", F.from_json(RECORD, f"struct<{texts}>", {"columnNameOfCorruptRecord": CORRUPT}))
     raw = {name: _field(name, kind) if name in fields else F.col(name) for name, kind in kinds.items()}
     names = F.json_object_keys(RECORD)
     # json_object_keys is stricter than from_json (it refuses single quotes and NaN): without names, look at the map.
@@ -84,12 +85,6 @@ def in_base64(received: Column) -> Column:
 def is_no_text(corrupt: Column) -> Column:
     """Return true where `_corrupt_record` shows bytes in base64."""
     return corrupt.startswith(_BASE64_PREFIX)
-
-
-def _declared_fields(kinds: Mapping[str, str]) -> Column:
-    """Return a struct of the declared fields as text, and `_corrupt_record`: the whole record if unparsable."""
-    fields = ", ".join(f"`{name}`: string" for name in (*kinds, CORRUPT))
-    return F.from_json(RECORD, f"struct<{fields}>", {"columnNameOfCorruptRecord": CORRUPT})
 
 
 def _all_fields() -> Column:

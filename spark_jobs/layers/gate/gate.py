@@ -65,7 +65,12 @@ def run_gate(context: JobContext, version: int) -> GateOutcome:
 def _check(context: JobContext, version: int, certified: int | None) -> GateResult:
     spec, path = context.spec, context.paths.table(context.spec.table)
     facts, others = version_facts(context, version, certified), other_tables(context)
-    checks = _checks(context, version, facts, others) if spec.table_rules else ()
+    checks: tuple[CheckResult, ...] = ()
+    if spec.table_rules:
+        with context.reading_session(GATE_CONF) as session:
+            frame = read_version(session, path, version)
+            compared = comparable_version(context, session, version, facts, others)
+            checks = check_rules(frame, spec.table_rules, compared)
     outcome = verdict(spec.table, version, checks, certified)
     commits = remaining_commits(path, certified)
     batches = [commit.metadata for commit in commits if commit.metadata and commit.version <= version]
@@ -81,16 +86,6 @@ def _check(context: JobContext, version: int, certified: int | None) -> GateResu
         facts=facts,
         compared=others,
     )
-
-
-def _checks(
-    context: JobContext, version: int, facts: dict[str, int], others: dict[str, int | None]
-) -> tuple[CheckResult, ...]:
-    with context.reading_session(GATE_CONF) as session:
-        frame = read_version(session, context.paths.table(context.spec.table), version)
-        return check_rules(
-            frame, context.spec.table_rules, comparable_version(context, session, version, facts, others)
-        )
 
 
 def _earlier_refusal(context: JobContext, version: int, certified: int | None) -> str:

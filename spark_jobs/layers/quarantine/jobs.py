@@ -6,15 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from include.contracts.job.args import Job
 from include.contracts.job.quarantine_request import QuarantineRequest
 from include.contracts.job.report import JobReport
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from include.control.ledger.resolution import table_id
 from include.control.quarantine.events import Decision
-from include.control.quarantine.rows import QuarantinedRow
 from include.errors import BadInputError, MillraceError, Outcome
 from spark_jobs.layers.bronze.bronze import BronzeIngest
 from spark_jobs.layers.bronze.kafka_records import KafkaRecords
@@ -78,7 +75,11 @@ def fix_rows(context: JobContext, layer: RowChecker, request: QuarantineRequest)
     checked: list[CheckedRow] = []
     with context.open_session({}) as session:
         for at in range(0, len(rows), MAX_ROWS):
-            checked += _fix_and_check(session, layer, rows[at : at + MAX_ROWS], request)
+            some = rows[at : at + MAX_ROWS]
+            # An attempt of the run may have fixed rows before it died: an expression is not applied to them twice.
+            to_fix = [row for row in some if request.edited or (request.has_fixes and row.fix != request.how)]
+            new = {row.id: row for row in fix_values(session, layer, to_fix, request)} if to_fix else {}
+            checked += check_rows(session, layer, [new.get(row.id, row.received_row) for row in some])
     before = {row.id: row.received_row for row in rows}
     fixed = [result.row for result in checked if result.row != before[result.row.id]]
     if not context.args.dry_run:
@@ -86,15 +87,6 @@ def fix_rows(context: JobContext, layer: RowChecker, request: QuarantineRequest)
         target = table_id(context.paths.table(context.spec.table))
         context.ops.quarantine.record_fixes(context.spec.table, target, fixed, decision)
     return checked
-
-
-def _fix_and_check(
-    session: SparkSession, layer: RowChecker, rows: Sequence[QuarantinedRow], request: QuarantineRequest
-) -> list[CheckedRow]:
-    # An earlier attempt of the run may have fixed rows before it died: an expression is not applied to them twice.
-    to_fix = [row for row in rows if request.edited or (request.has_fixes and row.fix != request.how)]
-    fixed = {row.id: row for row in fix_values(session, layer, to_fix, request)} if to_fix else {}
-    return check_rows(session, layer, [fixed.get(row.id, row.received_row) for row in rows])
 
 
 def check_report(context: JobContext, job: Job, request: QuarantineRequest, rows: Sequence[CheckedRow]) -> JobReport:
