@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from include.contracts.spec.expectation import Expectation
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 from lakehouse_airflow.ui.links import glossary_path
@@ -26,7 +25,10 @@ def table_doc(spec: MaybeInvalidSpec) -> str:
     facts = [spec.description, f"Reads {_reads(spec)}."]
     if isinstance(spec, SilverSpec):
         facts.append(f"One row for each {', '.join(spec.keys)}.")
-    rules = [f"- {_rule(rule)}" for rule in spec.expectations]
+    rules = [
+        f"- `{rule.rule}`, else {rule.action}" + (f": {rule.reason}" if rule.reason else "")
+        for rule in spec.expectations
+    ]
     return "\n\n".join([fact for fact in facts if fact] + (["Expectations:\n" + "\n".join(rules)] if rules else []))
 
 
@@ -38,10 +40,6 @@ def _reads(spec: MaybeInvalidSpec) -> str:
     if isinstance(spec, BronzeSpec):
         return f"{'messages of' if spec.reads_kafka else 'landing files'} `{spec.source.label}`"
     return ", ".join(f"`{table}`" for table in spec.source_tables)
-
-
-def _rule(rule: Expectation) -> str:
-    return f"`{rule.rule}`, else {rule.action}" + (f": {rule.reason}" if rule.reason else "")
 
 
 def _cell(text: str) -> str:

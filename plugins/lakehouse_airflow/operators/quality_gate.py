@@ -83,7 +83,9 @@ class QualityGateOperator(SparkJobOperator):
         interval = self.due_interval(context)
         if isinstance(interval, str):
             return self._nothing(interval)
-        written = self._writer_result(context)
+        # The gate of a mapped writer reads the result with its own index; without it the value would be a list.
+        result = context["ti"].xcom_pull(task_ids=self.writer_task_id, map_indexes=context["ti"].map_index)
+        written = TaskResult.model_validate(result) if result else None
         if written and written.version is None:
             return self._nothing(f"{self.table} has no version yet that could be checked")
         decision = self._writer_decision(written) or self._run_gate_job(context, interval)
@@ -116,11 +118,6 @@ class QualityGateOperator(SparkJobOperator):
         self.outlets = []
         return TaskResult.of_nothing(reason).to_xcom()
 
-    def _writer_result(self, context: Context) -> TaskResult | None:
-        # The gate of a mapped writer reads the result with its own index; without it the value would be a list.
-        result = context["ti"].xcom_pull(task_ids=self.writer_task_id, map_indexes=context["ti"].map_index)
-        return TaskResult.model_validate(result) if result else None
-
     def _writer_decision(self, written: TaskResult | None) -> GateDecision | None:
         """Return the recorded decision about the written version by the present rules, if there is one."""
         # Imported here: parsing a DAG file must not load the Delta reader.
@@ -145,9 +142,9 @@ class QualityGateOperator(SparkJobOperator):
 
     def _run_gate_job(self, context: Context, interval: Interval) -> GateDecision:
         report = self.run_job(context, interval)
-        if report.outcome is not Outcome.GATE_FAILED and (error := error_of(report, self._driver_log.path)):
-            raise error from None
         passed = report.outcome is not Outcome.GATE_FAILED
+        if passed and (error := error_of(report, self._driver_log.path)):
+            raise error from None
         message = "" if passed else report.message
         rules = self._spec().suite_hash
         return GateDecision(report.version, report.certified_version, passed, message, report.checks, rules)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.interval import Interval
-from include.contracts.job.args import Job, JobArgs
-from include.contracts.job.quarantine_request import QuarantineRequest
+from include.contracts.job.args import Job
+from include.contracts.job.quarantine_request import RowFilter
 from include.contracts.job.report import JobReport
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
@@ -53,14 +52,17 @@ class QuarantineReplayOperator(SparkJobOperator):
                 the gate refused the version of the replay.
             MillraceError, AirflowException: as `SparkJobOperator.execute`.
         """
-        self._request = self._approved(context, read_request(context))
-        rows, interval = self._waiting_rows()
+        request, dry_run = read_request(context), bool(context["params"]["dry_run"])
+        if request.has_fixes and not dry_run:
+            who = approved_by(context, self.approval_task_id)
+            request = request.model_copy(update={"said_by": f"{request.said_by}, approved by {who}"})
+        rows, interval = self._waiting_rows(request.rows)
         for row in rows[:_SHOWN]:
             self.log.info("%s %s, tried %s times: %s", row.id, row.status, row.attempts, "; ".join(row.reasons))
         self.log.info("%s: the form selects %s rows that wait in quarantine", self.table, len(rows))
         if interval is None:
             return TaskResult.of_nothing(f"{self.table}: the form selects no row that waits in quarantine").to_xcom()
-        report = self.run_job_or_raise(context, interval, dry_run=bool(context["params"]["dry_run"]))
+        report = self.run_job_or_raise(context, interval, dry_run=dry_run, request=request)
         for row in report.details.get("rows", ()):
             # Without the row's values: more people read Airflow's logs than the table.
             self.log.info("%s would be %s: %s", row["id"], row["fate"], "; ".join(row["reasons"]) or "it passes")
@@ -70,19 +72,7 @@ class QuarantineReplayOperator(SparkJobOperator):
         self._announce(context, report, interval)
         return TaskResult.of_report(report).to_xcom()
 
-    def complete_args(self, arguments: JobArgs) -> JobArgs:
-        """Return `arguments` with the file of the request."""
-        path: Path = arguments.report.with_suffix(".request.json")
-        return arguments.model_copy(update={"request": self._request.save(path)})
-
-    def _approved(self, context: Context, request: QuarantineRequest) -> QuarantineRequest:
-        """Return the request with the name of the person who approved its changes."""
-        if context["params"]["dry_run"] or not request.has_fixes:
-            return request
-        who = approved_by(context, self.approval_task_id)
-        return request.model_copy(update={"said_by": f"{request.said_by}, approved by {who}"})
-
-    def _waiting_rows(self) -> tuple[list[QuarantinedRow], Interval | None]:
+    def _waiting_rows(self, selection: RowFilter) -> tuple[list[QuarantinedRow], Interval | None]:
         """Return the selected rows that wait, and the interval of their report; None if there is nothing to do."""
         # Imported here: parsing a DAG file must not load the Delta reader.
         from include.catalog import load_catalog
@@ -96,7 +86,6 @@ class QuarantineReplayOperator(SparkJobOperator):
             spec = load_catalog(settings.tables).spec(self.table)
         except SpecError as error:
             raise AirflowFailException(str(error)) from None
-        selection = self._request.rows
         of_any_status = selection.model_copy(update={"statuses": tuple(RowStatus)})
         every = quarantined_rows(self.table, paths, of_any_status, SUMMARY)
         if unknown := sorted(set(selection.ids) - {row.id for row in every}):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.contracts.interval import Interval
-from include.contracts.job.args import Job, JobArgs
+from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
+from include.contracts.job.request_file import RequestFile
 from include.disk_space import disk_full
 from include.errors import ExitCode, Outcome
 from include.run_retention import delete_old_runs
@@ -95,15 +98,19 @@ class SparkJobOperator(SparkSubmitOperator):
             self.log.info("%s: %s", self.table, reason)
         return reason or interval
 
-    def run_job_or_raise(self, context: Context, interval: Interval, *, dry_run: bool = False) -> JobReport:
+    def run_job_or_raise(
+        self, context: Context, interval: Interval, *, dry_run: bool = False, request: RequestFile | None = None
+    ) -> JobReport:
         """Run the job and return its report; raise as `execute` does unless it ended well."""
-        report = self.run_job(context, interval, dry_run=dry_run)
+        report = self.run_job(context, interval, dry_run=dry_run, request=request)
         if error := error_of(report, self._driver_log.path):
             raise error from None
         return report
 
-    def run_job(self, context: Context, interval: Interval, *, dry_run: bool = False) -> JobReport:
-        """Run the job for `interval` and return its report, however it ended.
+    def run_job(
+        self, context: Context, interval: Interval, *, dry_run: bool = False, request: RequestFile | None = None
+    ) -> JobReport:
+        """Run the job for `interval`, with the request that it reads, and return its report, however it ended.
 
         Raises:
             AirflowException: the driver wrote no report.
@@ -113,7 +120,10 @@ class SparkJobOperator(SparkSubmitOperator):
         settings = prepare_process().absolute()
         delete_old_runs(settings)
         files = TryFiles.of(settings.run_paths, context["ti"])
-        arguments = self.complete_args(job_args(self.table, context, interval, settings, files.report, dry_run=dry_run))
+        arguments = job_args(self.table, context, interval, settings, files.report, dry_run=dry_run)
+        if request:
+            path = request.save(files.report.with_suffix(".request.json"))
+            arguments = arguments.model_copy(update={"request": path})
         self.application = str(PROJECT / self.job.application)
         self.application_args = arguments.to_argv()
         self.name = f"millrace {self.table} {self.job}"
@@ -127,10 +137,6 @@ class SparkJobOperator(SparkSubmitOperator):
         if report.outcome is Outcome.FAILED:
             self.log.error("The last lines of the driver:\n%s", self._driver_log.tail)
         return report
-
-    def complete_args(self, arguments: JobArgs) -> JobArgs:
-        """Return `arguments` with those that only this kind of task has."""
-        return arguments
 
     def on_kill(self) -> None:
         """End the driver and all its children, if it was started."""
@@ -163,40 +169,11 @@ class SparkJobOperator(SparkSubmitOperator):
         )
 
     def _get_hook(self) -> SparkJobHook:
+        # The provider's operator stores each argument of its hook under the same name, some with an underscore.
+        stored = vars(self)
+        names = signature(SparkSubmitHook).parameters
+        arguments = {name: stored[name] if name in stored else stored[f"_{name}"] for name in names}
+        jars_folder = prepare_process().absolute().jars
         return SparkJobHook(
-            driver_log=self._driver_log,
-            jars_folder=prepare_process().absolute().jars,
-            large_load=self._large_load,
-            conf=self.conf,
-            conn_id=self._conn_id,
-            files=self.files,
-            py_files=self.py_files,
-            archives=self._archives,
-            driver_class_path=self.driver_class_path,
-            jars=self.jars,
-            packages=self.packages,
-            exclude_packages=self.exclude_packages,
-            repositories=self._repositories,
-            total_executor_cores=self._total_executor_cores,
-            executor_cores=self._executor_cores,
-            executor_memory=self._executor_memory,
-            driver_memory=self._driver_memory,
-            keytab=self.keytab,
-            principal=self.principal,
-            proxy_user=self.proxy_user,
-            name=self.name,
-            num_executors=self._num_executors,
-            status_poll_interval=self._status_poll_interval,
-            application_args=self.application_args,
-            env_vars=self.env_vars,
-            verbose=self._verbose,
-            spark_binary=self._spark_binary,
-            properties_file=self.properties_file,
-            yarn_queue=self._yarn_queue,
-            deploy_mode=self._deploy_mode,
-            use_krb5ccache=self._use_krb5ccache,
-            post_submit_commands=self.post_submit_commands,
-            track_driver_via_k8s_api=self._track_driver_via_k8s_api,
-            yarn_track_via_rm_api=self._yarn_track_via_rm_api,
-            yarn_rm_auth=self._yarn_rm_auth,
+            driver_log=self._driver_log, jars_folder=jars_folder, large_load=self._large_load, **arguments
         )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from include.contracts.job.args import Job, JobArgs
+from include.contracts.job.args import Job
 from include.contracts.job.rebuild_request import RebuildRequest
 from include.errors import Outcome
 from lakehouse_airflow.assets import REBUILT_TABLE, table_asset
@@ -44,7 +43,7 @@ class TableRebuildOperator(SparkJobOperator):
         form, is_dry = context["params"], self.approval_task_id is None
         asked_by = who_asked(context) or "the trigger of this run"
         who = f", approved by {approved_by(context, self.approval_task_id)}" if self.approval_task_id else ""
-        self._request = RebuildRequest(
+        request = RebuildRequest(
             downstream=bool(form["downstream"]),
             allow_deletes=bool(form["allow_deletes"]),
             allow_missing=bool(form["allow_missing"]),
@@ -52,7 +51,7 @@ class TableRebuildOperator(SparkJobOperator):
             why=str(form["why"]),
         )
         interval = label_interval(run_dates(context), datetime.now(UTC))
-        report = self.run_job_or_raise(context, interval, dry_run=is_dry)
+        report = self.run_job_or_raise(context, interval, dry_run=is_dry, request=request)
         self.log.info("%s", report.message)
         if is_dry:
             body = [report.message, f"Why, says {asked_by}: **{form['why']}**", *report.notes]
@@ -61,8 +60,3 @@ class TableRebuildOperator(SparkJobOperator):
             for table, version in report.details["tables"].items():
                 context["outlet_events"][REBUILT_TABLE].add(table_asset(table), extra={"version": version})
         return TaskResult.of_report(report).to_xcom()
-
-    def complete_args(self, arguments: JobArgs) -> JobArgs:
-        """Return `arguments` with the file of the request."""
-        path: Path = arguments.report.with_suffix(".request.json")
-        return arguments.model_copy(update={"request": self._request.save(path)})
