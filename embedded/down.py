@@ -30,7 +30,10 @@ def down(home: Home, console: Console) -> None:
         console.print("No local stack was running.")
         return
     with console.status("Stopping Airflow, the Spark server and PostgreSQL"):
-        _stop(home, console)
+        stop(home, NAME, PATIENCE_S)
+        for process in remaining_processes(home):
+            console.print(f"[yellow]ending {_description(process)}, which was left behind[/yellow]")
+        stop_parts(home)
     if left := remaining_processes(home):
         msg = f"could not end {', '.join(_description(process) for process in left)}; end them yourself: kill -9 <pid>"
         raise NotDownError(msg)
@@ -45,13 +48,6 @@ def main() -> None:
     except StackError as error:
         console.print(f"[red]{error}[/red]")
         sys.exit(1)
-
-
-def _stop(home: Home, console: Console) -> None:
-    stop(home, NAME, PATIENCE_S)
-    for process in remaining_processes(home):
-        console.print(f"[yellow]ending {_description(process)}, which was left behind[/yellow]")
-    stop_parts(home)
 
 
 def _description(process: psutil.Process) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 import psutil
 
@@ -27,7 +26,10 @@ def spawn(home: Home, name: str, argv: Sequence[str], env: Mapping[str, str], cw
     Raises:
         FileNotFoundError: the command does not exist.
     """
-    with _fresh_log(home, name) as log:
+    log_file = home.logs / f"{name}.log"
+    if log_file.exists():
+        log_file.replace(home.logs / f"{name}.log.1")
+    with log_file.open("ab") as log:
         process = psutil.Popen(
             list(argv),
             env={**env, STACK_VARIABLE: str(home.path)},
@@ -36,7 +38,8 @@ def spawn(home: Home, name: str, argv: Sequence[str], env: Mapping[str, str], cw
             stdout=log,
             stderr=log,
             start_new_session=True,
-            preexec_fn=_enable_sigint,
+            # Only SIGINT stops Airflow cleanly, and the children of a shell's background job ignore it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
     (home.pids / name).write_text(f"{process.pid} {process.create_time()}")
     return process
@@ -62,7 +65,7 @@ def of_stack(home: Home) -> list[psutil.Process]:
     PostgreSQL's processes are not among them: PostgreSQL has its own pid file.
     """
     sessions = {int(file.read_text().split()[0]) for file in home.pids.glob("*")}
-    return [process for process in _own_processes() if _belongs(process, home, sessions)]
+    return [process for process in psutil.process_iter() if _belongs(process, home, sessions)]
 
 
 def stop(home: Home, name: str, patience_s: float, by: signal.Signals = signal.SIGTERM) -> None:
@@ -73,26 +76,11 @@ def stop(home: Home, name: str, patience_s: float, by: signal.Signals = signal.S
     (home.pids / name).unlink(missing_ok=True)
 
 
-def _fresh_log(home: Home, name: str) -> BinaryIO:
-    log = home.logs / f"{name}.log"
-    if log.exists():
-        log.replace(home.logs / f"{name}.log.1")
-    return log.open("ab")
-
-
-def _own_processes() -> Iterator[psutil.Process]:
-    for process in psutil.process_iter():
-        try:
-            if process.uids().real == os.getuid() and process.status() != psutil.STATUS_ZOMBIE:
-                yield process
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue
-
-
 def _belongs(process: psutil.Process, home: Home, sessions: set[int]) -> bool:
-    if process.pid == os.getpid():
-        return False
     try:
+        is_own = process.uids().real == os.getuid() and process.status() != psutil.STATUS_ZOMBIE
+        if not is_own or process.pid == os.getpid():
+            return False
         # A process that sets its own title, as Airflow's do, overwrites its environment with it.
         titled = process.cmdline()[:1] and process.cmdline()[0].startswith("airflow")
         return process.environ().get(STACK_VARIABLE) == str(home.path) or bool(
@@ -100,8 +88,3 @@ def _belongs(process: psutil.Process, home: Home, sessions: set[int]) -> bool:
         )
     except (psutil.NoSuchProcess, psutil.AccessDenied, ProcessLookupError):
         return False
-
-
-def _enable_sigint() -> None:
-    """Accept SIGINT, which the children of a shell's background job ignore: only it stops Airflow cleanly."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -118,7 +118,12 @@ class Stack(AbstractContextManager["Stack"]):
         """Stop all parts, in reverse order."""
         self.home.ready.unlink(missing_ok=True)
         self._watch.stop()
-        self._drain()
+        if recorded(self.home, AIRFLOW) is not None:
+            try:
+                with self.api() as api:
+                    drain(api, self.drain_s)
+            except AirflowApiError as error:
+                log.warning("tasks may stay in the state running: %s", error)
         stop_parts(self.home)
         self._lock.release(force=True)
 
@@ -148,15 +153,6 @@ class Stack(AbstractContextManager["Stack"]):
     @cached_property
     def _watch(self) -> SparkWatch:
         return SparkWatch(self.spark, self.environment())
-
-    def _drain(self) -> None:
-        if recorded(self.home, AIRFLOW) is None:
-            return
-        try:
-            with self.api() as api:
-                drain(api, self.drain_s)
-        except AirflowApiError as error:
-            log.warning("tasks may stay in the state running: %s", error)
 
 
 def stop_parts(home: Home) -> None:

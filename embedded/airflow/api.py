@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any
 
 from pydantic import BaseModel
@@ -100,8 +100,8 @@ class AirflowApi(AirflowHttp):
         """Start a backfill of whole days, `first` to `last`; return its id."""
         body = {
             "dag_id": dag_id,
-            "from_date": _midnight(first),
-            "to_date": _midnight(last),
+            "from_date": f"{first}T00:00:00+00:00",
+            "to_date": f"{last}T00:00:00+00:00",
             "max_active_runs": at_once,
             "reprocess_behavior": reprocess,
             "dag_run_conf": dict(conf),
@@ -223,7 +223,3 @@ def _outside_groups(lines: Iterable[str]) -> list[str]:
         elif not is_in_group:
             outside.append(line)
     return outside
-
-
-def _midnight(day: date) -> str:
-    return datetime(day.year, day.month, day.day, tzinfo=UTC).isoformat()

@@ -19,6 +19,13 @@ class AirflowApiError(StackError):
     """Raised when Airflow refuses a request or does not answer; the message has its reason."""
 
 
+def _is_safe_to_retry(error: BaseException) -> bool:
+    """Whether a failed request certainly changed nothing."""
+    return isinstance(error, httpx.ConnectError) or (
+        isinstance(error, httpx.TransportError) and error.request.method == "GET"
+    )
+
+
 class AirflowHttp:
     """A connection to one Airflow, which logs in when necessary."""
 
@@ -72,7 +79,7 @@ class AirflowHttp:
             raise AirflowApiError(msg) from error
 
     @retry(
-        retry=retry_if_exception(lambda error: _is_safe_to_retry(error)),
+        retry=retry_if_exception(_is_safe_to_retry),
         stop=stop_after_delay(PATIENCE_S),
         wait=wait_exponential_jitter(multiplier=0.2, max=3),
         reraise=True,
@@ -86,10 +93,3 @@ class AirflowHttp:
             msg = f"Airflow refused the log-in of {self._credentials['username']}: {answer.status_code}"
             raise AirflowApiError(msg)
         self._http.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
-
-
-def _is_safe_to_retry(error: BaseException) -> bool:
-    """Whether a failed request certainly changed nothing."""
-    return isinstance(error, httpx.ConnectError) or (
-        isinstance(error, httpx.TransportError) and error.request.method == "GET"
-    )

@@ -70,11 +70,16 @@ class KafkaBroker:
         if not any(self.jars.glob("kafka_*.jar")):
             raise KafkaBrokerError(f"There are no Kafka jars in {self.jars}: run `make kafka`.")
         self._folder.mkdir(parents=True, exist_ok=True)
-        (self._folder / "server.properties").write_text(self._properties())
+        settings = str(self._folder / "server.properties")
+        Path(settings).write_text(self._properties())
         (self._folder / "log4j2.properties").write_text(_LOGGING)
         if not (self._data / "meta.properties").exists():
-            self._format(env)
-        spawn(self.home, NAME, self._command("kafka.Kafka", self._settings), env, cwd=self._folder)
+            command = self._command("kafka.tools.StorageTool", "format", "-t", str(uuid4()), "-c", settings)
+            run = subprocess.run(command, env=dict(env), capture_output=True, text=True, timeout=60)
+            if run.returncode != 0:
+                output = (run.stdout + run.stderr)[-2000:]
+                raise KafkaBrokerError(f"Kafka could not make its folder {self._data}: {output}")
+        spawn(self.home, NAME, self._command("kafka.Kafka", settings), env, cwd=self._folder)
 
     def wait(self, patience_s: float = 60) -> None:
         """Wait until a client's request is answered.
@@ -105,21 +110,11 @@ class KafkaBroker:
     def _data(self) -> Path:
         return self._folder / "data"
 
-    @property
-    def _settings(self) -> str:
-        return str(self._folder / "server.properties")
-
     def _command(self, main: str, *arguments: str) -> list[str]:
         logging = f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}"
         # The resolved jars have no Scala library: Spark's is used.
         (scala,) = (spark_home() / "jars").glob("scala-library-*.jar")
         return [*_JAVA, logging, "-cp", f"{self.jars}/*:{scala}", main, *arguments]
-
-    def _format(self, env: Mapping[str, str]) -> None:
-        command = self._command("kafka.tools.StorageTool", "format", "-t", str(uuid4()), "-c", self._settings)
-        run = subprocess.run(command, env=dict(env), capture_output=True, text=True, timeout=60)
-        if run.returncode != 0:
-            raise KafkaBrokerError(f"Kafka could not make its folder {self._data}: {(run.stdout + run.stderr)[-2000:]}")
 
     def _properties(self) -> str:
         listeners = f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{self.controller_port}"

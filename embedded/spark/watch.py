@@ -43,11 +43,8 @@ class SparkWatch:
             if not self._server.is_alive():
                 restarts += 1
                 log.warning("the Spark server died; restarting it (%s of %s)", restarts, RESTARTS)
-                self._restart()
-
-    def _restart(self) -> None:
-        try:
-            self._server.start(self._environment)
-            self._server.wait()
-        except (OSError, SparkServerError) as error:
-            log.error("the Spark server did not restart: %s", error)
+                try:
+                    self._server.start(self._environment)
+                    self._server.wait()
+                except (OSError, SparkServerError) as error:
+                    log.error("the Spark server did not restart: %s", error)
