@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -126,16 +125,11 @@ def _cells(crowd: Crowd, score: Score) -> Iterator[str]:
 
 def _places(where: list[PlaceName] | None, folder: Path) -> Iterator[Place]:
     for name in where or list(PlaceName):
-        with _skip_if_missing(name), place(name, folder.resolve()) as site:
-            yield site
-
-
-@contextmanager
-def _skip_if_missing(name: PlaceName) -> Iterator[None]:
-    try:
-        yield
-    except NoSuchServerError as error:
-        console().print(f"{name}: skipped: {error}", highlight=False)
+        try:
+            with place(name, folder.resolve()) as site:
+                yield site
+        except NoSuchServerError as error:
+            console().print(f"{name}: skipped: {error}", highlight=False)
 
 
 def _short(store: str) -> str:

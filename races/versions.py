@@ -110,7 +110,11 @@ class Race:
         failed = [process.args for process in processes if process.returncode != 0]
         if failed:
             raise RuntimeError(f"writers failed, see standard error: {failed}")
-        return Answers({writer: _answers(lines) for writer, lines in zip(writers, outputs, strict=True)})
+        answers: dict[str, dict[int, Answer]] = {writer: {} for writer in writers}
+        for writer, lines in zip(writers, outputs, strict=True):
+            for version, outcome, nanos in map(str.split, lines.splitlines()):
+                answers[writer][int(version)] = Answer(outcome == "won", int(nanos) / 1e6)
+        return Answers(answers)
 
     def start(self, writer: str, barrier: Path, writers: int) -> subprocess.Popen[str]:
         """Start a writer, which waits at the barrier until `writers` processes are there."""
@@ -133,8 +137,3 @@ def commit_name(version: int) -> str:
 def local_contents(log: Path, versions: int) -> dict[int, str]:
     """Return the line of each version of a local log."""
     return {version: (log / commit_name(version)).read_text().strip() for version in range(versions)}
-
-
-def _answers(lines: str) -> dict[int, Answer]:
-    split = (line.split() for line in lines.splitlines())
-    return {int(version): Answer(outcome == "won", int(nanos) / 1e6) for version, outcome, nanos in split}

