@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from benchmarks.bench import Bench
-from benchmarks.cost import Cost
 from benchmarks.machine import QUIET, empty_job, load
 from benchmarks.result import Result, result_table
 from benchmarks.series import (
@@ -88,25 +86,19 @@ def main(
     signal.signal(signal.SIGTERM, lambda signum, _frame: sys.exit(128 + signum))
     bench = Bench(folder.resolve(), rounds)
     out = bench.console
-    out.print(_machine(empty_job(bench.naive, bench.folder / "empty_job")), highlight=False)
+    floor = empty_job(bench.naive, bench.folder / "empty_job")
+    busy = "" if load() <= QUIET else f" The machine is not quiet (load {load():.1f}): only CPU ratios count."
+    cost = f"an empty job of N costs {floor.cpu_s:.1f} CPU-s, {floor.wall_s:.1f} s"
+    out.print(f"{os.cpu_count()} cores; {cost}.{busy}", highlight=False)
     results: list[Result] = []
     for name in series or AGAINST_N:
         out.rule(name)
         results += RUN[name](bench)
         (bench.folder / f"{name}.json").write_text(json.dumps([result.to_json() for result in results], indent=1))
-    _show(out, results)
-
-
-def _machine(floor: Cost) -> str:
-    busy = "" if load() <= QUIET else f" The machine is not quiet (load {load():.1f}): only CPU ratios count."
-    return f"{os.cpu_count()} cores; an empty job of N costs {floor.cpu_s:.1f} CPU-s, {floor.wall_s:.1f} s.{busy}"
-
-
-def _show(out: Console, results: list[Result]) -> None:
     out.print(result_table(results))
     for result in results:
-        for name, fact in result.facts.items():
-            out.print(f"{result.measured}: {name}: {fact}", highlight=False)
+        for what, fact in result.facts.items():
+            out.print(f"{result.measured}: {what}: {fact}", highlight=False)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -185,13 +186,9 @@ def _intent(folder: Path, spec: AnySpec, table_id: str, seq: int, stream: str = 
     )
 
 
-_IDS: dict[str, str] = {}
-
-
+@cache
 def _id_of(paths: LakehousePaths, table: str) -> str:
-    if table not in _IDS:
-        _IDS[table] = str(DeltaTable(str(paths.table(table))).metadata().id)
-    return _IDS[table]
+    return str(DeltaTable(str(paths.table(table))).metadata().id)
 
 
 def _commit(table: Path, intent: Intent) -> None:

@@ -85,7 +85,9 @@ def measure(
         try:
             usage, until = _wait(process, started, awaited, patience_s)
         finally:
-            _end_group(process)
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
     if process.returncode != 0:
         raise FailedRunError(f"exit code {process.returncode} of {' '.join(command)}\n{_last_words(log)}")
     if awaited and until is None:
@@ -138,12 +140,6 @@ def _wait(
         if wall_s > patience_s:
             raise FailedRunError(f"still running after {wall_s:.0f} s: {process.args!r}")
         time.sleep(_POLL_S)
-
-
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    if process.returncode is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def _cost_of(usage: resource.struct_rusage, wall_s: float) -> Cost:

@@ -53,13 +53,12 @@ def without_spark(bench: Bench) -> list[Result]:
         sides = interleaved(runs, bench.rounds, bench.print_cost)
         results.append(Result(title, old, young, sides, TARGET, {"files of ops": _files(lakes)}))
     many = _lake(bench, "many", 2, CHAINS)
-    sides = interleaved({"1,002 tables": partial(_measured, bench, _tables, many)}, bench.rounds, bench.print_cost)
+    sides = interleaved(
+        {"1,002 tables": partial(_measured, bench, _COMMANDS["tables"], many)}, bench.rounds, bench.print_cost
+    )
     listed = sides["1,002 tables"].cpu_s
     facts = {"CPU-seconds": f"{listed:.2f}; {LISTED_S} is {'met' if listed <= LISTED_S else 'missed'}"}
-    return [
-        *results,
-        Result("tables, of 1,002", "1,002 tables", "1,002 tables", sides, facts=facts),
-    ]
+    return [*results, Result("tables, of 1,002", "1,002 tables", "1,002 tables", sides, facts=facts)]
 
 
 def _lake(bench: Bench, name: str, number: int, chains: int = 1) -> Path:
@@ -71,19 +70,7 @@ def _lake(bench: Bench, name: str, number: int, chains: int = 1) -> Path:
 
 def _plan(lake: Path) -> list[str]:
     newest = latest_version(LakehousePaths(lake / "root").table("bronze.a0"))
-    return [_lakehouse(), "plan", "--interval", f"{day(newest).start:%Y-%m-%d}"]
-
-
-def _tables(_lake: Path) -> list[str]:
-    return [_lakehouse(), "tables"]
-
-
-def _batch(lake: Path) -> list[str]:
-    return [sys.executable, "-m", "benchmarks.aged_lake", "batch", str(lake)]
-
-
-def _lakehouse() -> str:
-    return str(Path(sys.executable).parent / "lakehouse")
+    return [_LAKEHOUSE, "plan", "--interval", f"{day(newest).start:%Y-%m-%d}"]
 
 
 def _measured(bench: Bench, command: Callable[[Path], list[str]], lake: Path, _round: int) -> Cost:
@@ -91,15 +78,13 @@ def _measured(bench: Bench, command: Callable[[Path], list[str]], lake: Path, _r
     return measure(command(lake), environ, bench.folder / "logs" / "ages.log").whole
 
 
-def _gate(_lake: Path) -> list[str]:
-    return [_lakehouse(), "gate", "show", "silver.a0"]
-
-
-_COMMANDS = {
+_LAKEHOUSE = str(Path(sys.executable).parent / "lakehouse")
+_BATCH = [sys.executable, "-m", "benchmarks.aged_lake", "batch"]
+_COMMANDS: dict[str, Callable[[Path], list[str]]] = {
     "plan": _plan,
-    "gate show": _gate,
-    "tables": _tables,
-    "one batch of three tables, without Spark": _batch,
+    "gate show": lambda _lake: [_LAKEHOUSE, "gate", "show", "silver.a0"],
+    "tables": lambda _lake: [_LAKEHOUSE, "tables"],
+    "one batch of three tables, without Spark": lambda lake: [*_BATCH, str(lake)],
 }
 
 

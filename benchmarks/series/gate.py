@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,8 @@ def run(bench: Bench) -> list[Result]:
         for name, rules in (("40 rules", RULES), ("no rules", 0))
     ]
     places = {peer.name: Place(folder / peer.name / "lake", landing) for peer in peers}
-    sides = interleaved(
-        {peer.name: _writes(bench, peer, places[peer.name]) for peer in peers}, bench.rounds, bench.print_cost
-    )
+    runs = {peer.name: partial(_write, bench, peer, places[peer.name]) for peer in peers}
+    sides = interleaved(runs, bench.rounds, bench.print_cost)
     rows = require_same_rows(TABLE, *(place.table(TABLE) for place in places.values()))
     judged = _report(places["40 rules"])
     if len(judged.checks) != RULES or not all(check.passed for check in judged.checks):
@@ -47,12 +47,9 @@ def run(bench: Bench) -> list[Result]:
     return [Result(measured, peers[0].name, peers[1].name, sides, TARGET, facts)]
 
 
-def _writes(bench: Bench, peer: Millrace, place: Place) -> Callable[[int], Cost]:
-    def write(_number: int) -> Cost:
-        shutil.rmtree(place.lake, ignore_errors=True)
-        return bench.write(peer, TABLE, place, YEAR)
-
-    return write
+def _write(bench: Bench, peer: Millrace, place: Place, _number: int) -> Cost:
+    shutil.rmtree(place.lake, ignore_errors=True)
+    return bench.write(peer, TABLE, place, YEAR)
 
 
 def _specs(folder: Path, rules: int) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 from benchmarks.bench import Bench
 from benchmarks.comparison import require_same_rows
@@ -22,9 +22,8 @@ def run(bench: Bench) -> list[Result]:
     peers = (Millrace("with the options"), Millrace("without them", without=f"{SMALL_MACHINE} {ONE_COMPILER}"))
     places = {peer.name: Place(bench.folder / "jvm" / peer.name.replace(" ", "_"), landing) for peer in peers}
     layers: dict[str, dict[str, list[Cost]]] = {table: {peer.name: [] for peer in peers} for table in TABLES}
-    interleaved(
-        {peer.name: _builds(bench, peer, places[peer.name], layers) for peer in peers}, bench.rounds, bench.print_cost
-    )
+    runs = {peer.name: partial(_build, bench, peer, places[peer.name], layers) for peer in peers}
+    interleaved(runs, bench.rounds, bench.print_cost)
     rows = {table: require_same_rows(table, *(place.table(table) for place in places.values())) for table in TABLES}
     return [
         Result(
@@ -38,14 +37,9 @@ def run(bench: Bench) -> list[Result]:
     ]
 
 
-def _builds(
-    bench: Bench, peer: Millrace, place: Place, layers: dict[str, dict[str, list[Cost]]]
-) -> Callable[[int], Cost]:
-    def build(number: int) -> Cost:
-        bench.fresh(*place.lake.relative_to(bench.folder).parts)
-        costs = [bench.write(peer, table, place, YEAR) for table in TABLES]
-        for table, cost in zip(TABLES, costs, strict=True):
-            layers[table][peer.name].append(cost)
-        return sum(costs[1:], costs[0])
-
-    return build
+def _build(bench: Bench, peer: Millrace, place: Place, layers: dict[str, dict[str, list[Cost]]], _number: int) -> Cost:
+    bench.fresh(*place.lake.relative_to(bench.folder).parts)
+    costs = [bench.write(peer, table, place, YEAR) for table in TABLES]
+    for table, cost in zip(TABLES, costs, strict=True):
+        layers[table][peer.name].append(cost)
+    return sum(costs[1:], costs[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ def _merge(bench: Bench, peers: tuple[Peer, ...], landing: Path, layout: str) ->
     full = {peer.name: _laid_out(bench, peer, landing, layout) for peer in peers}
     before = {name: files_and_bytes(place.table(SILVER)) for name, place in full.items()}
     round_of = {peer.name: Place(bench.folder / "merge" / peer.name / "round", landing) for peer in peers}
-    runs = {peer.name: _merges(bench, peer, full[peer.name], round_of[peer.name]) for peer in peers}
+    runs = {peer.name: partial(_write, bench, peer, full[peer.name], round_of[peer.name]) for peer in peers}
     sides: dict[str, Side] = interleaved(runs, bench.rounds, bench.print_cost)
     facts: dict[str, Any] = {
         "rows of the full table": require_same_rows(SILVER, *(place.table(SILVER) for place in round_of.values())),
@@ -61,13 +61,10 @@ def _merge(bench: Bench, peers: tuple[Peer, ...], landing: Path, layout: str) ->
     return Result(title, "Millrace", "N", sides, TARGET, facts)
 
 
-def _merges(bench: Bench, peer: Peer, full: Place, place: Place) -> Callable[[int], Cost]:
-    def merge(number: int) -> Cost:
-        shutil.rmtree(place.lake, ignore_errors=True)
-        shutil.copytree(full.lake, place.lake)
-        return bench.write(peer, SILVER, place, RECENT)
-
-    return merge
+def _write(bench: Bench, peer: Peer, full: Place, place: Place, _number: int) -> Cost:
+    shutil.rmtree(place.lake, ignore_errors=True)
+    shutil.copytree(full.lake, place.lake)
+    return bench.write(peer, SILVER, place, RECENT)
 
 
 def _laid_out(bench: Bench, peer: Peer, landing: Path, layout: str) -> Place:

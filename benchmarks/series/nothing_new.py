@@ -45,8 +45,7 @@ def run(bench: Bench) -> list[Result]:
 
 
 def _decide(bench: Bench, place: Place, processes: list[list[str]]) -> Cost:
-    costs = [_decide_in_process(bench, place, tables) for tables in processes]
-    return sum(costs[1:], costs[0])
+    return sum((_decide_in_process(bench, place, tables) for tables in processes), Cost(0, 0))
 
 
 def _decide_in_process(bench: Bench, place: Place, tables: list[str]) -> Cost:

@@ -42,7 +42,9 @@ def _facts(folder: Path) -> dict[str, str]:
     for table in dict.fromkeys(batch.table for batch in batches):
         of_table = [batch for batch in batches if batch.table == table]
         facts[f"requests a batch of {table}"] = _summary(of_table)
-        facts[f"requests a batch of {table}, by place"] = _by_place(of_table)
+        together = sum((batch.by_place for batch in of_table), Counter[tuple[str, str]]())
+        lines = (f"{who} {place} {count / len(of_table):.1f}" for (who, place), count in together.most_common())
+        facts[f"requests a batch of {table}, by place"] = ", ".join(lines)
     return facts
 
 
@@ -52,9 +54,3 @@ def _summary(batches: Sequence[BatchRequests]) -> str:
     spark = of_spark / len(batches)
     verdict = "met" if all_of_them <= TARGET else "missed"
     return f"{all_of_them:.0f}: {spark:.0f} of {SPARK}, {all_of_them - spark:.0f} of Millrace; {TARGET} is {verdict}"
-
-
-def _by_place(batches: Sequence[BatchRequests]) -> str:
-    together = sum((batch.by_place for batch in batches), Counter[tuple[str, str]]())
-    lines = (f"{who} {place} {count / len(batches):.1f}" for (who, place), count in together.most_common())
-    return ", ".join(lines)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 from benchmarks.bench import Bench
 from benchmarks.comparison import require_same_rows
-from benchmarks.cost import Cost, Measured, measure
+from benchmarks.cost import Cost, measure
 from benchmarks.deliveries import DAY, one_day
 from benchmarks.peers import Millrace, Peer, Place
 from benchmarks.result import Result
@@ -21,11 +21,9 @@ def run(bench: Bench) -> list[Result]:
     landing = one_day(bench.folder / "day")
     places = {peer.name: Place(bench.folder / "start" / peer.name, landing) for peer in (Millrace(), bench.naive)}
     whole: dict[str, list[Cost]] = {name: [] for name in places}
-    sides = interleaved(
-        {peer.name: _loads(bench, peer, places[peer.name], whole[peer.name]) for peer in (Millrace(), bench.naive)},
-        bench.rounds,
-        bench.print_cost,
-    )
+    peers: tuple[Peer, ...] = (Millrace(), bench.naive)
+    runs = {peer.name: partial(_load, bench, peer, places[peer.name], whole[peer.name]) for peer in peers}
+    sides = interleaved(runs, bench.rounds, bench.print_cost)
     rows = require_same_rows(TABLE, *(place.table(TABLE) for place in places.values()))
     ends = {name: Side(tuple(costs[1:])) for name, costs in whole.items()}
     return [
@@ -34,17 +32,10 @@ def run(bench: Bench) -> list[Result]:
     ]
 
 
-def _loads(bench: Bench, peer: Peer, place: Place, whole: list[Cost]) -> Callable[[int], Cost]:
-    def load(number: int) -> Cost:
-        measured = _load(bench, peer, place, number)
-        whole.append(measured.whole)
-        return measured.until or measured.whole
-
-    return load
-
-
-def _load(bench: Bench, peer: Peer, place: Place, number: int) -> Measured:
+def _load(bench: Bench, peer: Peer, place: Place, whole: list[Cost], number: int) -> Cost:
     bench.fresh("start", peer.name)
     log = bench.folder / "logs" / f"start.{peer.name}.{number}.log"
     command = peer.writer(TABLE, place, DAY)
-    return measure(command, peer.environment(), log, place.commit(TABLE, peer.first_data_version))
+    measured = measure(command, peer.environment(), log, place.commit(TABLE, peer.first_data_version))
+    whole.append(measured.whole)
+    return measured.until or measured.whole
