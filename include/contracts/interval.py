@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic import AfterValidator, model_validator
 
+from include.contracts.strict_model import StrictModel
 from include.contracts.time_format import ISO_SECOND
 
 
@@ -17,22 +18,19 @@ def in_utc(moment: datetime) -> datetime:
         ValueError: `moment` has no time zone, and any zone would be a guess.
     """
     if moment.tzinfo is None:
-        msg = f"{moment.isoformat()} has no time zone; write it as {moment.isoformat()}Z"
-        raise ValueError(msg)
+        raise ValueError(f"{moment.isoformat()} has no time zone; write it as {moment.isoformat()}Z")
     return moment.astimezone(UTC)
 
 
 Instant = Annotated[datetime, AfterValidator(in_utc)]
 
 
-class Interval(BaseModel):
+class Interval(StrictModel):
     """`[start, end)` in UTC.
 
     >>> str(Interval(start=datetime(2013, 1, 1, tzinfo=UTC), end=datetime(2013, 1, 2, tzinfo=UTC)))
     '[2013-01-01T00:00:00Z, 2013-01-02T00:00:00Z)'
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     start: Instant
     end: Instant
@@ -40,8 +38,7 @@ class Interval(BaseModel):
     @model_validator(mode="after")
     def _is_not_empty(self) -> Self:
         if self.end <= self.start:
-            msg = f"an interval must end after it starts: {self}"
-            raise ValueError(msg)
+            raise ValueError(f"an interval must end after it starts: {self}")
         return self
 
     def __str__(self) -> str:

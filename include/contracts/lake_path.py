@@ -69,5 +69,4 @@ def bucket_url(place: str) -> str | None:
         return None
     if scheme in _BUCKETS and rest.strip("/"):
         return f"{S3}{rest.rstrip('/')}"
-    msg = f"{place} cannot hold files: write a folder, or s3://bucket/prefix"
-    raise ValueError(msg)
+    raise ValueError(f"{place} cannot hold files: write a folder, or s3://bucket/prefix")

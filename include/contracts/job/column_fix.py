@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from include.contracts.strict_model import StrictModel
 
 
-class _Fix(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class SetValue(_Fix):
+class SetValue(StrictModel):
     """Set the column to a value of its type.
 
     Attributes:
@@ -25,7 +23,7 @@ class SetValue(_Fix):
         return f"set to {self.value!r}"
 
 
-class SetNull(_Fix):
+class SetNull(StrictModel):
     """Set the column to null."""
 
     how: Literal["set to null"] = "set to null"
@@ -34,7 +32,7 @@ class SetNull(_Fix):
         return self.how
 
 
-class Copy(_Fix):
+class Copy(StrictModel):
     """Copy the value of another column of the row.
 
     Attributes:
@@ -48,7 +46,7 @@ class Copy(_Fix):
         return f"copied from {self.value}"
 
 
-class ChangeText(_Fix):
+class ChangeText(StrictModel):
     """Trim the value, or write it in capital or small letters."""
 
     how: Literal["trim", "upper", "lower"]
@@ -57,7 +55,7 @@ class ChangeText(_Fix):
         return self.how
 
 
-class Replace(_Fix):
+class Replace(StrictModel):
     """Replace a text within the value.
 
     Attributes:
@@ -73,7 +71,7 @@ class Replace(_Fix):
         return f"{self.value!r} replaced by {self.by!r}"
 
 
-class ParseDate(_Fix):
+class ParseDate(StrictModel):
     """Read the value as a date or an instant.
 
     Attributes:
@@ -87,7 +85,7 @@ class ParseDate(_Fix):
         return f"parsed as {self.value!r}"
 
 
-class MapValues(_Fix):
+class MapValues(StrictModel):
     """Replace whole values by others; a value that is not in the map stays unchanged.
 
     Attributes:

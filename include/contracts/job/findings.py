@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from pydantic import BaseModel, ConfigDict
-
 from include.contracts.interval import Instant
+from include.contracts.strict_model import StrictModel
 from include.contracts.time_format import MINUTE
 
 MAX_SAMPLES = 5
@@ -19,7 +18,7 @@ _MAX_SAMPLE_CHARACTERS = 60
 _MAX_FIELDS = 20
 
 
-class RefusedRows(BaseModel):
+class RefusedRows(StrictModel):
     """The rows of a batch that were refused for one reason.
 
     Attributes:
@@ -29,15 +28,13 @@ class RefusedRows(BaseModel):
         samples: for quarantined rows the ids that `lakehouse quarantine show` takes, for dropped rows their sources.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     reason: str
     action: str
     rows: int
     samples: tuple[str, ...] = ()
 
 
-class Ties(BaseModel):
+class Ties(StrictModel):
     """Keys with several different events of the same sequence.
 
     Attributes:
@@ -45,13 +42,11 @@ class Ties(BaseModel):
         samples: some of them, as `key=value at sequence`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     keys: int = 0
     samples: tuple[str, ...] = ()
 
 
-class AbsentKeys(BaseModel):
+class AbsentKeys(StrictModel):
     """Keys that are deleted because their source does not contain them any more.
 
     Attributes:
@@ -62,8 +57,6 @@ class AbsentKeys(BaseModel):
         interval_start: start of the interval whose snapshot lacks them; None for other reasons.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     keys: int
     of_keys: int
     why: str
@@ -71,7 +64,7 @@ class AbsentKeys(BaseModel):
     interval_start: Instant | None = None
 
 
-class UnreadableKeys(BaseModel):
+class UnreadableKeys(StrictModel):
     """Refused records of a full snapshot whose keys cannot be read, so that the snapshot deletes nothing.
 
     Attributes:
@@ -79,13 +72,11 @@ class UnreadableKeys(BaseModel):
         records: the number of records.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     interval_start: Instant
     records: int
 
 
-class FileWithoutColumns(BaseModel):
+class FileWithoutColumns(StrictModel):
     """A landing file that lacks declared columns.
 
     Attributes:
@@ -94,14 +85,12 @@ class FileWithoutColumns(BaseModel):
         rows: the number of its rows.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     path: str
     columns: tuple[str, ...]
     rows: int
 
 
-class RescuedValues(BaseModel):
+class RescuedValues(StrictModel):
     """The values of one field that fit no column and are kept in `_rescued`.
 
     Attributes:
@@ -111,15 +100,13 @@ class RescuedValues(BaseModel):
         samples: some of the values, as text.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     field: str
     type: str = ""
     rows: int
     samples: tuple[str | None, ...] = ()
 
 
-class Findings(BaseModel):
+class Findings(StrictModel):
     """The findings of a run's batches.
 
     Attributes:
@@ -130,8 +117,6 @@ class Findings(BaseModel):
         lacking: the files that lack declared columns.
         rescued: the values that fit no column, by field.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     refused: tuple[RefusedRows, ...] = ()
     ties: Ties = Ties()

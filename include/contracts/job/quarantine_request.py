@@ -6,15 +6,16 @@ a closed list of operations instead.
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from include.contracts.interval import Instant
 from include.contracts.job.column_fix import ColumnFix
 from include.contracts.job.request_file import RequestFile
 from include.contracts.row_status import PENDING, RowStatus
+from include.contracts.strict_model import StrictModel
 
 
-class RowFilter(BaseModel):
+class RowFilter(StrictModel):
     """A filter of the quarantined rows of a table; a row must meet every stated condition.
 
     Attributes:
@@ -23,8 +24,6 @@ class RowFilter(BaseModel):
         starts: only rows of the intervals with these starts; empty for any.
         statuses: only rows with one of these statuses.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     ids: tuple[str, ...] = ()
     reason: str = ""

@@ -6,16 +6,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from include.contracts.interval import Interval
 from include.contracts.job.contention import LostRace
 from include.contracts.job.findings import Findings
 from include.contracts.spec.expectation import Action
+from include.contracts.strict_model import StrictModel
 from include.errors import ExitCode, Outcome
 
 
-class RowCounts(BaseModel):
+class RowCounts(StrictModel):
     """Count what happened to the rows that a batch read, and how many rows of its table changed.
 
     Every row that was read is in exactly one of five counts:
@@ -32,8 +33,6 @@ class RowCounts(BaseModel):
         updated: changed rows of the target.
         deleted: deleted rows of the target, also those that a snapshot lacks; in gold, by how many groups it shrank.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     read: int = 0
     applied: int = 0
@@ -61,7 +60,7 @@ def total(counts_of_batches: Iterable[RowCounts]) -> RowCounts:
     return RowCounts(**{name: sum(getattr(counts, name) for counts in batches) for name in RowCounts.model_fields})
 
 
-class FileRows(BaseModel):
+class FileRows(StrictModel):
     """Count what happened to the records of one landing file.
 
     Attributes:
@@ -72,8 +71,6 @@ class FileRows(BaseModel):
         dropped: records left out by a rule with `action: drop`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     read: int = 0
     written: int = 0
     rescued: int = 0
@@ -81,7 +78,7 @@ class FileRows(BaseModel):
     dropped: int = 0
 
 
-class CheckResult(BaseModel):
+class CheckResult(StrictModel):
     """The result of one expectation for one table version.
 
     Attributes:
@@ -100,8 +97,6 @@ class CheckResult(BaseModel):
             reported.
         against: what the version was compared with, such as `silver.planes version 4`.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rule: str
     action: str
@@ -128,7 +123,7 @@ class CheckResult(BaseModel):
         return not self.passed and self.action == Action.FAIL and not self.overridden
 
 
-class JobReport(BaseModel):
+class JobReport(StrictModel):
     """The report of a job's end. The operator and the CLI decide only from it.
 
     Attributes:
@@ -162,8 +157,6 @@ class JobReport(BaseModel):
         timings_s: phase -> seconds.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     job: str
     table: str
     outcome: Outcome
@@ -196,7 +189,7 @@ class JobReport(BaseModel):
     @property
     def exit_code(self) -> ExitCode:
         """The exit code of a job with this outcome."""
-        return _EXIT_CODES.get(self.outcome, ExitCode.FAILED)
+        return ExitCode.OK if self.outcome in (Outcome.COMMITTED, Outcome.NO_OP) else ExitCode[self.outcome.name]
 
     def save(self, path: Path) -> None:
         """Write the report to `path` whole or not at all."""
@@ -213,18 +206,3 @@ class JobReport(BaseModel):
     def load(cls, path: Path) -> JobReport | None:
         """Read the report at `path`; None if the job wrote none."""
         return cls.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else None
-
-
-_EXIT_CODES = {
-    Outcome.COMMITTED: ExitCode.OK,
-    Outcome.NO_OP: ExitCode.OK,
-    Outcome.NOT_READY: ExitCode.NOT_READY,
-    Outcome.CONFLICT: ExitCode.CONFLICT,
-    Outcome.GATE_FAILED: ExitCode.GATE_FAILED,
-    Outcome.BAD_INPUT: ExitCode.BAD_INPUT,
-    Outcome.BAD_SPEC: ExitCode.BAD_SPEC,
-    Outcome.SPARK_UNAVAILABLE: ExitCode.SPARK_UNAVAILABLE,
-    Outcome.DISK_FULL: ExitCode.DISK_FULL,
-    Outcome.INCONSISTENT: ExitCode.INCONSISTENT,
-    Outcome.DELETES_REFUSED: ExitCode.DELETES_REFUSED,
-}

@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict
+from include.contracts.strict_model import StrictModel
 
 
-class RequestFile(BaseModel):
+class RequestFile(StrictModel):
     """A request that a driver reads from a file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     def save(self, path: Path) -> Path:
         """Write the request to `path`, and return `path`."""

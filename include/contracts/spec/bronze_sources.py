@@ -76,11 +76,9 @@ class LandingSource(SpecPart):
     def _csv_settings_fit(self) -> Self:
         settings = [name for name in _CSV_SETTINGS if getattr(self, name) != type(self).model_fields[name].default]
         if settings and self.format != "csv":
-            msg = f"only CSV files have {', '.join(settings)}"
-            raise ValueError(msg)
+            raise ValueError(f"only CSV files have {', '.join(settings)}")
         if self.encoding.startswith(("UTF-16", "UTF-32")) and not self.multi_line:
-            msg = f"{self.encoding} files are read whole: leave out multi_line"
-            raise ValueError(msg)
+            raise ValueError(f"{self.encoding} files are read whole: leave out multi_line")
         return self
 
     @property
@@ -140,8 +138,7 @@ class KafkaSource(SpecPart):
     @model_validator(mode="after")
     def _states_topics_once(self) -> Self:
         if bool(self.topics) == bool(self.topic_pattern):
-            msg = "say which topics to read: either topics, a list of names, or topic_pattern"
-            raise ValueError(msg)
+            raise ValueError("say which topics to read: either topics, a list of names, or topic_pattern")
         return self
 
     @field_validator("avro_schema")
@@ -150,18 +147,15 @@ class KafkaSource(SpecPart):
         try:
             schema = json.loads(text or "{}")
         except json.JSONDecodeError as error:
-            msg = f"an Avro schema is JSON, this is not ({error})"
-            raise ValueError(msg) from error
+            raise ValueError(f"an Avro schema is JSON, this is not ({error})") from error
         if text is not None and (not isinstance(schema, dict) or schema.get("type") != "record"):
-            msg = 'the values\' schema must be a record: {"type": "record", "name": ..., "fields": [...]}'
-            raise ValueError(msg)
+            raise ValueError('the values\' schema must be a record: {"type": "record", "name": ..., "fields": [...]}')
         return text
 
     @model_validator(mode="after")
     def _avro_has_its_schema(self) -> Self:
         if (self.format == "avro") != (self.avro_schema is not None):
-            msg = "format: avro and avro_schema go together"
-            raise ValueError(msg)
+            raise ValueError("format: avro and avro_schema go together")
         return self
 
     @property

@@ -38,13 +38,11 @@ class DurationFormat:
         datetime.timedelta(days=1, seconds=43200)
         """
         if not isinstance(text, str) or not re.fullmatch(self.pattern, text):
-            msg = f"{text!r} is not {self.name}; write it as {self.examples}"
-            raise ValueError(msg)
+            raise ValueError(f"{text!r} is not {self.name}; write it as {self.examples}")
         number, unit = text.split()
         if len(number) < 10 and (duration := timedelta(**{unit: int(number)})) <= _LONGEST:
             return duration
-        msg = f"{text!r} is longer than {_LONGEST.days // 365} years"
-        raise ValueError(msg)
+        raise ValueError(f"{text!r} is longer than {_LONGEST.days // 365} years")
 
 
 RETENTION = DurationFormat("a retention", ("hours", "days"), "'168 hours' or '7 days'")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
+from pydantic import Field, model_serializer, model_validator
 from pydantic_core import PydanticCustomError
+
+from include.contracts.strict_model import StrictModel
 
 
 class Action(StrEnum):
@@ -84,7 +86,7 @@ TABLE_EXPECTATIONS = GX_TABLE_EXPECTATIONS | COMPARISONS
 """The expectations that can check only a whole table version, and so may only warn or fail."""
 
 
-class Expectation(BaseModel):
+class Expectation(StrictModel):
     """One rule on one table, written in YAML as `{expect_...: {arguments}, action: ..., reason: ...}`.
 
     Attributes:
@@ -102,8 +104,6 @@ class Expectation(BaseModel):
     ... ).rule
     'expect_column_values_to_not_be_null(flight_id)'
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     arguments: dict[str, Any] = Field(default_factory=dict)

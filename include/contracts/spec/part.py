@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
+
+from include.contracts.strict_model import StrictModel
 
 
-class SpecPart(BaseModel):
+class SpecPart(StrictModel):
     """The base of every part of a spec: it is frozen, and refuses unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)

@@ -129,8 +129,7 @@ class BronzeSpec(TableSpec):
     @model_validator(mode="after")
     def _evolves_by_names(self) -> Self:
         if self.evolve == "ask" and self.on_drift != "evolve":
-            msg = "evolve: ask needs on_drift: evolve"
-            raise ValueError(msg)
+            raise ValueError("evolve: ask needs on_drift: evolve")
         if self.on_drift == "evolve" and not self.source.has_field_names:
             msg = "on_drift: evolve needs records that name their fields: JSON, Parquet, or CSV files with a header"
             raise ValueError(msg)
@@ -199,10 +198,9 @@ class SilverSpec(TableSpec, ChangeData):
     @model_validator(mode="after")
     def _requires_no_columns(self) -> Self:
         if required := [name for name, column in self.columns.items() if column.required]:
-            msg = (
+            raise ValueError(
                 f"required is for bronze columns, which files may lack: write nullable: false for {', '.join(required)}"
             )
-            raise ValueError(msg)
         return self
 
     @property
@@ -242,8 +240,7 @@ class GoldSource(SpecPart):
     @model_validator(mode="after")
     def _join_has_its_condition(self) -> Self:
         if (self.join is None) != (self.on is None):
-            msg = "join and on go together: a joined source needs both, the first source neither"
-            raise ValueError(msg)
+            raise ValueError("join and on go together: a joined source needs both, the first source neither")
         return self
 
 
@@ -291,8 +288,7 @@ def parse_spec(document: dict[str, Any]) -> AnySpec:
     """
     layer = str(document.get("table", "")).split(".")[0]
     if layer not in SPEC_OF_LAYER:
-        msg = f"table must be bronze.<name>, silver.<name> or gold.<name>, got {document.get('table')!r}"
-        raise ValueError(msg)
+        raise ValueError(f"table must be bronze.<name>, silver.<name> or gold.<name>, got {document.get('table')!r}")
     return SPEC_OF_LAYER[layer].model_validate(document)
 
 

@@ -37,8 +37,7 @@ def _check_column_type(name: str) -> str:
     if re.fullmatch(DECIMAL, name):
         digits, after_point = map(int, re.findall(r"\d+", name))
         if not after_point <= digits <= 38 or not digits:
-            msg = "a decimal has 1 to 38 digits, and no more after the point than in all: decimal(18,2)"
-            raise ValueError(msg)
+            raise ValueError("a decimal has 1 to 38 digits, and no more after the point than in all: decimal(18,2)")
         return name
     vocabulary = [*sorted(SIMPLE_TYPES), "decimal(p,s)"]
     word = _COMMON_MISNOMERS.get(name.lower(), name.lower())
@@ -47,13 +46,8 @@ def _check_column_type(name: str) -> str:
 
 def _check_retention(text: str) -> str:
     if not RETENTION.parse(text):
-        msg = "a retention of nothing would remove what readers and running jobs still use; write '7 days'"
-        raise ValueError(msg)
+        raise ValueError("a retention of nothing would remove what readers and running jobs still use; write '7 days'")
     return text
-
-
-def _parse_wait(value: object) -> timedelta:
-    return value if isinstance(value, timedelta) else WAIT.parse(value)
 
 
 def _parse_starting_offsets(value: object) -> object:
@@ -73,8 +67,7 @@ def _check_pattern(text: str) -> str:
     try:
         re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
-        msg = f"not a regular expression: {error}"
-        raise ValueError(msg) from error
+        raise ValueError(f"not a regular expression: {error}") from error
     return text
 
 
@@ -93,7 +86,7 @@ Retention = Annotated[
 Pattern = Annotated[str, AfterValidator(_check_pattern)]
 Wait = Annotated[
     timedelta,
-    BeforeValidator(_parse_wait),
+    BeforeValidator(lambda value: value if isinstance(value, timedelta) else WAIT.parse(value)),
     PlainSerializer(lambda wait: f"{wait.total_seconds():.0f} seconds", return_type=str),
     WithJsonSchema({"type": "string", "pattern": WAIT.pattern}),
 ]
