@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -35,36 +36,24 @@ _FILES = pa.schema(
 """The columns of the list of data files; what the log does not say of a file is null."""
 
 
+@dataclass(eq=False)
 class FollowedTable:
     """A version of a table.
 
     Attributes:
+        definition: the open table, for its columns, properties and protocol. Its files may be those of an earlier
+            version, if `_files` and `_txns` are given.
         version: the version.
         mark: the digest of its commit; empty if the log no longer has the commit.
-        definition: the open table, for its columns, properties and protocol. Its files may be those of an earlier
-            version.
-
-    Args:
-        definition: the open table, at this version unless `files` and `txns` are given.
-        version: the version.
-        mark: the digest of its commit.
-        files: its data files, see `_FILES`; None reads them from `definition`.
-        txns: Delta's application id -> its last number, for the commits after the version of `definition`.
+        _files: its data files, see `_FILES`; None reads them from `definition`.
+        _txns: Delta's application id -> its last number, for the commits after the version of `definition`.
     """
 
-    def __init__(
-        self,
-        definition: DeltaTable,
-        version: int,
-        mark: str,
-        files: pa.Table | None = None,
-        txns: dict[str, int] | None = None,
-    ) -> None:
-        self.definition = definition
-        self.version = version
-        self.mark = mark
-        self._files = files
-        self._txns = txns or {}
+    definition: DeltaTable
+    version: int
+    mark: str
+    _files: pa.Table | None = None
+    _txns: dict[str, int] = field(default_factory=dict)
 
     @cached_property
     def table_id(self) -> str:
