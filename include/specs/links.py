@@ -19,12 +19,7 @@ LAYERS = ("bronze", "silver", "gold")
 
 
 def check_links(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:
-    """Find sources that no spec creates, and columns that the sources do not have.
-
-    Args:
-        document: the document to check.
-        documents: table -> document, of all specs, including wrong specs.
-    """
+    """Find sources that no spec creates, and columns that they lack; `documents` has all specs, also wrong ones."""
     for path, table in stated_sources(document):
         layer = table.partition(".")[0]
         if table not in documents and layer in LAYERS:

@@ -63,11 +63,7 @@ _NODES = (
 
 
 def require_closed(column: str, sql: str) -> None:
-    """Refuse an expression that could do more than compute a value from one row's columns.
-
-    Args:
-        column: the column that is set, for the message.
-        sql: the expression.
+    """Refuse an expression for `column` that could do more than compute a value from one row's columns.
 
     Raises:
         BadInputError: the expression is not allowed; the message says why, and what to write instead.

@@ -41,14 +41,7 @@ def run_and_show(
     show_report: Callable[[JobReport], None],
     status: str = "starting Spark",
 ) -> ExitCode:
-    """Run the job, and show how it ended; failures and the driver's log go to stderr.
-
-    Args:
-        settings: the places of the lakehouse.
-        arguments: the arguments of the job.
-        job: the job.
-        show_report: prints a report.
-        status: the text that is shown during the run.
+    """Run the job, and show how it ended, by `show_report`; failures and the driver's log go to stderr.
 
     Raises:
         SparkUnavailableError: there is no Spark to start.

@@ -80,12 +80,7 @@ class StagedPaths(LakehousePaths):
 
 
 class StagedDeletes(DeleteRecords):
-    """The deletes of absent keys that a person allowed, for a rebuild and for the table in use.
-
-    Args:
-        staged: the paths of the rebuild.
-        live: the allowed deletes of the tables in use.
-    """
+    """The deletes of absent keys that a person allowed, for a rebuild (`staged`) and for the tables in use (`live`)."""
 
     def __init__(self, staged: LakehousePaths, live: DeleteRecords) -> None:
         super().__init__(staged)
@@ -159,14 +154,7 @@ def copy_loads(live: LakehousePaths, staged: StagedPaths, table: str, ids: tuple
     """Record the loads of a rebuild whose rows are `version` of the table, once per version.
 
     Its batches belong to another log. They have a stream of their own, and all of them are in that version. A file that
-    could not be loaded keeps its number of tries, and stays given up.
-
-    Args:
-        live: the paths of the lakehouse.
-        staged: the paths of the rebuild.
-        table: the table.
-        ids: its ids before and after.
-        version: the version.
+    could not be loaded keeps its number of tries, and stays given up. `ids` are the ids of the table before and after.
     """
     earlier, table_id = ids
     for name, schema in (("files", FILES), ("batches", BATCHES)):

@@ -105,13 +105,7 @@ class TableDiff:
 
 
 def table_diff(spec: AnySpec, last: Winner | None, ops: OpsTables) -> TableDiff:
-    """Return the difference between a table and its spec; none for a table without a batch.
-
-    Args:
-        spec: the table's spec.
-        last: its last batch.
-        ops: the ledger's tables.
-    """
+    """Return the difference between a table and its spec; none for a table without a last batch."""
     if last is None:
         return TableDiff(spec.table)
     now, specs = document_of(spec), ops.specs.of(spec.table, last.intent.table_id)

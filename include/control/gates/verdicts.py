@@ -72,12 +72,7 @@ class EqualVersions:
 
 
 def summarize(results: Sequence[GateResult], before: Verdicts | None = None) -> Verdicts:
-    """Return the verdicts that follow from results.
-
-    Args:
-        results: the results, oldest first; at least one.
-        before: the verdicts on lower versions.
-    """
+    """Return the verdicts that follow from at least one result, oldest first, and from those on lower versions."""
     upto = max(result.version for result in results)
     newest = max((result.version for result in results if result.passed), default=None)
     earlier = [before.refused] if before and before.refused else []

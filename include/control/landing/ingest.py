@@ -61,14 +61,6 @@ def plan_files(
 ) -> FilePlan:
     """Compare the interval's landing files with the ledger, and read the new files of the next batch.
 
-    Args:
-        spec: the bronze table.
-        landing: the landing of its files.
-        interval: the interval of the run.
-        loaded: every content that was loaded.
-        failures: paths -> the earlier failures of these files.
-        read_file: reads a file.
-
     Raises:
         NotReadyError: the interval's folder does not exist, or the storage delivered none of several files in a row.
         BadInputError: a file that was loaded before has another content now.

@@ -53,12 +53,7 @@ class MatchedFiles:
 
 
 def match_listing(files: Iterable[FileFact], loaded: LoadedFiles) -> MatchedFiles:
-    """Compare files with the ledger by their listing; given-up files count as unread.
-
-    Args:
-        files: the listed files.
-        loaded: every content that was loaded.
-    """
+    """Compare files with the ledger by their listing; given-up files count as unread."""
     unread: list[FileFact] = []
     renewed: set[str] = set()
     count, listed = 0, iter(files)
@@ -81,13 +76,6 @@ def match_content(
     """Separate the given-up files, and compare the content of files that may have nothing new but their time.
 
     A file that the storage does not deliver stays unread.
-
-    Args:
-        listed: the files by their listing.
-        loaded: every content that was loaded.
-        given_up: the given-up files by path.
-        source: their source.
-        read_file: reads a file.
     """
     seen: list[FileFact] = []
     touched: list[FileFact] = []

@@ -84,12 +84,7 @@ class LoadedFiles:
         return {file.path: file for file in map(FileFact, *columns)}
 
     def holds(self, file: FileFact, *, only_last: bool) -> bool:
-        """Whether the content of a file was loaded under its path.
-
-        Args:
-            file: the file, with its checksum.
-            only_last: whether the table keeps only the last loaded content of a path.
-        """
+        """Whether the content of a file was loaded under its path; with `only_last`, as the last one."""
         checksums = self._of([file.path])["checksum"].to_pylist()
         return file.checksum in (checksums[-1:] if only_last else checksums)
 

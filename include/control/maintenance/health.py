@@ -82,10 +82,7 @@ class Health:
         return f"{small}; {share}" if ordered else small
 
     def rewrite(self, *, ordered: bool) -> Rewrite:
-        """Decide what OPTIMIZE does.
-
-        Args:
-            ordered: whether the spec names columns to Z-order by.
+        """Decide what OPTIMIZE does; `ordered` says whether the spec names columns to Z-order by.
 
         >>> Health(files=40, target_file_bytes=16 * MIB, small_files=9, written_share=0.1).rewrite(ordered=True).value
         'bin-pack'

@@ -39,12 +39,9 @@ STATE_COLUMNS = ("event", "row_id", "replay", "batch_seq", "received", "fix", "r
 
 
 def row_states(events: Iterable[Mapping[str, Any]]) -> dict[str, RowState]:
-    """Return the state of every row that has events, by its id.
+    """Return the state of every row that has events, by its id; the events are in the order of time.
 
     A replayed row stays replayed: a decision of a person during the replay came too late.
-
-    Args:
-        events: the events, oldest first.
     """
     states: dict[str, RowState] = {}
     for event in events:

@@ -6,11 +6,7 @@ from include.contracts.lake_path import S3Path
 
 
 class ContentCache:
-    """The contents of objects with their etags; a full cache removes the oldest contents.
-
-    Args:
-        max_bytes: the size of the cache.
-    """
+    """The contents of objects with their etags, at most `max_bytes`; a full cache removes the oldest contents."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes

@@ -91,12 +91,7 @@ def replace_file(file: LakePath, body: bytes) -> None:
 
 
 def delete_files(folder: LakePath, names: Sequence[str]) -> None:
-    """Delete files of a folder, in this order; files that do not exist are ignored.
-
-    Args:
-        folder: the folder.
-        names: the names of the files, relative to the folder.
-    """
+    """Delete files by their names relative to a folder, in this order; files that do not exist are ignored."""
     if isinstance(folder, Path):
         for name in names:
             (folder / name).unlink(missing_ok=True)

@@ -35,12 +35,7 @@ def check_band(path: KeyPath, name: str, outer: Mapping[str, Any], warn: object)
 
 
 def check_bounds(path: KeyPath, arguments: Mapping[str, Any]) -> Iterator[Defect]:
-    """Find bounds between which no value is possible.
-
-    Args:
-        path: the expectation, its name last.
-        arguments: its arguments.
-    """
+    """Find bounds between which no value is possible, in the arguments of the expectation at `path`."""
     for lower, upper in (("min_value", "max_value"), ("min_percent", "max_percent")):
         low, high = _comparable(arguments.get(lower)), _comparable(arguments.get(upper))
         if low is None or high is None or _kind(low) is not _kind(high):

@@ -9,12 +9,7 @@ from include.contracts.spec.table_spec import AnySpec, BronzeSpec, SilverSpec
 
 
 def needed_columns(bronze: BronzeSpec, specs: Iterable[AnySpec]) -> frozenset[str]:
-    """Return the declared columns that are required, not nullable, or part of a key of a silver table.
-
-    Args:
-        bronze: the table that loads the files.
-        specs: all specs, which include those of the tables that read it.
-    """
+    """Return the declared columns that are required, not nullable, or part of a key of a silver table of `specs`."""
     required = {name for name, column in bronze.columns.items() if column.required or not column.nullable}
     readers = (spec for spec in specs if isinstance(spec, SilverSpec) and spec.source == bronze.table)
     keys = (spec.columns[key].expression or key for spec in readers for key in spec.keys)

@@ -34,12 +34,7 @@ def check_compared(document: Document) -> Iterator[Defect]:
 
 
 def check_other_tables(document: Document, documents: Mapping[str, Document]) -> Iterator[Defect]:
-    """Find other tables that no spec creates, and columns that they do not have.
-
-    Args:
-        document: the document to check.
-        documents: table -> document, of all specs.
-    """
+    """Find other tables that no spec creates, and columns that they lack; `documents` has all specs by table."""
     for path, _, arguments in stated_rules(document):
         other = arguments.get("other_table")
         if not isinstance(other, str) or other.partition(".")[0] not in SPEC_OF_LAYER:
