@@ -95,8 +95,7 @@ def launch_conf(jars: Path, master: str, *, large_load: bool = False) -> dict[st
     """
     files = sorted(jars.glob("*.jar"))
     if not files:
-        msg = f"no Spark jars in {jars}: run `make setup`"
-        raise FileNotFoundError(msg)
+        raise FileNotFoundError(f"no Spark jars in {jars}: run `make setup`")
     conf = {**LAUNCH, **LOG_STORES, **SESSION}
     if master.startswith("local"):
         return {**conf, **_local_conf(jars, master, large_load=large_load)}

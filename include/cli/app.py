@@ -178,9 +178,7 @@ def files(
 
 
 @app.command()
-def replay(
-    files: Annotated[list[str], typer.Argument(help="Landing files, as `lakehouse files` names them.")],
-) -> None:
+def replay(files: Annotated[list[str], typer.Argument(help="Landing files, as `lakehouse files` names them.")]) -> None:
     """Load failed landing files that were delivered again: run their tables and all downstream, for their intervals.
 
     No file is ever loaded twice.

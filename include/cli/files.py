@@ -42,37 +42,36 @@ def select_files(
         cause = f"{table} loads no files: it reads {spec.source.label}"
         raise UnknownNameError(cause, "Its batches and their offsets are in ops.batches.")
     landing = landing_of(spec.landing_source.landing, settings.landing)
-    files = list_files(table, settings.paths, _StorageCheck(landing).is_reachable)
+    files = list_files(table, settings.paths, _storage_check(landing))
     starts = {interval.start for interval in intervals}
     return [file for file in files if status in (None, file.status) and (not starts or file.interval.start in starts)]
 
 
-class _StorageCheck:
-    """Checks whether the storage delivers files now.
+def _storage_check(landing: Landing) -> Callable[[str], bool]:
+    """Return a function that tests whether a file can be read to its end now, or does not exist any more.
 
     After the first file without an answer it asks for no more files: each of them could take the client's timeout.
     """
+    is_silent = False
 
-    def __init__(self, landing: Landing) -> None:
-        self._landing = landing
-        self._is_silent = False
-
-    def is_reachable(self, path: str) -> bool:
-        """Return whether a file can be read to its end, or does not exist any more."""
-        if self._is_silent:
+    def is_reachable(path: str) -> bool:
+        nonlocal is_silent
+        if is_silent:
             return False
         try:
-            with self._landing.open(path) as file:
+            with landing.open(path) as file:
                 while file.read(_CHUNK):
                     pass
         except FileNotFoundError:
             return True
         except NotReadyError:
-            self._is_silent = True
+            is_silent = True
             return False
         except StorageError:
             return False
         return True
+
+    return is_reachable
 
 
 def list_files(

@@ -22,14 +22,7 @@ from include.errors import NotReadyError
 MAX_FILES = 20
 """The number of files to read: the last by name, which are the newest if names contain a date."""
 
-_FORMATS = {
-    ".csv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".parquet": "parquet",
-    ".avro": "avro",
-}
+_FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet", ".avro": "avro"}
 _DAY_FOLDER = re.compile(r"date=\d{4}-\d{2}-\d{2}")
 
 

@@ -33,7 +33,8 @@ def table_spec_schema() -> dict[str, Any]:
     definitions.pop(Action.__name__)
     definitions.pop(Severity.__name__)
     definitions[Expectation.__name__] = _expectation_schema()
-    definitions[ColumnSpec.__name__]["properties"]["type"] = _type_schema(definitions[ColumnSpec.__name__])
+    column_type = definitions[ColumnSpec.__name__]["properties"]["type"]
+    column_type["anyOf"] = [{"enum": sorted(SIMPLE_TYPES)}, {"type": "string", "pattern": f"^{DECIMAL}$"}]
     definitions[BronzeSpec.__name__]["properties"]["source"] = _source_schema(definitions[BronzeSpec.__name__])
     for model in SPEC_OF_LAYER.values():
         definitions[model.__name__]["properties"].pop("domain")
@@ -64,11 +65,6 @@ def _source_schema(bronze: dict[str, Any]) -> dict[str, Any]:
     files, kafka = ({"$ref": f"#/$defs/{SOURCE_KINDS[kind].__name__}"} for kind in ("files", "kafka"))
     described = {"description": bronze["properties"]["source"]["description"], "type": "object"}
     return {**described, "if": {"required": ["kafka"]}, "then": kafka, "else": files}
-
-
-def _type_schema(column: dict[str, Any]) -> dict[str, Any]:
-    forms = [{"enum": sorted(SIMPLE_TYPES)}, {"type": "string", "pattern": f"^{DECIMAL}$"}]
-    return {**column["properties"]["type"], "anyOf": forms}
 
 
 def _expectation_schema() -> dict[str, Any]:

@@ -20,13 +20,13 @@ def gate_show(
     limit: Annotated[int, typer.Option(min=1, help="The number of newest results to show, the newest last.")] = 20,
 ) -> None:
     """List the checked versions: passed, refused and by which rules, overridden by whom and why."""
-    from include.cli.gate.history import read_results, result_table, status_lines
+    from include.cli.gate.history import result_table, status_lines
     from include.cli.output import missing_root, show
     from include.settings import Settings
 
     settings = Settings()
     status = status_lines(table, settings)
-    show(result_table(read_results(table, settings, limit)), *status, *missing_root(settings.root))
+    show(result_table(table, settings, limit), *status, *missing_root(settings.root))
 
 
 @gate.command("override")

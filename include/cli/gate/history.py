@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from rich.table import Table
@@ -13,26 +12,21 @@ from include.cli.catalog import command_catalog
 from include.cli.runs.run_id import new_run_id
 from include.cli.views import MISSING, new_table
 from include.contracts.time_format import SECOND
-from include.control.gates.gates import Gates, RecordedResult
+from include.control.gates.gates import Gates
 from include.control.gates.overrides import override
 from include.control.gates.result import Override
 from include.settings import Settings
 
 
-def read_results(table: str, settings: Settings, newest: int) -> list[RecordedResult]:
-    """Return the `newest` latest results of the table's gate, oldest first.
+def result_table(table: str, settings: Settings, newest: int) -> Table:
+    """Return the `newest` latest results of the table's gate, oldest first: the decision, why, and the failed rules.
 
     Raises:
         SpecError: a spec is wrong, or there is no such table.
     """
     command_catalog(settings.tables).require_known(table)
-    return Gates(settings.paths).results(table, newest)
-
-
-def result_table(results: Iterable[RecordedResult]) -> Table:
-    """Return one row per result: the version, the decision, by whom and why, and the failed rules."""
-    table = new_table("version", "at", "decision", "by", "why", "failed rules", numbers=("version",))
-    for recorded in results:
+    shown = new_table("version", "at", "decision", "by", "why", "failed rules", numbers=("version",))
+    for recorded in Gates(settings.paths).results(table, newest):
         result, decision = recorded.result, recorded.result.override
         by, why = (decision.by, decision.reason) if decision else ("the rules", MISSING)
         failed = "; ".join(check.rule for check in result.checks if not check.passed)
@@ -40,8 +34,8 @@ def result_table(results: Iterable[RecordedResult]) -> Table:
             verdict = Text("overridden", style="yellow")
         else:
             verdict = Text("passed", style="green") if result.passed else Text("refused", style="red")
-        table.add_row(str(result.version), f"{recorded.at:{SECOND}}", verdict, by, why, failed or MISSING)
-    return table
+        shown.add_row(str(result.version), f"{recorded.at:{SECOND}}", verdict, by, why, failed or MISSING)
+    return shown
 
 
 def status_lines(table: str, settings: Settings) -> list[str]:

@@ -27,8 +27,7 @@ Set = Annotated[
     typer.Option("--set", help='Fix a column: "amount = abs(amount)", Spark SQL over the row as it was received.'),
 ]
 Edited = Annotated[
-    Path | None,
-    typer.Option("--rows", exists=True, dir_okay=False, help="Edited rows, as `show --json` prints them."),
+    Path | None, typer.Option("--rows", exists=True, dir_okay=False, help="Edited rows, as `show --json` prints them.")
 ]
 Statuses = Annotated[
     list[RowStatus] | None, typer.Option("--status", help="Only rows with this status; by default open and fixed.")

@@ -67,13 +67,7 @@ def request_for(
 
         for column, sql in sql_of_column.items():
             require_closed(column, sql)
-    return QuarantineRequest(
-        rows=selected,
-        assign=sql_of_column,
-        edited=text,
-        said_by=getpass.getuser(),
-        why=why,
-    )
+    return QuarantineRequest(rows=selected, assign=sql_of_column, edited=text, said_by=getpass.getuser(), why=why)
 
 
 def assignment(text: str) -> tuple[str, str]:

@@ -79,7 +79,10 @@ class Driver:
                 while report := JobReport.load(self._arguments.report_number(number)):
                     number += 1
                     yield report
-                _rotate(self._arguments.log_file)
+                log = self._arguments.log_file
+                if log.stat().st_size > _LOG_BYTES:
+                    shutil.copyfile(log, log.with_suffix(".1.log"))
+                    os.truncate(log, 0)
                 file, before = self._arguments.waiting_file, waits
                 waits = file.read_text(encoding="utf-8").rstrip() if file.exists() else ""
                 if waits != before:
@@ -156,13 +159,6 @@ def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]
         finally:
             end_tree(process, _GRACE_S)
             process.wait()
-
-
-def _rotate(log: Path) -> None:
-    """Move the content of a long log to a second file, which replaces the earlier one."""
-    if log.stat().st_size > _LOG_BYTES:
-        shutil.copyfile(log, log.with_suffix(".1.log"))
-        os.truncate(log, 0)
 
 
 def _end(exit_code: int, log: Path) -> DriverEnd:

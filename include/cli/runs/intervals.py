@@ -31,21 +31,12 @@ from include.settings import Settings
 from include.spark_conf import LARGE_LOAD
 from include.specs.invalid_spec import InvalidSpec
 
-_IDLE = {
-    ExitCode.OK: Outcome.NO_OP,
-    ExitCode.BAD_SPEC: Outcome.BAD_SPEC,
-    ExitCode.NOT_READY: Outcome.NOT_READY,
-}
+_IDLE = {ExitCode.OK: Outcome.NO_OP, ExitCode.BAD_SPEC: Outcome.BAD_SPEC, ExitCode.NOT_READY: Outcome.NOT_READY}
 """Exit code -> outcome of a table for which no Spark is started."""
 
 
 def run_selection(
-    selection: Selection,
-    settings: Settings,
-    *,
-    reprocess: bool,
-    skip_missing: bool = False,
-    allow_deletes: str = "",
+    selection: Selection, settings: Settings, *, reprocess: bool, skip_missing: bool = False, allow_deletes: str = ""
 ) -> ExitCode:
     """Run the intervals in one driver, up to the first that fails, and show how each table ended.
 

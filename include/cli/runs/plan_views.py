@@ -34,7 +34,9 @@ def plan_views(domain: str, plans: Sequence[TablePlan]) -> Iterator[RenderableTy
         yield plan_table(plan for plan in plans if plan.interval == interval)
     if len(busy) > len(shown):
         yield f"{len(busy) - len(shown)} more intervals have work to do: name fewer days to see them"
-    yield from plan_notes(plans)
+    ways = dict.fromkeys(way for plan in plans for way in plan.obstacle.split("\n")[1:])
+    notes = merge_notes((plan.table, note) for plan in plans if plan.advice for note in plan.advice.notes)
+    yield from (*(f"to do: {way}" for way in ways), *(f"note: {note}" for note in notes))
 
 
 def plan_table(plans: Iterable[TablePlan]) -> Table:
@@ -63,11 +65,3 @@ def plan_summary(plans: Sequence[TablePlan]) -> Table:
         counts = (count(of_kind[kind]) if of_kind[kind] else MISSING for kind in kinds)
         shown.add_row(table, *counts, *((count(files), size(byte_count)) if files else (MISSING, MISSING)))
     return shown
-
-
-def plan_notes(plans: Iterable[TablePlan]) -> list[str]:
-    """Return the ways out of all obstacles, and the planner's remarks, each once."""
-    all_plans = list(plans)
-    ways = dict.fromkeys(way for plan in all_plans for way in plan.obstacle.split("\n")[1:])
-    notes = merge_notes((plan.table, note) for plan in all_plans if plan.advice for note in plan.advice.notes)
-    return [*(f"to do: {way}" for way in ways), *(f"note: {note}" for note in notes)]

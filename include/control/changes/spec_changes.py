@@ -118,7 +118,7 @@ def _groups(before: Document, now: Document) -> Iterator[SpecChange]:
     if (old := before.get("group_by")) != (new := now.get("group_by")):
         yield _changed("group_by", Effect.REBUILD, old, new)
     old, new = before.get("measures", {}), now.get("measures", {})
-    for name in _union(old, new):
+    for name in dict.fromkeys([*old, *new]):
         if name not in old:
             text = "a new measure; the next run computes all groups"
             yield SpecChange(f"{MEASURES}{name}", Effect.APPLIED, text, needs_run=True)
@@ -143,7 +143,7 @@ def _rules(before: Document, now: Document) -> Iterator[SpecChange]:
 
 
 def _others(before: Document, now: Document) -> Iterator[SpecChange]:
-    for key in _union(before, now):
+    for key in dict.fromkeys([*before, *now]):
         if key in _HANDLED_KEYS or before.get(key) == now.get(key):
             continue
         is_source_table = key == "source" and isinstance(now.get(key), str)
@@ -166,7 +166,3 @@ def _changed(key: str, effect: Effect, old: Any, new: Any) -> SpecChange:
 def _short(value: Any) -> str:
     text = str(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _union(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    return list(dict.fromkeys([*old, *new]))

@@ -74,23 +74,26 @@ class KafkaCluster:
         conf: dict[str, Any] = {**self.conf, **_QUIET, "error_cb": client_errors.append}
         admin = AdminClient(conf)
         try:
-            return self._available_offsets(admin, source)
+            topics = {name: topic.partitions for name, topic in admin.list_topics(timeout=_TIMEOUT_S).topics.items()}
+            partitions = {topic: sorted(topics[topic]) for topic in self._topics_of(admin, source, topics)}
+            first = _offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+            end = _offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+            start = _start_offsets(admin, partitions, source, first, end)
+            return AvailableOffsets(_topic_ids(admin, partitions), first, end, start)
         except KafkaException as error:
             admin.poll(0)  # delivers errors that the client met in the background, such as a wrong password
             last: KafkaError = error.args[0]
             if refusal := next((e for e in (*client_errors, last) if e.code() in _REFUSALS), None):
-                msg = (
+                raise StorageError(
                     f"The Kafka cluster {self._name} at {self.conf['bootstrap.servers']} refuses this user: "
                     f"{refusal.str()}.\nLet the user of LAKEHOUSE_KAFKA describe and read {source.label}, "
                     "or correct its password; then run this again."
-                )
-                raise StorageError(msg) from error
-            msg = (
+                ) from error
+            raise NotReadyError(
                 f"The Kafka cluster {self._name} at {self.conf['bootstrap.servers']} does not answer "
                 f"({(client_errors or [last])[-1].str()})\nSee that its brokers run and that LAKEHOUSE_KAFKA names "
                 "them; the run tries again."
-            )
-            raise NotReadyError(msg) from error
+            ) from error
 
     def record_group_offsets(self, group: str, ranges: OffsetRanges) -> None:
         """Commit the offsets that a consumer group has read, for lag monitors; Millrace never reads them back.
@@ -109,14 +112,6 @@ class KafkaCluster:
         finally:
             consumer.close()
 
-    def _available_offsets(self, admin: AdminClient, source: KafkaSource) -> AvailableOffsets:
-        topics = {name: topic.partitions for name, topic in admin.list_topics(timeout=_TIMEOUT_S).topics.items()}
-        partitions = {topic: sorted(topics[topic]) for topic in self._topics_of(admin, source, topics)}
-        first = _offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
-        end = _offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
-        start = _start_offsets(admin, partitions, source, first, end)
-        return AvailableOffsets(_topic_ids(admin, partitions), first, end, start)
-
     def _topics_of(self, admin: AdminClient, source: KafkaSource, existing: Iterable[str]) -> list[str]:
         """Return the source's topics; a pattern never matches Kafka's own topics, such as `__consumer_offsets`."""
         visible = [topic for topic in existing if not topic.startswith("__")]
@@ -125,11 +120,10 @@ class KafkaCluster:
             return [topic for topic in visible if pattern.fullmatch(topic)]
         if missing := [topic for topic in source.topics if topic not in set(existing)]:
             _require_allowed(admin, missing)
-            msg = (
+            raise BadInputError(
                 f"The Kafka cluster {self._name} has no topic {', '.join(missing)}; its topics are "
                 f"{', '.join(sorted(visible)) or 'none'}\nCorrect source.topics of the spec, or create the topic."
             )
-            raise BadInputError(msg)
         return list(source.topics)
 
 

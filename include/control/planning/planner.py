@@ -92,10 +92,7 @@ class Planner:
         matches = match_content(listed, loaded, abandoned, source, partial(read_listed, landing, spec))
         young, settled = split_by_age(matches.unread, source)
         due = {interval for file in settled if (interval := folders.interval(file.path))}
-        for record, unchanged in (
-            (ops.ledger.record_seen, matches.seen),
-            (ops.ledger.record_touched, matches.touched),
-        ):
+        for record, unchanged in ((ops.ledger.record_seen, matches.seen), (ops.ledger.record_touched, matches.touched)):
             of_interval = defaultdict[Interval, list[FileFact]](list)
             for file in unchanged:
                 if (interval := folders.interval(file.path)) and is_as_listed(file, landing):
@@ -196,11 +193,7 @@ class Planner:
             has_new_data=last is not None and unfinished and (certified is None or certified < last.version),
             refused=result.refused if result and not result.passed else "",
             misfit=diff.misfit,
-            notes=(
-                *diff.lines(),
-                *override_note(spec.table, verdicts),
-                *ageing_note(spec, ops.paths, self._clock()),
-            ),
+            notes=(*diff.lines(), *override_note(spec.table, verdicts), *ageing_note(spec, ops.paths, self._clock())),
         )
 
 

@@ -7,10 +7,10 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.table_spec import GoldSpec, SilverSpec
 from include.control.gates.gates import Gates
-from include.control.gates.uncertified import missing_certificate_cause
+from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.control.log.batch import BatchSources, StreamPosition
-from include.control.log.delta_log import commits_after
+from include.control.log.delta_log import commits_after, latest_version
 from include.control.log.followed_tables import newest_table
 from include.control.log.stored_tables import identity, open_table
 from include.control.storage.stored_files import is_file
@@ -27,10 +27,23 @@ def certified_sources(spec: SilverSpec | GoldSpec, gates: Gates, paths: Lakehous
     certified = {table: gates.certified(table) for table in spec.source_tables}
     if missing := [table for table, version in certified.items() if version is None]:
         causes = [
-            f"{table} has no certified version: {missing_certificate_cause(table, gates, paths)}" for table in missing
+            f"{table} has no certified version: {_missing_certificate_cause(table, gates, paths)}" for table in missing
         ]
         raise NotReadyError(f"{spec.table}: {'; '.join(causes)}", f"Run {' and '.join(missing)} first.")
     return {table: version for table, version in certified.items() if version is not None}
+
+
+def _missing_certificate_cause(table: str, gates: Gates, paths: LakehousePaths) -> str:
+    """Return in one line why a table has no certified version: a refusal, or files that cannot be loaded."""
+    if refusal := gates.first_refusal(table, above=-1):
+        return refusal.refused.partition("\n")[0] or f"version {refusal.version} was refused"
+    path = paths.table(table)
+    if latest_version(path) < 0:
+        return "it was never built"
+    failures = Ledger(paths).failures(table, table_id(path))
+    broken = [f"{file}: {failure.file.defect}" for file, failure in sorted(failures.items())]
+    more = f" (and {len(broken) - 1} more files)" if len(broken) > 1 else ""
+    return f"cannot load {broken[0]}{more}" if broken else "its gate has not checked it"
 
 
 def pin_sources(

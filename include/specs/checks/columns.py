@@ -11,12 +11,7 @@ from include.specs.document import Document, list_at, mapping_at
 from include.specs.problem import Defect, KeyPath, did_you_mean
 
 _LISTS_OF_COLUMNS = ("keys", "sequence_by", "except_column_list")
-_LISTS_OF_STORED = (
-    "partitioned_by",
-    "zorder_by",
-    "track_history_column_list",
-    "track_history_except_column_list",
-)
+_LISTS_OF_STORED = ("partitioned_by", "zorder_by", "track_history_column_list", "track_history_except_column_list")
 
 
 def declared_columns(document: Document) -> list[str] | None:

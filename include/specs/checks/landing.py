@@ -13,10 +13,7 @@ from include.contracts.spec.bronze_sources import LandingSource
 from include.specs.document import Document, mapping_at
 from include.specs.problem import Defect
 
-_FIELDS = {
-    "interval_start": datetime(2013, 1, 1, tzinfo=UTC),
-    "interval_end": datetime(2013, 1, 2, tzinfo=UTC),
-}
+_FIELDS = {"interval_start": datetime(2013, 1, 1, tzinfo=UTC), "interval_end": datetime(2013, 1, 2, tzinfo=UTC)}
 _BY_INTERVAL = LandingSource.model_fields["path"].default
 _PATH_FIX = "write it like date={interval_start:%Y-%m-%d}, in quotes"
 _FIELD = re.compile(r"interval_(start|end)(\.(year|month|day|hour|minute))?")

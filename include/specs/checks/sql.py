@@ -5,8 +5,9 @@ Only `lakehouse check` does this, because sqlglot takes half a second to load. S
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from include.catalog import Catalog
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
@@ -110,7 +111,8 @@ def _of_silver(spec: SilverSpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecE
 
 def _of_gold(spec: GoldSpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpression]:
     of_sources = {alias: table_columns(specs.get(source.table)) for alias, source in spec.sources.items()}
-    joined = _all(of_sources.values())
+    known = [columns for columns in of_sources.values() if columns is not None]
+    joined = tuple(chain.from_iterable(known)) if len(known) == len(of_sources) else None
     of_group = None if joined is None else (*joined, *spec.group_by, *spec.measures)
     aliases = tuple(spec.sources)
     for alias, source in spec.sources.items():
@@ -148,8 +150,3 @@ def table_columns(spec: AnySpec | None) -> tuple[str, ...] | None:
             return (*spec.group_by, *spec.measures)
         case None:
             return None
-
-
-def _all(columns: Iterable[tuple[str, ...] | None]) -> tuple[str, ...] | None:
-    listed = list(columns)
-    return None if None in listed else tuple(name for names in listed for name in names or ())
