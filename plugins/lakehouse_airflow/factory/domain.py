@@ -19,7 +19,7 @@ from lakehouse_airflow.factory.defaults import (
     utc_intervals,
 )
 from lakehouse_airflow.factory.docs import domain_doc
-from lakehouse_airflow.factory.nodes import LayerNode, TableNode, layers_of
+from lakehouse_airflow.factory.nodes import TableNode, layers_of
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 
@@ -70,18 +70,15 @@ def build_domain_dag(
         owner_links=dict(owner_links or {}),
         default_args=task_defaults(owner, execution_timeout, WRITE_PRIORITY),
     ) as dag:
-        _add_layers(layers_of(specs), {"conn_id": conn_id, "first_day": first_day, "last_day": last_day})
+        common = {"conn_id": conn_id, "first_day": first_day, "last_day": last_day}
+        gates: dict[str, QualityGateOperator] = {}
+        for layer in layers_of(specs):
+            with TaskGroup(layer.layer):
+                for node in layer.tables:
+                    gates[node.table] = _add_table(node, gates, common)
     # Set last: each task that is added later copies the Params, and copies take most of the parse time.
     dag.params = ParamsDict(run_form())
     return dag
-
-
-def _add_layers(layers: tuple[LayerNode, ...], common: Mapping[str, Any]) -> None:
-    gates: dict[str, QualityGateOperator] = {}
-    for layer in layers:
-        with TaskGroup(layer.layer):
-            for node in layer.tables:
-                gates[node.table] = _add_table(node, gates, common)
 
 
 def _add_table(

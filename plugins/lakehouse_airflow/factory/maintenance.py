@@ -64,7 +64,13 @@ def build_maintenance_dag(
                     if spec.layer == layer:
                         _add_table(spec, conn_id)
     # Set last: each task that is added later copies the Params, and copies take most of the parse time.
-    dag.params = ParamsDict({"vacuum_dry_run": _dry_run_field(vacuum_dry_run)})
+    dry_run = Param(
+        vacuum_dry_run,
+        type="boolean",
+        title="Vacuum: dry run",
+        description_md="Only report what VACUUM would remove. Off: remove it, but never below a table's retention.",
+    )
+    dag.params = ParamsDict({"vacuum_dry_run": dry_run})
     return dag
 
 
@@ -84,12 +90,3 @@ def _add_table(spec: AnySpec, conn_id: str) -> None:
                 **own,
             )
         )
-
-
-def _dry_run_field(default: bool) -> Param:
-    return Param(
-        default,
-        type="boolean",
-        title="Vacuum: dry run",
-        description_md="Only report what VACUUM would remove. Off: remove it, but never below a table's retention.",
-    )

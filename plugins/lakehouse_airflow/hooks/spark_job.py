@@ -108,16 +108,14 @@ class SparkJobHook(SparkSubmitHook):
             command = [sys.executable, application, *(self._application_args or [])]
             self.log.info("Runs as a client of %s: %s", self.master, self._mask_cmd(command))
             return command
-        self._conf = {**self._launch_conf(), **self._conf}
+        try:
+            conf = launch_conf(self._jars_folder, self.master, large_load=self._large_load)
+        except FileNotFoundError as missing:
+            raise AirflowFailException(str(missing)) from None
+        self._conf = {**conf, **self._conf}
         command = super()._build_spark_submit_command(application)
         self._env = None  # `submit` passes the whole environment; this would replace it.
         return list(command)
-
-    def _launch_conf(self) -> dict[str, str]:
-        try:
-            return launch_conf(self._jars_folder, self.master, large_load=self._large_load)
-        except FileNotFoundError as missing:
-            raise AirflowFailException(str(missing)) from None
 
     def _own_variables(self) -> dict[str, str]:
         token = {TOKEN: self._token} if self._token and self.master.startswith(CONNECT) else {}

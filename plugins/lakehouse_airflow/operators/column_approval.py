@@ -14,8 +14,6 @@ from lakehouse_airflow.hooks.store_access import prepare_process
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.control.ledger.new_columns import NewColumn
-
 
 class OpenQuestionsOperator(BaseOperator):
     """Find the new columns that nobody was asked about; in a manual run, all undecided columns.
@@ -37,7 +35,12 @@ class OpenQuestionsOperator(BaseOperator):
         questions: list[dict[str, str]] = []
         for spec in load_catalog(settings.tables).specs.values():
             if isinstance(spec, BronzeSpec) and spec.needs_column_approval:
-                names = [column.name for column in columns.of(spec.table, *OPEN) if _needs_question(column, run)]
+                # A retried task asks the questions of its first try again.
+                names = [
+                    column.name
+                    for column in columns.of(spec.table, *OPEN)
+                    if run.run_type == "manual" or column.state is ColumnState.PROPOSED or column.run_id == run.run_id
+                ]
                 columns.record(ColumnState.ASKED, spec.table, names, run_id=run.run_id)
                 fields = rescued_fields(paths.table(spec.table), names)
                 questions += [{"table": spec.table, "column": name, "kept": str(fields[name])} for name in names]
@@ -93,11 +96,3 @@ class ColumnApprovalOperator(ApprovalOperator):
         columns.record(state, self.table, [self.column], run_id=context["run_id"], said_by=who)
         self.log.info("%s: %s is %s by %s", self.table, self.column, state, who or "the default")
         return answer
-
-
-def _needs_question(column: NewColumn, run: Any) -> bool:
-    from include.control.ledger.new_columns import ColumnState
-
-    # A retried task asks the questions of its first try again.
-    is_new = column.state is ColumnState.PROPOSED or column.run_id == run.run_id
-    return is_new or run.run_type == "manual"
