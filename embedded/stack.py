@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 
 import psutil
 from filelock import FileLock, Timeout
@@ -73,9 +72,7 @@ class Stack(AbstractContextManager["Stack"]):
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.stop()
 
     def api(self, user: str = USER) -> AirflowApi:

@@ -34,7 +34,11 @@ def up(home: Home, console: Console) -> Address:
     """
     home.prepare()
     if recorded(home, NAME) is None:
-        _start(home, console)
+        home.ready.unlink(missing_ok=True)
+        for folder in folders_opened_to_others():
+            note = f"PostgreSQL does not run as root: {folder} becomes readable for its own user."
+            console.print(f"[yellow]{note}[/yellow]")
+        spawn(home, NAME, [sys.executable, "-m", "embedded.serve", str(home.path)], os.environ, cwd=PROJECT)
     else:
         console.print("The local stack runs already.")
     with console.status("Waiting for PostgreSQL, Airflow and the Spark server (half a minute)"):
@@ -63,13 +67,6 @@ def main() -> None:
     except StackError as error:
         console.print(f"[red]{error}[/red]")
         sys.exit(1)
-
-
-def _start(home: Home, console: Console) -> None:
-    home.ready.unlink(missing_ok=True)
-    for folder in folders_opened_to_others():
-        console.print(f"[yellow]PostgreSQL does not run as root: {folder} becomes readable for its own user.[/yellow]")
-    spawn(home, NAME, [sys.executable, "-m", "embedded.serve", str(home.path)], os.environ, cwd=PROJECT)
 
 
 def _wait(home: Home) -> Address:

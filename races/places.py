@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from uuid import uuid4
@@ -50,7 +50,6 @@ class Place:
     stock: tuple[str, ...]
     folder: Path = Path()
     bucket: Bucket | None = None
-    _used: set[str] = field(default_factory=set)
 
     @property
     def settings(self) -> Mapping[str, str]:

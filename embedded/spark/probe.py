@@ -18,7 +18,10 @@ def answers(port: int, token: str, patience_s: float = 5) -> bool:
     session = str(uuid.uuid4())
     version = base_pb2.AnalyzePlanRequest.SparkVersion()
     request = base_pb2.AnalyzePlanRequest(session_id=session, user_context=context, spark_version=version)
-    with grpc.secure_channel(f"localhost:{port}", _credentials(token)) as channel:
+    credentials = grpc.composite_channel_credentials(
+        grpc.local_channel_credentials(), grpc.access_token_call_credentials(token)
+    )
+    with grpc.secure_channel(f"localhost:{port}", credentials) as channel:
         server = base_pb2_grpc.SparkConnectServiceStub(channel)  # type: ignore[no-untyped-call]
         try:
             answer = server.AnalyzePlan(request, timeout=patience_s)
@@ -26,9 +29,3 @@ def answers(port: int, token: str, patience_s: float = 5) -> bool:
         except grpc.RpcError:
             return False
     return bool(answer.spark_version.version)
-
-
-def _credentials(token: str) -> grpc.ChannelCredentials:
-    return grpc.composite_channel_credentials(
-        grpc.local_channel_credentials(), grpc.access_token_call_credentials(token)
-    )

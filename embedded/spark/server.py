@@ -106,7 +106,7 @@ class SparkServer:
         """
         deadline = time.monotonic() + patience_s
         while time.monotonic() < deadline:
-            if self.answers():
+            if answers(self.port, self.token):
                 return
             if not self.is_alive():
                 break
@@ -117,7 +117,3 @@ class SparkServer:
     def is_alive(self) -> bool:
         """Whether its process is running."""
         return recorded(self.home, NAME) is not None
-
-    def answers(self) -> bool:
-        """Whether it answers a client with the token."""
-        return answers(self.port, self.token)
