@@ -23,13 +23,10 @@ def run(context: JobContext) -> JobReport:
         tried = fix_rows(context, layer, request)
         if context.args.dry_run:
             return check_report(context, Job.QUARANTINE_REPLAY, request, tried)
-    return _replay(context, ReplayWork(context, work, request))
-
-
-def _replay(context: JobContext, work: ReplayWork) -> JobReport:
-    results = [commit_batch(context, work)]
-    while work.has_more and not context.is_to_stop():
-        results.append(commit_batch(context, work))
+    replay = ReplayWork(context, work, request)
+    results = [commit_batch(context, replay)]
+    while replay.has_more and not context.is_to_stop():
+        results.append(commit_batch(context, replay))
     report = check_and_report(context, results)
     return report.model_copy(update={"job": Job.QUARANTINE_REPLAY.value})
 

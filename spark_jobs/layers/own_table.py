@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,8 @@ def ensure_own_table(context: JobContext, shape: TableShape) -> None:
         BadInputError, ConflictError: as `ensure_table`.
         LeaseLostError: another writer had the lease for too long.
     """
-    with context.only_writer():
+    store_decides = context.paths.lease_store is None
+    with nullcontext() if store_decides else context.leases.table(context.args.table):
         ensure_leased_table(context, shape)
 
 

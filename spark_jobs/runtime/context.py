@@ -74,15 +74,6 @@ class JobContext:
         return bool(self.args.allow_deletes) and interval_start in (None, self.args.interval_start)
 
     @contextmanager
-    def only_writer(self) -> Iterator[None]:
-        """Exclude other writers from the job's table during a commit that is no batch, unless the store does."""
-        if self.paths.lease_store is None:
-            yield
-            return
-        with self.leases.table(self.args.table):
-            yield
-
-    @contextmanager
     def open_session(self, conf: dict[str, str]) -> Iterator[SparkSession]:
         """Open a separate Spark session with `conf`, for one write; raise the errors of `reading_session`."""
         with uncached_reads(), self.reading_session(conf) as session:

@@ -74,7 +74,11 @@ def own_session(conf: Mapping[str, str]) -> Iterator[SparkSession]:
             raise
         # No server is left to release the session: a try would take as long again.
         session.release_session_on_close = False  # type: ignore[attr-defined]
-        raise SparkUnavailableError(_gone_message(error)) from error
+        where, cause = _without_token(os.environ["SPARK_REMOTE"]), error.getCondition() or "it does not answer"
+        raise SparkUnavailableError(
+            f"Spark Connect at {where} died, or was restarted, while it worked for this job ({cause})\n"
+            "Nothing is lost: start it (`make up`), then retry."
+        ) from error
     finally:
         if _remote():
             _end(session)
@@ -171,14 +175,6 @@ def _server_is_gone(error: PySparkException) -> bool:
     if (error.getCondition() or "") in _RESTARTED_SERVER:
         return True
     return isinstance(error, SparkConnectGrpcException) and error.getGrpcStatusCode().name == "UNAVAILABLE"
-
-
-def _gone_message(error: PySparkException) -> str:
-    where = _without_token(os.environ["SPARK_REMOTE"])
-    return (
-        f"Spark Connect at {where} died, or was restarted, while it worked for this job "
-        f"({error.getCondition() or 'it does not answer'})\nNothing is lost: start it (`make up`), then retry."
-    )
 
 
 def _without_token(remote: str) -> str:

@@ -45,10 +45,10 @@ def as_received(columns: Iterable[str]) -> Column:
     return F.to_json(F.struct(*(F.col(f"`{name}`") for name in sorted(columns))), _EXACT)
 
 
-def parse_received(rows: DataFrame, schema: StructType, *more: str) -> DataFrame:
-    """Parse `RECEIVED`; return `ROW_ID`, `IS_FIXED`, the columns `more` of the frame, and the columns of `schema`."""
+def parse_received(rows: DataFrame, schema: StructType) -> DataFrame:
+    """Parse `RECEIVED`; return `ROW_ID`, `IS_FIXED`, and the columns of `schema`."""
     fields = F.from_json(RECEIVED, schema, _READ_OPTIONS)
-    return rows.withColumn("_fields", fields).select(ROW_ID, IS_FIXED, *more, "_fields.*")
+    return rows.withColumn("_fields", fields).select(ROW_ID, IS_FIXED, "_fields.*")
 
 
 def values_of(text: Column, schema: StructType) -> Column:

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from include.contracts.spec.expectation import Action, Expectation
-from spark_jobs.quality.rules.row_rules import REFUSALS, REFUSALS_TYPE, not_null_rules, refusals, require_fit
+from spark_jobs.quality.rules.row_rules import REFUSALS, REFUSALS_TYPE, not_null_rules, refusal, refusals, require_fit
 
 
 def is_accepted() -> Column:
@@ -18,7 +18,7 @@ def is_accepted() -> Column:
 
 def is_quarantined() -> Column:
     """Return true for a row that fails a rule with `action: quarantine`; that action outweighs `drop`."""
-    return F.exists(REFUSALS, lambda refusal: refusal["action"] == Action.QUARANTINE.value)
+    return F.exists(REFUSALS, lambda refused: refused["action"] == Action.QUARANTINE.value)
 
 
 def is_dropped() -> Column:
@@ -46,9 +46,8 @@ def row_counts() -> list[Column]:
 
 def refusal_when(condition: Column, rule: str, reason: str) -> Column:
     """Return one quarantining refusal where `condition` is true, and none where it is false or null."""
-    parts = {"rule": rule, "action": "quarantine", "reason": reason}
-    refusal = F.struct(*(F.lit(value).alias(name) for name, value in parts.items()))
-    return F.when(condition, F.array(refusal).cast(REFUSALS_TYPE)).otherwise(no_refusal())
+    refused = F.array(refusal(rule, Action.QUARANTINE, reason)).cast(REFUSALS_TYPE)
+    return F.when(condition, refused).otherwise(no_refusal())
 
 
 def no_refusal() -> Column:

@@ -10,11 +10,10 @@ from pyspark.sql.types import StructType
 
 from include.contracts.job.findings import Findings
 from include.contracts.job.report import RowCounts
-from include.contracts.lake_path import LakePath
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.gates.conservation import rows_of_rebuild
 from include.control.log.batch import Intent, StreamPosition, Winner
-from include.control.log.delta_log import commit_time, read_commit
+from include.control.log.delta_log import commit_time
 from include.control.quarantine.events import ReceivedRow
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
 from spark_jobs.delta_io.observations import read_observation
@@ -22,7 +21,7 @@ from spark_jobs.delta_io.row_writes import append, in_list, replace_where, repla
 from spark_jobs.delta_io.statistics import statistics_of
 from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.bronze.column_drift import ColumnDrift
-from spark_jobs.layers.bronze.file_rows import lacking_files
+from spark_jobs.layers.bronze.file_rows import added_files, lacking_files
 from spark_jobs.layers.bronze.records import BronzeRecords
 from spark_jobs.layers.bronze.rescued_fields import rescued_fields
 from spark_jobs.layers.own_table import ensure_own_table, require_fitting_table
@@ -138,7 +137,8 @@ class BronzeIngest:
             return self._close_replay(winner, plan, counts)
         quarantine.run(self._context.open_session, lambda session: self._refused_rows(session, winner, plan))
         kinds = {name: column.type for name, column in self.spec.columns.items()}
-        rescued = rescued_fields(self._added_files(winner), winner, kinds)
+        table = self._context.paths.table(self.spec.table)
+        rescued = rescued_fields(added_files(table, winner), winner, kinds)
         self.drift.propose(self.spec, rescued)
         dropped = self._dropped(plan) if counts["dropped"] else []
         rows_of_file = self.records.close_batch(winner, plan, counts, dropped)
@@ -188,12 +188,6 @@ class BronzeIngest:
     def _dropped(self, plan: BatchPlan) -> list[DroppedRows]:
         with self._context.open_session({}) as session:
             return dropped_rows(self._read_checked(session, plan), self.records.source())
-
-    def _added_files(self, winner: Winner) -> list[LakePath]:
-        """Return the data files that a batch has added to the table."""
-        path = self._context.paths.table(self.spec.table)
-        commit = read_commit(path, winner.version)
-        return [path / name for name in commit.added] if commit else []
 
     def _read_checked(self, session: SparkSession, plan: BatchPlan) -> DataFrame:
         """Read the records of the plan, with their refusals."""

@@ -13,6 +13,7 @@ from include.contracts.job.findings import FileWithoutColumns
 from include.contracts.job.report import FileRows
 from include.contracts.lake_path import LakePath
 from include.control.log.batch import FileFact, Winner
+from include.control.log.delta_log import read_commit
 from include.control.log.stored_tables import open_table
 from include.control.log.table_queries import query, text_literals
 from include.control.storage.arrow_files import open_for_arrow
@@ -59,6 +60,12 @@ def quarantined_of_files(quarantine: LakePath, winner: Winner) -> Counter[str]:
     of_batch = f"_batch_token = {text_literals([winner.token])}"
     sql = f"SELECT source, count(*) AS rows FROM stored WHERE {of_batch} GROUP BY source"
     return Counter({row["source"]: row["rows"] for row in query(open_table(quarantine), sql)})
+
+
+def added_files(table: LakePath, winner: Winner) -> list[LakePath]:
+    """Return the data files that a batch has added to the table."""
+    commit = read_commit(table, winner.version)
+    return [table / name for name in commit.added] if commit else []
 
 
 def _written_rows(added: Iterable[LakePath]) -> tuple[Counter[str], Counter[str]]:

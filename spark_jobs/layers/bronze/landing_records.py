@@ -18,12 +18,11 @@ from include.control.landing.landing import LandingFile, interval_files, landing
 from include.control.landing.matching import given_up_notes
 from include.control.ledger.events import Failure
 from include.control.log.batch import BatchSources, FileFact, StreamPosition, Winner, files_digest
-from include.control.log.delta_log import read_commit
 from include.errors import BadInputError, MillraceError, NotReadyError, StorageError, first_line
 from include.specs.checks.needed_columns import needed_columns
 from spark_jobs.delta_io.json_arrays import invalid_array_in
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE, read_landing, source_path, storage_error_in
-from spark_jobs.layers.bronze.file_rows import quarantined_of_files, rows_of_files
+from spark_jobs.layers.bronze.file_rows import added_files, quarantined_of_files, rows_of_files
 from spark_jobs.layers.refused import DroppedRows, dropped_by_source
 from spark_jobs.protocol.batches import BatchPlan
 from spark_jobs.runtime.context import JobContext
@@ -174,8 +173,7 @@ class LandingRecords:
     ) -> Mapping[str, FileRows]:
         """Return landing file -> the counts of its records."""
         paths, table = self._context.paths, self._spec.table
-        commit = read_commit(paths.table(table), winner.version)
-        added = [paths.table(table) / name for name in commit.added] if commit else []
+        added = added_files(paths.table(table), winner)
         quarantined = quarantined_of_files(paths.quarantine(table), winner) if counts["quarantined"] else {}
         return rows_of_files([file.path for file in plan.files], added, quarantined, dropped_by_source(dropped))
 

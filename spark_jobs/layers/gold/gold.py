@@ -110,14 +110,6 @@ class GoldAggregate:
         """Return the values of `refresh_by` that changed, as text; None for all values."""
         if sources.reprocess or any(after is None for after, _ in sources.ranges.values()):
             return None
-        touched = self._touched_by_any_source(session, sources)
-        if touched is None:
-            return None
-        rows = touched.limit(MAX_TOUCHED_VALUES + 1).collect()
-        return [row["touched"] for row in rows] if len(rows) <= MAX_TOUCHED_VALUES else None
-
-    def _touched_by_any_source(self, session: SparkSession, sources: BatchSources) -> DataFrame | None:
-        """Return these values in one column, `touched`; None if a source cannot tell its changes."""
         changes = [
             touched_values(
                 session,
@@ -129,10 +121,11 @@ class GoldAggregate:
             if _has_changed(sources.ranges[source.table])
         ]
         frames = [frame for frame in changes if frame is not None]
-        if len(frames) < len(changes):
+        if len(frames) < len(changes):  # a source cannot tell its changes
             return None
-        values = reduce(DataFrame.union, frames)
-        return values.select(F.col("touched").cast("string").alias("touched")).distinct().orderBy("touched")
+        texts = reduce(DataFrame.union, frames).select(F.col("touched").cast("string").alias("touched"))
+        rows = texts.distinct().orderBy("touched").limit(MAX_TOUCHED_VALUES + 1).collect()
+        return [row["touched"] for row in rows] if len(rows) <= MAX_TOUCHED_VALUES else None
 
     def _shape(self, groups: DataFrame) -> TableShape:
         columns = {field.name: field.dataType.simpleString() for field in groups.schema.fields}

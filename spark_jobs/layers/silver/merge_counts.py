@@ -84,10 +84,6 @@ class MergeCounts:
         """Return how many rows change the target."""
         return sum(self.by_action[action] for action in C.CHANGES)
 
-    def has_only_inserts(self) -> bool:
-        """Whether no target row is updated or deleted."""
-        return self.changing_actions() <= {C.INSERT}
-
     def to_row_counts(self) -> RowCounts:
         """Return the row counts; an accepted source row that is part of no row with an action is superseded."""
         rows, events = self.by_action, self.events

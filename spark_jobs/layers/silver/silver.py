@@ -107,7 +107,7 @@ class SilverMerge:
         changes = changes.select(*silver_shape(self.spec).columns, "_action")
         if not counts.changes():
             commit_no_change(session, self._path)
-        elif counts.has_only_inserts():
+        elif counts.changing_actions() <= {C.INSERT}:
             append(changes.drop("_action"), self._path)
         else:
             changes = F.broadcast(changes) if counts.changes() <= C.FEW_CHANGES else changes

@@ -13,7 +13,7 @@ from spark_jobs.quality.fused.one_pass import Facts, Figures, group_figure
 from spark_jobs.quality.fused.rule import ROWS, FusedRule, Samples
 from spark_jobs.quality.rules.figure_bounds import NotFusedError
 from spark_jobs.quality.rules.row_rules import fails
-from spark_jobs.quality.verdicts.rule_result import RuleResult, count_result
+from spark_jobs.quality.verdicts.rule_result import RuleResult
 
 
 def row_rule(rule: Expectation, _schema: StructType) -> FusedRule:
@@ -46,7 +46,8 @@ def _value(rule: Expectation) -> Column:
 
 def _share_of_rows(mostly: float, failing: str, considered: str, facts: Facts) -> RuleResult:
     count, rows = facts[failing], facts[considered]
-    return count_result(rows == 0 or (rows - count) / rows >= mostly, facts[ROWS], count)
+    passed = rows == 0 or (rows - count) / rows >= mostly
+    return RuleResult(passed, {"element_count": facts[ROWS], "unexpected_count": count})
 
 
 def _mostly(rule: Expectation) -> float:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ByteType,
-    DataType,
     DateType,
     DecimalType,
     DoubleType,
@@ -25,7 +25,6 @@ from include.contracts.spec.expectation import Expectation
 from spark_jobs.quality.fused.one_pass import Facts, Figures, group_figure
 from spark_jobs.quality.fused.rule import ROWS, FusedRule, single_figure_rule
 from spark_jobs.quality.rules.figure_bounds import (
-    Evaluate,
     NotFusedError,
     date_between,
     moment_between,
@@ -86,30 +85,17 @@ def total(rule: Expectation, schema: StructType) -> FusedRule:
     return single_figure_rule(f"sum of {column}", summed, number_between(rule.arguments))
 
 
-def least(rule: Expectation, schema: StructType) -> FusedRule:
-    """Compile a rule on a column's least value."""
-    return _extreme("least", F.min(rule.arguments["column"]), rule, schema)
-
-
-def greatest(rule: Expectation, schema: StructType) -> FusedRule:
-    """Compile a rule on a column's greatest value."""
-    return _extreme("greatest", F.max(rule.arguments["column"]), rule, schema)
-
-
-def _extreme(word: str, value: Column, rule: Expectation, schema: StructType) -> FusedRule:
+def extreme(word: str, aggregate: Callable[[str], Column], rule: Expectation, schema: StructType) -> FusedRule:
+    """Compile a rule on a column's least or greatest value; `word` is the one of both that `aggregate` returns."""
     column = rule.arguments["column"]
-    kind = schema[column].dataType
+    value, kind = aggregate(column), schema[column].dataType
     if isinstance(kind, TimestampType):
         # As a number, because PySpark returns moments in the zone of the process.
         return single_figure_rule(f"{word} {column}", F.unix_micros(value), moment_between(rule.arguments))
-    return single_figure_rule(f"{word} {column}", value, _comparison(kind, rule))
-
-
-def _comparison(kind: DataType, rule: Expectation) -> Evaluate:
     if isinstance(kind, NumericType):
-        return number_between(rule.arguments)
+        return single_figure_rule(f"{word} {column}", value, number_between(rule.arguments))
     if isinstance(kind, DateType):
-        return date_between(rule.arguments)
+        return single_figure_rule(f"{word} {column}", value, date_between(rule.arguments))
     raise NotFusedError(f"the bounds of {kind.simpleString()} are read in Great Expectations' own way")
 
 

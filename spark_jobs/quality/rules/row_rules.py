@@ -63,9 +63,16 @@ def refusals(rules: Sequence[Expectation]) -> Column:
     if not rules:
         return none
     failed = [(fails(rule), rule) for rule in rules]
-    refused = F.array_compact(F.array(*[F.when(failure, _refusal(rule)) for failure, rule in failed]))
+    each = [F.when(failure, refusal(rule.rule, rule.action, rule.reason)) for failure, rule in failed]
+    refused = F.array_compact(F.array(*each))
     # Most rows fail nothing: for them Spark runs only the generated code of the condition, not the interpreted array.
     return F.when(reduce(operator.or_, [failure for failure, _ in failed]), refused.cast(REFUSALS_TYPE)).otherwise(none)
+
+
+def refusal(rule: str, action: Action, reason: str | Column) -> Column:
+    """Return one refusal of a row, an element of `REFUSALS`."""
+    parts = {"rule": rule, "action": action.value, "reason": reason}
+    return F.struct(*(F.lit(part).alias(name) for name, part in parts.items()))
 
 
 def fails(rule: Expectation) -> Column:
@@ -112,12 +119,6 @@ _FAILURES: dict[str, Callable[..., Column]] = {
     ),
 }
 """Expectation -> function that returns a column: true for a row that fails it; false or NULL for other rows."""
-
-
-def _refusal(rule: Expectation) -> Column:
-    return F.struct(
-        F.lit(rule.rule).alias("rule"), F.lit(rule.action.value).alias("action"), F.lit(rule.reason).alias("reason")
-    )
 
 
 def _require_arguments(rule: Expectation) -> None:

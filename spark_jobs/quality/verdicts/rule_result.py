@@ -30,8 +30,3 @@ class RuleResult:
 def figure_result(passed: bool, value: Any) -> RuleResult:
     """Return the result for one figure."""
     return RuleResult(passed, {"observed_value": value})
-
-
-def count_result(passed: bool, rows: int, failing: int) -> RuleResult:
-    """Return the result for a number of failing rows."""
-    return RuleResult(passed, {"element_count": rows, "unexpected_count": failing})

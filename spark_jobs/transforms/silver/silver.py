@@ -9,7 +9,7 @@ from include.contracts.job.refusal_reasons import INVALID_VALUE
 from include.contracts.spec.column_spec import ColumnSpec
 from include.contracts.spec.expectation import Action
 from include.contracts.spec.table_spec import SilverSpec
-from spark_jobs.quality.rules.row_rules import REFUSALS_TYPE, refusals
+from spark_jobs.quality.rules.row_rules import REFUSALS_TYPE, refusal, refusals
 from spark_jobs.transforms.received import IS_FIXED, ROW_ID
 from spark_jobs.transforms.records import RESCUED
 from spark_jobs.transforms.refusals import missing_values, no_refusal, with_refusals
@@ -111,9 +111,8 @@ def _invalid_value(name: str, column: ColumnSpec) -> Column:
     received = _received(name, column)
     value = F.substring(received.cast("string"), 1, _MAX_VALUE_LENGTH)
     reason = F.concat(F.lit(f"{name} is no {column.type}: "), value)
-    parts = {"rule": F.lit(INVALID_VALUE), "action": F.lit(Action.QUARANTINE.value), "reason": reason}
-    refusal = F.struct(*(part.alias(label) for label, part in parts.items()))
-    return F.when(received.isNotNull() & received.try_cast(column.type).isNull(), refusal)
+    refused = refusal(INVALID_VALUE, Action.QUARANTINE, reason)
+    return F.when(received.isNotNull() & received.try_cast(column.type).isNull(), refused)
 
 
 def _is_true(condition: str | None) -> Column:
