@@ -18,7 +18,7 @@ from include.settings import PROJECT
 from lakehouse_airflow.assets import PROPOSED_COLUMNS
 from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
-from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator
+from lakehouse_airflow.operators.second_person import APPROVE, SecondPersonApprovalOperator
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.table_rebuild import TableRebuildOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
@@ -67,7 +67,7 @@ def test_a_rebuild_is_a_dry_run_then_an_approval_then_a_job(dags: dict[str, DAG]
     dry_run, rebuild = dag.get_task("dry_run"), dag.get_task("rebuild")
     assert isinstance(dry_run, TableRebuildOperator)
     assert isinstance(rebuild, TableRebuildOperator)
-    assert (dry_run.approval_task_id, rebuild.approval_task_id) == (None, "approve")
+    assert (dry_run.is_dry_run, rebuild.is_dry_run) == (True, False)
     assert (dag.get_task("approve").execution_timeout, rebuild.execution_timeout) == (None, EXECUTION_TIMEOUT)
     assert isinstance(dag.get_task("approve"), SecondPersonApprovalOperator)
     assert dag.get_task("approve").upstream_task_ids == {"dry_run"}
@@ -113,7 +113,7 @@ def test_a_replay_runs_by_hand_only_and_its_form_offers_every_table_that_refuses
     offered = dag.params.get_param("set_how").schema["enum"]
     assert offered == [None, *(how for way in ways for how in get_args(way.model_fields["how"].annotation))]
     replay, approve = dag.get_task("replay"), dag.get_task("approve")
-    assert replay.upstream_task_ids == {approve.task_id} == {replay.approval_task_id}
+    assert replay.upstream_task_ids == {approve.task_id} == {APPROVE}
     assert (approve.execution_timeout, approve.response_timeout) == (None, None), "a question waits"
     assert (replay.job, replay.table) == (Job.QUARANTINE_REPLAY, "{{ params.table }}")
     assert_keeps_the_policies(replay)

@@ -35,10 +35,8 @@ def build_delete_approval_dag(*, owner: str, approvers: Sequence[str] = ()) -> D
         tag="deletes",
         owner=owner,
     ) as dag:
-        deletes = AskedDeletesOperator(task_id="deletes")
-        approve = approval_after(deletes, approvers)
-        allow = AllowDeletesOperator(task_id="allow", approval_task_id=approve.task_id)
-        approve.set_downstream(allow)
+        approve = approval_after(AskedDeletesOperator(task_id="deletes"), approvers)
+        approve.set_downstream(AllowDeletesOperator(task_id="allow"))
     # Set last, as in the other forms: they are fields of the run, not of the question.
     form = version_form(
         tables,

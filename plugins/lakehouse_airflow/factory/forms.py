@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from airflow.sdk import DAG, BaseOperator, Param
 
 from lakehouse_airflow.factory.defaults import RETRY_DELAY
-from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator
+from lakehouse_airflow.operators.second_person import APPROVE, SecondPersonApprovalOperator
 from lakehouse_airflow.retries import RETRIES
 
 
@@ -36,7 +36,7 @@ def approval_after(task: BaseOperator, approvers: Sequence[str]) -> SecondPerson
     """
     question = f"ti.xcom_pull(task_ids='{task.task_id}')"
     approve = SecondPersonApprovalOperator(
-        task_id="approve",
+        task_id=APPROVE,
         subject=f"{{{{ {question}['subject'] }}}}",
         body=f"{{{{ {question}['body'] }}}}",
         assigned_users=[{"id": name, "name": name} for name in approvers] or None,

@@ -37,12 +37,8 @@ def build_gate_override_dag(*, owner: str, approvers: Sequence[str] = ()) -> DAG
         tag="gates",
         owner=owner,
     ) as dag:
-        refusal = RefusalOperator(task_id="refusal")
-        approve = approval_after(refusal, approvers)
-        override = GateOverrideOperator(
-            task_id="override", approval_task_id=approve.task_id, outlets=[OVERRIDDEN_TABLE]
-        )
-        approve.set_downstream(override)
+        approve = approval_after(RefusalOperator(task_id="refusal"), approvers)
+        approve.set_downstream(GateOverrideOperator(task_id="override", outlets=[OVERRIDDEN_TABLE]))
     # Set last, as in the other forms: they are fields of the run, not of the question.
     form = version_form(
         tables,

@@ -15,6 +15,7 @@ from lakehouse_airflow.assets import REPLAYED_TABLE
 from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT, WRITE_PRIORITY, task_defaults
 from lakehouse_airflow.operators.fix_approval import FixApprovalOperator
 from lakehouse_airflow.operators.quarantine_replay import QuarantineReplayOperator
+from lakehouse_airflow.operators.second_person import APPROVE
 
 _DOC = """Tries refused rows of a table again, as they are or with one column fixed by one of the operations of the form
 (`lakehouse quarantine fix` also accepts expressions): through the same rules, merge and sequence as any other row. Each
@@ -58,14 +59,11 @@ def build_quarantine_replay_dag(
     ) as dag:
         # A question has no time limit: a person may be away for the weekend.
         approve = FixApprovalOperator(
-            task_id="approve",
+            task_id=APPROVE,
             assigned_users=[{"id": name, "name": name} for name in approvers] or None,
             execution_timeout=None,
         )
-        replay = QuarantineReplayOperator(
-            task_id="replay", approval_task_id=approve.task_id, conn_id=conn_id, outlets=[REPLAYED_TABLE]
-        )
-        approve.set_downstream(replay)
+        approve.set_downstream(QuarantineReplayOperator(task_id="replay", conn_id=conn_id, outlets=[REPLAYED_TABLE]))
     # Set last: each task that is added later copies the Params, and copies take most of the parse time.
     dag.params = ParamsDict(_form(tables))
     return dag

@@ -51,12 +51,10 @@ def build_table_rebuild_dag(
         tag="maintenance",
         owner=owner,
     ) as dag:
-        dry_run = TableRebuildOperator(task_id="dry_run", **of_job)
-        approve = approval_after(dry_run, approvers)
-        rebuild = TableRebuildOperator(
-            task_id="rebuild", approval_task_id=approve.task_id, outlets=[REBUILT_TABLE], **of_job
+        approve = approval_after(TableRebuildOperator(task_id="dry_run", is_dry_run=True, **of_job), approvers)
+        approve.set_downstream(
+            TableRebuildOperator(task_id="rebuild", is_dry_run=False, outlets=[REBUILT_TABLE], **of_job)
         )
-        approve.set_downstream(rebuild)
     # Set last, as in the other forms: they are fields of the run, not of the question.
     dag.params = ParamsDict(_form(tables))
     return dag

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
@@ -44,16 +44,9 @@ class AskedDeletesOperator(BaseOperator):
 
 
 class AllowDeletesOperator(BaseOperator):
-    """Record that the deletes of the form are allowed, in the name of the person who approved them.
-
-    :param approval_task_id: the task in which the person approved.
-    """
+    """Record that the deletes of the form are allowed, in the name of the person who approved them."""
 
     ui_color = "#e8d5e0"
-
-    def __init__(self, *, approval_task_id: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.approval_task_id = approval_task_id
 
     def execute(self, context: Context) -> None:
         """Record the approval in `ops.deletes`.
@@ -63,7 +56,7 @@ class AllowDeletesOperator(BaseOperator):
         """
         from include.control.ledger.deletes import DeleteRecords
 
-        who = approved_by(context, self.approval_task_id)
+        who = approved_by(context)
         deletes, reason = _requested_deletes(context), context["params"]["reason"]
         records = DeleteRecords(prepare_process().paths)
         records.record_allowed(deletes, said_by=who, reason=reason, run_id=context["run_id"])

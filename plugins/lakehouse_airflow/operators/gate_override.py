@@ -66,16 +66,9 @@ class RefusalOperator(BaseOperator):
 
 
 class GateOverrideOperator(BaseOperator):
-    """Let the version of the form pass, in the name of the person who approved it; readers use it from then on.
-
-    :param approval_task_id: the task in which the person approved.
-    """
+    """Let the version of the form pass, in the name of the person who approved it; readers use it from then on."""
 
     ui_color = "#e8d5e0"
-
-    def __init__(self, *, approval_task_id: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.approval_task_id = approval_task_id
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Record the override, and emit the table's asset event.
@@ -90,7 +83,7 @@ class GateOverrideOperator(BaseOperator):
         settings, form = prepare_process(), context["params"]
         table, version, paths = form["table"], form["version"], settings.paths
         approval = Override(
-            by=approved_by(context, self.approval_task_id),
+            by=approved_by(context),
             reason=form["reason"],
             run_id=context["run_id"],
             at=datetime.now(UTC),

@@ -32,17 +32,15 @@ class QuarantineReplayOperator(SparkJobOperator):
 
     The form's fields are Params of the run: `table`, `ids`, `reason`, `all_rows`, `set_column`, `set_how`, `set_value`,
     `set_by`, `set_values`, `why`, `dry_run`. None of them is read as SQL: the right to trigger a DAG is no right to run
-    expressions in the driver.
+    expressions in the driver. If the form changes values, a person must have approved them in the run's task `APPROVE`.
 
-    :param approval_task_id: the task in which a person approved the changes of the form, if it changes values.
-    The others are those of `SparkJobOperator`, without job and table.
+    The parameters are those of `SparkJobOperator`, without job and table.
     """
 
     ui_color = "#e6e0c8"
 
-    def __init__(self, *, approval_task_id: str, **kwargs: Any) -> None:
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(job=Job.QUARANTINE_REPLAY, table="{{ params.table }}", **kwargs)
-        self.approval_task_id = approval_task_id
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Run the replay, and announce the table's new version.
@@ -54,7 +52,7 @@ class QuarantineReplayOperator(SparkJobOperator):
         """
         request, dry_run = read_request(context), bool(context["params"]["dry_run"])
         if request.has_fixes and not dry_run:
-            who = approved_by(context, self.approval_task_id)
+            who = approved_by(context)
             request = request.model_copy(update={"said_by": f"{request.said_by}, approved by {who}"})
         rows, interval = self._waiting_rows(request.rows)
         for row in rows[:_SHOWN]:

@@ -12,6 +12,9 @@ from lakehouse_airflow.hooks.store_access import prepare_process
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+APPROVE = "approve"
+"""The id of the task that asks, in every DAG that acts on an approval."""
+
 
 class SecondPersonApprovalOperator(ApprovalOperator):
     """Ask for an approval that the person who triggered the run may not give, unless nobody else may answer.
@@ -50,13 +53,13 @@ class SecondPersonApprovalOperator(ApprovalOperator):
         return [user for user in self.assigned_users or () if asked_by not in (user["id"], user["name"])]
 
 
-def approved_by(context: Context, task_id: str) -> str:
-    """Return the name of the person who approved in the task `task_id`.
+def approved_by(context: Context) -> str:
+    """Return the name of the person who approved in the run's task `APPROVE`.
 
     Raises:
         AirflowFailException: no person did.
     """
-    answer = context["ti"].xcom_pull(task_ids=task_id) or {}
+    answer = context["ti"].xcom_pull(task_ids=APPROVE) or {}
     who = (answer.get("responded_by_user") or {}).get("name")
     if not who:
         raise AirflowFailException("Nobody approved this, and a person must. Trigger the DAG again.")

@@ -24,14 +24,14 @@ class TableRebuildOperator(SparkJobOperator):
     The form's fields are Params of the run: `table`, `downstream`, `allow_deletes`, `allow_missing`, `why`. The
     parameters are those of `SparkJobOperator`, without job and table.
 
-    :param approval_task_id: the task in which a person approved; None for a dry run.
+    :param is_dry_run: whether only to report the plan, for which nobody need have approved anything.
     """
 
     ui_color = "#d5d8e8"
 
-    def __init__(self, *, approval_task_id: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, *, is_dry_run: bool, **kwargs: Any) -> None:
         super().__init__(job=Job.TABLE_REBUILD, table="{{ params.table }}", **kwargs)
-        self.approval_task_id = approval_task_id
+        self.is_dry_run = is_dry_run
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Run the job, and announce the tables' new versions; a dry run returns the question for the approval.
@@ -40,9 +40,9 @@ class TableRebuildOperator(SparkJobOperator):
             AirflowFailException: nobody approved it.
             AirflowFailException, MillraceError, AirflowException: as `SparkJobOperator.execute`.
         """
-        form, is_dry = context["params"], self.approval_task_id is None
+        form = context["params"]
         asked_by = who_asked(context) or "the trigger of this run"
-        who = f", approved by {approved_by(context, self.approval_task_id)}" if self.approval_task_id else ""
+        who = "" if self.is_dry_run else f", approved by {approved_by(context)}"
         request = RebuildRequest(
             downstream=bool(form["downstream"]),
             allow_deletes=bool(form["allow_deletes"]),
@@ -51,9 +51,9 @@ class TableRebuildOperator(SparkJobOperator):
             why=str(form["why"]),
         )
         interval = label_interval(run_dates(context), datetime.now(UTC))
-        report = self.run_job_or_raise(context, interval, dry_run=is_dry, request=request)
+        report = self.run_job_or_raise(context, interval, dry_run=self.is_dry_run, request=request)
         self.log.info("%s", report.message)
-        if is_dry:
+        if self.is_dry_run:
             body = [report.message, f"Why, says {asked_by}: **{form['why']}**", *report.notes]
             return {"subject": f"Rebuild {self.table}?", "body": "\n\n".join(body)}
         if report.outcome is Outcome.COMMITTED:

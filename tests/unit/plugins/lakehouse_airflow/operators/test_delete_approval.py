@@ -49,7 +49,7 @@ def asked(run_of: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]
 
 
 def allow(context: dict[str, Any]) -> None:
-    AllowDeletesOperator(task_id="allow", approval_task_id="approve").execute(context)
+    AllowDeletesOperator(task_id="allow").execute(context)
 
 
 @pytest.mark.usefixtures("records")

@@ -63,7 +63,7 @@ def asked(run_of: MakeRun) -> Callable[..., dict[str, Any]]:
 
 
 def override(context: dict[str, Any]) -> dict[str, Any]:
-    return GateOverrideOperator(task_id="override", approval_task_id="approve").execute(context)
+    return GateOverrideOperator(task_id="override").execute(context)
 
 
 @pytest.mark.usefixtures("refused")

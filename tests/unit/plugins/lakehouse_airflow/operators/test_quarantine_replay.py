@@ -50,7 +50,7 @@ def asked(house: House, run_of: MakeRun) -> Callable[..., dict[str, Any]]:
 
 
 def replay() -> QuarantineReplayOperator:
-    task = QuarantineReplayOperator(task_id="replay", approval_task_id="approve")
+    task = QuarantineReplayOperator(task_id="replay")
     assert task.table == "{{ params.table }}"
     task.table = ORDERS
     return task

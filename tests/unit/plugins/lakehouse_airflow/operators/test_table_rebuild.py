@@ -31,8 +31,8 @@ def asked(house: House, run_of: Callable[..., dict[str, Any]]) -> dict[str, Any]
     return {**context, "params": FORM, "told": told}
 
 
-def task_of(approval_task_id: str | None = None) -> TableRebuildOperator:
-    task = TableRebuildOperator(task_id="rebuild", approval_task_id=approval_task_id)
+def task_of(*, is_dry_run: bool) -> TableRebuildOperator:
+    task = TableRebuildOperator(task_id="rebuild", is_dry_run=is_dry_run)
     assert task.table == "{{ params.table }}"
     task.table = ORDERS
     return task
@@ -41,7 +41,7 @@ def task_of(approval_task_id: str | None = None) -> TableRebuildOperator:
 @pytest.mark.usefixtures("warm_server")
 def test_a_dry_run_gives_what_a_person_is_asked(house: House, asked: dict[str, Any]) -> None:
     house.job(SAID, Job.TABLE_REBUILD)
-    task = task_of()
+    task = task_of(is_dry_run=True)
     question = task.execute(asked)
     args = JobArgs.from_argv(task.application_args)
     assert (args.dry_run, args.table, task.job) == (True, ORDERS, Job.TABLE_REBUILD)
@@ -57,7 +57,7 @@ def test_a_dry_run_gives_what_a_person_is_asked(house: House, asked: dict[str, A
 def test_each_table_that_was_switched_is_told_of(house: House, asked: dict[str, Any]) -> None:
     house.job(DONE, Job.TABLE_REBUILD)
     asked["ti"].xcom_pull = lambda task_ids: {"approve": {"responded_by_user": {"name": "eve"}}}[task_ids]
-    task = task_of("approve")
+    task = task_of(is_dry_run=False)
     task.execute(asked)
     args = JobArgs.from_argv(task.application_args)
     assert (args.dry_run, args.request is None) == (False, False)
