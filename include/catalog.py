@@ -9,13 +9,17 @@ from typing import Any
 
 from include.contracts.spec.table_spec import SPEC_OF_LAYER, AnySpec
 from include.errors import SpecError, UnknownNameError
-from include.specs.checks.change_data import check_history, check_left_out, check_snapshot, check_truncates
-from include.specs.checks.columns import check_columns, check_received
+from include.specs.checks.change_data import (
+    check_history,
+    check_left_out,
+    check_snapshot,
+    check_tombstones,
+    check_truncates,
+)
+from include.specs.checks.columns import check_columns, check_kafka, check_received
 from include.specs.checks.expectations import check_expectations
 from include.specs.checks.gold import check_gold_names
-from include.specs.checks.kafka import check_kafka
 from include.specs.checks.landing import check_landing
-from include.specs.checks.maintenance import check_tombstones
 from include.specs.checks.other_tables import check_compared
 from include.specs.checks.properties import check_properties
 from include.specs.document import stated_sources

@@ -210,8 +210,8 @@ def give_up(
     Their keys count as absent. A file that is delivered again with another content is loaded.
     """
     from include.cli.files import file_table
-    from include.cli.give_up import give_up_files
     from include.cli.output import show
+    from include.cli.replay import give_up_files
     from include.settings import Settings
 
     show(file_table(give_up_files(files, reason, Settings())))

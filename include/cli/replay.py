@@ -1,10 +1,11 @@
-"""`lakehouse replay`: run the intervals of named landing files again."""
+"""`lakehouse replay` and `give-up`: run the intervals of failed landing files again, or go on without the files."""
 
 from __future__ import annotations
 
+import getpass
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import typer
 from rich.console import RenderableType
@@ -86,6 +87,30 @@ def replay_views(planned: Replays) -> list[RenderableType]:
     runs = [f"{selection.domain} {selection.intervals[0]}" for selection in planned.selections]
     summary = f"To be run again: {', '.join(runs)}" if runs else "All of them are loaded: there is nothing to run."
     return [file_table(planned.files), *planned.damage, summary]
+
+
+def give_up_files(names: Sequence[str], reason: str, settings: Settings) -> list[FileState]:
+    """Record that a person gives the files up, and why; return their new states.
+
+    Raises:
+        SpecError: a spec is wrong.
+        typer.BadParameter: the ledger has no such file, or it can be loaded, or no reason is given.
+    """
+    if not reason.strip():
+        raise typer.BadParameter("why should runs go on without the file? State it with --reason")
+    catalog, paths = command_catalog(settings.tables), settings.paths
+    ledger, relative_names = Ledger(paths), [relative_to_landing(name, settings.landing) for name in names]
+    files, damage = list_all_files(catalog, paths)
+    matches = [match for name in relative_names for match in find_files(name, files, damage)]
+    for spec, file in matches:
+        identity = table_id(paths.table(spec.table))
+        failure = ledger.failed_files(spec.table, identity).get(file.path)
+        if failure is None:
+            msg = f"{file.path} is {file.status}: only a file that could not be loaded can be given up"
+            raise typer.BadParameter(msg)
+        fact = replace(failure.file, defect=f"by {getpass.getuser()}: {reason} ({failure.file.defect})")
+        ledger.record_given_up(spec.table, identity, file.interval, fact)
+    return [file for name in relative_names for _, file in find_files(name, *list_all_files(catalog, paths))]
 
 
 def list_all_files(

@@ -224,11 +224,7 @@ def _history(row: QuarantinedRow, events: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _whole_id(table: str, prefix: str, paths: LakehousePaths) -> str:
-    """Return the only id that begins with `prefix`.
-
-    Raises:
-        typer.BadParameter: there is none, or there are several.
-    """
+    """Return the only id that begins with `prefix`; raise if there is none, or if there are several."""
     ids = ids_with_prefix(table, paths, prefix)
     if len(ids) == 1:
         return ids[0]

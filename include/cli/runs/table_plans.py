@@ -169,11 +169,7 @@ class _RunPlanner:
         return TablePlan(spec.table, interval, advice, after, obstacle, exit_code=code)
 
     def _advice(self, spec: MaybeInvalidSpec, interval: Interval) -> Advice:
-        """Return the planner's advice, without the work of earlier intervals of the run.
-
-        Raises:
-            MillraceError: as `Planner.advise`.
-        """
+        """Return the planner's advice, without the work of earlier intervals of the run."""
         is_done = spec.table in self._done
         if is_done and not isinstance(spec, BronzeSpec) and not self._reprocess:
             state, message = self._planner.standing(spec), f"nothing new in {', '.join(spec.source_tables)}"

@@ -11,13 +11,7 @@ from include.contracts.roots import LakeRoot
 
 
 class CheckedVersion(BaseModel):
-    """A table version that a gate's task checked.
-
-    Attributes:
-        table: the table.
-        version: its version.
-        suite_hash: the digest of the rules.
-    """
+    """A table version that a gate's task checked; `suite_hash` is the digest of the rules."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -106,12 +106,7 @@ class StagedDeletes(DeleteRecords):
 
 @dataclass(frozen=True)
 class StagedOpsTables(OpsTables):
-    """The tables of a rebuild's own ledger.
-
-    Attributes:
-        paths: the paths of the rebuild.
-        live: the allowed deletes of the tables in use.
-    """
+    """The tables of a rebuild's own ledger; `live` has the allowed deletes of the tables in use."""
 
     live: DeleteRecords
 

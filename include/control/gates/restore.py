@@ -34,16 +34,7 @@ _SPARK_KEEPS_THE_LOG = PostCommitHookProperties(create_checkpoint=False, cleanup
 
 @dataclass(frozen=True)
 class Restore:
-    """Puts the certified rows of one table back, for a run.
-
-    Attributes:
-        spec: the table's spec.
-        interval: the interval of the run.
-        run_id: the run whose version was refused, or a later run.
-        paths: the lakehouse.
-        ledger: its ledger.
-        gates: its gate results.
-    """
+    """Puts the certified rows of one table back, for the run whose version was refused, or a later run."""
 
     spec: AnySpec
     interval: Interval

@@ -116,11 +116,7 @@ def require_as_loaded(spec: BronzeSpec, files: Iterable[FileFact], landing: Land
 
 
 class _Reader:
-    """Reads files, and collects those that the storage does not deliver.
-
-    Attributes:
-        unreachable: these files, each with the reason.
-    """
+    """Reads files, and collects in `unreachable` those that the storage does not deliver, each with the reason."""
 
     def __init__(self, read_file: ReadFile) -> None:
         self._read_file = read_file

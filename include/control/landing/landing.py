@@ -19,12 +19,7 @@ from include.errors import NotDeliveredError
 
 @dataclass(frozen=True)
 class LandingFile:
-    """One landing file that can be read.
-
-    Attributes:
-        landing: the landing that holds it.
-        path: its path, as in the ledger.
-    """
+    """One landing file that can be read, by its landing and its path in the ledger."""
 
     landing: Landing
     path: str

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 import pyarrow as pa
 
@@ -101,21 +100,20 @@ class CommitHistory:
 
     def of(self, table: str) -> list[TableWrite]:
         """Return the writes to a table, oldest first."""
-        return [_table_write(event) for event in self._events.events(table)]
+        return [
+            TableWrite(
+                **{name: event[name] for name in _SAME if event[name] is not None or name in _NULLABLE},
+                waited=LeaseWait(seconds=event["waited_s"], holders=event["waited_for"]),
+                lost=tuple(LostRace.model_validate(race) for race in event["lost_to"]),
+                at=event["recorded_at"],
+            )
+            for event in self._events.events(table)
+        ]
 
 
 def contended_writes(history: Sequence[TableWrite], seconds: float = 1.0) -> list[TableWrite]:
     """Return the writes that lost a race, or waited at least `seconds` for a lease."""
     return [write for write in history if write.lost or write.waited.seconds >= seconds]
-
-
-def _table_write(event: dict[str, Any]) -> TableWrite:
-    return TableWrite(
-        **{name: event[name] for name in _SAME if event[name] is not None or name in _NULLABLE},
-        waited=LeaseWait(seconds=event["waited_s"], holders=event["waited_for"]),
-        lost=tuple(LostRace.model_validate(race) for race in event["lost_to"]),
-        at=event["recorded_at"],
-    )
 
 
 _SAME = ("operation", "table", "stream", "run_id", "batch_seq", "token", "version", "attempts", "took_s")

@@ -26,12 +26,7 @@ class EventQuery(Protocol[Result]):
 
 @dataclass(frozen=True)
 class RowsQuery:
-    """The query for the events that meet conditions.
-
-    Attributes:
-        schema: the columns of the result.
-        conditions: (column, its condition).
-    """
+    """The query for the events that meet conditions, each a column with its condition; the result has `schema`."""
 
     schema: pa.Schema
     conditions: tuple[tuple[str, Condition], ...] = ()

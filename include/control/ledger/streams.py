@@ -10,13 +10,7 @@ from include.control.log.batch import Intent, Winner
 
 
 class StreamEnd(BaseModel):
-    """The last recorded batch of a stream.
-
-    Attributes:
-        intent: its intent.
-        version: its version.
-        rows: its row counts; None until it is recorded as closed.
-    """
+    """The last recorded batch of a stream: its intent, its version, and its row counts, None until it is closed."""
 
     model_config = ConfigDict(frozen=True)
 

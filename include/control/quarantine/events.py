@@ -70,13 +70,7 @@ class ReceivedRow:
 
 @dataclass(frozen=True)
 class Decision:
-    """Who decided about rows, and why.
-
-    Attributes:
-        by: the person, or the job.
-        why: the reason.
-        run_id: the run of the decision.
-    """
+    """Who decided about rows (a person or a job), why, and in which run."""
 
     by: str
     why: str

@@ -14,13 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class JsonLine:
-    """A line that is not blank.
-
-    Attributes:
-        number: the number of the line, from 1.
-        text: the line.
-        value: its JSON value.
-    """
+    """A line that is not blank: its number (from 1), its text, and its JSON value."""
 
     number: int
     text: str

@@ -26,13 +26,7 @@ _MAX_VARINT_BYTES = 10
 
 
 class _Header(NamedTuple):
-    """The header of an Avro file.
-
-    Attributes:
-        schema: the schema of its records.
-        codec: the compression of its blocks.
-        sync: the bytes at the end of each block.
-    """
+    """The header of an Avro file: the schema of its records, the compression of its blocks, the bytes at their ends."""
 
     schema: Schema
     codec: str

@@ -15,12 +15,7 @@ _IRRELEVANT_KEYS = ("doc", "aliases", "default", "namespace", "order")
 
 
 class AvroField(NamedTuple):
-    """A field of a file's records.
-
-    Attributes:
-        name: its name.
-        kind: its type in the schema, with every named type replaced by its definition.
-    """
+    """A field of a file's records: its name, and its type with every named type replaced by its definition."""
 
     name: str
     kind: Any

@@ -10,7 +10,7 @@ import pytest
 import typer
 from deltalake import DeltaTable, write_deltalake
 
-from include.cli.give_up import give_up_files
+from include.cli.replay import give_up_files
 from include.contracts.file_status import FileStatus
 from include.control.landing.matching import given_up_files, given_up_notes
 from include.control.ledger.ledger import Ledger
