@@ -49,12 +49,7 @@ class DeliveredFiles:
 
 @dataclass(frozen=True)
 class LocalCopy:
-    """A delivered file, or a copy of it on this machine.
-
-    Attributes:
-        name: the place where it was delivered, for people.
-        path: the local file.
-    """
+    """A delivered file, or a copy of it on this machine; `name` is the place where it was delivered, for people."""
 
     name: str
     path: Path

@@ -10,11 +10,7 @@ from include.contracts.strict_model import StrictModel
 
 
 class SetValue(StrictModel):
-    """Set the column to a value of its type.
-
-    Attributes:
-        value: the value as text, which is cast to the column's type.
-    """
+    """Set the column to `value`, a text that is cast to the column's type."""
 
     how: Literal["set"] = "set"
     value: str
@@ -33,11 +29,7 @@ class SetNull(StrictModel):
 
 
 class Copy(StrictModel):
-    """Copy the value of another column of the row.
-
-    Attributes:
-        value: the name of the other column.
-    """
+    """Copy the value of another column of the row, which `value` names."""
 
     how: Literal["copy"] = "copy"
     value: str = Field(min_length=1)
@@ -56,12 +48,7 @@ class ChangeText(StrictModel):
 
 
 class Replace(StrictModel):
-    """Replace a text within the value.
-
-    Attributes:
-        value: the text to replace; it is not a pattern.
-        by: the new text.
-    """
+    """Replace the text `value`, which is not a pattern, within the value by the text `by`."""
 
     how: Literal["replace"] = "replace"
     value: str = Field(min_length=1)
@@ -72,11 +59,7 @@ class Replace(StrictModel):
 
 
 class ParseDate(StrictModel):
-    """Read the value as a date or an instant.
-
-    Attributes:
-        value: the date pattern, in Spark's letters: `dd.MM.yyyy`.
-    """
+    """Read the value as a date or an instant, by the pattern `value` in Spark's letters: `dd.MM.yyyy`."""
 
     how: Literal["parse date"] = "parse date"
     value: str = Field(min_length=1)
@@ -86,11 +69,7 @@ class ParseDate(StrictModel):
 
 
 class MapValues(StrictModel):
-    """Replace whole values by others; a value that is not in the map stays unchanged.
-
-    Attributes:
-        values: value as text -> its new value as text, or null.
-    """
+    """Replace whole values, as text, by others or by null; a value that is not in the map stays unchanged."""
 
     how: Literal["map"] = "map"
     values: dict[str, str | None] = Field(min_length=1)

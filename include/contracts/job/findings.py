@@ -35,12 +35,7 @@ class RefusedRows(StrictModel):
 
 
 class Ties(StrictModel):
-    """Keys with several different events of the same sequence.
-
-    Attributes:
-        keys: the number of keys.
-        samples: some of them, as `key=value at sequence`.
-    """
+    """Keys with several different events of the same sequence; the samples are written `key=value at sequence`."""
 
     keys: int = 0
     samples: tuple[str, ...] = ()
@@ -65,25 +60,14 @@ class AbsentKeys(StrictModel):
 
 
 class UnreadableKeys(StrictModel):
-    """Refused records of a full snapshot whose keys cannot be read, so that the snapshot deletes nothing.
-
-    Attributes:
-        interval_start: start of the snapshot's interval.
-        records: the number of records.
-    """
+    """Refused records of the full snapshot of an interval, which deletes nothing because their keys cannot be read."""
 
     interval_start: Instant
     records: int
 
 
 class FileWithoutColumns(StrictModel):
-    """A landing file that lacks declared columns.
-
-    Attributes:
-        path: the file.
-        columns: the missing columns, which are null in its rows.
-        rows: the number of its rows.
-    """
+    """A landing file that lacks declared columns, which are null in all its rows."""
 
     path: str
     columns: tuple[str, ...]

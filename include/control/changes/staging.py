@@ -38,13 +38,7 @@ _STREAM = "rebuild"
 
 @dataclass(frozen=True)
 class StagedPaths(LakehousePaths):
-    """The paths of the lakehouse for a rebuild: the tables that it builds are in its folder, all others in place.
-
-    Attributes:
-        root: the root of the lakehouse.
-        staging: the folder of the rebuild.
-        rebuilt: the tables that the rebuild builds.
-    """
+    """The paths of the lakehouse for a rebuild: the tables that it builds are in `staging`, all others in place."""
 
     staging: LakePath = Path()
     rebuilt: frozenset[str] = frozenset()

@@ -128,7 +128,7 @@ class KafkaCluster:
 
 
 def _require_allowed(admin: AdminClient, topics: Iterable[str]) -> None:
-    """Require that topics which are not listed do not exist; raise if this user only may not see one of them."""
+    """Require that topics which are not listed do not exist; raise `KafkaException` if this user may not see one."""
     for answer in admin.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT_S).values():
         error = answer.exception()
         if isinstance(error, KafkaException) and error.args[0].code() in _REFUSALS:

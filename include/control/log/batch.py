@@ -202,13 +202,7 @@ class Winner:
 
 @dataclass(frozen=True)
 class StreamPosition:
-    """The position of a stream, from one reading of the log.
-
-    Attributes:
-        table_id: the Delta table id.
-        version: the newest version that was read.
-        last: the last committed batch of the stream.
-    """
+    """The position of a stream, from one reading of the log up to `version`: its last committed batch."""
 
     table_id: str
     version: int

@@ -45,16 +45,7 @@ from include.specs.problem import SpecsRefusedError
 
 
 class Planner:
-    """The planner of one lakehouse; it opens the ledger once for all plans.
-
-    Args:
-        catalog: the tables.
-        settings: the places of landing, tables and ledger.
-        clock: returns the time for which the planner plans.
-
-    Attributes:
-        ops: the ledger's tables.
-    """
+    """The planner of one lakehouse, at the time of `clock`; it opens the ledger (`ops`) once for all plans."""
 
     def __init__(self, catalog: Catalog, settings: Settings, clock: Clock = utc_now) -> None:
         self._catalog = catalog

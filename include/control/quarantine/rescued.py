@@ -19,12 +19,7 @@ _FIELDS = f"SELECT {RESCUED}, count(*) AS rows FROM stored WHERE {RESCUED} IS NO
 
 @dataclass(frozen=True)
 class RescuedField:
-    """A field without a declared column.
-
-    Attributes:
-        rows: the number of rows that have it.
-        samples: its most common values as JSON, each cut to a few characters.
-    """
+    """A field without a declared column: the number of rows that have it, and its most common values as JSON, cut."""
 
     rows: int = 0
     samples: tuple[str, ...] = ()
