@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from include.cli.catalog import command_catalog
 from include.cli.output import show
-from include.cli.runs.job import request_arguments, run_and_show
+from include.cli.runs.job import run_and_show
 from include.cli.runs.reports import note_lines
-from include.cli.runs.run_id import new_run_id
 from include.cli.selection import parse_intervals, today
 from include.contracts.job.args import Job
 from include.contracts.job.rebuild_request import RebuildRequest
@@ -25,9 +22,8 @@ def rebuild_table(table: str, request: RebuildRequest, settings: Settings, *, dr
         SparkUnavailableError: there is no Spark to start.
     """
     command_catalog(settings.tables).spec(table)
-    (interval,), run_id = parse_intervals(today()), new_run_id(datetime.now(UTC))
-    arguments = request_arguments(table, settings, interval, run_id, request, dry_run=dry_run)
-    return run_and_show(settings, arguments, Job.TABLE_REBUILD, _show, "rebuilding it")
+    (interval,) = parse_intervals(today())
+    return run_and_show(table, settings, interval, request, Job.TABLE_REBUILD, _show, "rebuilding it", dry_run=dry_run)
 
 
 def _show(report: JobReport) -> None:

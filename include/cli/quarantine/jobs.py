@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import typer
@@ -14,9 +13,8 @@ from include.cli.catalog import command_catalog
 from include.cli.output import show
 from include.cli.quarantine.listing import Days, require_selection, require_status, row_filter
 from include.cli.runs.intervals import run_selection
-from include.cli.runs.job import request_arguments, run_and_show
+from include.cli.runs.job import run_and_show
 from include.cli.runs.reports import note_lines, report_table
-from include.cli.runs.run_id import new_run_id
 from include.cli.selection import Selection, parse_intervals, today, with_downstream
 from include.cli.views import new_table
 from include.contracts.job.args import Job
@@ -91,14 +89,12 @@ def run_request(table: str, request: QuarantineRequest, settings: Settings, job:
     Raises:
         SparkUnavailableError: there is no Spark to start.
     """
-    run_id = new_run_id(datetime.now(UTC))
     paths, spec = settings.paths, command_catalog(settings.tables).spec(table)
     interval = replay_interval(spec, quarantined_rows(table, paths, request.rows, SUMMARY), paths)
     if interval is None:
         show(f"No waiting row of {table} is selected: no Spark was started.")
         return ExitCode.OK
-    arguments = request_arguments(table, settings, interval, run_id, request, dry_run=dry_run)
-    return run_and_show(settings, arguments, job, _show)
+    return run_and_show(table, settings, interval, request, job, _show, dry_run=dry_run)
 
 
 def run_downstream(table: str, settings: Settings) -> ExitCode:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 from include.cli.output import console, show_problem
 from include.cli.runs.driver import run_job
 from include.cli.runs.reports import ending, failure_lines
+from include.cli.runs.run_id import new_run_id
 from include.contracts.interval import Interval
 from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.report import JobReport
@@ -15,12 +17,27 @@ from include.errors import ExitCode
 from include.settings import Settings
 
 
-def request_arguments(
-    table: str, settings: Settings, interval: Interval, run_id: str, request: RequestFile, *, dry_run: bool
-) -> JobArgs:
-    """Return the arguments of a job that reads its request from a file next to its report; write that file."""
+def run_and_show(
+    table: str,
+    settings: Settings,
+    interval: Interval,
+    request: RequestFile,
+    job: Job,
+    show_report: Callable[[JobReport], None],
+    status: str = "starting Spark",
+    *,
+    dry_run: bool,
+) -> ExitCode:
+    """Run the job, and show how it ended, by `show_report`; failures and the driver's log go to stderr.
+
+    The job reads its request from a file next to its report.
+
+    Raises:
+        SparkUnavailableError: there is no Spark to start.
+    """
+    run_id = new_run_id(datetime.now(UTC))
     folder = settings.run_paths.reports / run_id
-    return JobArgs(
+    arguments = JobArgs(
         table=table,
         interval_start=interval.start,
         interval_end=interval.end,
@@ -32,21 +49,7 @@ def request_arguments(
         request=request.save(folder / f"{table}.request.json"),
         dry_run=dry_run,
     )
-
-
-def run_and_show(
-    settings: Settings,
-    arguments: JobArgs,
-    job: Job,
-    show_report: Callable[[JobReport], None],
-    status: str = "starting Spark",
-) -> ExitCode:
-    """Run the job, and show how it ended, by `show_report`; failures and the driver's log go to stderr.
-
-    Raises:
-        SparkUnavailableError: there is no Spark to start.
-    """
-    with console().status(f"{arguments.table}: {status}"):
+    with console().status(f"{table}: {status}"):
         report, end = run_job(settings, arguments, job)
     if report is None:
         show_problem(f"The Spark driver ended with exit code {end.exit_code}:\n{end.last_lines}\ndriver log: {end.log}")
