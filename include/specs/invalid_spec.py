@@ -66,13 +66,7 @@ MaybeInvalidSpec = AnySpec | InvalidSpec
 def invalid_specs(
     problems: Iterable[SpecProblem], files: Mapping[str, SpecFile], folder: Path
 ) -> dict[str, InvalidSpec]:
-    """Return table -> its wrong spec.
-
-    Args:
-        problems: the problems of all files.
-        files: table -> the file that creates it, also if the file is wrong.
-        folder: the folder of all specs.
-    """
+    """Return table -> its wrong spec; `files` has the file that creates each table, also if the file is wrong."""
     by_file: dict[Path, list[SpecProblem]] = {}
     for problem in sorted(problems, key=lambda problem: (problem.file, problem.line, problem.key)):
         by_file.setdefault(problem.file, []).append(problem)

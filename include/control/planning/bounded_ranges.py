@@ -19,13 +19,7 @@ def limit_batch(
     """Return the sources with a shorter range, so that the batch keeps the limits of its spec.
 
     A commit of the source is never split: the limits of bronze bound its size. Commits that the log of the source no
-    longer has, and versions that Delta no longer reads, are read together with the next commit.
-
-    Args:
-        spec: the spec of the silver table.
-        sources: everything that there is to read.
-        paths: the lakehouse.
-        readable_since: Delta no longer reads versions that are older than this time, except the newest.
+    longer has, and versions before `readable_since` that Delta no longer reads, are read together with the next commit.
     """
     if spec.max_rows_per_batch is None and spec.max_files_per_batch is None:
         return sources

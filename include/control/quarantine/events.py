@@ -99,10 +99,7 @@ class QuarantineEvents:
     def record_outcome(self, winner: Winner, refused: Iterable[tuple[str, Sequence[str]]], decision: Decision) -> None:
         """Record the outcome of a committed replay for each of its rows.
 
-        Args:
-            winner: the batch of the replay.
-            refused: (row id, reasons) of the rows that were refused again.
-            decision: who replayed, and why.
+        `refused` has (row id, reasons) of the rows that were refused again; the decision says who replayed, and why.
         """
         intent, reasons_of = winner.intent, dict(refused)
         pinned = self.pinned_rows(intent.table, intent.sources.replay)
@@ -134,9 +131,9 @@ class QuarantineEvents:
         rows = [row for row in planned if (row["row_id"], row["replay"]) in keys]
         return [ReceivedRow(row["row_id"], row["received"], row["fix"] or "") for row in rows]
 
-    def events_of(self, table: str, table_id: str, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
+    def events_of(self, table: str, table_id: str) -> list[dict[str, Any]]:
         """Return all events about rows of the table, oldest first."""
-        return self._events.events(table, columns, table_id=table_id)
+        return self._events.events(table, table_id=table_id)
 
     def state_changes(self, table: str, table_id: str, columns: Sequence[str]) -> list[dict[str, Any]]:
         """Return all events that change the state of a row of the table, oldest first: all but the planned replays."""

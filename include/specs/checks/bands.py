@@ -13,14 +13,7 @@ from include.specs.problem import Defect, KeyPath, did_you_mean
 
 
 def check_band(path: KeyPath, name: str, outer: Mapping[str, Any], warn: object) -> Iterator[Defect]:
-    """Find arguments of a warning band that are not bounds, or that make it wider than the rule's own band.
-
-    Args:
-        path: the key `warn` of the expectation.
-        name: the expectation.
-        outer: its arguments.
-        warn: the value of `warn`.
-    """
+    """Find arguments of a warning band that are not bounds, or are wider than those of the rule's own band, `outer`."""
     if not isinstance(warn, dict):
         return
     bounding = [argument for argument in ARGUMENTS[name].all_names if argument in BAND_ARGUMENTS]

@@ -43,13 +43,7 @@ _FIXES = {
 
 
 def check_kinds(path: KeyPath, arguments: Mapping[str, Any], document: Document) -> Iterator[Defect]:
-    """Find bounds and sets of another kind than the values that they are compared with.
-
-    Args:
-        path: the expectation, its name last.
-        arguments: its arguments.
-        document: the document, which declares the columns.
-    """
+    """Find bounds and sets, in the rule at `path`, of another kind than the values that they are compared with."""
     kind = _compared_kind(str(path[-1]), arguments, document)
     for argument in _VALUE_ARGUMENTS if kind else ():
         bounds = arguments.get(argument)
