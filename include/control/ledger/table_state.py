@@ -74,7 +74,8 @@ class TableStates:
     """Reads and writes the states of one lakehouse's tables.
 
     A change starts from the state that this process read or put last. If another process has changed it since, the
-    conditional put fails, and the state is read again.
+    conditional put fails, and the state is read again. A store without conditional puts replaces it in any case: there,
+    each change reads the state under the lease.
     """
 
     def __init__(self, paths: LakehousePaths) -> None:
@@ -118,7 +119,7 @@ class TableStates:
 
     @_retry_after_conflict
     def _try_change(self, table: str, changes: Sequence[Change]) -> bool:
-        known = self._known.pop(table, None)
+        known = self._known.pop(table, None) if self._lease_store is None else None
         stored = known or self._stored(table)
         parts = _changed(stored.parts, changes)
         if known and parts == stored.parts:  # The known state may be outdated: only the newest one may stay.

@@ -15,6 +15,7 @@ from embedded.servers.s3 import Bucket, s3_bucket
 from include.contracts.lake_path import S3Path
 from include.control.leases.store import lakehouse_leases
 from include.control.ledger.ops_table import OpsTable
+from include.control.ledger.table_state import StatePart, TableStates
 from include.errors import LeaseLostError
 from include.paths import LakehousePaths
 from tests.support.processes import LineUp, run_together
@@ -31,6 +32,7 @@ def careless() -> Iterator[Bucket]:
     """Yield a bucket in a store without conditional puts."""
     with s3_bucket("careless") as bucket, faulty_s3(bucket.endpoint) as proxy:
         proxy.ignore("If-None-Match")
+        proxy.ignore("If-Match")
         yield Bucket(proxy.endpoint, bucket.name)
 
 
@@ -101,3 +103,15 @@ def test_without_the_setting_such_a_store_loses_events_of_the_ledger(ledger: str
 
 def test_with_the_setting_such_a_store_loses_no_events(ledger: str, tmp_path: Path) -> None:
     assert lost_events(ledger, tmp_path / "shared") == 0
+
+
+class Counted(StatePart):
+    number: int
+
+
+def test_with_the_setting_such_a_store_loses_no_change_of_a_state(ledger: str, tmp_path: Path) -> None:
+    paths = LakehousePaths(S3Path(f"s3://{ledger}/{uuid4().hex}"), lease_store=tmp_path / "shared")
+    first, second = TableStates(paths), TableStates(paths)
+    for states in (first, second, first):
+        states.change(TABLE, (Counted, lambda kept: Counted(table_id="1", number=kept.number + 1 if kept else 1)))
+    assert second.read(TABLE, Counted) == Counted(table_id="1", number=3)
