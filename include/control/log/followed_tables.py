@@ -83,7 +83,8 @@ class FollowedTable:
             return None
         # An added file may replace its own earlier entry, for example with new statistics.
         is_replaced = _is_among(self.files, removed.union(added["path"].to_pylist()))
-        files = pa.concat_tables([self.files.filter(pc.invert(is_replaced)), added])
+        # In one piece: each commit would add a piece, and the next commits would take the longer for it.
+        files = pa.concat_tables([self.files.filter(pc.invert(is_replaced)), added]).combine_chunks()
         txns = {action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action}
         return FollowedTable(self.definition, self.version + 1, mark, files, {**self._txns, **txns})
 

@@ -40,6 +40,14 @@ def test_the_next_read_sees_commits_of_other_writers(table: Path) -> None:
     assert newest_table(table).definition.metadata().configuration["delta.appendOnly"] == "true"
 
 
+def test_a_commit_costs_the_same_however_many_were_followed(table: Path) -> None:
+    newest_table(table)
+    for version in range(1, 6):
+        append(table)
+        files = newest_table(table).files
+        assert (files.num_rows, files["path"].num_chunks) == (version, 1)
+
+
 def test_another_table_at_the_same_path_is_noticed(table: Path) -> None:
     for _ in range(3):
         append(table)
