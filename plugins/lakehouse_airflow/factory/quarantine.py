@@ -13,8 +13,7 @@ from include.contracts.spec.table_spec import GoldSpec
 from include.settings import Settings
 from lakehouse_airflow.assets import REPLAYED_TABLE
 from lakehouse_airflow.factory.defaults import EXECUTION_TIMEOUT, WRITE_PRIORITY, task_defaults
-from lakehouse_airflow.operators.fix_approval import FixApprovalOperator
-from lakehouse_airflow.operators.quarantine_replay import QuarantineReplayOperator
+from lakehouse_airflow.operators.quarantine_replay import FixApprovalOperator, QuarantineReplayOperator
 from lakehouse_airflow.operators.second_person import APPROVE
 
 _DOC = """Tries refused rows of a table again, as they are or with one column fixed by one of the operations of the form

@@ -1,4 +1,7 @@
-"""Replay the quarantined rows that a form selects; a dry run reports what would become of them."""
+"""Replay the quarantined rows that a form selects; a dry run reports what would become of them.
+
+If the form changes values, a second person is asked first.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from include.errors import Outcome
 from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.quarantine_form import read_request
-from lakehouse_airflow.operators.second_person import approved_by
+from lakehouse_airflow.operators.second_person import SecondPersonApprovalOperator, approved_by
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.task_result import TaskResult
 
@@ -25,6 +28,35 @@ if TYPE_CHECKING:
     from include.control.quarantine.rows import QuarantinedRow
 
 _SHOWN = 50
+
+
+class FixApprovalOperator(SecondPersonApprovalOperator):
+    """Ask whether the form's change of values may be replayed; ask nobody if it changes or writes nothing."""
+
+    ui_color = "#e8d5e0"
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(subject="Change quarantined rows?", **kwargs)
+
+    def execute(self, context: Context) -> Any:
+        """Ask, or go on at once.
+
+        Raises:
+            AirflowFailException: the form does not say which rows, or how to fix them.
+        """
+        form, request = context["params"], read_request(context)
+        if form["dry_run"] or not request.has_fixes:
+            self.log.info("No value is changed: nobody is asked.")
+            return None
+        table, rows = form["table"], ", ".join(request.rows.ids) or request.rows.reason or "all that wait"
+        self.subject = f"Change quarantined rows of {table}, and replay them?"
+        self.body = (
+            f"**{request.said_by}** asks for: `{request.how}`\n\nRows: `{rows}`\n\n"
+            f"Why: {request.why or 'no reason given'}\n\n"
+            "**Approve**: the rows are changed, and go through the rules of their table; both names stay with them. "
+            "**Reject**: they stay as they are. A dry run of the same form says what would become of them."
+        )
+        return super().execute(context)
 
 
 class QuarantineReplayOperator(SparkJobOperator):

@@ -16,8 +16,7 @@ from include.contracts.job.column_fix import SetValue
 from include.contracts.job.quarantine_request import QuarantineRequest
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
-from lakehouse_airflow.operators.fix_approval import FixApprovalOperator
-from lakehouse_airflow.operators.quarantine_replay import QuarantineReplayOperator
+from lakehouse_airflow.operators.quarantine_replay import FixApprovalOperator, QuarantineReplayOperator
 from tests.support.ledger.quarantine_rows import FIRST, quarantine, refused
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import House
 
