@@ -62,24 +62,9 @@ class Home:
         return self.path / "secrets"
 
     @property
-    def spark_token(self) -> Path:
-        """The file of the Spark server's token."""
-        return self.secrets / "spark_token"
-
-    @property
     def passwords(self) -> Path:
         """The file of Airflow's users: `{"admin": "<password>"}`."""
         return self.secrets / "airflow_passwords.json"
-
-    @property
-    def jwt_secret(self) -> Path:
-        """The file of the key that signs Airflow's own tokens."""
-        return self.secrets / "jwt_secret"
-
-    @property
-    def lock(self) -> Path:
-        """The file that the process of the stack locks."""
-        return self.path / "lock"
 
     @property
     def ready(self) -> Path:

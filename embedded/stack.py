@@ -145,7 +145,7 @@ class Stack(AbstractContextManager["Stack"]):
 
     @cached_property
     def _lock(self) -> FileLock:
-        return FileLock(self.home.lock, thread_local=False)
+        return FileLock(self.home.path / "lock", thread_local=False)
 
     @cached_property
     def _watch(self) -> SparkWatch:

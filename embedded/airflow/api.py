@@ -88,15 +88,12 @@ class AirflowApi(AirflowHttp):
         else:
             self.ask("POST", "/api/v2/pools", json={"name": name, **body})
 
-    def trigger(self, dag_id: str, conf: Mapping[str, Any], logical_date: datetime | None = None) -> Run:
+    def trigger(self, dag_id: str, conf: Mapping[str, Any]) -> Run:
         """Start a manual run, as the form in the UI does."""
-        when = logical_date.isoformat() if logical_date else None
-        body = {"logical_date": when, "conf": dict(conf)}
+        body = {"logical_date": None, "conf": dict(conf)}
         return Run.model_validate(self.ask("POST", f"/api/v2/dags/{dag_id}/dagRuns", json=body))
 
-    def backfill(
-        self, dag_id: str, first: date, last: date, at_once: int, reprocess: str = "none", conf: Mapping[str, Any] = {}
-    ) -> int:
+    def backfill(self, dag_id: str, first: date, last: date, at_once: int, reprocess: str = "none") -> int:
         """Start a backfill of whole days, `first` to `last`; return its id."""
         body = {
             "dag_id": dag_id,
@@ -104,7 +101,7 @@ class AirflowApi(AirflowHttp):
             "to_date": f"{last}T00:00:00+00:00",
             "max_active_runs": at_once,
             "reprocess_behavior": reprocess,
-            "dag_run_conf": dict(conf),
+            "dag_run_conf": {},
         }
         return int(self.ask("POST", "/api/v2/backfills", json=body)["id"])
 

@@ -68,7 +68,7 @@ class Airflow:
                 "SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:admin" for user in self.users),
                 "SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self.home.passwords),
             },
-            "API_AUTH": {"JWT_SECRET": keep_secret(self.home.jwt_secret, 3 * new_secret())},
+            "API_AUTH": {"JWT_SECRET": keep_secret(self.home.secrets / "jwt_secret", 3 * new_secret())},
             "DATABASE": {"SQL_ALCHEMY_CONN": self.database},
             "API": {
                 "HOST": "127.0.0.1",

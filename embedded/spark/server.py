@@ -53,7 +53,7 @@ class SparkServer:
     @property
     def token(self) -> str:
         """The token of its clients; the first use creates it, in a file that only its owner can read."""
-        return keep_secret(self.home.spark_token, new_secret())
+        return keep_secret(self.home.secrets / "spark_token", new_secret())
 
     def client_env(self) -> dict[str, str]:
         """Return the variables with the server's address and token for a PySpark client."""
