@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from demo.oracle.definitions import FLIGHT_EVENT_COLUMNS
 from demo.reading import delta_reader
 
 COLUMNS = {
-    "bronze.flight_events": (
-        "flight_id", "op", "event", "event_at", "event_seq", "status", "flight_date", "carrier", "flight_number",
-        "origin", "dest", "tailnum", "sched_dep_at", "sched_arr_at", "dep_at", "arr_at", "dep_delay_min",
-        "arr_delay_min", "air_time_min", "distance_miles",
-    ),
-    "silver.flights": (
-        "flight_id", "event_at", "event_seq", "status", "flight_date", "carrier", "flight_number", "origin", "dest",
-        "tailnum", "sched_dep_at", "sched_arr_at", "dep_at", "arr_at", "dep_delay_min", "arr_delay_min",
-        "air_time_min", "distance_miles",
-    ),
+    "bronze.flight_events": tuple(FLIGHT_EVENT_COLUMNS),
+    "silver.flights": tuple(name for name in FLIGHT_EVENT_COLUMNS if name not in ("op", "event")),
     "gold.route_performance_daily": (
         "flight_date", "origin", "dest", "flights", "departed", "arrived", "cancelled", "delayed_15",
         "pct_delayed_15", "avg_dep_delay_min", "avg_arr_delay_min", "max_arr_delay_min",

@@ -82,7 +82,11 @@ def race(place: Place, crowd: Crowd, folder: Path) -> Score:
 
 def _start(place: Place, crowd: Crowd, table: str, note: Path) -> subprocess.Popen[bytes]:
     note.parent.mkdir(parents=True, exist_ok=True)
-    argv = _spark(place, crowd, table, note) if note.name.startswith("spark") else _delta_rs(place, crowd, table, note)
+    if note.name.startswith("spark"):
+        argv = _spark(place, crowd, table, note)
+    else:
+        argv = [sys.executable, "-m", delta_rs_writer.__name__, table, str(crowd.seconds), str(note)]
+        argv.append(json.dumps(place.delta_rs_options))
     environment = driver_environment(os.environ, "local", {**own_spark(), **place.environment})
     with note.with_suffix(".log").open("wb") as log:
         return subprocess.Popen(argv, env=environment, stdout=log, stderr=log)
@@ -96,11 +100,6 @@ def _spark(place: Place, crowd: Crowd, table: str, note: Path) -> list[str]:
     pairs = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
     spark_submit = [str(spark_home() / "bin" / "spark-submit"), "--master", "local[2]", "--driver-memory", "1g", *pairs]
     return [*spark_submit, driver.__file__, table, str(crowd.threads), str(crowd.seconds), str(note)]
-
-
-def _delta_rs(place: Place, crowd: Crowd, table: str, note: Path) -> list[str]:
-    argv = [sys.executable, "-m", delta_rs_writer.__name__, table, str(crowd.seconds), str(note)]
-    return [*argv, json.dumps(place.delta_rs_options)]
 
 
 def _score(place: Place, table: str, notes: list[Path]) -> Score:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Lock
@@ -44,8 +44,9 @@ def writer(heat: Heat, paths: LakehousePaths, number: int, lock: Lock) -> Write:
     if heat.strategy is Strategy.MILLRACE:
         stream = f"part-{part}" if heat.keys is Keys.DISJOINT else "main"
         return lambda: _batch(paths, Stream(TABLE, stream), part, number)
-    plain = PlainMerge(Path(paths.table(TABLE)), part, lock if heat.strategy is Strategy.QUEUE else nullcontext())
-    return plain.write
+    # The lock of all writers, or nothing.
+    turn = lock if heat.strategy is Strategy.QUEUE else nullcontext()
+    return lambda: _plain_merge(Path(paths.table(TABLE)), part, turn)
 
 
 def optimizer(heat: Heat, paths: LakehousePaths) -> Callable[[], None]:
@@ -59,39 +60,6 @@ def optimizer(heat: Heat, paths: LakehousePaths) -> Callable[[], None]:
             lambda session: optimize(session, path, ()),
         )
     return lambda: _plain_optimize(path)
-
-
-@dataclass
-class PlainMerge:
-    """A MERGE that is retried after a conflict, with growing delays.
-
-    Attributes:
-        path: of the table.
-        part: the partition it merges into.
-        turn: what is held meanwhile: the lock of all writers, or nothing.
-    """
-
-    path: Path
-    part: int
-    turn: AbstractContextManager[Any]
-    conflicts: int = field(default=0, init=False)
-
-    def write(self) -> int:
-        """Commit one merge."""
-        before = self.conflicts
-        with self.turn, own_session({}) as session:
-            Retrying(
-                retry=retry_if_exception(self._is_conflict),
-                wait=wait_exponential_jitter(initial=0.1, max=5.0, jitter=0.1),
-                stop=stop_after_delay(GIVES_UP_S),
-                reraise=True,
-            )(hit, session, self.path, self.part)
-        return self.conflicts - before
-
-    def _is_conflict(self, error: BaseException) -> bool:
-        lost = conflict_of(error) is not None
-        self.conflicts += lost
-        return lost
 
 
 @dataclass
@@ -123,6 +91,19 @@ def _batch(paths: LakehousePaths, stream: Stream, part: int, number: int) -> int
 
 def _leases(paths: LakehousePaths, who: str) -> Leases:
     return Leases(LocalObjectStore(Path(paths.leases)), f"bench__{who}", patience_s=GIVES_UP_S)
+
+
+def _plain_merge(path: Path, part: int, turn: AbstractContextManager[Any]) -> int:
+    """Commit one merge within `turn`, again after each conflict, with growing delays."""
+    retrying = Retrying(
+        retry=retry_if_exception(lambda error: conflict_of(error) is not None),
+        wait=wait_exponential_jitter(initial=0.1, max=5.0, jitter=0.1),
+        stop=stop_after_delay(GIVES_UP_S),
+        reraise=True,
+    )
+    with turn, own_session({}) as session:
+        retrying(hit, session, path, part)
+    return int(retrying.statistics["attempt_number"]) - 1
 
 
 def _plain_optimize(path: Path) -> None:
