@@ -88,37 +88,25 @@ def ensure_table(open_session: OpenSession, path: LakePath, shape: TableShape) -
         delta = newest_table(path).definition
     _check_columns(path, delta, shape)
     _check_reader_version(path, delta)
-    changes = _changes(delta, shape)
+    changes = _changes(path, delta, shape)
     if changes:
         with open_session({}) as session:
-            for change in changes:
-                change.make(session, path)
-    return [change.what for change in changes]
+            for change in changes.values():
+                change(session)
+    return list(changes)
 
 
-@dataclass(frozen=True)
-class _Change:
-    """A change of a table that touches no row.
-
-    Attributes:
-        what: the change in words.
-        make: applies it.
-    """
-
-    what: str
-    make: Callable[[SparkSession, LakePath], None]
-
-
-def _changes(delta: DeltaTable, shape: TableShape) -> list[_Change]:
-    changes = []
+def _changes(path: LakePath, delta: DeltaTable, shape: TableShape) -> dict[str, Callable[[SparkSession], None]]:
+    """Return the changes of the table that touch no row: each in words -> what makes it."""
+    changes: dict[str, Callable[[SparkSession], None]] = {}
     on_disk = columns_of(delta)
     if missing := [name for name in shape.columns if name not in on_disk]:
         what = f"added the columns {', '.join(missing)}, null in the rows that were there"
-        changes.append(_Change(what, lambda session, path: _add_columns(session, path, shape, missing)))
+        changes[what] = lambda session: _add_columns(session, path, shape, missing)
     if comments := _changed_comments(delta, shape):
         what = f"set the comments of {', '.join(comments)}"
         clauses = ", ".join(f"`{name}` COMMENT {sql_text(text)}" for name, text in comments.items())
-        changes.append(_Change(what, lambda session, path: _alter(session, path, f"ALTER COLUMN {clauses}")))
+        changes[what] = lambda session: _alter(session, path, f"ALTER COLUMN {clauses}")
     current, declared = delta.metadata().configuration, {**READER_SAFE, **shape.properties}
     properties = {key: value for key, value in declared.items() if current.get(key) != value}
     if shape.comment != (delta.metadata().description or ""):
@@ -126,7 +114,7 @@ def _changes(delta: DeltaTable, shape: TableShape) -> list[_Change]:
     if properties:
         what = f"set {', '.join(f'{key} = {value}' for key, value in sorted(properties.items()))}"
         statement = f"SET TBLPROPERTIES ({_property_list(properties)})"
-        changes.append(_Change(what, lambda session, path: _alter(session, path, statement)))
+        changes[what] = lambda session: _alter(session, path, statement)
     return changes
 
 

@@ -16,7 +16,7 @@ from include.contracts.spec.values import NAME
 from include.control.ledger.new_columns import ColumnState
 from include.errors import BadInputError, MillraceError
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.transforms.drift import drift_of, new_fields, refuse_drift, refuse_new_fields
+from spark_jobs.transforms.drift import drift_error, drift_of, new_fields
 from spark_jobs.transforms.records import RESCUED
 
 MAX_NEW_COLUMNS = 100
@@ -51,9 +51,10 @@ class ColumnDrift:
     def rescued(self, spec: BronzeSpec, source: Column) -> Column:
         """Return `_rescued` as it is stored; the read fails at the first record that the policy does not accept."""
         if spec.on_drift == "fail":
-            return refuse_drift(source)
+            return F.when(F.col(RESCUED).isNotNull(), drift_error(source))
         if self._evolves and spec.evolve == "auto":
-            return refuse_new_fields(source, self._known_names(spec))
+            has_new_fields = F.size(new_fields(self._known_names(spec))) > 0
+            return F.when(has_new_fields, drift_error(source)).otherwise(F.col(RESCUED))
         return F.col(RESCUED)
 
     def adopt(self, error: Exception, spec: BronzeSpec, records: DataFrame) -> None:

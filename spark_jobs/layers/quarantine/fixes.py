@@ -134,14 +134,12 @@ def _edited_values(
 def _with_changes(frame: DataFrame, schema: StructType, changes: Mapping[str, Change]) -> DataFrame:
     """Return `ROW_ID`, the changed rows as JSON in `received`, and the invalid values as texts in `_invalid`."""
     kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
-    invalid = [
-        F.when(change.applies & _is_invalid(change, kinds[name]), F.lit(f"{name} is no {kinds[name]}"))
-        for name, change in changes.items()
-    ]
-    new = {
-        name: F.when(change.applies, change.value.try_cast(kinds[name])).otherwise(F.col(f"`{name}`"))
-        for name, change in changes.items()
-    }
+    invalid, new = list[Column](), dict[str, Column]()
+    for name, change in changes.items():
+        value = change.value.try_cast(kinds[name])
+        is_invalid = change.is_lost | (change.value.isNotNull() & value.isNull())
+        invalid.append(F.when(change.applies & is_invalid, F.lit(f"{name} is no {kinds[name]}")))
+        new[name] = F.when(change.applies, value).otherwise(F.col(f"`{name}`"))
     unchanged = [name for name in schema.names if name not in new]
     fixed = frame.select(
         ROW_ID,
@@ -150,10 +148,6 @@ def _with_changes(frame: DataFrame, schema: StructType, changes: Mapping[str, Ch
         *(value.alias(name) for name, value in new.items()),
     )
     return fixed.select(ROW_ID, _INVALID, as_received(schema.names).alias("received"))
-
-
-def _is_invalid(change: Change, kind: str) -> Column:
-    return change.is_lost | (change.value.isNotNull() & change.value.try_cast(kind).isNull())
 
 
 def _require_columns(schema: StructType, names: Iterable[str]) -> None:

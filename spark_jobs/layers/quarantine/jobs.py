@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from include.contracts.job.args import Job
 from include.contracts.job.quarantine_request import QuarantineRequest
@@ -100,6 +99,10 @@ def check_report(context: JobContext, job: Job, request: QuarantineRequest, rows
     dry_run = " Nothing was written: it is a dry run." if context.args.dry_run else ""
     no_rows = "no row that waits in quarantine is meant: lakehouse quarantine list"
     written = request.has_fixes and not context.args.dry_run and bool(rows)
+    shown = [
+        {"id": row.row.id, "fate": row.outcome, "reasons": list(row.reasons), "received": row.row.received}
+        for row in rows[:MAX_SHOWN]
+    ]
     return JobReport(
         job=job.value,
         table=context.spec.table,
@@ -107,9 +110,5 @@ def check_report(context: JobContext, job: Job, request: QuarantineRequest, rows
         message=f"{context.spec.table}: " + (f"{done}: {would}.{dry_run}" if rows else no_rows),
         interval=context.args.interval,
         run_id=context.args.run_id,
-        details={"rows": [_details(row) for row in rows[:MAX_SHOWN]], **counts},
+        details={"rows": shown, **counts},
     )
-
-
-def _details(row: CheckedRow) -> dict[str, Any]:
-    return {"id": row.row.id, "fate": row.outcome, "reasons": list(row.reasons), "received": row.row.received}

@@ -106,20 +106,19 @@ def _reconciles(df: DataFrame, rule: Expectation, checked: ComparableVersion) ->
     if source not in checked.sources:
         return RuleResult(False, error=f"the batch of version {checked.version} did not read {source}")
     version = checked.sources[source]
-    measures = [
-        df.agg(F.expr(given["measure"]).alias("own")),
-        checked.read(source, version).agg(F.expr(given["source_measure"]).alias("source")),
+    measures = {"own": given["measure"], "source": given["source_measure"]}
+    frames = [
+        df.agg(F.expr(measures["own"]).alias("own")),
+        checked.read(source, version).agg(F.expr(measures["source"]).alias("source")),
     ]
-    values = collect_together(measures)
-    if missing := [given[key] for name, key in _MEASURES.items() if name not in values]:
+    values = collect_together(frames)
+    if missing := [measure for side, measure in measures.items() if side not in values]:
         return RuleResult(False, error=f"{' and '.join(missing)} has no value; use coalesce(..., 0) to replace NULL")
     own, theirs = float(values["own"]), float(values["source"])
     is_equal = abs(own - theirs) <= abs(theirs) * given.get("tolerance_percent", 0) / 100
     details = {"observed_value": {"own": values["own"], "source": values["source"]}}
     return RuleResult(is_equal, details, against=f"{source} version {version}")
 
-
-_MEASURES = {"own": "measure", "source": "source_measure"}
 
 _COMPARE: dict[str, Callable[[DataFrame, Expectation, ComparableVersion], RuleResult]] = {
     "expect_table_row_count_to_be_near_median": _rows_near_median,
