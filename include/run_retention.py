@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from datetime import timedelta
+from errno import ENOENT, ENOTEMPTY
 from pathlib import Path
 
 from include.settings import Settings
@@ -27,12 +28,26 @@ def delete_old_runs(settings: Settings) -> None:
 
 
 def _delete_old_files(folder: Path, before: float) -> None:
-    """Delete the files below `folder` that were written before an instant, and old folders that become empty."""
+    """Delete the files below `folder` that were written before an instant, and old folders that become empty.
+
+    Another run may delete and write files at the same time.
+    """
     for place, _, names in os.walk(folder, topdown=False):
-        is_old = Path(place).stat().st_mtime < before
-        for name in names:
-            file = Path(place) / name
-            if file.lstat().st_mtime < before:
+        was_old = _is_old(Path(place), before)
+        for file in (Path(place) / name for name in names):
+            if _is_old(file, before):
                 file.unlink(missing_ok=True)
-        if is_old and place != str(folder) and not any(Path(place).iterdir()):
-            Path(place).rmdir()
+        if was_old and place != str(folder):
+            try:
+                Path(place).rmdir()
+            except OSError as error:
+                if error.errno not in (ENOENT, ENOTEMPTY):
+                    raise
+
+
+def _is_old(path: Path, before: float) -> bool:
+    """Whether a file or folder still exists and was written before an instant."""
+    try:
+        return path.lstat().st_mtime < before
+    except FileNotFoundError:
+        return False

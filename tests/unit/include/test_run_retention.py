@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from include.run_retention import delete_old_runs
 from include.settings import Settings
@@ -41,3 +44,29 @@ def test_old_runs_are_looked_for_once_a_day(tmp_path: Path) -> None:
     os.utime(tmp_path / "runs" / ".swept", (0, 0))
     delete_old_runs(settings)
     assert not old.exists()
+
+
+@pytest.mark.parametrize("happens", ["the file is gone", "the folder is gone", "the folder has a new file"])
+def test_another_run_may_delete_and_write_at_the_same_time(
+    happens: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(root=tmp_path / "lake", runs=tmp_path / "runs")
+    old = leave(tmp_path / "runs", "reports/old/file", 400)
+    walk = os.walk
+
+    def list_then_change(folder: Path, **options: bool) -> Iterator[tuple[str, list[str], list[str]]]:
+        for listed in walk(folder, **options):
+            if listed[0] == str(old.parent):
+                if happens == "the folder has a new file":
+                    (old.parent / "new").touch()
+                    os.utime(old.parent, (0, 0))
+                else:
+                    old.unlink()
+                if happens == "the folder is gone":
+                    old.parent.rmdir()
+            yield listed
+
+    monkeypatch.setattr(os, "walk", list_then_change)
+    delete_old_runs(settings)
+    assert not old.exists()
+    assert (old.parent / "new").exists() == (happens == "the folder has a new file")
