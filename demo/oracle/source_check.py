@@ -66,11 +66,9 @@ def check_against_source(connection: duckdb.DuckDBPyConnection, relation: str = 
     connection.read_csv(str(folder / "airports.csv")).project("faa, tzone").create("original_airports")
     connection.execute(_DISAGREEMENTS.format(relation=relation))
     flights = connection.execute(f"SELECT COUNT(*) FROM {relation}").fetchall()[0][0]
-    wrong = [_ids(connection, kind) for kind in ("wrong_value", "wrong_clock")]
+    wrong = []
+    for kind in ("wrong_value", "wrong_clock"):
+        rows = connection.execute(f"SELECT flight_id FROM disagreements WHERE {kind} ORDER BY flight_id").fetchall()
+        wrong.append(tuple(flight_id for (flight_id,) in rows))
     connection.execute("DROP VIEW disagreements; DROP TABLE original; DROP TABLE original_airports")
     return SourceCheck(flights, *wrong)
-
-
-def _ids(connection: duckdb.DuckDBPyConnection, kind: str) -> tuple[str, ...]:
-    rows = connection.execute(f"SELECT flight_id FROM disagreements WHERE {kind} ORDER BY flight_id").fetchall()
-    return tuple(flight_id for (flight_id,) in rows)

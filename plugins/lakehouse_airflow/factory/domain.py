@@ -72,9 +72,9 @@ def build_domain_dag(
     ) as dag:
         common = {"conn_id": conn_id, "first_day": first_day, "last_day": last_day}
         gates: dict[str, QualityGateOperator] = {}
-        for layer in layers_of(specs):
-            with TaskGroup(layer.layer):
-                for node in layer.tables:
+        for layer, nodes in layers_of(specs).items():
+            with TaskGroup(layer):
+                for node in nodes:
                     gates[node.table] = _add_table(node, gates, common)
     # Set last: each task that is added later copies the Params, and copies take most of the parse time.
     dag.params = ParamsDict(run_form())

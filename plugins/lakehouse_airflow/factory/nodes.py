@@ -34,22 +34,14 @@ class TableNode:
     needs_column_approval: bool = False
 
 
-@dataclass(frozen=True)
-class LayerNode:
-    """One layer and its tables: a group of tasks."""
-
-    layer: str
-    tables: tuple[TableNode, ...]
-
-
-def layers_of(specs: Iterable[MaybeInvalidSpec]) -> tuple[LayerNode, ...]:
-    """Group the specs by layer; layers and tables keep the order of `specs`, which is the build order."""
+def layers_of(specs: Iterable[MaybeInvalidSpec]) -> dict[str, list[TableNode]]:
+    """Return layer -> its tables; layers and tables keep the order of `specs`, which is the build order."""
     in_order = tuple(specs)
     present = frozenset(spec.table for spec in in_order)
-    layers = dict.fromkeys(spec.layer for spec in in_order)
-    return tuple(
-        LayerNode(layer, tuple(_node(spec, present) for spec in in_order if spec.layer == layer)) for layer in layers
-    )
+    layers: dict[str, list[TableNode]] = {}
+    for spec in in_order:
+        layers.setdefault(spec.layer, []).append(_node(spec, present))
+    return layers
 
 
 def _node(spec: MaybeInvalidSpec, present: frozenset[str]) -> TableNode:

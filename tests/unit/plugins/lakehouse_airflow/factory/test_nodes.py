@@ -19,7 +19,7 @@ GOLD = gold_spec()
 
 def test_layers_and_tables_keep_the_build_order() -> None:
     layers = layers_of([BRONZE, SILVER, GOLD])
-    assert [(layer.layer, [node.table for node in layer.tables]) for layer in layers] == [
+    assert [(layer, [node.table for node in nodes]) for layer, nodes in layers.items()] == [
         ("bronze", ["bronze.orders"]),
         ("silver", ["silver.orders"]),
         ("gold", ["gold.revenue_daily"]),
@@ -27,7 +27,7 @@ def test_layers_and_tables_keep_the_build_order() -> None:
 
 
 def test_a_table_is_written_by_its_layers_job_after_its_sources() -> None:
-    nodes = [node for layer in layers_of([BRONZE, SILVER, GOLD]) for node in layer.tables]
+    nodes = [node for tables in layers_of([BRONZE, SILVER, GOLD]).values() for node in tables]
     assert [(node.name, node.writer, node.after) for node in nodes] == [
         ("orders", Job.BRONZE_INGEST, ()),
         ("orders", Job.SILVER_MERGE, ("bronze.orders",)),
@@ -36,8 +36,7 @@ def test_a_table_is_written_by_its_layers_job_after_its_sources() -> None:
 
 
 def test_a_source_of_another_domain_is_no_task_to_wait_for() -> None:
-    [silver] = layers_of([SILVER])
-    assert silver.tables[0].after == ()
+    assert layers_of([SILVER])["silver"][0].after == ()
 
 
 def test_two_aliases_of_one_table_are_one_task_to_wait_for() -> None:
@@ -46,7 +45,7 @@ def test_two_aliases_of_one_table_are_one_task_to_wait_for() -> None:
         "p": {"table": "silver.orders", "join": "left", "on": "o.order_id = p.order_id"},
     }
     gold = gold_spec(sources=twice, refresh_from={"o": "day", "p": "day"})
-    assert layers_of([SILVER, gold])[1].tables[0].after == ("silver.orders",)
+    assert layers_of([SILVER, gold])["gold"][0].after == ("silver.orders",)
 
 
 def test_the_page_of_a_table_says_what_it_is_and_what_its_data_must_look_like() -> None:
