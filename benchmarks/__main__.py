@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -62,9 +63,9 @@ RUN: dict[Series, Callable[[Bench], list[Result]]] = {
     Series.LOAD: load_files.run_small,
     Series.LOAD_LARGE: load_files.run_large,
     Series.MERGE_GROWTH: merge_growth.run,
-    Series.MERGE_GROWTH_LARGE: merge_growth.run_large,
+    Series.MERGE_GROWTH_LARGE: partial(merge_growth.run, sizes=(10**6, 10**7, 10**8)),
     Series.MERGE_SHAPES: merge_shapes.run,
-    Series.MERGE_SHAPES_LARGE: merge_shapes.run_large,
+    Series.MERGE_SHAPES_LARGE: partial(merge_shapes.run, rows=25 * 10**6),
     Series.WRITERS: writers.run,
     Series.GOODPUT: goodput.run,
     Series.AGES: ages.run,

@@ -54,18 +54,8 @@ class Case:
         return (N, DELTA_RS) if self.layout == ALIKE else (N,)
 
 
-def run(bench: Bench) -> list[Result]:
-    """Measure one and ten million orders."""
-    return _grow(bench, (MILLION, 10 * MILLION))
-
-
-def run_large(bench: Bench) -> list[Result]:
-    """Measure a hundred million orders, too."""
-    return _grow(bench, (MILLION, 10 * MILLION, 100 * MILLION))
-
-
-def _grow(bench: Bench, sizes: tuple[int, ...]) -> list[Result]:
-    """Measure every kind with the sides' own layouts, and recent orders with equal layouts."""
+def run(bench: Bench, sizes: tuple[int, ...] = (MILLION, 10 * MILLION)) -> list[Result]:
+    """Measure tables of these sizes: every kind with the sides' own layouts, and recent orders with equal layouts."""
     cases = [Case(TINY, KEPT, Kind.RECENT)]
     cases += [Case(rows, KEPT, kind) for rows in sizes for kind in Kind]
     cases += [Case(rows, ALIKE, Kind.RECENT) for rows in sizes]

@@ -31,17 +31,8 @@ _LAKE_OF = {MILLRACE: MILLRACE, N: N, N_ALIKE: MILLRACE}
 _WARM_UP = "warm-up"
 
 
-def run(bench: Bench) -> list[Result]:
-    """Measure ten million orders, half a gigabyte."""
-    return _shapes(bench, 10 * MILLION)
-
-
-def run_large(bench: Bench) -> list[Result]:
-    """Measure twenty-five million orders, more than a gigabyte."""
-    return _shapes(bench, 25 * MILLION)
-
-
-def _shapes(bench: Bench, rows: int) -> list[Result]:
+def run(bench: Bench, rows: int = 10 * MILLION) -> list[Result]:
+    """Measure a table of so many orders; ten million are half a gigabyte."""
     lakes = OrderLakes(bench, rows)
     equal = lakes.of_equal_files(FILES)
     files = key_ranges(equal[MILLRACE].table(SILVER), "id")
