@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from datetime import datetime
 
 from include.contracts.job.args import WRITER_OF_LAYER
 from include.contracts.job.findings import merge_findings
@@ -41,25 +40,23 @@ def commit_batch(context: JobContext, work: BatchWork) -> BatchResult:
     try:
         return writer.run(context.leases)
     finally:
-        if writer.result.lost or writer.result.waited.holders:
-            context.ops.commits.record(_written(request, writer.result, context.now()))
-
-
-def _written(request: BatchRequest, result: BatchResult, now: datetime) -> TableWrite:
-    winner = result.winner if result.committed else None
-    return TableWrite(
-        table=request.stream.table,
-        stream=request.stream.name,
-        run_id=request.run_id,
-        at=now,
-        batch_seq=winner.batch_seq if winner else None,
-        token=winner.token if winner else "",
-        version=winner.version if winner else None,
-        attempts=result.attempts,
-        took_s=result.took_s,
-        waited=result.waited,
-        lost=tuple(result.lost),
-    )
+        result = writer.result
+        if result.lost or result.waited.holders:
+            winner = result.winner if result.committed else None
+            written = TableWrite(
+                table=request.stream.table,
+                stream=request.stream.name,
+                run_id=request.run_id,
+                at=context.now(),
+                batch_seq=winner.batch_seq if winner else None,
+                token=winner.token if winner else "",
+                version=winner.version if winner else None,
+                attempts=result.attempts,
+                took_s=result.took_s,
+                waited=result.waited,
+                lost=tuple(result.lost),
+            )
+            context.ops.commits.record(written)
 
 
 def check_and_report(context: JobContext, results: Sequence[BatchResult]) -> JobReport:
