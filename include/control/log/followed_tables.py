@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from include.contracts.lake_path import LakePath
 from include.control.log.delta_log import commit_actions, commit_mark, commit_versions
@@ -71,7 +72,14 @@ class FollowedTable:
 
     def transaction_version(self, app_id: str) -> int | None:
         """Return the last number of one of Delta's application ids; None if no commit has it."""
-        return self._txns.get(app_id, self.definition.transaction_version(app_id))
+        if app_id not in self._txns:
+            try:
+                return self.definition.transaction_version(app_id)
+            except DeltaError:
+                # delta-rs reads the log again for this, and Delta may have cleaned up the commits of that version.
+                self.definition.load_as_version(self.version)
+                return self.definition.transaction_version(app_id)
+        return self._txns[app_id]
 
     def after(self, actions: Sequence[dict[str, Any]], mark: str) -> FollowedTable | None:
         """Return the next version, after a commit with these actions; None if the table has to be opened again."""

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.control.log.followed_tables import FollowedTable, newest_table, table_at
-from tests.support.ledger.delta_tables import append, create_table
+from tests.support.ledger.delta_tables import append, clean_log, create_table
 
 
 @pytest.fixture
@@ -46,6 +46,18 @@ def test_a_commit_costs_the_same_however_many_were_followed(table: Path) -> None
         append(table)
         files = newest_table(table).files
         assert (files.num_rows, files["path"].num_chunks) == (version, 1)
+
+
+def test_a_transaction_is_found_after_the_log_was_cleaned_up(table: Path) -> None:
+    append(table, txn=("early", 7))
+    newest_table(table)
+    for number in (1, 2):
+        append(table, txn=("late", number))
+        newest_table(table)
+    clean_log(table, below=3)
+    newest = newest_table(table)
+    numbers = [newest.transaction_version(app_id) for app_id in ("early", "late", "never")]
+    assert (newest.version, numbers, newest.files.num_rows) == (3, [7, 2, None], 3)
 
 
 def test_another_table_at_the_same_path_is_noticed(table: Path) -> None:
