@@ -45,7 +45,7 @@ def start_process() -> None:
     os.environ["TZ"] = "UTC"
     time.tzset()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    for name in ("millrace", "spark_jobs", "include"):
+    for name in ("__main__", "millrace", "spark_jobs", "include"):  # The module of the job itself is `__main__`.
         logging.getLogger(name).setLevel(logging.INFO)
 
 

@@ -114,11 +114,12 @@ class GoldAggregate:
             touched_values(
                 session,
                 self._context.paths.table(source.table),
-                sources.ranges[source.table],
+                (after, upto),
                 self._spec.refresh_from[alias],
             )
             for alias, source in self._spec.sources.items()
-            if _has_changed(sources.ranges[source.table])
+            for after, upto in [sources.ranges[source.table]]
+            if after != upto
         ]
         frames = [frame for frame in changes if frame is not None]
         if len(frames) < len(changes):  # a source cannot tell its changes
@@ -135,11 +136,6 @@ class GoldAggregate:
             properties=shape_properties(self._spec),
             comment=self._spec.description,
         )
-
-
-def _has_changed(versions: tuple[int | None, int]) -> bool:
-    after, upto = versions
-    return after is None or after < upto
 
 
 def _predicate(column: str, touched: list[str | None] | None) -> str:
