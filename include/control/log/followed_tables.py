@@ -42,6 +42,7 @@ class FollowedTable:
     """A version of a table.
 
     Attributes:
+        path: the folder of the table.
         definition: the open table, for its columns, properties and protocol. Its files may be those of an earlier
             version, if `_files` and `_txns` are given.
         version: the version.
@@ -50,6 +51,7 @@ class FollowedTable:
         _txns: Delta's application id -> its last number, for the commits after the version of `definition`.
     """
 
+    path: LakePath
     definition: DeltaTable
     version: int
     mark: str
@@ -72,14 +74,13 @@ class FollowedTable:
 
     def transaction_version(self, app_id: str) -> int | None:
         """Return the last number of one of Delta's application ids; None if no commit has it."""
-        if app_id not in self._txns:
-            try:
-                return self.definition.transaction_version(app_id)
-            except DeltaError:
-                # delta-rs reads the log again for this, and Delta may have cleaned up the commits of that version.
-                self.definition.load_as_version(self.version)
-                return self.definition.transaction_version(app_id)
-        return self._txns[app_id]
+        if app_id in self._txns:
+            return self._txns[app_id]
+        try:
+            return self.definition.transaction_version(app_id)
+        except DeltaError:
+            # delta-rs reads the log again for this, and Delta may have cleaned up the commits that it knows.
+            return open_table(self.path, self.version).transaction_version(app_id)
 
     def after(self, actions: Sequence[dict[str, Any]], mark: str) -> FollowedTable | None:
         """Return the next version, after a commit with these actions; None if the table has to be opened again."""
@@ -94,7 +95,7 @@ class FollowedTable:
         # In one piece: each commit would add a piece, and the next commits would take the longer for it.
         files = pa.concat_tables([self.files.filter(pc.invert(is_replaced)), added]).combine_chunks()
         txns = {action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action}
-        return FollowedTable(self.definition, self.version + 1, mark, files, {**self._txns, **txns})
+        return FollowedTable(self.path, self.definition, self.version + 1, mark, files, {**self._txns, **txns})
 
 
 class _Cache(threading.local):
@@ -133,18 +134,18 @@ def table_at(table: LakePath, version: int) -> FollowedTable:
     """
     mark = commit_mark(table, version)
     if not mark:
-        return FollowedTable(open_table(table, version), version, mark)
+        return FollowedTable(table, open_table(table, version), version, mark)
     key = (table, version, mark)
     if key not in _cache.files:
         newest = newest_table(table)
         is_newest = (newest.version, newest.mark) == (version, mark)
-        _keep_files(table, newest if is_newest else FollowedTable(open_table(table, version), version, mark))
+        _keep_files(table, newest if is_newest else FollowedTable(table, open_table(table, version), version, mark))
     return _cache.files[key]
 
 
 def _open(table: LakePath) -> FollowedTable:
     delta = open_table(table)
-    return FollowedTable(delta, delta.version(), commit_mark(table, delta.version()))
+    return FollowedTable(table, delta, delta.version(), commit_mark(table, delta.version()))
 
 
 def _follow(table: LakePath, known: FollowedTable) -> FollowedTable | None:

@@ -124,7 +124,7 @@ def test_a_followed_table_equals_a_table_that_is_opened_anew(
     for number, (kind, places) in enumerate(steps, start=1):
         take_step(str(path), kind, places, number)
         followed, delta = newest_table(path), DeltaTable(str(path))
-        opened = FollowedTable(delta, delta.version(), followed.mark)
+        opened = FollowedTable(path, delta, delta.version(), followed.mark)
         assert facts(followed) == facts(opened)
         assert pa.table(delta.get_add_actions()).num_rows == followed.files.num_rows
         before[followed.version] = facts(followed)
