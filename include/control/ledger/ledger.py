@@ -39,7 +39,7 @@ from include.control.ledger.measures import Measures, measure, newer_measures
 from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.streams import Streams, advance_streams
 from include.control.ledger.table_state import TableStates, tolerate_state_errors
-from include.control.log.batch import FileFact, Intent, Stream, Winner
+from include.control.log.batch import FileFact, Intent, Winner
 from include.paths import LakehousePaths
 
 
@@ -52,7 +52,6 @@ class Ledger:
         self._batches = OpsTable.of(paths, "batches", BATCHES)
         self._files = OpsTable.of(paths, "files", FILES)
         self._last_recorded: tuple[str, tuple[FileFact, ...]] = ("", ())
-        self._last_found: dict[Stream, str] = {}
 
     def record_intent(self, intent: Intent, files: Sequence[FileFact] = ()) -> None:
         """Record an intent with its sources; the files come first, since an intent implies that they are recorded."""
@@ -115,7 +114,8 @@ class Ledger:
         """Return the last resolved batch of the stream, by the table's state; the log may hold newer batches."""
         state = self._states.read(table, Streams)
         end = state.ends.get(stream) if state and state.table_id == table_id else None
-        if end and self._has_committed(end.intent):
+        # A ledger that was restored from a backup may lack the batch of the state.
+        if end and self._batches.find(table, ("token",), **_of(BatchEvent.COMMITTED, end.intent)):
             return Winner(end.intent, end.version)
         return self.last_recorded(table, table_id, stream)
 
@@ -241,16 +241,6 @@ class Ledger:
         events = self._files.find(table, columns, table_id=[table_id], path=paths) if paths else []
         tokens = self._won(table, table_id, {row["token"]: row["batch_seq"] for row in events})
         return failures_of(events, tokens)
-
-    def _has_committed(self, intent: Intent) -> bool:
-        """Whether the ledger has the batch; a ledger that was restored from a backup may lack the batch of a state."""
-        stream = Stream(intent.table, intent.stream)
-        if self._last_found.get(stream) == intent.token:
-            return True
-        is_found = bool(self._batches.find(intent.table, ("token",), **_of(BatchEvent.COMMITTED, intent)))
-        if is_found:
-            self._last_found[stream] = intent.token
-        return is_found
 
     def _planned(self, table: str, intents: Collection[Intent]) -> list[FileFact]:
         """Return the files of some intents, oldest first."""

@@ -189,8 +189,17 @@ def _is_among(files: pa.Table, paths: Collection[str]) -> pa.ChunkedArray:
 def _files_of(adds: Iterable[dict[str, Any]]) -> pa.Table:
     rows = []
     for add in adds:
-        statistics = json.loads(add.get("stats") or "{}")
-        unset = statistics.get("nullCount", {}).get("_rescued")
+        statistics = _statistics(add.get("stats"))
+        unset = (statistics.get("nullCount") or {}).get("_rescued")
         rows.append((add["path"], add["size"], statistics.get("numRecords"), unset))
     columns = list(zip(*rows, strict=True)) or [()] * len(_FILES)
     return pa.table([pa.array(column, field.type) for column, field in zip(columns, _FILES, strict=True)], _FILES)
+
+
+def _statistics(text: str | None) -> dict[str, Any]:
+    """Return the statistics of a data file; none if another system wrote something else."""
+    try:
+        statistics = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return statistics if isinstance(statistics, dict) else {}

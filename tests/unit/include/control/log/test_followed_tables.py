@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -14,8 +15,14 @@ from deltalake.exceptions import TableNotFoundError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from embedded.servers.s3 import s3_bucket
+from include.contracts.lake_path import S3Path
 from include.control.log.followed_tables import FollowedTable, newest_table, table_at
-from tests.support.ledger.delta_tables import append, clean_log, create_table
+from include.control.storage.s3_access import delta_rs_options
+from include.control.storage.stored_files import delete_files
+from tests.support.ledger.delta_tables import ROWS, append, clean_log, commit_file, create_table
+
+RESCUED = "null_count._rescued"
 
 
 @pytest.fixture
@@ -73,6 +80,44 @@ def test_another_table_at_the_same_path_is_noticed(table: Path) -> None:
     assert newest_table(table).table_id != first
     assert rows_at(table, 3) != rows
     assert rows_at(table, 3) == DeltaTable(str(table), version=3).count()
+
+
+def test_a_transaction_is_found_in_a_bucket_after_the_log_was_cleaned_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = S3Path("s3://lake/tables/flights")
+    with s3_bucket("lake") as bucket:
+        for name, value in bucket.environment.items():
+            monkeypatch.setenv(name, value)
+        options = delta_rs_options()
+        DeltaTable.create(str(path), ROWS, storage_options=options)
+        for number in (1, 2):
+            newest_table(path)
+            properties = CommitProperties(app_transactions=[Transaction("early", number)])
+            rows = pa.table({"n": [number]}, schema=ROWS)
+            write_deltalake(str(path), rows, mode="append", commit_properties=properties, storage_options=options)
+        assert newest_table(path).transaction_version("early") == 2
+        DeltaTable(str(path), storage_options=options).create_checkpoint()
+        delete_files(path / "_delta_log", [f"{version:020d}.json" for version in range(3)])
+        newest = newest_table(path)
+        assert [newest.transaction_version(app_id) for app_id in ("early", "never")] == [2, None]
+        assert newest.files.num_rows == 2
+
+
+@pytest.mark.parametrize("statistics", ["null", "no JSON", '{"nullCount": null}', '{"numRecords": 3}', None])
+def test_a_file_may_have_any_statistics(statistics: str | None, table: Path) -> None:
+    newest_table(table)
+    append(table)
+    add = {
+        "path": "a",
+        "partitionValues": {},
+        "size": 7,
+        "modificationTime": 0,
+        "dataChange": True,
+        "stats": statistics,
+    }
+    commit_file(table, 2).write_text(json.dumps({"add": {**add, "stats": statistics}}))
+    assert newest_table(table).files.to_pylist()[1:] == [
+        {"path": "a", "size_bytes": 7, "num_records": 3 if statistics and "3" in statistics else None, RESCUED: None}
+    ]
 
 
 PLACES = ("x y%", "ü/1", "a=b#?", "+%20")
