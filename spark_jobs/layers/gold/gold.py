@@ -119,7 +119,7 @@ class GoldAggregate:
             )
             for alias, source in self._spec.sources.items()
             for after, upto in [sources.ranges[source.table]]
-            if after != upto
+            if after is None or after < upto
         ]
         frames = [frame for frame in changes if frame is not None]
         if len(frames) < len(changes):  # a source cannot tell its changes
