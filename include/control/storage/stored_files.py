@@ -100,7 +100,8 @@ def delete_files(folder: LakePath, names: Sequence[str]) -> None:
         for begin in range(0, len(names), _MAX_DELETES):
             keys = [{"Key": (folder / name).key} for name in names[begin : begin + _MAX_DELETES]]
             s3_client().delete_objects(Bucket=folder.bucket, Delete={"Objects": keys, "Quiet": True})
-    clear_read_cache()
+    if names:
+        clear_read_cache()
 
 
 def files_in(folder: LakePath) -> list[ListedFile]:

@@ -20,7 +20,7 @@ from include.control.log.batch import FileFact, Stream, Winner
 from include.control.log.delta_log import commit_mark, commit_versions
 from include.control.storage.objects_on_s3 import S3ObjectStore
 from include.control.storage.read_cache import cached_reads, clear_read_cache, uncached_reads
-from include.control.storage.stored_files import names_in
+from include.control.storage.stored_files import delete_files, names_in
 from include.paths import LakehousePaths
 from tests.support.documents.specs import silver_spec
 from tests.support.ledger.delta_tables import intent_of
@@ -111,6 +111,16 @@ def test_a_job_sees_its_own_puts_and_puts_that_won_against_it(bucket: Bucket) ->
         assert not store.put_if_absent(f"{3:020d}.json", b'{"commitInfo":{"mine":1}}')
         assert seen() == [0, 1, 2, 3]
         assert len(list(names_in(LOG, f"{2:020d}"))) == 2
+
+
+def test_a_job_sees_its_own_deletes_and_reads_nothing_again_after_none(bucket: Bucket, proxy: FaultyS3) -> None:
+    with cached_reads():
+        assert seen() == [0, 1]
+        before = proxy.requests_forwarded()
+        delete_files(LOG, [])
+        assert (seen(), proxy.requests_forwarded()) == ([0, 1], before)
+        delete_files(LOG, [f"{0:020d}.json"])
+        assert seen() == [1]
 
 
 def test_a_cached_state_does_not_replace_the_state_of_another_writer(bucket: Bucket) -> None:
