@@ -12,6 +12,7 @@ from include.contracts.job.report import FileRows, RowCounts
 from include.contracts.lake_path import S3Path
 from include.control.leases.leases import Leases
 from include.control.ledger.ledger import Ledger
+from include.control.ledger.measures import measure
 from include.control.ledger.ops_table import OpsTable
 from include.control.ledger.spec_history import SpecHistory
 from include.control.ledger.streams import Streams
@@ -192,6 +193,26 @@ def test_the_ledger_records_a_batch_with_few_requests(bucket: Bucket, proxy: Fau
         requests.append(proxy.requests_forwarded() - before)
     assert sorted(requests)[5] <= 15, "two puts for each of five appends, and the state"
     assert sum(requests[1:]) <= 180, "with what joins files and sums the logs up"
+
+
+def test_after_a_write_by_spark_the_ledger_reads_nothing_that_this_process_has_recorded(
+    bucket: Bucket, proxy: FaultyS3
+) -> None:
+    paths = LakehousePaths(S3Path(f"s3://{bucket.name}/recorded"))
+    ledger, file = Ledger(paths), FileFact(path="orders/1.json", size=1, mtime_ns=1, checksum="sha256:1")
+    for number in (1, 2):
+        winner = Winner(intent_of("id", number, stream=Stream("bronze.orders")), number)
+        with cached_reads():
+            ledger.last_committed("bronze.orders", "id", "main")
+            ledger.record_intent(winner.intent, (file,))
+            clear_read_cache()  # as after the session in which Spark writes
+            before = proxy.requests_forwarded()
+            ledger.record_committed([winner])
+            ledger.record_closed(winner, RowCounts(read=1, applied=1), {file.path: FileRows(read=1, written=1)})
+            requests = proxy.requests_forwarded() - before
+    before = proxy.requests_forwarded()
+    assert measure(paths.table("bronze.orders")) is None
+    assert requests - (proxy.requests_forwarded() - before) == 8, "two puts for each of three events, and the state"
 
 
 def test_a_free_lease_takes_one_put_and_one_delete(bucket: Bucket, proxy: FaultyS3) -> None:
