@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Conflict(StrEnum):
-    """The conflicts that Delta raises; the value is the name of the exception class."""
+    """The conflicts that Delta raises: `DELTA_` and the name is the condition, the value the name of the class."""
 
     CONCURRENT_APPEND = "ConcurrentAppendException"
     CONCURRENT_DELETE_READ = "ConcurrentDeleteReadException"
@@ -17,16 +17,6 @@ class Conflict(StrEnum):
     METADATA_CHANGED = "MetadataChangedException"
     PROTOCOL_CHANGED = "ProtocolChangedException"
 
-
-_BY_CONDITION = {
-    "DELTA_CONCURRENT_APPEND": Conflict.CONCURRENT_APPEND,
-    "DELTA_CONCURRENT_DELETE_READ": Conflict.CONCURRENT_DELETE_READ,
-    "DELTA_CONCURRENT_DELETE_DELETE": Conflict.CONCURRENT_DELETE_DELETE,
-    "DELTA_CONCURRENT_TRANSACTION": Conflict.CONCURRENT_TRANSACTION,
-    "DELTA_CONCURRENT_WRITE": Conflict.CONCURRENT_WRITE,
-    "DELTA_METADATA_CHANGED": Conflict.METADATA_CHANGED,
-    "DELTA_PROTOCOL_CHANGED": Conflict.PROTOCOL_CHANGED,
-}
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+)[.\]]")
 """The first condition in a message is the error's own; a later one may be quoted data."""
@@ -49,7 +39,7 @@ def conflict_of(error: BaseException) -> Conflict | None:
     condition = _CONDITION.search(str(error))
     if condition is None:
         return None
-    return next((kind for prefix, kind in _BY_CONDITION.items() if condition[1].startswith(prefix)), None)
+    return next((kind for kind in Conflict if condition[1].startswith(f"DELTA_{kind.name}")), None)
 
 
 def is_lost_with_an_executor(error: BaseException) -> bool:

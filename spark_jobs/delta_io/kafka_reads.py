@@ -38,8 +38,18 @@ def read_messages(session: SparkSession, spec: BronzeSpec, conf: Mapping[str, st
         for topic, partitions in ranges.items()
     }
     spans = {topic: partitions for topic, partitions in spans.items() if partitions}
-    messages = _read(session, conf, spans) if spans else session.createDataFrame([], schema=_NO_MESSAGES)
-    return message_rows(messages, spec)
+    if not spans:
+        return message_rows(session.createDataFrame([], schema=_NO_MESSAGES), spec)
+    options = {
+        **client_options(conf),
+        # Only committed transactions; the planner reads the end offsets of those as well.
+        "kafka.isolation.level": "read_committed",
+        "assign": json.dumps({topic: list(partitions) for topic, partitions in spans.items()}),
+        "startingOffsets": _bound(spans, 0),
+        "endingOffsets": _bound(spans, 1),
+        "includeHeaders": "true",
+    }
+    return message_rows(session.read.format("kafka").options(**options).load(), spec)
 
 
 def client_options(conf: Mapping[str, str]) -> dict[str, str]:
@@ -64,28 +74,9 @@ def _login(conf: Mapping[str, str]) -> str:
     if mechanism not in _LOGIN:
         msg = f"LAKEHOUSE_KAFKA: sasl.mechanism {mechanism!r} is not supported; use one of {', '.join(_LOGIN)}"
         raise SpecError(msg)
-    user, password = (_quoted(conf.get(f"sasl.{name}", "")) for name in ("username", "password"))
-    return f"{_LOGIN[mechanism]} required username={user} password={password};"
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _read(
-    session: SparkSession, conf: Mapping[str, str], spans: Mapping[str, Mapping[int, tuple[int, int]]]
-) -> DataFrame:
-    options = {
-        **client_options(conf),
-        # Only committed transactions; the planner reads the end offsets of those as well.
-        "kafka.isolation.level": "read_committed",
-        "assign": json.dumps({topic: list(partitions) for topic, partitions in spans.items()}),
-        "startingOffsets": _bound(spans, 0),
-        "endingOffsets": _bound(spans, 1),
-        "includeHeaders": "true",
-    }
-    return session.read.format("kafka").options(**options).load()
+    values = (conf.get(name, "") for name in ("sasl.username", "sasl.password"))
+    user, password = (value.replace("\\", "\\\\").replace('"', '\\"') for value in values)
+    return f'{_LOGIN[mechanism]} required username="{user}" password="{password}";'
 
 
 def _bound(spans: Mapping[str, Mapping[int, tuple[int, int]]], end: int) -> str:

@@ -118,18 +118,13 @@ def _origin(landing: Landing, paths: list[str]) -> tuple[Column, Column]:
     if not all(_PLAIN_PATH.fullmatch(path_text) for path_text in paths):
         # url_decode alone would turn a plus sign in a name into a blank.
         path = F.url_decode(F.replace(path, F.lit("+"), F.lit("%2B")))
-    file = F.concat(F.lit(landing.path_root), _below(path, landing.spark_root))
-    return file.alias(SOURCE_FILE), F.col("_metadata.file_block_start").alias(BLOCK_START)
-
-
-def _below(path: Column, root: str) -> Column:
-    """Return the part after `root`; cut by bytes, because counting characters takes a tenth of a large load."""
+    root = landing.spark_root
     starts = (root,) if "://" in root else (f"file://{root}", f"file:{root}")
+    # Cut by bytes, because counting characters takes a tenth of a large load.
     lengths = {start: len(start.encode()) for start in starts}
-    text = path.cast("binary")
-    return F.coalesce(
-        *(
-            F.when(path.startswith(start), F.substring(text, length + 1, 2**31 - 1 - length).cast("string"))
-            for start, length in lengths.items()
-        )
+    below_root = (
+        F.when(path.startswith(start), F.substring(path.cast("binary"), length + 1, 2**31 - 1 - length).cast("string"))
+        for start, length in lengths.items()
     )
+    file = F.concat(F.lit(landing.path_root), F.coalesce(*below_root))
+    return file.alias(SOURCE_FILE), F.col("_metadata.file_block_start").alias(BLOCK_START)

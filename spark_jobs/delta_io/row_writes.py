@@ -1,15 +1,20 @@
-"""Write rows to a table without a merge: append them, or replace others."""
+"""Write rows to a table without a merge: append them, or replace others; and read what Spark counted meanwhile."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
+from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 
 from include.contracts.lake_path import LakePath
 from include.control.ledger.measures import table_rows
 from include.control.log.delta_log import read_commit
 from spark_jobs.delta_io.tables import spark_path, sql_text
+
+PATIENCE_S = 30.0
+"""How long to wait for the figures, which another thread of Spark reports a moment after the write."""
 
 
 def append(rows: DataFrame, path: LakePath) -> None:
@@ -43,3 +48,19 @@ def replaced_rows(path: LakePath, version: int) -> tuple[int, int]:
         # The metrics of a commit that writes no row do not count the removed rows either.
         return written, table_rows(path, version - 1) - table_rows(path, version)
     return written, int(metrics.get("numDeletedRows", "0"))
+
+
+def read_observation(observation: Observation) -> dict[str, Any] | None:
+    """Return the figures of a finished write; None if its frame never ran, so that the caller must count again.
+
+    Delta skips a write whose number is in the log, without an error: a batch's commit may succeed after its writer got
+    an error. A plain `Observation.get` would then wait for ever in the driver's own Spark.
+    """
+    own = getattr(observation, "_jo", None)
+    if own is not None:
+        end = time.monotonic() + PATIENCE_S
+        while not own.future().isCompleted():
+            if time.monotonic() > end:
+                return None
+            time.sleep(0.02)
+    return observation.get or None

@@ -83,11 +83,13 @@ def ensure_table(open_session: OpenSession, path: LakePath, shape: TableShape) -
     try:
         delta = newest_table(path).definition
     except TableNotFoundError:
+        columns = ", ".join(_column(name, shape) for name in shape.columns)
+        clauses = _clauses(shape.partitioned_by, {**READER_SAFE, **shape.properties}, shape.comment)
+        statement = f"CREATE TABLE IF NOT EXISTS {sql_path(path)} ({columns}) {clauses}"
         with open_session({}) as session:
-            create_table(path, lambda: session.sql(_create_statement(path, shape)))
+            create_table(path, lambda: session.sql(statement))
         delta = newest_table(path).definition
-    _check_columns(path, delta, shape)
-    _check_reader_version(path, delta)
+    _require_fit(path, delta, shape)
     changes = _changes(path, delta, shape)
     if changes:
         with open_session({}) as session:
@@ -103,7 +105,10 @@ def _changes(path: LakePath, delta: DeltaTable, shape: TableShape) -> dict[str, 
     if missing := [name for name in shape.columns if name not in on_disk]:
         what = f"added the columns {', '.join(missing)}, null in the rows that were there"
         changes[what] = lambda session: _add_columns(session, path, shape, missing)
-    if comments := _changed_comments(delta, shape):
+    fields = json.loads(delta.schema().to_json())["fields"]
+    stored = {field["name"]: field["metadata"].get("comment", "") for field in fields}
+    comments = {name: text for name, text in shape.comments.items() if text and stored.get(name, text) != text}
+    if comments:
         what = f"set the comments of {', '.join(comments)}"
         clauses = ", ".join(f"`{name}` COMMENT {sql_text(text)}" for name, text in comments.items())
         changes[what] = lambda session: _alter(session, path, f"ALTER COLUMN {clauses}")
@@ -121,14 +126,6 @@ def _changes(path: LakePath, delta: DeltaTable, shape: TableShape) -> dict[str, 
 def _alter(session: SparkSession, path: LakePath, change: str) -> None:
     statement = f"ALTER TABLE {sql_path(path)} {change}"
     retry_until_committed(Contest(str(path)), WriteKind.SCHEMA, path, lambda: session.sql(statement).collect())
-
-
-def _changed_comments(delta: DeltaTable, shape: TableShape) -> dict[str, str]:
-    """Return the comments of existing columns that differ from the spec's."""
-    fields = json.loads(delta.schema().to_json())["fields"]
-    current = {field["name"]: field["metadata"].get("comment", "") for field in fields}
-    comments = shape.comments.items()
-    return {name: text for name, text in comments if name in current and text and current[name] != text}
 
 
 def committed_txn(path: LakePath, app_id: str) -> int:
@@ -167,12 +164,6 @@ def sql_text(value: str) -> str:
     return f"'{escaped}'"
 
 
-def _create_statement(path: LakePath, shape: TableShape) -> str:
-    columns = ", ".join(_column(name, shape) for name in shape.columns)
-    clauses = _clauses(shape.partitioned_by, {**READER_SAFE, **shape.properties}, shape.comment)
-    return f"CREATE TABLE IF NOT EXISTS {sql_path(path)} ({columns}) {clauses}"
-
-
 def replace_statement(
     path: LakePath, view: str, partitioned_by: Sequence[str], properties: Mapping[str, str], comment: str
 ) -> str:
@@ -197,7 +188,7 @@ def _property_list(properties: Mapping[str, str]) -> str:
     return ", ".join(f"{sql_text(key)} = {sql_text(value)}" for key, value in sorted(properties.items()))
 
 
-def _check_columns(path: LakePath, delta: DeltaTable, shape: TableShape) -> None:
+def _require_fit(path: LakePath, delta: DeltaTable, shape: TableShape) -> None:
     on_disk = columns_of(delta)
     declared = {name: delta_type(kind) for name, kind in shape.columns.items()}
     problems = [
@@ -218,6 +209,12 @@ def _check_columns(path: LakePath, delta: DeltaTable, shape: TableShape) -> None
             f"The table at {path} does not fit its spec: {'; '.join(problems)}\n"
             "Nothing was written. Put the spec back, or rebuild the table: lakehouse rebuild."
         )
+    version = delta.protocol().min_reader_version
+    if version != 1:
+        raise BadInputError(
+            f"The table at {path} needs Delta reader version {version}; Millrace keeps to version 1, so that every "
+            "reader can read it\nRemove the feature that raised it (ALTER TABLE ... DROP FEATURE)."
+        )
 
 
 def _add_columns(session: SparkSession, path: LakePath, shape: TableShape, names: Sequence[str]) -> None:
@@ -237,12 +234,3 @@ def _add_missing(session: SparkSession, path: LakePath, shape: TableShape, names
     on_disk = columns_of(newest_table(path).definition)
     if missing := [_column(name, shape) for name in names if name not in on_disk]:
         session.sql(f"ALTER TABLE {sql_path(path)} ADD COLUMNS ({', '.join(missing)})").collect()
-
-
-def _check_reader_version(path: LakePath, delta: DeltaTable) -> None:
-    version = delta.protocol().min_reader_version
-    if version != 1:
-        raise BadInputError(
-            f"The table at {path} needs Delta reader version {version}; Millrace keeps to version 1, so that every "
-            "reader can read it\nRemove the feature that raised it (ALTER TABLE ... DROP FEATURE)."
-        )

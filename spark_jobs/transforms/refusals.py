@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from include.contracts.spec.expectation import Action, Expectation
-from spark_jobs.quality.rules.row_rules import REFUSALS, REFUSALS_TYPE, not_null_rules, refusal, refusals, require_fit
+from spark_jobs.quality.rules.row_rules import REFUSALS, REFUSALS_TYPE, refusal, refusals, require_fit
 
 
 def is_accepted() -> Column:
@@ -57,7 +57,16 @@ def no_refusal() -> Column:
 
 def missing_values(required: Sequence[str]) -> Column:
     """Return a refusal for each required column that is null in a row."""
-    return refusals(not_null_rules(required))
+    rules = [
+        Expectation(
+            name="expect_column_values_to_not_be_null",
+            arguments={"column": column},
+            action=Action.QUARANTINE,
+            reason=f"{column} is null",
+        )
+        for column in dict.fromkeys(required)
+    ]
+    return refusals(rules)
 
 
 def with_refusals(df: DataFrame, rules: Sequence[Expectation], *parts: Column) -> DataFrame:

@@ -16,8 +16,7 @@ from include.control.log.batch import Intent, StreamPosition, Winner
 from include.control.log.delta_log import commit_time
 from include.control.quarantine.events import ReceivedRow
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE
-from spark_jobs.delta_io.observations import read_observation
-from spark_jobs.delta_io.row_writes import append, in_list, replace_where, replaced_rows
+from spark_jobs.delta_io.row_writes import append, in_list, read_observation, replace_where, replaced_rows
 from spark_jobs.delta_io.statistics import statistics_of
 from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.bronze.column_drift import ColumnDrift

@@ -15,9 +15,8 @@ from include.control.gates.restore import close_restore
 from include.control.log.batch import BatchSources, Intent, StreamPosition, Winner
 from include.control.log.stored_tables import is_table
 from include.control.planning.source_ranges import certified_sources, changed_ranges, pin_sources, require_same_sources
-from spark_jobs.delta_io.observations import read_observation
 from spark_jobs.delta_io.reads import read_version, touched_values
-from spark_jobs.delta_io.row_writes import in_list, replace_where, replaced_rows
+from spark_jobs.delta_io.row_writes import in_list, read_observation, replace_where, replaced_rows
 from spark_jobs.delta_io.tables import TableShape, shape_properties
 from spark_jobs.layers.own_table import ensure_leased_table, ensure_own_table, require_fitting_table
 from spark_jobs.protocol.batches import BatchPlan, Closing

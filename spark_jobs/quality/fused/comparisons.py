@@ -10,7 +10,6 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
 from statistics import median
-from typing import Any
 
 from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
@@ -26,8 +25,7 @@ from spark_jobs.quality.fused.other_tables import values_exist_in_other_table
 from spark_jobs.quality.fused.rule import FusedRule
 from spark_jobs.quality.rules.figure_bounds import EPOCH
 from spark_jobs.quality.verdicts.comparable_version import IN_TABLE, ComparableVersion
-from spark_jobs.quality.verdicts.one_line import one_line
-from spark_jobs.quality.verdicts.rule_result import RuleResult
+from spark_jobs.quality.verdicts.rule_result import RuleResult, one_line
 
 FRESH = "expect_table_to_be_fresh"
 """The only comparison that needs nothing but a figure of the version itself."""
@@ -45,7 +43,11 @@ def freshness_rule(rule: Expectation, schema: StructType, checked: ComparableVer
     newest = F.unix_micros(F.max(column)) if is_moment else F.max(column)
 
     def evaluate(facts: Facts) -> RuleResult:
-        moment = _moment(facts[f"greatest {column}"])
+        moment = facts[f"greatest {column}"]
+        if isinstance(moment, date):
+            moment = datetime.combine(moment, time(), UTC)
+        elif moment is not None:
+            moment = EPOCH + timedelta(microseconds=moment)
         is_fresh = moment is not None and at - moment <= AGE.parse(rule.arguments["max_age"])
         return RuleResult(is_fresh, {"observed_value": moment and moment.isoformat()}, against=at.isoformat())
 
@@ -65,12 +67,6 @@ def compare_version(df: DataFrame, rule: Expectation, checked: ComparableVersion
     except PySparkException as error:
         require_readable(df)
         return RuleResult(False, error=one_line(str(error)))
-
-
-def _moment(newest: Any) -> datetime | None:
-    if isinstance(newest, date):
-        return datetime.combine(newest, time(), UTC)
-    return None if newest is None else EPOCH + timedelta(microseconds=newest)
 
 
 def _rows_near_median(_df: DataFrame, rule: Expectation, checked: ComparableVersion) -> RuleResult:

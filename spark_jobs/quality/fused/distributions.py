@@ -51,8 +51,13 @@ def distribution_is_stable(df: DataFrame, rule: Expectation, checked: Comparable
         return RuleResult(True, not_judged=f"{checked.last_certified} has no rows")
     if not rows_now:
         return RuleResult(False, {"observed_value": None}, against=checked.last_certified)
-    part = _part(before, column)
-    index = _index(_part_counts(df, before, part), rows_now, rows_before).collect()[0].asDict()
+    part = _part(before, column).alias("part")
+    sides = [
+        frame.select(part, F.lit(is_now).alias("now"), F.lit(1 - is_now).alias("before"))
+        for frame, is_now in ((df, 1), (before, 0))
+    ]
+    counts = sides[0].unionAll(sides[1]).groupBy("part").agg(F.sum("now").alias("now"), F.sum("before").alias("before"))
+    index = _index(counts, rows_now, rows_before).collect()[0].asDict()
     observed = {**index, "psi": round(index["psi"], 6)}
     passed = index["psi"] <= rule.arguments["max_psi"]
     return RuleResult(passed, {"observed_value": observed}, against=checked.last_certified)
@@ -72,14 +77,6 @@ def _part(before: DataFrame, column: str) -> Column:
         name = f"above {edge:g}" if is_number else f"after {datetime.fromtimestamp(edge, UTC):%Y-%m-%dT%H:%M:%S}"
         part = F.when(figure > F.lit(edge), F.lit(name)).otherwise(part)
     return F.when(value.isNotNull(), part)
-
-
-def _part_counts(now: DataFrame, before: DataFrame, part: Column) -> DataFrame:
-    sides = [
-        frame.select(part.alias("part"), F.lit(is_now).alias("now"), F.lit(1 - is_now).alias("before"))
-        for frame, is_now in ((now, 1), (before, 0))
-    ]
-    return sides[0].unionAll(sides[1]).groupBy("part").agg(F.sum("now").alias("now"), F.sum("before").alias("before"))
 
 
 def _index(counts: DataFrame, rows_now: int, rows_before: int) -> DataFrame:

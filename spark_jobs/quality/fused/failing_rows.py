@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -23,25 +22,16 @@ def row_rule(rule: Expectation, _schema: StructType) -> FusedRule:
     arguments = {key: value for key, value in rule.arguments.items() if key != "mostly"}
     failing, mostly = fails(rule.model_copy(update={"arguments": arguments})), _mostly(rule)
     figure = f"failing {rule.name} {arguments}"
-    considered, count = _considered(rule)
-    flat = {ROWS: F.count(F.lit(1)), figure: F.count_if(failing), considered: count}
-    samples = None if rule.name == "expect_column_values_to_not_be_null" else Samples(_value(rule), failing)
-    return FusedRule(Figures(flat), partial(_share_of_rows, mostly, figure, considered), samples)
-
-
-def _considered(rule: Expectation) -> tuple[str, Column]:
-    """Return the figure of which `mostly` is a share: for rules on values, the rows with a value."""
-    if rule.name.endswith("_be_null"):
-        return ROWS, F.count(F.lit(1))
     columns = [rule.arguments[key] for key in ("column", "column_A", "column_B") if key in rule.arguments]
-    has_value = F.coalesce(*(F.when(F.col(column).isNotNull(), F.lit(1)) for column in columns))
-    return f"with {' or '.join(columns)}", F.count(has_value)
-
-
-def _value(rule: Expectation) -> Column:
-    if "column" in rule.arguments:
-        return F.col(rule.arguments["column"])
-    return F.struct(rule.arguments["column_A"], rule.arguments["column_B"])
+    if rule.name.endswith("_be_null"):
+        considered, count = ROWS, F.count(F.lit(1))
+    else:  # `mostly` is a share of the rows with a value
+        has_value = F.coalesce(*(F.when(F.col(column).isNotNull(), F.lit(1)) for column in columns))
+        considered, count = f"with {' or '.join(columns)}", F.count(has_value)
+    flat = {ROWS: F.count(F.lit(1)), figure: F.count_if(failing), considered: count}
+    value = F.struct(*columns) if len(columns) > 1 else F.col(columns[0])
+    samples = None if rule.name == "expect_column_values_to_not_be_null" else Samples(value, failing)
+    return FusedRule(Figures(flat), partial(_share_of_rows, mostly, figure, considered), samples)
 
 
 def _share_of_rows(mostly: float, failing: str, considered: str, facts: Facts) -> RuleResult:

@@ -24,25 +24,19 @@ from pyspark.sql.types import (
 from include.contracts.spec.expectation import Expectation
 from spark_jobs.quality.fused.one_pass import Facts, Figures, group_figure
 from spark_jobs.quality.fused.rule import ROWS, FusedRule, single_figure_rule
-from spark_jobs.quality.rules.figure_bounds import (
-    NotFusedError,
-    date_between,
-    moment_between,
-    number_between,
-    whole_between,
-)
+from spark_jobs.quality.rules.figure_bounds import NotFusedError, between, day, moment_between, number, whole
 from spark_jobs.quality.verdicts.rule_result import RuleResult, figure_result
 
 
 def distinct_count(rule: Expectation, _schema: StructType) -> FusedRule:
     """Compile a rule on the number of different values of a column."""
-    group, compare = (rule.arguments["column"],), whole_between(rule.arguments)
+    group, compare = (rule.arguments["column"],), between(rule.arguments, whole)
     return FusedRule(Figures(groups=frozenset({group})), lambda facts: compare(facts[group_figure(group, "values")]))
 
 
 def distinct_share(rule: Expectation, _schema: StructType) -> FusedRule:
     """Compile a rule on the number of different values of a column, as a share of its rows with a value."""
-    group, compare = (rule.arguments["column"],), number_between(rule.arguments)
+    group, compare = (rule.arguments["column"],), between(rule.arguments, number)
 
     def share(facts: Facts) -> RuleResult:
         values, rows = facts[group_figure(group, "values")], facts[group_figure(group, "rows")]
@@ -53,7 +47,7 @@ def distinct_share(rule: Expectation, _schema: StructType) -> FusedRule:
 
 def row_count(rule: Expectation, _schema: StructType) -> FusedRule:
     """Compile a rule on the number of rows of the table."""
-    compare = whole_between(rule.arguments)
+    compare = between(rule.arguments, whole)
     bounds: list[Any] = [rule.arguments.get(key) for key in ("min_value", "max_value")]
     if None not in bounds and bounds[0] > bounds[1]:
         raise NotFusedError("Great Expectations does not accept these bounds")
@@ -63,7 +57,7 @@ def row_count(rule: Expectation, _schema: StructType) -> FusedRule:
 def row_count_equal(rule: Expectation, _schema: StructType) -> FusedRule:
     """Compile a rule on the exact number of rows of the table."""
     value = rule.arguments["value"]
-    return single_figure_rule(ROWS, F.count(F.lit(1)), whole_between({"min_value": value, "max_value": value}))
+    return single_figure_rule(ROWS, F.count(F.lit(1)), between({"min_value": value, "max_value": value}, whole))
 
 
 def mean(rule: Expectation, schema: StructType) -> FusedRule:
@@ -71,7 +65,7 @@ def mean(rule: Expectation, schema: StructType) -> FusedRule:
     column = rule.arguments["column"]
     if not isinstance(schema[column].dataType, DecimalType | IntegerType | LongType | DoubleType | FloatType):
         raise NotFusedError(f"{column} has no mean")
-    return single_figure_rule(f"mean of {column}", F.mean(column), number_between(rule.arguments))
+    return single_figure_rule(f"mean of {column}", F.mean(column), between(rule.arguments, number))
 
 
 def total(rule: Expectation, schema: StructType) -> FusedRule:
@@ -82,7 +76,7 @@ def total(rule: Expectation, schema: StructType) -> FusedRule:
     # A sum of whole numbers could overflow, which must not fail the query and with it all other rules.
     is_whole = isinstance(kind, ByteType | ShortType | IntegerType | LongType)
     summed = F.sum(F.col(column).cast("double") if is_whole else F.col(column))
-    return single_figure_rule(f"sum of {column}", summed, number_between(rule.arguments))
+    return single_figure_rule(f"sum of {column}", summed, between(rule.arguments, number))
 
 
 def extreme(word: str, aggregate: Callable[[str], Column], rule: Expectation, schema: StructType) -> FusedRule:
@@ -93,9 +87,9 @@ def extreme(word: str, aggregate: Callable[[str], Column], rule: Expectation, sc
         # As a number, because PySpark returns moments in the zone of the process.
         return single_figure_rule(f"{word} {column}", F.unix_micros(value), moment_between(rule.arguments))
     if isinstance(kind, NumericType):
-        return single_figure_rule(f"{word} {column}", value, number_between(rule.arguments))
+        return single_figure_rule(f"{word} {column}", value, between(rule.arguments, number))
     if isinstance(kind, DateType):
-        return single_figure_rule(f"{word} {column}", value, date_between(rule.arguments))
+        return single_figure_rule(f"{word} {column}", value, between(rule.arguments, day))
     raise NotFusedError(f"the bounds of {kind.simpleString()} are read in Great Expectations' own way")
 
 
@@ -109,7 +103,7 @@ def column_exists(rule: Expectation, schema: StructType) -> FusedRule:
 
 def column_count(rule: Expectation, schema: StructType) -> FusedRule:
     """Compile a rule on the number of columns."""
-    return _constant_rule(whole_between(rule.arguments)(len(_plain_columns(schema))))
+    return _constant_rule(between(rule.arguments, whole)(len(_plain_columns(schema))))
 
 
 def column_set(rule: Expectation, schema: StructType) -> FusedRule:

@@ -33,7 +33,21 @@ def values_exist_in_other_table(df: DataFrame, rule: Expectation, checked: Compa
     pairs = zip(own, theirs, strict=True)
     existing = other_rows.select(*[F.col(their).alias(name) for name, their in pairs]).distinct()
     joined = values.join(existing.withColumn(_EXISTS, F.lit(True)), on=own, how="left")
-    return _result(joined, rule, own, checked.facts.get(IN_TABLE), f"{other} version {version}")
+    missing = F.col(_EXISTS).isNull()
+    value = F.col(own[0]) if "column" in given else F.struct(*own)
+    counts = joined.agg(
+        F.coalesce(F.sum(COUNT), F.lit(0)).alias("rows"),
+        F.coalesce(F.sum(F.when(missing, F.col(COUNT))), F.lit(0)).alias("missing"),
+        sample_values(value, missing).alias("samples"),
+    ).collect()[0]
+    passed = counts.rows == 0 or (counts.rows - counts.missing) / counts.rows >= given.get("mostly", 1)
+    samples = [] if passed else [plain_value(sample, Samples(value, group=tuple(own))) for sample in counts.samples]
+    details = {
+        "element_count": checked.facts.get(IN_TABLE),
+        "unexpected_count": counts.missing,
+        "partial_unexpected_list": samples,
+    }
+    return RuleResult(passed, details, against=f"{other} version {version}")
 
 
 def _type_errors(df: DataFrame, own: list[str], other_rows: DataFrame, theirs: list[str], other: str) -> str:
@@ -46,17 +60,3 @@ def _type_errors(df: DataFrame, own: list[str], other_rows: DataFrame, theirs: l
         for mine, their in pairs
         if mine.dataType != their.dataType
     )
-
-
-def _result(joined: DataFrame, rule: Expectation, own: list[str], rows: int | None, against: str) -> RuleResult:
-    missing = F.col(_EXISTS).isNull()
-    value = F.col(own[0]) if "column" in rule.arguments else F.struct(*own)
-    counts = joined.agg(
-        F.coalesce(F.sum(COUNT), F.lit(0)).alias("rows"),
-        F.coalesce(F.sum(F.when(missing, F.col(COUNT))), F.lit(0)).alias("missing"),
-        sample_values(value, missing).alias("samples"),
-    ).collect()[0]
-    passed = counts.rows == 0 or (counts.rows - counts.missing) / counts.rows >= rule.arguments.get("mostly", 1)
-    samples = [] if passed else [plain_value(sample, Samples(value, group=tuple(own))) for sample in counts.samples]
-    details = {"element_count": rows, "unexpected_count": counts.missing, "partial_unexpected_list": samples}
-    return RuleResult(passed, details, against=against)

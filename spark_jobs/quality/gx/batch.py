@@ -17,8 +17,7 @@ from pyspark.sql import DataFrame
 
 from include.contracts.spec.expectation import Expectation
 from spark_jobs.quality.fused.one_pass import require_readable
-from spark_jobs.quality.verdicts.one_line import one_line
-from spark_jobs.quality.verdicts.rule_result import RuleResult
+from spark_jobs.quality.verdicts.rule_result import RuleResult, one_line
 
 BOOLEAN_ONLY = {"result_format": "BOOLEAN_ONLY"}
 """Results without details: about a third of the Spark jobs of a summary."""
@@ -80,18 +79,14 @@ def _validate(batch: Batch, rules: Mapping[int, Expectation], result_format: dic
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         outcome = batch.validate(suite, result_format=result_format)
-    results = {_number(result): _result(result) for result in outcome.results}
+    # By the number in their meta, because results come in another order than the rules of the suite.
+    configured = [(result, result.expectation_config) for result in outcome.results]
+    results = {config.meta["number"]: _result(result) for result, config in configured if config and config.meta}
     return {number: results.get(number, RuleResult(False, error="it was not checked")) for number in rules}
 
 
 def _expectation(rule: Expectation, number: int) -> GxExpectation:
     return get_expectation_impl(rule.name)(**rule.arguments, meta={"number": number})
-
-
-def _number(result: ExpectationValidationResult) -> int | None:
-    """Return the rule's number from the result's meta: results come in another order than the rules of the suite."""
-    meta = result.expectation_config.meta if result.expectation_config else None
-    return meta["number"] if meta else None
 
 
 def _result(result: ExpectationValidationResult) -> RuleResult:

@@ -17,7 +17,6 @@ from great_expectations.render import RenderedSectionContent, RenderedTableConte
 from great_expectations.render.renderer import ValidationResultsPageRenderer
 from great_expectations.render.view import DefaultJinjaPageView
 
-from include.contracts.job.report import CheckResult
 from include.contracts.time_format import SECOND
 from include.control.gates.gates import RecordedResult
 from include.control.gates.result import GateResult
@@ -60,8 +59,9 @@ def write_pages(run_id: str, recorded: Sequence[tuple[RecordedResult, int | None
     for result, rows in recorded:
         page = _with_styles(_page(run_id, result, rows))
         (folder / f"{result.result.table}.html").write_text(page, encoding="utf-8")
-    index = _with_styles(_index(run_id, [result for result, _ in recorded]))
-    (folder / INDEX).write_text(index, encoding="utf-8")
+    lines = "".join(_index_line(result) for result, _ in recorded)
+    index = _INDEX_PAGE.format(title=escape(f"Data Docs of {run_id}"), rows=lines)
+    (folder / INDEX).write_text(_with_styles(index), encoding="utf-8")
     # The pages need Bootstrap 4, which Spark's own pages have.
     [jar] = Path(str(files("pyspark"))).glob("jars/spark-core_*.jar")
     with zipfile.ZipFile(jar) as archive:
@@ -79,30 +79,27 @@ def _page(run_id: str, recorded: RecordedResult, rows: int | None) -> str:
 
 def _rules_of_the_spec(result: GateResult) -> RenderedSectionContent:
     """Return a section with what Great Expectations does not show: the reason of each rule, and who overrode it."""
+    rows = []
+    for check in result.checks:
+        outcome = "passed" if check.passed and not check.not_judged else describe_result(check)
+        overridden = str(result.override) if check.overridden else ""
+        cells = (check.rule, check.action, check.reason, outcome, overridden)
+        rows.append([escape(text) for text in cells])
     table = RenderedTableContent(
         header_row=["rule", "when it fails", "why it exists", "result", "overridden"],
-        table=[[escape(text) for text in _cells(check, result)] for check in result.checks],
+        table=rows,
         styling={"body": {"classes": ["table", "table-sm"]}},
     )
     return RenderedSectionContent(section_name="Rules of the spec", content_blocks=[table])
 
 
-def _cells(check: CheckResult, result: GateResult) -> tuple[str, ...]:
-    text = "passed" if check.passed and not check.not_judged else describe_result(check)
-    return check.rule, check.action, check.reason, text, str(result.override) if check.overridden else ""
-
-
-def _index(run_id: str, recorded: Sequence[RecordedResult]) -> str:
-    rows = "".join(
-        f'<tr><td><a href="{row.result.table}.html">{row.result.table}</a></td><td>{row.result.version}</td>'
-        f"<td>{row.at:{SECOND}} UTC</td><td>{escape(_outcome(row.result))}</td></tr>"
-        for row in recorded
+def _index_line(recorded: RecordedResult) -> str:
+    result = recorded.result
+    outcome = str(result.override or ("passed" if result.passed else "refused"))
+    return (
+        f'<tr><td><a href="{result.table}.html">{result.table}</a></td><td>{result.version}</td>'
+        f"<td>{recorded.at:{SECOND}} UTC</td><td>{escape(outcome)}</td></tr>"
     )
-    return _INDEX_PAGE.format(title=escape(f"Data Docs of {run_id}"), rows=rows)
-
-
-def _outcome(result: GateResult) -> str:
-    return str(result.override or ("passed" if result.passed else "refused"))
 
 
 def _with_styles(page: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 from html import escape
 from typing import Any
@@ -33,12 +32,18 @@ def suite_result(
         rows: rows of the version, for shares; None if the number is not known any more.
     """
     checks = [_check(check, rows) for check in result.checks if _is_renderable(check)]
+    passed = sum(check.passed for check in result.checks)
     return ExpectationSuiteValidationResult(
         success=result.passed and result.override is None,
         results=checks,
         suite_name=result.table,
         suite_parameters={},
-        statistics=_statistics([check.passed for check in result.checks]),
+        statistics={
+            "evaluated_expectations": len(result.checks),
+            "successful_expectations": passed,
+            "unsuccessful_expectations": len(result.checks) - passed,
+            "success_percent": 100 * passed / len(result.checks) if result.checks else None,
+        },
         meta={
             "great_expectations_version": gx.__version__,
             "run_id": RunIdentifier(run_name=run_id, run_time=checked_at),
@@ -98,16 +103,6 @@ def _details(check: CheckResult, rows: int | None) -> dict[str, Any]:
         share = 100 * unexpected / rows
         return {**details, "unexpected_count": unexpected, "element_count": rows, "unexpected_percent": share}
     return {"observed_value": f"{unexpected} unexpected rows", **details} if unexpected else details
-
-
-def _statistics(passed: Iterable[bool]) -> dict[str, Any]:
-    every = list(passed)
-    return {
-        "evaluated_expectations": len(every),
-        "successful_expectations": sum(every),
-        "unsuccessful_expectations": len(every) - sum(every),
-        "success_percent": 100 * sum(every) / len(every) if every else None,
-    }
 
 
 def _escaped(value: Any) -> Any:

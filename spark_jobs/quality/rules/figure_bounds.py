@@ -20,48 +20,12 @@ class NotFusedError(Exception):
     """Raised when figures do not suffice to evaluate a rule: Great Expectations evaluates it instead."""
 
 
-def whole_between(arguments: Mapping[str, Any]) -> Evaluate:
-    """Return a function that compares a count with the bounds.
+def between(arguments: Mapping[str, Any], parse: Callable[[Any], Any]) -> Evaluate:
+    """Return a function that compares a figure with the bounds, which `parse` reads; no figure and NaN fail.
 
     Raises:
-        NotFusedError: a bound is not a whole number, or there is no bound.
+        NotFusedError: a bound is not of the kind that `parse` reads, or there is no bound.
     """
-    return _between(arguments, _whole)
-
-
-def number_between(arguments: Mapping[str, Any]) -> Evaluate:
-    """Return a function that compares a number with the bounds; no number and NaN fail.
-
-    Raises:
-        NotFusedError: a bound is not a number, or there is no bound.
-    """
-    return _between(arguments, _number)
-
-
-def date_between(arguments: Mapping[str, Any]) -> Evaluate:
-    """Return a function that compares a date with the bounds.
-
-    Raises:
-        NotFusedError: a bound is not a date, or there is no bound.
-    """
-    return _between(arguments, _date)
-
-
-def moment_between(arguments: Mapping[str, Any]) -> Evaluate:
-    """Return a function that compares a moment, in microseconds since 1970; its result shows UTC without the zone.
-
-    Raises:
-        NotFusedError: a bound is neither a date nor a moment, or there is no bound.
-    """
-    compare = _between(arguments, _moment)
-
-    def evaluate(micros: int | None) -> RuleResult:
-        return compare(None if micros is None else (EPOCH + timedelta(microseconds=micros)).replace(tzinfo=None))
-
-    return evaluate
-
-
-def _between(arguments: Mapping[str, Any], parse: Callable[[Any], Any]) -> Evaluate:
     low, high = (None if arguments.get(key) is None else parse(arguments[key]) for key in ("min_value", "max_value"))
     if low is None and high is None:
         raise NotFusedError("there is no bound")
@@ -79,23 +43,36 @@ def _between(arguments: Mapping[str, Any], parse: Callable[[Any], Any]) -> Evalu
     return evaluate
 
 
-def _whole(bound: Any) -> int:
+def whole(bound: Any) -> int:
+    """Return a bound of a count; raise NotFusedError if it is not a whole number."""
     if isinstance(bound, int) and not isinstance(bound, bool):
         return bound
     raise NotFusedError(f"{bound!r} is not a whole number")
 
 
-def _number(bound: Any) -> float:
+def number(bound: Any) -> float:
+    """Return a bound of a number; raise NotFusedError if it is not a number."""
     if isinstance(bound, int | float) and not isinstance(bound, bool):
         return float(bound)
     raise NotFusedError(f"{bound!r} is not a number")
 
 
-def _date(bound: Any) -> date:
-    day = _time(bound)
-    if isinstance(day, datetime):
+def day(bound: Any) -> date:
+    """Return a bound of a date; raise NotFusedError if it is not a date."""
+    value = _time(bound)
+    if isinstance(value, datetime):
         raise NotFusedError(f"{bound!r} is not a date")
-    return day
+    return value
+
+
+def moment_between(arguments: Mapping[str, Any]) -> Evaluate:
+    """Return `between` for a moment, in microseconds since 1970; its result shows UTC without the zone."""
+    compare = between(arguments, _moment)
+
+    def evaluate(micros: int | None) -> RuleResult:
+        return compare(None if micros is None else (EPOCH + timedelta(microseconds=micros)).replace(tzinfo=None))
+
+    return evaluate
 
 
 def _moment(bound: Any) -> datetime:

@@ -36,23 +36,6 @@ def require_fit(schema: StructType, rules: Sequence[Expectation]) -> None:
         raise SpecError("\n".join(wrong))
 
 
-def not_null_rules(columns: Sequence[str]) -> tuple[Expectation, ...]:
-    """Return the built-in rules for columns that must have a value.
-
-    >>> [rule.reason for rule in not_null_rules(["flight_id"])]
-    ['flight_id is null']
-    """
-    return tuple(
-        Expectation(
-            name="expect_column_values_to_not_be_null",
-            arguments={"column": column},
-            action=Action.QUARANTINE,
-            reason=f"{column} is null",
-        )
-        for column in dict.fromkeys(columns)
-    )
-
-
 def refusals(rules: Sequence[Expectation]) -> Column:
     """Return the rules that a row fails, in their order, as `array<struct<rule, action, reason>>`; never NULL.
 

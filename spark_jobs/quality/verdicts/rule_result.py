@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+_MAX_LENGTH = 500
+_STAGE_FAILURE = re.compile(r".*most recent failure: Lost task [^()]*\(TID \d+\) \([^()]*\): ")
 
 
 @dataclass(frozen=True)
@@ -30,3 +34,11 @@ class RuleResult:
 def figure_result(passed: bool, value: Any) -> RuleResult:
     """Return the result for one figure."""
     return RuleResult(passed, {"observed_value": value})
+
+
+def one_line(message: str) -> str:
+    """Return an error message of Spark in one line without stack traces, at most `_MAX_LENGTH` characters."""
+    lines = [line.strip() for line in message.split("\n") if line.strip()]
+    joined = " ".join(line for line in lines if not line.startswith(("at ", "An error occurred"))).removeprefix(": ")
+    text = _STAGE_FAILURE.sub("", joined)
+    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}..."

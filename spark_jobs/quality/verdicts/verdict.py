@@ -61,7 +61,18 @@ def verdict(table: str, version: int, checks: Sequence[CheckResult], certified: 
 def describe_result(check: CheckResult) -> str:
     """Return the failure of a rule in words, and what the version was compared with."""
     against = f", against {check.against}" if check.against and not check.passed else ""
-    return f"{_failure(check)}{against}"
+    samples = ", ".join(map(str, check.samples))
+    if check.error:
+        result = f"could not be checked: {check.error}"
+    elif check.not_judged:
+        result = f"was not checked: {check.not_judged}"
+    elif check.unexpected_rows is not None:
+        result = f"is failed by {check.unexpected_rows} rows{f', such as {samples}' if samples else ''}"
+    elif check.samples:
+        result = f"found {samples}"
+    else:
+        result = "failed" if check.observed is None else f"observed {check.observed}"
+    return f"{result}{against}"
 
 
 def _severity(check: CheckResult) -> str:
@@ -75,16 +86,3 @@ def _describe_failure(check: CheckResult) -> str:
     expected = ", ".join(f"{key}={value}" for key, value in check.expected.items())
     rule = f"{name}({', '.join(part for part in (columns, expected) if part)})"
     return f"{rule} {describe_result(check)}{f' ({check.reason})' if check.reason else ''}"
-
-
-def _failure(check: CheckResult) -> str:
-    if check.error:
-        return f"could not be checked: {check.error}"
-    if check.not_judged:
-        return f"was not checked: {check.not_judged}"
-    if check.unexpected_rows is not None:
-        samples = f", such as {', '.join(map(str, check.samples))}" if check.samples else ""
-        return f"is failed by {check.unexpected_rows} rows{samples}"
-    if check.samples:
-        return f"found {', '.join(map(str, check.samples))}"
-    return "failed" if check.observed is None else f"observed {check.observed}"

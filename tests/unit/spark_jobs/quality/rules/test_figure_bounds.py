@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.quality.rules.figure_bounds import NotFusedError, number_between, whole_between
+from spark_jobs.quality.rules.figure_bounds import NotFusedError, between, number, whole
 
 
 @pytest.mark.parametrize(
@@ -25,12 +25,12 @@ from spark_jobs.quality.rules.figure_bounds import NotFusedError, number_between
     ],
 )
 def test_a_number_lies_between_bounds_that_are_doubles(figure: Any, bounds: dict[str, Any], passed: bool) -> None:
-    assert number_between(bounds)(figure).passed is passed
+    assert between(bounds, number)(figure).passed is passed
 
 
 def test_bounds_that_are_missing_or_of_another_kind_are_for_great_expectations_to_refuse() -> None:
     for wrong in ({}, {"min_value": "5"}, {"min_value": True}):
         with pytest.raises(NotFusedError):
-            number_between(wrong)
+            between(wrong, number)
     with pytest.raises(NotFusedError):
-        whole_between({"min_value": 1.5})
+        between({"min_value": 1.5}, whole)
