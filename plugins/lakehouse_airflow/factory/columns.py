@@ -16,15 +16,14 @@ It runs when a bronze table with `evolve: ask` has read such a field, and waits 
 about all open questions."""
 
 
-def build_column_approvals_dag(*, owner: str, dag_id: str = "column_approvals") -> DAG:
+def build_column_approvals_dag(*, owner: str) -> DAG:
     """Build the DAG with one question per new field of all tables that ask.
 
     Args:
         owner: the owner of the tasks.
-        dag_id: the DAG id.
     """
     with DAG(
-        dag_id=dag_id,
+        dag_id="column_approvals",
         dag_display_name="Column approvals",
         description="Asks whether new fields of a source become columns",
         doc_md=_DOC,

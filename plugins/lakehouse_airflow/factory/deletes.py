@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow.sdk import DAG, ParamsDict
+from airflow.sdk import DAG
 
 from include.catalog import load_catalog
 from include.settings import Settings
@@ -29,7 +29,6 @@ def build_delete_approval_dag(*, owner: str, approvers: Sequence[str] = ()) -> D
     tables = [spec.table for spec in load_catalog(Settings().tables).specs.values() if spec.layer == "silver"]
     with approval_dag(
         "delete_approval",
-        "Delete approval",
         "Allows many deleted keys of a table, if a person approves",
         doc=_DOC,
         tag="deletes",
@@ -38,10 +37,11 @@ def build_delete_approval_dag(*, owner: str, approvers: Sequence[str] = ()) -> D
         approve = approval_after(AskedDeletesOperator(task_id="deletes"), approvers)
         approve.set_downstream(AllowDeletesOperator(task_id="allow"))
     # Set last, as in the other forms: they are fields of the run, not of the question.
-    form = version_form(
-        tables,
-        version=("Source version", "The version of the table's source, as the log of the stopped task names it."),
-        reason="Why they may be deleted; `ops.deletes` records it.",
+    dag.params.update(
+        version_form(
+            tables,
+            version=("Source version", "The version of the table's source, as the log of the stopped task names it."),
+            reason="Why they may be deleted; `ops.deletes` records it.",
+        )
     )
-    dag.params = ParamsDict(form)
     return dag

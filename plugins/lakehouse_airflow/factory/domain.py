@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from airflow.sdk import DAG, ParamsDict, TaskGroup
+from airflow.sdk import DAG, TaskGroup
 
 from include.catalog import load_catalog
+from include.contracts.job.args import WRITER_OF_LAYER
+from include.contracts.spec.table_spec import BronzeSpec
 from include.settings import Settings
+from include.specs.invalid_spec import MaybeInvalidSpec
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, table_asset
 from lakehouse_airflow.factory.defaults import (
     EXECUTION_TIMEOUT,
@@ -18,8 +21,7 @@ from lakehouse_airflow.factory.defaults import (
     task_defaults,
     utc_intervals,
 )
-from lakehouse_airflow.factory.docs import domain_doc
-from lakehouse_airflow.factory.nodes import TableNode, layers_of
+from lakehouse_airflow.factory.docs import domain_doc, table_doc
 from lakehouse_airflow.operators.quality_gate import QualityGateOperator
 from lakehouse_airflow.operators.table_write import TableWriteOperator
 
@@ -72,37 +74,40 @@ def build_domain_dag(
     ) as dag:
         common = {"conn_id": conn_id, "first_day": first_day, "last_day": last_day}
         gates: dict[str, QualityGateOperator] = {}
-        for layer, nodes in layers_of(specs).items():
+        for layer in dict.fromkeys(spec.layer for spec in specs):
             with TaskGroup(layer):
-                for node in nodes:
-                    gates[node.table] = _add_table(node, gates, common)
+                for spec in specs:
+                    if spec.layer == layer:
+                        gates[spec.table] = _add_table(spec, gates, common)
     # Set last: each task that is added later copies the Params, and copies take most of the parse time.
-    dag.params = ParamsDict(run_form())
+    dag.params.update(run_form())
     return dag
 
 
 def _add_table(
-    node: TableNode, gates: Mapping[str, QualityGateOperator], common: Mapping[str, Any]
+    spec: MaybeInvalidSpec, gates: Mapping[str, QualityGateOperator], common: Mapping[str, Any]
 ) -> QualityGateOperator:
-    own = {"doc_md": node.doc, **({"owner": node.owner} if node.owner else {}), **common}
+    """Add the tasks that write and check a table; `gates` has the tables of this DAG that are built before it."""
+    own = {"doc_md": table_doc(spec), **({"owner": spec.owner} if spec.owner else {}), **common}
+    asks_people = isinstance(spec, BronzeSpec) and spec.needs_column_approval
     write = TableWriteOperator(
-        task_id=node.name,
-        task_display_name=node.name,
-        job=node.writer,
-        table=node.table,
+        task_id=spec.name,
+        task_display_name=spec.name,
+        job=WRITER_OF_LAYER[spec.layer],
+        table=spec.table,
         # Waiting in Airflow is cheaper than waiting for the lease.
         max_active_tis_per_dag=1,
-        outlets=[MAY_PROPOSE_COLUMNS] if node.needs_column_approval else [],
+        outlets=[MAY_PROPOSE_COLUMNS] if asks_people else [],
         **own,
     )
     gate = QualityGateOperator(
-        task_id=f"{node.name}_gate",
-        task_display_name=f"{node.name} gate",
-        table=node.table,
+        task_id=f"{spec.name}_gate",
+        task_display_name=f"{spec.name} gate",
+        table=spec.table,
         writer_task_id=write.task_id,
-        outlets=[table_asset(node.table)],
+        outlets=[table_asset(spec.table)],
         **own,
     )
-    write.set_upstream([gates[table] for table in node.after])
+    write.set_upstream([gates[table] for table in dict.fromkeys(spec.source_tables) if table in gates])
     write.set_downstream(gate)
     return gate

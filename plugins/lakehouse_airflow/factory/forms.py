@@ -11,11 +11,11 @@ from lakehouse_airflow.operators.second_person import APPROVE, SecondPersonAppro
 from lakehouse_airflow.retries import RETRIES
 
 
-def approval_dag(dag_id: str, name: str, description: str, *, doc: str, tag: str, owner: str) -> DAG:
+def approval_dag(dag_id: str, description: str, *, doc: str, tag: str, owner: str) -> DAG:
     """Return a DAG without schedule and, so far, without tasks."""
     return DAG(
         dag_id=dag_id,
-        dag_display_name=name,
+        dag_display_name=dag_id.replace("_", " ").capitalize(),
         description=description,
         doc_md=doc,
         schedule=None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow.sdk import DAG, Param, ParamsDict, TaskGroup
+from airflow.sdk import DAG, Param, TaskGroup
 
 from include.catalog import load_catalog
 from include.contracts.job.args import Job
@@ -29,7 +29,6 @@ def build_maintenance_dag(
     schedule: str,
     start_date: datetime,
     owner: str,
-    dag_id: str = "table_maintenance",
     vacuum_dry_run: bool = True,
     conn_id: str = "spark_default",
     execution_timeout: timedelta = EXECUTION_TIMEOUT,
@@ -40,14 +39,13 @@ def build_maintenance_dag(
         schedule: a cron expression in UTC, at a quiet hour.
         start_date: the first interval's start.
         owner: the owner of the tasks.
-        dag_id: the DAG id.
         vacuum_dry_run: whether scheduled runs only report what VACUUM would remove; a manual run may choose.
         conn_id: the Airflow connection that says where Spark runs.
         execution_timeout: after this time a task and its processes are ended.
     """
     specs = load_catalog(Settings().tables).specs.values()
     with DAG(
-        dag_id=dag_id,
+        dag_id="table_maintenance",
         dag_display_name="Table maintenance",
         description="OPTIMIZE and VACUUM for every table",
         doc_md=_DOC,
@@ -70,7 +68,7 @@ def build_maintenance_dag(
         title="Vacuum: dry run",
         description_md="Only report what VACUUM would remove. Off: remove it, but never below a table's retention.",
     )
-    dag.params = ParamsDict({"vacuum_dry_run": dry_run})
+    dag.params["vacuum_dry_run"] = dry_run
     return dag
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow.sdk import DAG, ParamsDict
+from airflow.sdk import DAG
 
 from include.catalog import load_catalog
 from include.settings import Settings
@@ -31,7 +31,6 @@ def build_gate_override_dag(*, owner: str, approvers: Sequence[str] = ()) -> DAG
     tables = list(load_catalog(Settings().tables).specs)
     with approval_dag(
         OVERRIDE_DAG_ID,
-        "Gate override",
         "Lets a refused version of a table pass, if a person approves",
         doc=_DOC,
         tag="gates",
@@ -40,10 +39,11 @@ def build_gate_override_dag(*, owner: str, approvers: Sequence[str] = ()) -> DAG
         approve = approval_after(RefusalOperator(task_id="refusal"), approvers)
         approve.set_downstream(GateOverrideOperator(task_id="override", outlets=[OVERRIDDEN_TABLE]))
     # Set last, as in the other forms: they are fields of the run, not of the question.
-    form = version_form(
-        tables,
-        version=("Version", "The refused version, as the gate's log names it."),
-        reason="Why it may be read all the same; `ops.gates` records it.",
+    dag.params.update(
+        version_form(
+            tables,
+            version=("Version", "The refused version, as the gate's log names it."),
+            reason="Why it may be read all the same; `ops.gates` records it.",
+        )
     )
-    dag.params = ParamsDict(form)
     return dag

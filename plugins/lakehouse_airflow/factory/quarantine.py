@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from airflow.sdk import DAG, Param, ParamsDict
+from airflow.sdk import DAG, Param
 
 from include.catalog import load_catalog
 from include.contracts.job.column_fix import FIX_KINDS
@@ -30,7 +30,6 @@ def build_quarantine_replay_dag(
     *,
     owner: str,
     approvers: Sequence[str] = (),
-    dag_id: str = "quarantine_replay",
     conn_id: str = "spark_default",
     execution_timeout: timedelta = EXECUTION_TIMEOUT,
 ) -> DAG:
@@ -40,14 +39,13 @@ def build_quarantine_replay_dag(
         owner: the owner of the tasks.
         approvers: the Airflow users who may approve changed values; if empty, all with the right to answer required
             actions.
-        dag_id: the DAG id.
         conn_id: the Airflow connection that says where Spark runs.
         execution_timeout: after this time the task and its processes are ended.
     """
     specs = load_catalog(Settings().tables).specs.values()
     tables = [spec.table for spec in specs if not isinstance(spec, GoldSpec)]
     with DAG(
-        dag_id=dag_id,
+        dag_id="quarantine_replay",
         dag_display_name="Quarantine replay",
         description="Tries refused rows of a table again",
         doc_md=_DOC,
@@ -64,7 +62,7 @@ def build_quarantine_replay_dag(
         )
         approve.set_downstream(QuarantineReplayOperator(task_id="replay", conn_id=conn_id, outlets=[REPLAYED_TABLE]))
     # Set last: each task that is added later copies the Params, and copies take most of the parse time.
-    dag.params = ParamsDict(_form(tables))
+    dag.params.update(_form(tables))
     return dag
 
 

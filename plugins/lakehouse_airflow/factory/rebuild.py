@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from airflow.sdk import DAG, Param, ParamsDict
+from airflow.sdk import DAG, Param
 
 from include.catalog import load_catalog
 from include.settings import Settings
@@ -27,7 +27,6 @@ def build_table_rebuild_dag(
     *,
     owner: str,
     approvers: Sequence[str] = (),
-    dag_id: str = "table_rebuild",
     conn_id: str = "spark_default",
     execution_timeout: timedelta = EXECUTION_TIMEOUT,
 ) -> DAG:
@@ -36,7 +35,6 @@ def build_table_rebuild_dag(
     Args:
         owner: the owner of the tasks.
         approvers: the Airflow users who may answer; if empty, all users with the right to answer required actions.
-        dag_id: the DAG id.
         conn_id: the Airflow connection that says where Spark runs.
         execution_timeout: after this time a task and its processes are ended.
     """
@@ -44,8 +42,7 @@ def build_table_rebuild_dag(
     # Only for the jobs: a question has no time limit, and needs no slot of Spark's pool.
     of_job = {**task_defaults(owner, execution_timeout, WRITE_PRIORITY), "conn_id": conn_id}
     with approval_dag(
-        dag_id,
-        "Table rebuild",
+        "table_rebuild",
         "Rebuilds a table next to the one in use, and replaces it",
         doc=_DOC,
         tag="maintenance",
@@ -56,7 +53,7 @@ def build_table_rebuild_dag(
             TableRebuildOperator(task_id="rebuild", is_dry_run=False, outlets=[REBUILT_TABLE], **of_job)
         )
     # Set last, as in the other forms: they are fields of the run, not of the question.
-    dag.params = ParamsDict(_form(tables))
+    dag.params.update(_form(tables))
     return dag
 
 

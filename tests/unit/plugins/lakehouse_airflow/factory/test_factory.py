@@ -16,6 +16,7 @@ from include.contracts.job.args import Job
 from include.errors import SpecError
 from lakehouse_airflow.factory import build_domain_dag, build_gate_override_dag, build_maintenance_dag
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
+from lakehouse_airflow.operators.table_write import TableWriteOperator
 from tests.support.documents.odd_specs import SPECS, write_mutated
 from tests.support.documents.specs import bronze_document, gold_document, silver_document, write_spec, write_specs
 
@@ -69,6 +70,36 @@ def test_a_new_spec_is_a_new_pair_of_tasks(tables: Path) -> None:
     write_specs(tables, bronze_document("bronze.returns"))
     dag = build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
     assert {"bronze.returns", "bronze.returns_gate"} <= set(dag.task_ids)
+
+
+@pytest.mark.usefixtures("tables")
+def test_layers_and_tables_keep_the_build_order_and_each_table_waits_for_the_gates_of_its_sources() -> None:
+    dag = build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
+    assert list(dag.task_group.children) == ["bronze", "silver", "gold"]
+    writers = [task for task in dag.tasks if isinstance(task, TableWriteOperator)]
+    assert [(task.task_id, task.job, task.upstream_task_ids) for task in writers] == [
+        ("bronze.orders", Job.BRONZE_INGEST, set()),
+        ("silver.orders", Job.SILVER_MERGE, {"bronze.orders_gate"}),
+        ("gold.revenue_daily", Job.GOLD_AGGREGATE, {"silver.orders_gate"}),
+    ]
+
+
+def test_a_source_of_another_domain_is_no_task_to_wait_for(tables: Path) -> None:
+    write_spec(tables, "silver/sales/orders.yaml", (tables / "silver/shop/orders.yaml").read_text())
+    (tables / "silver/shop/orders.yaml").unlink()
+    dag = build_domain_dag("sales", schedule="0 0 * * *", start_date=START, owner="platform")
+    assert dag.task_ids == ["silver.orders", "silver.orders_gate"]
+    assert dag.get_task("silver.orders").upstream_task_ids == set()
+
+
+def test_two_aliases_of_one_table_are_one_task_to_wait_for(tables: Path) -> None:
+    twice = {
+        "o": {"table": "silver.orders"},
+        "p": {"table": "silver.orders", "join": "left", "on": "o.order_id = p.order_id"},
+    }
+    write_specs(tables, gold_document(sources=twice, refresh_from={"o": "day", "p": "day"}))
+    dag = build_domain_dag("shop", schedule="0 0 * * *", start_date=START, owner="platform")
+    assert dag.get_task("gold.revenue_daily").upstream_task_ids == {"silver.orders_gate"}
 
 
 @pytest.mark.usefixtures("tables")
