@@ -21,13 +21,13 @@ from include.spark_location import spark_home
 
 _TRAINING = Path(__file__).with_name("class_training.py")
 _MASTER = "local[2]"
-_TEN_MINUTES = 600
 
 
 def build(jars: Path) -> Path | None:
     """Make the archive from one training run, unless it is newer than all jars; None if this JVM can make none."""
     archive = class_archive(jars)
-    if not _is_current(archive, jars):
+    newest = max(path.stat().st_mtime for path in (*jars.glob("*.jar"), _TRAINING))
+    if not archive.is_file() or archive.stat().st_mtime <= newest:
         archive.unlink(missing_ok=True)
         with tempfile.TemporaryDirectory(dir=jars, prefix=".training-") as scratch:
             unfinished = Path(scratch) / archive.name
@@ -35,11 +35,6 @@ def build(jars: Path) -> Path | None:
             if unfinished.is_file():
                 unfinished.replace(archive)
     return archive if archive.is_file() else None
-
-
-def _is_current(archive: Path, jars: Path) -> bool:
-    newest = max(path.stat().st_mtime for path in (*jars.glob("*.jar"), _TRAINING))
-    return archive.is_file() and archive.stat().st_mtime > newest
 
 
 def _train(jars: Path, archive: Path, lake: Path) -> None:
@@ -51,7 +46,7 @@ def _train(jars: Path, archive: Path, lake: Path) -> None:
     command = [str(spark_home() / "bin" / "spark-submit"), "--master", _MASTER, *options, str(_TRAINING), str(lake)]
     environment = driver_environment(os.environ, _MASTER, own_spark())
     run = subprocess.run(
-        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TEN_MINUTES
+        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600
     )
     if run.returncode != 0:
         last_lines = "\n".join(line for line in run.stderr.strip().split("\n")[-15:] if line.strip())

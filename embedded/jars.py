@@ -18,7 +18,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from embedded.java_jar import connect_server_jar, formats_jar, log_store_jar
+from embedded.java_jar import OWN_JARS, own_jar
 from include.driver_environment import driver_environment, own_spark
 from include.errors import MillraceError
 from include.settings import PROJECT
@@ -35,11 +35,9 @@ _EXCLUDED_OF_GROUP = {
     "delta": _NOT_NEEDED,
     "kafka": f"{_NOT_NEEDED},org.apache.spark:spark-t*,org.lz4:*,org.scala-lang*:*",
     "kafka-token-provider": f"{_NOT_NEEDED},org.apache.kafka:*,org.scala-lang*:*",
-    "kafka-broker": "",
     "s3": f"{_NOT_NEEDED},io.netty:*,org.apache.http*:*,software.amazon.awssdk:bundle,software.amazon.s3.*:*",
 }
-"""Group of jars.lock -> dependencies that are not fetched with its jars."""
-_TIMEOUT_S = 1800
+"""Group of jars.lock that drivers use -> dependencies that are not fetched with its jars."""
 
 
 class JarsError(MillraceError):
@@ -86,7 +84,7 @@ def locked_jars(group: str) -> list[Jar]:
         return [Jar(coordinate, sha256) for coordinate, sha256 in tomllib.load(lock)[group].items()]
 
 
-def install(jars: list[Jar], folder: Path, excluded: str = _NOT_NEEDED) -> None:
+def install(jars: list[Jar], folder: Path, excluded: str = "") -> None:
     """Install these jars into `folder`, check their checksums, and remove other versions of them.
 
     Args:
@@ -98,27 +96,16 @@ def install(jars: list[Jar], folder: Path, excluded: str = _NOT_NEEDED) -> None:
         JarsError: a jar cannot be resolved, or its checksum differs; `folder` is then as before.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if not all(_is_installed(jar, folder / jar.file_name) for jar in jars):
+    if any(_sha256(folder / jar.file_name) != jar.sha256 for jar in jars):
         with tempfile.TemporaryDirectory(dir=folder, prefix=".resolving-") as scratch:
             resolved = _resolve(jars, Path(scratch), excluded)
             for jar in jars:
-                _check(jar, resolved / jar.resolved_name)
+                _check(jar, _sha256(resolved / jar.resolved_name))
             for jar in jars:
                 (resolved / jar.resolved_name).replace(folder / jar.file_name)
     for jar in jars:
         for outdated in jar.other_versions(folder):
             outdated.unlink()
-
-
-def _install_group(group: str, folder: Path) -> None:
-    install(locked_jars(group), folder, _EXCLUDED_OF_GROUP[group])
-
-
-def _build_own_jars(folder: Path) -> None:
-    spark_jars = spark_home() / "jars"
-    log_store_jar(PROJECT / "spark_jobs" / "log_store" / "src", folder, spark_jars).build()
-    formats_jar(PROJECT / "spark_jobs" / "formats" / "src", folder, spark_jars).build()
-    connect_server_jar(PROJECT / "embedded" / "connect_server", folder, spark_jars).build()
 
 
 def _resolve(jars: list[Jar], scratch: Path, excluded: str) -> Path:
@@ -135,38 +122,34 @@ def _resolve(jars: list[Jar], scratch: Path, excluded: str) -> Path:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=_TIMEOUT_S,
+        timeout=1800,
     )
     if run.returncode != 0:
-        raise JarsError(_unresolved_message(run.stdout + run.stderr))
+        output = (run.stdout + run.stderr).split("\n")
+        # Many lines about hosts that Ivy tried, and stack traces, would hide the cause.
+        lines = [line for line in output if line.strip() and "Host" not in line and "\tat " not in line]
+        raise JarsError(
+            "Spark's jars could not be resolved: let this machine reach Maven Central (https://repo1.maven.org/maven2),"
+            " or set DEFAULT_ARTIFACT_REPOSITORY to a mirror of it, and try again. The last lines of spark-submit:\n"
+            + "\n".join(lines[-15:])
+        )
     return scratch / "jars"
 
 
-def _unresolved_message(output: str) -> str:
-    # Many lines about hosts that Ivy tried, and stack traces, would hide the cause.
-    lines = [line for line in output.split("\n") if line.strip() and "Host" not in line and "\tat " not in line]
-    return (
-        "Spark's jars could not be resolved: let this machine reach Maven Central (https://repo1.maven.org/maven2), "
-        "or set DEFAULT_ARTIFACT_REPOSITORY to a mirror of it, and try again. The last lines of spark-submit:\n"
-        + "\n".join(lines[-15:])
-    )
-
-
-def _is_installed(jar: Jar, path: Path) -> bool:
-    return path.is_file() and _sha256(path) == jar.sha256
-
-
-def _check(jar: Jar, path: Path) -> None:
-    if not path.is_file():
+def _check(jar: Jar, sha256: str | None) -> None:
+    if sha256 is None:
         raise JarsError(f"spark-submit did not resolve {jar.coordinate}: check whether {__file__} excludes its group.")
-    if _sha256(path) != jar.sha256:
+    if sha256 != jar.sha256:
         raise JarsError(
-            f"The download of {jar.coordinate} has the SHA-256 {_sha256(path)}, but {_LOCK} has {jar.sha256}. "
+            f"The download of {jar.coordinate} has the SHA-256 {sha256}, but {_LOCK} has {jar.sha256}. "
             "Do not use it before you know why. If you changed the version, update the checksum."
         )
 
 
-def _sha256(path: Path) -> str:
+def _sha256(path: Path) -> str | None:
+    """Return the digest of a file; None if there is no such file."""
+    if not path.is_file():
+        return None
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -178,11 +161,12 @@ def main() -> None:
     parser.add_argument("--into", type=Path, default=PROJECT / ".jars", help="the folder (default: %(default)s)")
     arguments = parser.parse_args()
     try:
-        for group in ("delta", "kafka", "kafka-token-provider", "s3"):
-            _install_group(group, arguments.into)
-        _build_own_jars(arguments.into)
+        for group, excluded in _EXCLUDED_OF_GROUP.items():
+            install(locked_jars(group), arguments.into, excluded)
+        for name in OWN_JARS:
+            own_jar(name, arguments.into).build()
         if arguments.kafka_broker:
-            _install_group("kafka-broker", arguments.into / "kafka-broker")
+            install(locked_jars("kafka-broker"), arguments.into / "kafka-broker")
     except MillraceError as error:
         raise SystemExit(str(error)) from error
 

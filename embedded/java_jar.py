@@ -11,9 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from include.errors import MillraceError
+from include.settings import PROJECT
+from include.spark_location import spark_home
+
+OWN_JARS = {
+    "millrace-log-store": ("spark_jobs/log_store/src", "delta-storage-* hadoop-client-api-*"),
+    "millrace-formats": ("spark_jobs/formats/src", "hadoop-client-api-* jackson-core-2* spark-sql-api_* zstd-jni-*"),
+    "millrace-connect-server": (
+        "embedded/connect_server",
+        "spark-connect_* spark-common-utils_* spark-core_* spark-sql-api_* spark-sql_* scala-library-*",
+    ),
+}
+"""Name of a jar -> the folder of its Java sources, and the jars to compile against, Delta's or Spark's own."""
 
 _FINGERPRINT = "META-INF/millrace-sources.sha256"
-_TWO_MINUTES = 120
 
 
 class CompileError(MillraceError):
@@ -40,78 +51,45 @@ class JavaJar:
         Raises:
             CompileError: javac is missing, older than 17, or refuses the sources; the jar does not change then.
         """
-        fingerprint = self._fingerprint()
+        source_files = sorted(self.sources.rglob("*.java"))
+        fingerprint = self._fingerprint(source_files)
         if _fingerprint_in(self.path) == fingerprint:
             return
         with tempfile.TemporaryDirectory(dir=self.path.parent, prefix=".compiling-") as scratch:
             classes = Path(scratch) / "classes"
-            self._compile(classes)
+            self._compile(source_files, classes)
             unfinished = Path(scratch) / self.path.name
             _pack(classes, fingerprint, unfinished)
             unfinished.replace(self.path)
 
-    def _source_files(self) -> list[Path]:
-        return sorted(self.sources.rglob("*.java"))
-
-    def _fingerprint(self) -> str:
+    def _fingerprint(self, source_files: list[Path]) -> str:
         digest = hashlib.sha256()
         for jar in self.classpath:
             digest.update(f"{jar.name}\n".encode())
-        for source in self._source_files():
+        for source in source_files:
             digest.update(f"{source.relative_to(self.sources)} {source.stat().st_size}\n".encode())
             digest.update(source.read_bytes())
         return digest.hexdigest()
 
-    def _compile(self, classes: Path) -> None:
+    def _compile(self, source_files: list[Path], classes: Path) -> None:
+        home = os.environ.get("JAVA_HOME")
+        javac = str(Path(home) / "bin" / "javac") if home else "javac"
         classpath = os.pathsep.join(map(str, self.classpath))
-        command = [
-            _javac(),
-            "--release",
-            "17",
-            "-d",
-            str(classes),
-            "-cp",
-            classpath,
-            *map(str, self._source_files()),
-        ]
+        command = [javac, "--release", "17", "-d", str(classes), "-cp", classpath, *map(str, source_files)]
         try:
-            run = subprocess.run(command, capture_output=True, text=True, timeout=_TWO_MINUTES)
+            run = subprocess.run(command, capture_output=True, text=True, timeout=120)
         except FileNotFoundError as error:
-            raise CompileError(f"Install a JDK 17, not only a Java runtime: there is no `{command[0]}`.") from error
+            raise CompileError(f"Install a JDK 17, not only a Java runtime: there is no `{javac}`.") from error
         if run.returncode != 0:
             raise CompileError(f"The classes in {self.sources} do not compile (it needs a JDK 17):\n{run.stderr}")
 
 
-def log_store_jar(sources: Path, jars: Path, spark_jars: Path) -> JavaJar:
-    """Return the jar of the log store, in `jars`, which has delta-storage."""
-    classpath = (*jars.glob("delta-storage-*.jar"), *spark_jars.glob("hadoop-client-api-*.jar"))
-    return JavaJar(jars / "millrace-log-store.jar", sources, classpath)
-
-
-def formats_jar(sources: Path, jars: Path, spark_jars: Path) -> JavaJar:
-    """Return the jar for formats that Spark itself cannot read, in `jars`."""
-    needed = ("hadoop-client-api-*", "jackson-core-2*", "spark-sql-api_*", "zstd-jni-*")
-    classpath = tuple(jar for name in needed for jar in spark_jars.glob(f"{name}.jar"))
-    return JavaJar(jars / "millrace-formats.jar", sources, classpath)
-
-
-def connect_server_jar(sources: Path, jars: Path, spark_jars: Path) -> JavaJar:
-    """Return the jar of the Spark Connect server's main class, in `jars`."""
-    needed = (
-        "spark-connect_*",
-        "spark-common-utils_*",
-        "spark-core_*",
-        "spark-sql-api_*",
-        "spark-sql_*",
-        "scala-library-*",
-    )
-    classpath = tuple(jar for name in needed for jar in spark_jars.glob(f"{name}.jar"))
-    return JavaJar(jars / "millrace-connect-server.jar", sources, (*classpath, *spark_jars.glob("scala-library-*.jar")))
-
-
-def _javac() -> str:
-    home = os.environ.get("JAVA_HOME")
-    return str(Path(home) / "bin" / "javac") if home else "javac"
+def own_jar(name: str, folder: Path) -> JavaJar:
+    """Return the jar of `OWN_JARS` with this name, to be built in `folder`, which has Delta's jars."""
+    sources, needed = OWN_JARS[name]
+    places = (folder, spark_home() / "jars")
+    classpath = tuple(jar for pattern in needed.split() for place in places for jar in place.glob(f"{pattern}.jar"))
+    return JavaJar(folder / f"{name}.jar", PROJECT / sources, classpath)
 
 
 def _fingerprint_in(jar: Path) -> str | None:

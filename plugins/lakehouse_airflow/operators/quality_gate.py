@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
     from include.contracts.spec.table_spec import AnySpec
 
+_LEVELS: dict[str, int] = {Severity.WARNING: logging.WARNING, Severity.INFO: logging.INFO}
+"""Severity -> the level in the log; anything else is an error."""
+
 
 @dataclass(frozen=True)
 class GateDecision:
@@ -72,7 +75,7 @@ class QualityGateOperator(SparkJobOperator):
         self.checked: CheckedVersion | None = None
         self.has_refused = False
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def execute(self, context: Context) -> Any:
         """Check the version that the writer made.
 
         Raises:
@@ -186,7 +189,3 @@ def findings_in(checks: Iterable[CheckResult]) -> Iterable[tuple[int, str]]:
             observed = check.error or (f"{rows} rows" if rows is not None else f"observed {check.observed}")
             line = f"failed ({check.action}): {check.rule}, {observed}" + (f": {check.reason}" if check.reason else "")
             yield _LEVELS.get(check.severity, logging.ERROR), line
-
-
-_LEVELS = {Severity.WARNING: logging.WARNING, Severity.INFO: logging.INFO}
-"""Severity -> the level in the log; anything else is an error."""

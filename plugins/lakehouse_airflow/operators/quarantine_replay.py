@@ -74,7 +74,7 @@ class QuarantineReplayOperator(SparkJobOperator):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(job=Job.QUARANTINE_REPLAY, table="{{ params.table }}", **kwargs)
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def execute(self, context: Context) -> Any:
         """Run the replay, and announce the table's new version.
 
         Raises:
@@ -126,10 +126,12 @@ class QuarantineReplayOperator(SparkJobOperator):
     def _announce(self, context: Context, report: JobReport, interval: Interval) -> None:
         """Trigger the DAGs that wait for the table, if readers may use a newer version of it."""
         if report.outcome is Outcome.COMMITTED and report.certified_moved:
-            extra = {
-                "interval_start": interval.start.isoformat(),
-                "interval_end": interval.end.isoformat(),
-                "version": report.certified_version,
-                "rows": report.table_rows,
-            }
-            context["outlet_events"][REPLAYED_TABLE].add(table_asset(self.table), extra=extra)
+            context["outlet_events"][REPLAYED_TABLE].add(
+                table_asset(self.table),
+                extra={
+                    "interval_start": interval.start.isoformat(),
+                    "interval_end": interval.end.isoformat(),
+                    "version": report.certified_version,
+                    "rows": report.table_rows,
+                },
+            )

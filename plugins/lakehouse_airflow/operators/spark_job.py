@@ -70,7 +70,7 @@ class SparkJobOperator(SparkSubmitOperator):
         self.last_day = last_day
         self._large_load = False
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def execute(self, context: Context) -> Any:
         """Run the job, unless there can be no data for the run's interval.
 
         Raises:

@@ -24,7 +24,7 @@ class TableMaintenanceOperator(SparkJobOperator):
 
     ui_color = "#d5d8e8"
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def execute(self, context: Context) -> Any:
         """Maintain the table.
 
         Raises:

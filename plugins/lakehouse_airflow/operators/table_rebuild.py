@@ -33,7 +33,7 @@ class TableRebuildOperator(SparkJobOperator):
         super().__init__(job=Job.TABLE_REBUILD, table="{{ params.table }}", **kwargs)
         self.is_dry_run = is_dry_run
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def execute(self, context: Context) -> Any:
         """Run the job, and announce the tables' new versions; a dry run returns the question for the approval.
 
         Raises:

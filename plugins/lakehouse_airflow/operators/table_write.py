@@ -27,7 +27,7 @@ class TableWriteOperator(SparkJobOperator):
     The parameters are those of `SparkJobOperator`.
     """
 
-    def execute(self, context: Context) -> dict[str, Any]:
+    def execute(self, context: Context) -> Any:
         """Write the new data of the run's interval; a run without new data succeeds with the last batch.
 
         Raises:
@@ -57,8 +57,9 @@ class TableWriteOperator(SparkJobOperator):
             return
         proposed = NewColumns(prepare_process().paths).of(self.table, ColumnState.PROPOSED)
         if proposed:
-            extra = {"table": self.table, "columns": [column.name for column in proposed]}
-            context["outlet_events"][MAY_PROPOSE_COLUMNS].add(PROPOSED_COLUMNS, extra=extra)
+            context["outlet_events"][MAY_PROPOSE_COLUMNS].add(
+                PROPOSED_COLUMNS, extra={"table": self.table, "columns": [column.name for column in proposed]}
+            )
 
     def _advice(self, context: Context, interval: Interval) -> Advice:
         # Imported here: parsing a DAG file must not load the Delta reader.

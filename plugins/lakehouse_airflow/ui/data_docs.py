@@ -34,7 +34,7 @@ from lakehouse_airflow.ui.links import CHECKED_KEY
 log = logging.getLogger(__name__)
 
 BUILDER = "spark_jobs.jobs.data_docs"
-_TIMEOUT_S = 180
+TIMEOUT_S = 180
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; base-uri 'none'; "
@@ -136,13 +136,15 @@ def _build(dag_id: str, run_id: str, versions: tuple[CheckedVersion, ...]) -> st
     try:
         reach_store(environment, settings)
         builder = subprocess.run(
-            command, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
+            command, env=environment, cwd=PROJECT, capture_output=True, timeout=TIMEOUT_S, check=True
         )
     except AirflowFailException as error:
         raise HTTPException(status.HTTP_500_INTERNAL_SERVER_ERROR, str(error)) from None
-    except subprocess.SubprocessError as error:
-        log.error("The Data Docs of %s could not be built: %s\n%s", args.run_id, error, error.stderr)
-        last_line = (error.stderr or str(error)).strip().split("\n")[-1]
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        # Of a builder that takes too long, the output would be bytes even if this asked for text.
+        output = (error.stderr or b"").decode(errors="replace")
+        log.error("The Data Docs of %s could not be built: %s\n%s", args.run_id, error, output)
+        last_line = (output or str(error)).strip().split("\n")[-1]
         message = f"The Data Docs could not be built: {last_line}"
         raise HTTPException(status.HTTP_500_INTERNAL_SERVER_ERROR, message) from None
-    return builder.stdout.strip()
+    return str(builder.stdout.decode().strip())

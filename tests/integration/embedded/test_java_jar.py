@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from embedded.java_jar import CompileError, JavaJar, formats_jar, log_store_jar
+from embedded.java_jar import CompileError, JavaJar, own_jar
 from include.settings import PROJECT, Settings
-from include.spark_location import spark_home
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +25,7 @@ def jar(tmp_path: Path) -> JavaJar:
     jars.mkdir()
     (storage,) = Settings().jars.glob("delta-storage-*.jar")
     shutil.copy(storage, jars)
-    return log_store_jar(sources, jars, spark_home() / "jars")
+    return replace(own_jar("millrace-log-store", jars), sources=sources)
 
 
 def test_the_log_store_is_compiled_only_after_a_change(jar: JavaJar) -> None:
@@ -44,7 +44,7 @@ def test_the_log_store_is_compiled_only_after_a_change(jar: JavaJar) -> None:
 
 
 def test_the_formats_compile_against_nothing_but_spark_s_own_jars(tmp_path: Path) -> None:
-    jar = formats_jar(PROJECT / "spark_jobs" / "formats" / "src", tmp_path, spark_home() / "jars")
+    jar = own_jar("millrace-formats", tmp_path)
     jar.build()
     with zipfile.ZipFile(jar.path) as archive:
         assert {"io/millrace/formats/ZstdCodec.class", "io/millrace/formats/JsonElements.class"} <= set(

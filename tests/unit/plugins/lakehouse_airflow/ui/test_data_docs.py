@@ -96,6 +96,15 @@ def test_the_builder_gets_no_secret_of_the_server(built: Path, monkeypatch: pyte
     assert set(environment).isdisjoint({*secrets, "LAKEHOUSE_KAFKA"})
 
 
+@pytest.mark.usefixtures("built")
+def test_a_builder_that_does_not_end_in_time_is_answered_with_its_last_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_docs, "BUILDER", "tests.support.airflow.slow_page_builder")
+    monkeypatch.setattr(data_docs, "TIMEOUT_S", 5)
+    with pytest.raises(HTTPException, match="could not be built: reads the results") as failed:
+        read_page(DAG, RUN, NAME, "a.b.html", session_with(CheckedVersion(table="a.b", version=1, suite_hash="a")))
+    assert failed.value.status_code == 500
+
+
 @pytest.mark.parametrize("evil", ["..", ".", "../..", "../../../..", "/", "/etc"])
 def test_no_name_of_a_dag_or_a_run_leads_out(evil: str, tmp_path: Path) -> None:
     below = tmp_path / "data_docs"
