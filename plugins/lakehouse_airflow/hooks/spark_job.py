@@ -100,7 +100,20 @@ class SparkJobHook(SparkSubmitHook):
                 f"airflow connections add {self._conn_id} --conn-type spark --conn-host 'local[2]'"
             ) from None
         connection: dict[str, Any] = super()._resolve_connection()
-        _check_master(self._conn_id, connection["master"])
+        master = connection["master"]
+        if not master.startswith(MASTERS):
+            raise AirflowFailException(
+                f"The connection {self._conn_id!r} names the Spark master {master!r}, which Spark does not know: give "
+                "it the host local[2], spark://<host> with a port, yarn, k8s://<url>, or sc://<host> with a port."
+            )
+        if master.startswith("k8s://"):
+            try:
+                import_module("airflow.providers.cncf.kubernetes.kube_client")
+            except ImportError:
+                raise AirflowFailException(
+                    f"The connection {self._conn_id!r} names {master}, which needs a package that is not installed: "
+                    "add apache-airflow-providers-cncf-kubernetes."
+                ) from None
         return connection
 
     def _build_spark_submit_command(self, application: str) -> list[str]:
@@ -128,19 +141,3 @@ class SparkJobHook(SparkSubmitHook):
             return
         for level, line in self.driver_log.record_and_pick(itr):
             self.log.log(level, "%s", line)
-
-
-def _check_master(conn_id: str, master: str) -> None:
-    if not master.startswith(MASTERS):
-        raise AirflowFailException(
-            f"The connection {conn_id!r} names the Spark master {master!r}, which Spark does not know: give it the "
-            "host local[2], spark://<host> with a port, yarn, k8s://<url>, or sc://<host> with a port."
-        )
-    if master.startswith("k8s://"):
-        try:
-            import_module("airflow.providers.cncf.kubernetes.kube_client")
-        except ImportError:
-            raise AirflowFailException(
-                f"The connection {conn_id!r} names {master}, which needs a package that is not installed: "
-                "add apache-airflow-providers-cncf-kubernetes."
-            ) from None

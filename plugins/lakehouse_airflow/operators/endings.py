@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
-
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.contracts.job.report import JobReport
@@ -16,7 +13,8 @@ _RETRYABLE: dict[Outcome, type[Exception]] = {
     Outcome.SPARK_UNAVAILABLE: SparkUnavailableError,
     Outcome.DISK_FULL: DiskFullError,
 }
-_GOOD = (Outcome.COMMITTED, Outcome.NO_OP)
+GOOD = (Outcome.COMMITTED, Outcome.NO_OP)
+"""The outcomes of a job that ended well."""
 
 
 def error_of(report: JobReport, driver_log: object) -> Exception | None:
@@ -26,25 +24,9 @@ def error_of(report: JobReport, driver_log: object) -> Exception | None:
         report: the job's report.
         driver_log: the file with the driver's output, for the message.
     """
-    if report.outcome in _GOOD:
+    if report.outcome in GOOD:
         return None
     text = f"{report.message}\nThe driver's whole output: {driver_log}"
     if report.outcome in HOPELESS:
         return AirflowFailException(text)
     return _RETRYABLE.get(report.outcome, AirflowException)(text)
-
-
-def lines_about(report: JobReport, failure: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines of the task log about a job's end, each with its level.
-
-    Args:
-        report: the job's report.
-        failure: how the driver's process failed; empty if it did not.
-    """
-    counts = ", ".join(f"{count} {action}" for action, count in report.rows.model_dump().items() if count)
-    seconds = report.timings_s.get("total", 0.0)
-    yield logging.INFO, f"rows: {counts or 'none'}; version {report.version}; {seconds:.1f} s in the job"
-    for note in report.notes:
-        yield logging.WARNING, note
-    if failure and report.outcome in _GOOD:
-        yield logging.WARNING, f"The job ended well, but its driver did not: {failure}"

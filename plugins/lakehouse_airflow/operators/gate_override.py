@@ -9,7 +9,6 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.errors import OverrideError, SpecError
-from include.paths import LakehousePaths
 from lakehouse_airflow.assets import OVERRIDDEN_TABLE, is_announced, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.operators.second_person import approved_by, who_asked
@@ -17,8 +16,6 @@ from lakehouse_airflow.ui.links import OVERRIDE_DAG_ID
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
-
-    from include.control.gates.result import GateResult
 
 
 def way_out(table: str, version: int | None) -> str:
@@ -58,10 +55,21 @@ class RefusalOperator(BaseOperator):
             self.log.error("%s", error)
             raise AirflowFailException(str(error)) from None
         self.log.info("%s", refusal.refused)
-        asked_by = who_asked(context)
+        by = who_asked(context) or "the trigger of this run"
+        refusing = [check for check in refusal.checks if check.refuses]
+        rules = [f"- `{check.rule}`: {check.reason or 'no reason stated'}" for check in refusing]
         return {
             "subject": f"Let version {version} of {table} pass, though its gate refused it?",
-            "body": question(refusal, str(form["reason"]), asked_by or "the trigger of this run"),
+            "body": "\n\n".join(
+                (
+                    refusal.refused,
+                    "These rules refuse it:\n\n" + "\n".join(rules),
+                    f"Why it may be read all the same, says {by}: **{form['reason']}**",
+                    "**Approve**: readers and the tables that read this one use this version from now on; your name "
+                    "and the reason stay with it. The rules check later versions again. Clear the gate's task "
+                    "afterwards, with what follows it. **Reject**: everything stays as it is.",
+                )
+            ),
         }
 
 
@@ -79,6 +87,7 @@ class GateOverrideOperator(BaseOperator):
         from include.catalog import load_catalog
         from include.control.gates.overrides import override
         from include.control.gates.result import Override
+        from include.control.log.delta_log import read_commit
 
         settings, form = prepare_process(), context["params"]
         table, version, paths = form["table"], form["version"], settings.paths
@@ -94,31 +103,10 @@ class GateOverrideOperator(BaseOperator):
             self.log.error("%s", error)
             raise AirflowFailException(str(error)) from None
         self.log.info("%s version %s: %s. Clear its gate, with what follows it.", table, version, result.override)
-        extra = _event_extra(result, paths)
+        commit = read_commit(paths.table(table), version)
+        batch = commit.metadata if commit else {}
+        extra = {key: batch.get(key) for key in ("interval_start", "interval_end", "batch_seq", "run_id")}
+        extra |= {"version": version, "overridden": str(result.override)}
         if not is_announced(context, table_asset(table), version):
             context["outlet_events"][OVERRIDDEN_TABLE].add(table_asset(table), extra=extra)
         return extra
-
-
-def question(refusal: GateResult, reason: str, asked_by: str) -> str:
-    """Return what a person reads before they decide, as Markdown."""
-    failed = [f"- `{check.rule}`: {check.reason or 'no reason stated'}" for check in refusal.checks if check.refuses]
-    parts = (
-        refusal.refused,
-        "These rules refuse it:\n\n" + "\n".join(failed),
-        f"Why it may be read all the same, says {asked_by}: **{reason}**",
-        "**Approve**: readers and the tables that read this one use this version from now on; your name and the reason "
-        "stay with it. The rules check later versions again. Clear the gate's task afterwards, with what "
-        "follows it. **Reject**: everything stays as it is.",
-    )
-    return "\n\n".join(parts)
-
-
-def _event_extra(result: GateResult, paths: LakehousePaths) -> dict[str, Any]:
-    """Return the asset event's extra: that of a passed gate, and who overrode."""
-    from include.control.log.delta_log import read_commit
-
-    commit = read_commit(paths.table(result.table), result.version)
-    batch = commit.metadata if commit else {}
-    extra = {key: batch.get(key) for key in ("interval_start", "interval_end", "batch_seq", "run_id")}
-    return {**extra, "version": result.version, "overridden": str(result.override)}

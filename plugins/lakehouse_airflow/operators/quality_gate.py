@@ -26,8 +26,6 @@ from lakehouse_airflow.ui.links import CHECKED_KEY, DataDocsLink, OverrideLink
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from include.contracts.spec.table_spec import AnySpec
-
 _LEVELS: dict[str, int] = {Severity.WARNING: logging.WARNING, Severity.INFO: logging.INFO}
 """Severity -> the level in the log; anything else is an error."""
 
@@ -81,7 +79,7 @@ class QualityGateOperator(SparkJobOperator):
         Raises:
             AirflowFailException: the version is refused; the first line says by which rule, what readers still see, and
                 how a person lets it pass.
-            MillraceError, AirflowException: as `SparkJobOperator.execute`, if the gate's own job ran.
+            MillraceError, AirflowException: as `run_job_or_raise`, if the gate's own job ran.
         """
         interval = self.due_interval(context)
         if isinstance(interval, str):
@@ -128,18 +126,19 @@ class QualityGateOperator(SparkJobOperator):
 
         if written is None or written.version is None:
             return None
-        gates, rules = Gates(prepare_process().paths), self._spec().suite_hash
+        gates, rules = Gates(prepare_process().paths), self._suite_hash()
         result = gates.result(self.table, written.version, rules)
         if result is None:
             return None
         message = str(result.override) if result.override else result.refused
         return GateDecision(result.version, gates.certified(self.table), result.passed, message, result.checks, rules)
 
-    def _spec(self) -> AnySpec:
+    def _suite_hash(self) -> str:
+        """Return the digest of the table's present rules."""
         from include.catalog import load_catalog
 
         try:
-            return load_catalog(prepare_process().tables).spec(self.table)
+            return load_catalog(prepare_process().tables).spec(self.table).suite_hash
         except SpecError as error:
             raise AirflowFailException(str(error)) from None
 
@@ -149,15 +148,21 @@ class QualityGateOperator(SparkJobOperator):
         if passed and (error := error_of(report, self._driver_log.path)):
             raise error from None
         message = "" if passed else report.message
-        rules = self._spec().suite_hash
-        return GateDecision(report.version, report.certified_version, passed, message, report.checks, rules)
+        return GateDecision(
+            report.version, report.certified_version, passed, message, report.checks, self._suite_hash()
+        )
 
     def _announce(
         self, context: Context, interval: Interval, decision: GateDecision, written: TaskResult | None
     ) -> None:
+        from include.control.log.delta_log import read_commit
+
         asset = table_asset(self.table)
         version = written.version if written else decision.version
-        if not self._is_of_this_run(context, version) or is_announced(context, asset, version):
+        # The writer's result does not say whether this run committed the version: its retry reports a no-op.
+        commit = None if version is None else read_commit(prepare_process().paths.table(self.table), version)
+        is_of_this_run = commit is not None and commit.metadata.get("run_id") == context["run_id"]
+        if not is_of_this_run or is_announced(context, asset, version):
             # Airflow emits an event for each outlet that a successful task has at its end.
             self.outlets = []
             return
@@ -168,15 +173,6 @@ class QualityGateOperator(SparkJobOperator):
             "rows": dict(written.rows) if written else {},
             "batch_seq": written.batch_seq if written else None,
         }
-
-    def _is_of_this_run(self, context: Context, version: int | None) -> bool:
-        """Whether this run committed `version`, by its commit: a writer's retry reports only a no-op."""
-        from include.control.log.delta_log import read_commit
-
-        if version is None:
-            return False
-        commit = read_commit(prepare_process().paths.table(self.table), version)
-        return commit is not None and commit.metadata.get("run_id") == context["run_id"]
 
 
 def findings_in(checks: Iterable[CheckResult]) -> Iterable[tuple[int, str]]:

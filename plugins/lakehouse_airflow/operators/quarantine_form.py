@@ -51,12 +51,10 @@ def _fixes_of(form: Mapping[str, Any]) -> dict[str, ColumnFix]:
     try:
         return {column: TypeAdapter(ColumnFix).validate_python({"how": how, **arguments})}
     except ValidationError as error:
-        raise AirflowFailException(_invalid_fix(str(how), error)) from None
-
-
-def _invalid_fix(how: str, error: ValidationError) -> str:
-    first = error.errors()[0]
-    field = _TITLES.get(str(first["loc"][-1]), "How") if first["loc"] else "How"
-    if first["type"] == "missing":
-        return f"How: {how} needs the field {field}. Fill it in; then trigger this again."
-    return f"How: {how} does not accept the value of {field} ({first['msg']}). Correct it; then trigger this again."
+        first = error.errors()[0]
+        field = _TITLES.get(str(first["loc"][-1]), "How") if first["loc"] else "How"
+        if first["type"] == "missing":
+            message = f"How: {how} needs the field {field}. Fill it in"
+        else:
+            message = f"How: {how} does not accept the value of {field} ({first['msg']}). Correct it"
+        raise AirflowFailException(f"{message}; then trigger this again.") from None

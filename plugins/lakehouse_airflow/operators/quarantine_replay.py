@@ -80,7 +80,7 @@ class QuarantineReplayOperator(SparkJobOperator):
         Raises:
             AirflowFailException: the form does not say which rows, or how to fix them; nobody approved the changes; or
                 the gate refused the version of the replay.
-            MillraceError, AirflowException: as `SparkJobOperator.execute`.
+            MillraceError, AirflowException: as `run_job_or_raise`.
         """
         request, dry_run = read_request(context), bool(context["params"]["dry_run"])
         if request.has_fixes and not dry_run:

@@ -1,4 +1,4 @@
-"""Run one job of the data plane for one table, and end the task as the job's report says."""
+"""The base of all operators that run a job of the data plane for one table, and end as the job's report says."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ from lakehouse_airflow.hooks.driver_log import DriverLog
 from lakehouse_airflow.hooks.spark_job import SparkJobHook
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.intervals import interval_of, outside_data, run_dates
-from lakehouse_airflow.operators.endings import error_of, lines_about
+from lakehouse_airflow.operators.endings import GOOD, error_of
 from lakehouse_airflow.operators.job_call import TryFiles, job_args
-from lakehouse_airflow.operators.task_result import TaskResult
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
 class SparkJobOperator(SparkSubmitOperator):
-    """Run a job of the data plane for one table and the run's interval.
+    """Run a job of the data plane for one table; subclasses decide in `execute` whether, and for which interval.
 
     The Airflow connection alone says where Spark runs: spark-submit starts the job for `local[*]`, `spark://`, yarn and
     k8s; for `sc://` the job is a client of a warm server. The job's report, not its exit code or output, decides how
@@ -44,7 +43,6 @@ class SparkJobOperator(SparkSubmitOperator):
     :param first_day: the first UTC day for which there is data; None for no limit.
     :param last_day: the last UTC day with data; a scheduled run after it succeeds with a note, a manual one fails.
     :param conn_id: the Spark connection.
-    :param durable: leave it off: jobs are idempotent, and a stored driver id would skip a cleared task.
     """
 
     template_fields: Sequence[str] = ("table", "application", "application_args", "conf", "env_vars")
@@ -60,28 +58,15 @@ class SparkJobOperator(SparkSubmitOperator):
         first_day: date | None = None,
         last_day: date | None = None,
         conn_id: str = "spark_default",
-        durable: bool = False,
         **kwargs: Any,
     ) -> None:
-        super().__init__(conn_id=conn_id, durable=durable, **kwargs)
+        # Not durable: jobs are idempotent, and with a stored driver id a cleared task would be skipped.
+        super().__init__(conn_id=conn_id, durable=False, **kwargs)
         self.job = job
         self.table = table
         self.first_day = first_day
         self.last_day = last_day
         self._large_load = False
-
-    def execute(self, context: Context) -> Any:
-        """Run the job, unless there can be no data for the run's interval.
-
-        Raises:
-            AirflowFailException: a retry would end the same: bad input, a refused version, a run without a date.
-            MillraceError: not ready, a conflict, no Spark server: the retry policy decides how long to wait.
-            AirflowException: the job failed for another reason.
-        """
-        interval = self.due_interval(context)
-        if isinstance(interval, str):
-            return TaskResult.of_nothing(interval).to_xcom()
-        return TaskResult.of_report(self.run_job_or_raise(context, interval)).to_xcom()
 
     def due_interval(self, context: Context) -> Interval | str:
         """Return the run's interval, or in one line why there can be no data for it.
@@ -101,7 +86,13 @@ class SparkJobOperator(SparkSubmitOperator):
     def run_job_or_raise(
         self, context: Context, interval: Interval, *, dry_run: bool = False, request: RequestFile | None = None
     ) -> JobReport:
-        """Run the job and return its report; raise as `execute` does unless it ended well."""
+        """Run the job and return its report, if it ended well.
+
+        Raises:
+            AirflowFailException: a retry would end the same: bad input, or a refused version.
+            MillraceError: not ready, a conflict, no Spark server: the retry policy decides how long to wait.
+            AirflowException: the job failed for another reason.
+        """
         report = self.run_job(context, interval, dry_run=dry_run, request=request)
         if error := error_of(report, self._driver_log.path):
             raise error from None
@@ -132,8 +123,13 @@ class SparkJobOperator(SparkSubmitOperator):
         report = JobReport.load(files.report)
         if report is None:
             raise self._missing_report(failure, files.report) from None
-        for level, line in lines_about(report, failure):
-            self.log.log(level, "%s", line)
+        counts = ", ".join(f"{count} {action}" for action, count in report.rows.model_dump().items() if count)
+        seconds = report.timings_s.get("total", 0.0)
+        self.log.info("rows: %s; version %s; %.1f s in the job", counts or "none", report.version, seconds)
+        for note in report.notes:
+            self.log.warning("%s", note)
+        if failure and report.outcome in GOOD:
+            self.log.warning("The job ended well, but its driver did not: %s", failure)
         if report.outcome is Outcome.FAILED:
             self.log.error("The last lines of the driver:\n%s", self._driver_log.tail)
         return report

@@ -28,7 +28,7 @@ class TableMaintenanceOperator(SparkJobOperator):
         """Maintain the table.
 
         Raises:
-            AirflowFailException, MillraceError, AirflowException: as `SparkJobOperator.execute`.
+            AirflowFailException, MillraceError, AirflowException: as `run_job_or_raise`.
         """
         # Imported here: parsing a DAG file must not load the Delta reader.
         from include.control.log.delta_log import latest_version

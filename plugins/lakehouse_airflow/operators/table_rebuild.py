@@ -38,7 +38,7 @@ class TableRebuildOperator(SparkJobOperator):
 
         Raises:
             AirflowFailException: nobody approved it.
-            AirflowFailException, MillraceError, AirflowException: as `SparkJobOperator.execute`.
+            AirflowFailException, MillraceError, AirflowException: as `run_job_or_raise`.
         """
         form = context["params"]
         asked_by = who_asked(context) or "the trigger of this run"

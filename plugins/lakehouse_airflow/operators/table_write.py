@@ -31,7 +31,7 @@ class TableWriteOperator(SparkJobOperator):
         """Write the new data of the run's interval; a run without new data succeeds with the last batch.
 
         Raises:
-            AirflowFailException, MillraceError, AirflowException: as `SparkJobOperator.execute`.
+            AirflowFailException, MillraceError, AirflowException: as `run_job_or_raise`.
         """
         interval = self.due_interval(context)
         if isinstance(interval, str):
