@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -36,7 +35,7 @@ class AlreadyRunningError(StackError):
 
 
 @dataclass(frozen=True)
-class Stack(AbstractContextManager["Stack"]):
+class Stack:
     """One local stack. Use it in a `with` block, which ends all its processes, whatever happens.
 
     Attributes:
@@ -103,7 +102,17 @@ class Stack(AbstractContextManager["Stack"]):
         self.claim()
         try:
             stop_parts(self.home)
-            self._start_parts()
+            environment = self.environment()
+            Postgres(self.home).start()
+            began = datetime.now(UTC)
+            self.airflow.start(environment)
+            if self.connection is None:
+                self.spark.start(environment)
+                self.spark.wait()
+                self._watch.start()
+            with self.api() as api:
+                api.wait_until_healthy(began, alive=lambda: recorded(self.home, AIRFLOW) is not None)
+                api.set_pool(POOL, os.cpu_count() or 2, "one slot per core of this machine")
         except BaseException:
             self._watch.stop()
             stop_parts(self.home)
@@ -129,19 +138,6 @@ class Stack(AbstractContextManager["Stack"]):
         # A single user must approve their own requests.
         settings = self.settings.model_copy(update={"second_person": len(self.users) > 1})
         return {**clean_environment(), **settings.environment()}
-
-    def _start_parts(self) -> None:
-        environment = self.environment()
-        Postgres(self.home).start()
-        began = datetime.now(UTC)
-        self.airflow.start(environment)
-        if self.connection is None:
-            self.spark.start(environment)
-            self.spark.wait()
-            self._watch.start()
-        with self.api() as api:
-            api.wait_until_healthy(began, alive=lambda: recorded(self.home, AIRFLOW) is not None)
-            api.set_pool(POOL, os.cpu_count() or 2, "one slot per core of this machine")
 
     @cached_property
     def _lock(self) -> FileLock:

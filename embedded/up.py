@@ -41,8 +41,15 @@ def up(home: Home, console: Console) -> Address:
         spawn(home, NAME, [sys.executable, "-m", "embedded.serve", str(home.path)], os.environ, cwd=PROJECT)
     else:
         console.print("The local stack runs already.")
+    deadline = time.monotonic() + PATIENCE_S
     with console.status("Waiting for PostgreSQL, Airflow and the Spark server (half a minute)"):
-        return _wait(home)
+        while not home.ready.exists():
+            if recorded(home, NAME) is None or time.monotonic() > deadline:
+                lines = (home.logs / f"{NAME}.log").read_text().strip().split("\n")
+                msg = "\n".join(["The local stack did not come up:", *lines[-3:], f"All logs: {home.logs}"])
+                raise NotUpError(msg)
+            time.sleep(0.2)
+    return Address.model_validate_json(home.address.read_text())
 
 
 def print_address(home: Home, address: Address, console: Console) -> None:
@@ -67,17 +74,6 @@ def main() -> None:
     except StackError as error:
         console.print(f"[red]{error}[/red]")
         sys.exit(1)
-
-
-def _wait(home: Home) -> Address:
-    deadline = time.monotonic() + PATIENCE_S
-    while not home.ready.exists():
-        if recorded(home, NAME) is None or time.monotonic() > deadline:
-            lines = (home.logs / f"{NAME}.log").read_text().strip().split("\n")
-            msg = "\n".join(["The local stack did not come up:", *lines[-3:], f"All logs: {home.logs}"])
-            raise NotUpError(msg)
-        time.sleep(0.2)
-    return Address.model_validate_json(home.address.read_text())
 
 
 def _short(place: str | PurePath) -> str:

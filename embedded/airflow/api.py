@@ -28,6 +28,11 @@ class Run(BaseModel):
     start_date: datetime | None
     end_date: datetime | None
 
+    @property
+    def path(self) -> str:
+        """Its path in the API."""
+        return f"/api/v2/dags/{self.dag_id}/dagRuns/{self.dag_run_id}"
+
 
 class Task(BaseModel):
     """One task of a DAG run; `task_id` is `<layer>.<task>`."""
@@ -42,6 +47,11 @@ class Task(BaseModel):
     end_date: datetime | None
     duration: float | None
 
+    @property
+    def path(self) -> str:
+        """Its path in the API."""
+        return f"/api/v2/dags/{self.dag_id}/dagRuns/{self.dag_run_id}/taskInstances/{self.task_id}"
+
 
 class AirflowApi(AirflowHttp):
     """A client with the rights of one user. Close it, or use it in a `with` block."""
@@ -53,13 +63,11 @@ class AirflowApi(AirflowHttp):
             AirflowApiError: `alive` returns False, or Airflow is not ready within `patience_s` seconds.
         """
         deadline = time.monotonic() + patience_s
-        missing = list(COMPONENTS)
-        while missing:
+        while missing := self._without_heartbeat(since):
             if not alive() or time.monotonic() > deadline:
                 msg = f"Airflow did not start; no heartbeat of: {', '.join(missing)}"
                 raise AirflowApiError(msg)
             time.sleep(0.25)
-            missing = self._without_heartbeat(since)
 
     def wait_for_dag(self, dag_id: str, patience_s: float = 120) -> None:
         """Wait until Airflow has parsed the DAG.
@@ -114,9 +122,9 @@ class AirflowApi(AirflowHttp):
         """Cancel a backfill: its queued runs fail, its running ones continue."""
         self.ask("PUT", f"/api/v2/backfills/{backfill}/cancel")
 
-    def run(self, dag_id: str, run_id: str) -> Run:
+    def run(self, run: Run) -> Run:
         """Return the present state of a run."""
-        return Run.model_validate(self.get(f"/api/v2/dags/{dag_id}/dagRuns/{run_id}"))
+        return Run.model_validate(self.get(run.path))
 
     def runs(self, dag_id: str = "~", **filters: Any) -> list[Run]:
         """Return the runs of a DAG, or of all DAGs; filter for example by `run_type="backfill"`."""
@@ -125,8 +133,7 @@ class AirflowApi(AirflowHttp):
 
     def end_run(self, run: Run, state: str = "failed", note: str | None = None) -> None:
         """Mark a run failed (or success); Airflow kills its running tasks."""
-        body = {"state": state, "note": note}
-        self.ask("PATCH", f"/api/v2/dags/{run.dag_id}/dagRuns/{run.dag_run_id}", json=body)
+        self.ask("PATCH", run.path, json={"state": state, "note": note})
 
     def tasks(self, dag_id: str = "~", run_id: str = "~", **filters: Any) -> list[Task]:
         """Return the tasks of a run, or of all runs."""
@@ -135,13 +142,11 @@ class AirflowApi(AirflowHttp):
 
     def task(self, run: Run, task_id: str) -> Task:
         """Return the present state of one task of a run."""
-        path = f"/api/v2/dags/{run.dag_id}/dagRuns/{run.dag_run_id}/taskInstances/{task_id}"
-        return Task.model_validate(self.get(path))
+        return Task.model_validate(self.get(f"{run.path}/taskInstances/{task_id}"))
 
     def mark_failed(self, task: Task) -> None:
         """Mark a task failed; Airflow kills its process."""
-        path = f"/api/v2/dags/{task.dag_id}/dagRuns/{task.dag_run_id}/taskInstances/{task.task_id}"
-        self.ask("PATCH", path, json={"new_state": "failed"})
+        self.ask("PATCH", task.path, json={"new_state": "failed"})
 
     def clear(self, run: Run, *task_ids: str, downstream: bool = True) -> None:
         """Clear tasks of a run, and by default all tasks after them, so that they run again."""
@@ -156,8 +161,7 @@ class AirflowApi(AirflowHttp):
 
     def log(self, task: Task, try_number: int | None = None) -> list[str]:
         """Return the log of a task and the error that ended it, without the folded groups that Airflow adds."""
-        path = f"/api/v2/dags/{task.dag_id}/dagRuns/{task.dag_run_id}/taskInstances/{task.task_id}"
-        content = self.get(f"{path}/logs/{try_number or task.try_number}", full_content="true")["content"]
+        content = self.get(f"{task.path}/logs/{try_number or task.try_number}", full_content="true")["content"]
         return _outside_groups(line for part in content for line in _lines(part))
 
     def watch(self, run: Run, patience_s: float = 600, every_s: float = 0.5) -> Iterator[list[Task]]:
@@ -167,10 +171,11 @@ class AirflowApi(AirflowHttp):
             AirflowApiError: the run did not end in time.
         """
         deadline = time.monotonic() + patience_s
-        while self.run(run.dag_id, run.dag_run_id).state not in RUN_END_STATES:
-            yield self.tasks(run.dag_id, run.dag_run_id)
+        while self.run(run).state not in RUN_END_STATES:
+            tasks = self.tasks(run.dag_id, run.dag_run_id)
+            yield tasks
             if time.monotonic() > deadline:
-                states = {task.task_id: task.state for task in self.tasks(run.dag_id, run.dag_run_id)}
+                states = {task.task_id: task.state for task in tasks}
                 msg = f"run {run.dag_run_id} of {run.dag_id} did not end in {patience_s:.0f} s: {states}"
                 raise AirflowApiError(msg)
             time.sleep(every_s)
@@ -184,7 +189,7 @@ class AirflowApi(AirflowHttp):
         """
         for _ in self.watch(run, patience_s):
             pass
-        return self.run(run.dag_id, run.dag_run_id)
+        return self.run(run)
 
     def _without_heartbeat(self, since: datetime) -> list[str]:
         health = self.peek("/api/v2/monitor/health")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import httpx
-from tenacity import retry, retry_if_exception, stop_after_delay, wait_exponential_jitter
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
 
 from embedded.errors import StackError
 
@@ -69,20 +69,17 @@ class AirflowHttp:
             return None
 
     def _send(self, method: str, path: str, **request: Any) -> httpx.Response:
+        patiently = Retrying(
+            retry=retry_if_exception(_is_safe_to_retry),
+            stop=stop_after_delay(PATIENCE_S),
+            wait=wait_exponential_jitter(multiplier=0.2, max=3),
+            reraise=True,
+        )
         try:
-            return self._send_again(method, path, **request)
+            return patiently(self._http.request, method, path, **request)
         except httpx.TransportError as error:
             msg = f"Airflow does not answer {method} {path} at {self._http.base_url}: {error!r}"
             raise AirflowApiError(msg) from error
-
-    @retry(
-        retry=retry_if_exception(_is_safe_to_retry),
-        stop=stop_after_delay(PATIENCE_S),
-        wait=wait_exponential_jitter(multiplier=0.2, max=3),
-        reraise=True,
-    )
-    def _send_again(self, method: str, path: str, **request: Any) -> httpx.Response:
-        return self._http.request(method, path, **request)
 
     def _log_in(self) -> None:
         answer = self._send("POST", "/auth/token", json=self._credentials)

@@ -52,10 +52,6 @@ class Airflow:
         passwords(self.home, self.users)
         spawn(self.home, NAME, ["airflow", "standalone"], {**env, **self.settings()}, cwd=self.home.airflow)
 
-    def is_alive(self) -> bool:
-        """Whether its first process is running."""
-        return recorded(self.home, NAME) is not None
-
     def settings(self) -> dict[str, str]:
         """Return its environment: all settings that differ from Airflow's defaults."""
         sections = {

@@ -10,7 +10,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -87,20 +87,14 @@ class KafkaBroker:
         Raises:
             KafkaBrokerError: the broker ended, or did not answer in time.
         """
+        client: dict[str, str | int | float | bool] = {"bootstrap.servers": self.address, "log_level": 0}
         deadline = time.monotonic() + patience_s
         while time.monotonic() < deadline and recorded(self.home, NAME) is not None:
-            if self.answers():
-                return
+            with suppress(KafkaException):
+                if AdminClient(client).list_topics(timeout=2).brokers:
+                    return
             time.sleep(0.2)
         raise KafkaBrokerError(f"The Kafka broker did not come up; see its log {self.home.logs / NAME}.log")
-
-    def answers(self) -> bool:
-        """Whether the broker answers a client."""
-        try:
-            conf: dict[str, str | int | float | bool] = {"bootstrap.servers": self.address, "log_level": 0}
-            return bool(AdminClient(conf).list_topics(timeout=2).brokers)
-        except KafkaException:
-            return False
 
     @property
     def _folder(self) -> Path:
@@ -117,12 +111,10 @@ class KafkaBroker:
         return [*_JAVA, logging, "-cp", f"{self.jars}/*:{scala}", main, *arguments]
 
     def _properties(self) -> str:
-        listeners = f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{self.controller_port}"
-        alone = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
         settings = {
             "process.roles": "broker,controller",
             "node.id": "1",
-            "listeners": listeners,
+            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{self.controller_port}",
             "advertised.listeners": f"PLAINTEXT://{self.address}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
@@ -135,11 +127,13 @@ class KafkaBroker:
             "log.retention.ms": "-1",
             "group.initial.rebalance.delay.ms": "0",
             "offsets.topic.num.partitions": "1",
+            "offsets.topic.replication.factor": "1",
             "transaction.state.log.num.partitions": "1",
+            "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",
             "share.coordinator.state.topic.num.partitions": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
             "share.coordinator.state.topic.min.isr": "1",
-            **{f"{topic}.replication.factor": "1" for topic in alone},
         }
         return "".join(f"{key}={value}\n" for key, value in settings.items())
 

@@ -39,8 +39,7 @@ def answer_all(api: AirflowApi, run: Run, options: Mapping[str, str]) -> dict[st
 
 
 def _open_questions(api: AirflowApi, run: Run) -> list[dict[str, Any]]:
-    path = f"/api/v2/dags/{run.dag_id}/dagRuns/{run.dag_run_id}/hitlDetails"
-    found: list[dict[str, Any]] = api.get(path, response_received="false")["hitl_details"]
+    found: list[dict[str, Any]] = api.get(f"{run.path}/hitlDetails", response_received="false")["hitl_details"]
     return found
 
 

@@ -108,7 +108,7 @@ def test_a_run_whose_whole_airflow_is_killed_ends_right_after_its_next_start(
     (stack.home.pids / AIRFLOW).unlink()
     began = datetime.now(UTC)
     stack.airflow.start(stack.environment())
-    api.wait_until_healthy(began, alive=stack.airflow.is_alive)
+    api.wait_until_healthy(began, alive=lambda: recorded(stack.home, AIRFLOW) is not None)
 
     assert api.wait_for_run(run, PATIENCE_S).state == "success"
     assert_batches_once(lakehouse, WARM)
