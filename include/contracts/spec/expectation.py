@@ -8,6 +8,7 @@ from typing import Any, Self
 from pydantic import Field, model_serializer, model_validator
 from pydantic_core import PydanticCustomError
 
+from include.contracts.spec.expectation_arguments import ARGUMENTS, COMPARING_RULES, ROW_RULES
 from include.contracts.strict_model import StrictModel
 
 
@@ -33,57 +34,11 @@ class Severity(StrEnum):
 
 ROW_ACTIONS = frozenset({Action.QUARANTINE, Action.DROP})
 
-ROW_EXPECTATIONS = frozenset(
-    {
-        "expect_column_values_to_not_be_null",
-        "expect_column_values_to_be_null",
-        "expect_column_values_to_be_between",
-        "expect_column_values_to_be_in_set",
-        "expect_column_values_to_not_be_in_set",
-        "expect_column_values_to_match_regex",
-        "expect_column_values_to_not_match_regex",
-        "expect_column_value_lengths_to_be_between",
-        "expect_column_pair_values_a_to_be_greater_than_b",
-    }
-)
+ROW_EXPECTATIONS = frozenset(ROW_RULES)
 """The expectations that can check a single row, and so may quarantine or drop it."""
 
-GX_TABLE_EXPECTATIONS = frozenset(
-    {
-        "expect_column_distinct_values_to_be_in_set",
-        "expect_column_max_to_be_between",
-        "expect_column_mean_to_be_between",
-        "expect_column_min_to_be_between",
-        "expect_column_proportion_of_unique_values_to_be_between",
-        "expect_column_sum_to_be_between",
-        "expect_column_to_exist",
-        "expect_column_unique_value_count_to_be_between",
-        "expect_column_values_to_be_unique",
-        "expect_compound_columns_to_be_unique",
-        "expect_table_column_count_to_be_between",
-        "expect_table_columns_to_match_set",
-        "expect_table_row_count_to_be_between",
-        "expect_table_row_count_to_equal",
-    }
-)
-"""The expectations of Great Expectations that can check only a whole table version."""
-
-COMPARISONS = frozenset(
-    {
-        "expect_column_distribution_to_be_stable",
-        "expect_column_null_share_to_be_stable",
-        "expect_column_values_to_exist_in_other_table",
-        "expect_compound_columns_to_exist_in_other_table",
-        "expect_table_columns_to_be_stable",
-        "expect_table_row_count_to_be_near_median",
-        "expect_table_to_be_fresh",
-        "expect_table_to_reconcile_with_source",
-    }
-)
+COMPARISONS = frozenset(COMPARING_RULES)
 """Millrace's own expectations: they compare a version with its interval, its past, or other tables."""
-
-TABLE_EXPECTATIONS = GX_TABLE_EXPECTATIONS | COMPARISONS
-"""The expectations that can check only a whole table version, and so may only warn or fail."""
 
 
 class Expectation(StrictModel):
@@ -126,8 +81,8 @@ class Expectation(StrictModel):
 
     @model_validator(mode="after")
     def _is_known_and_fits_its_action(self) -> Self:
-        if self.name not in ROW_EXPECTATIONS | TABLE_EXPECTATIONS:
-            context = {"word": self.name, "vocabulary": sorted(ROW_EXPECTATIONS | TABLE_EXPECTATIONS), "key": self.name}
+        if self.name not in ARGUMENTS:
+            context = {"word": self.name, "vocabulary": sorted(ARGUMENTS), "key": self.name}
             raise PydanticCustomError("unknown_word", "unknown expectation", context)
         if self.action in ROW_ACTIONS and self.name not in ROW_EXPECTATIONS:
             msg = f"{self.name} checks a whole table, so its action is warn or fail"

@@ -41,10 +41,9 @@ _COLUMN_VALUES_BOUNDS = Arguments(required=("column",), one_of=_BOUNDS, optional
 _COLUMN_SET = Arguments(required=("column", "value_set"), optional=("mostly",))
 _COLUMN_REGEX = Arguments(required=("column", "regex"), optional=("mostly",))
 
-ARGUMENTS = {
+ROW_RULES = {
     "expect_column_values_to_not_be_null": _COLUMN,
     "expect_column_values_to_be_null": _COLUMN,
-    "expect_column_values_to_be_unique": _COLUMN,
     "expect_column_values_to_be_between": _COLUMN_VALUES_BOUNDS,
     "expect_column_value_lengths_to_be_between": _COLUMN_VALUES_BOUNDS,
     "expect_column_values_to_be_in_set": _COLUMN_SET,
@@ -54,6 +53,11 @@ ARGUMENTS = {
     "expect_column_pair_values_a_to_be_greater_than_b": Arguments(
         required=("column_A", "column_B"), optional=("or_equal", "mostly")
     ),
+}
+"""The expectations that can check a single row, and so may quarantine or drop it."""
+
+VERSION_RULES = {
+    "expect_column_values_to_be_unique": _COLUMN,
     "expect_column_distinct_values_to_be_in_set": Arguments(required=("column", "value_set")),
     "expect_column_max_to_be_between": _COLUMN_BOUNDS,
     "expect_column_mean_to_be_between": _COLUMN_BOUNDS,
@@ -67,6 +71,10 @@ ARGUMENTS = {
     "expect_table_columns_to_match_set": Arguments(required=("column_set",), optional=("exact_match",)),
     "expect_table_row_count_to_be_between": Arguments(one_of=_BOUNDS, optional=_STRICT),
     "expect_table_row_count_to_equal": Arguments(required=("value",)),
+}
+"""The expectations of Great Expectations that can check only a whole table version."""
+
+COMPARING_RULES = {
     "expect_table_to_be_fresh": Arguments(required=("column", "max_age"), optional=("as_of",)),
     "expect_table_row_count_to_be_near_median": Arguments(
         required=("of_last",), one_of=("min_percent", "max_percent"), optional=("rows",)
@@ -84,6 +92,9 @@ ARGUMENTS = {
         required=("source", "measure", "source_measure"), optional=("tolerance_percent",)
     ),
 }
+"""Millrace's own expectations: they compare a version with its interval, its past, or other tables."""
+
+ARGUMENTS = {**ROW_RULES, **VERSION_RULES, **COMPARING_RULES}
 """Expectation -> its arguments; a test compares them with the installed Great Expectations."""
 
 BAND_ARGUMENTS = {
