@@ -14,9 +14,9 @@ from include.contracts.spec.bronze_sources import SOURCE_KINDS
 from include.contracts.spec.column_spec import ColumnSpec
 from include.contracts.spec.expectation import ROW_EXPECTATIONS, Action, Expectation, Severity
 from include.contracts.spec.expectation_arguments import ARGUMENT_SCHEMAS, ARGUMENTS, BAND_ARGUMENTS
-from include.contracts.spec.part import SpecPart
 from include.contracts.spec.table_spec import SPEC_OF_LAYER, BronzeSpec
 from include.contracts.spec.values import DECIMAL, SIMPLE_TYPES
+from include.contracts.strict_model import StrictModel
 
 SCHEMA_FILE = Path(__file__).resolve().parent.parent / "table_spec.schema.json"
 """The file of the schema; the first line of a spec points editors to it: `# yaml-language-server: $schema=...`."""
@@ -29,7 +29,7 @@ def table_spec_schema() -> dict[str, Any]:
         schema = model.model_json_schema(by_alias=True)
         definitions |= {**schema.pop("$defs", {}), model.__name__: schema}
     _close(definitions)
-    _describe(definitions, SpecPart)
+    _describe(definitions, StrictModel)
     definitions.pop(Action.__name__)
     definitions.pop(Severity.__name__)
     definitions[Expectation.__name__] = _expectation_schema()

@@ -8,8 +8,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
-from include.contracts.spec.part import SpecPart
 from include.contracts.spec.values import NAME, Bytes, Character, ColumnName, Pattern, StartingOffsets, Wait
+from include.contracts.strict_model import StrictModel
 
 BATCH_SIZES = {
     "min_age",
@@ -27,7 +27,7 @@ BATCH_SIZES = {
 _CSV_SETTINGS = ("delimiter", "quote", "escape", "header", "multi_line", "encoding")
 
 
-class LandingSource(SpecPart):
+class LandingSource(StrictModel):
     """The place and the form of the files that a source system delivers.
 
     Attributes:
@@ -97,7 +97,7 @@ class LandingSource(SpecPart):
         return f"{self.landing}/{self.path}/{self.files}"
 
 
-class KafkaSource(SpecPart):
+class KafkaSource(StrictModel):
     """The Kafka topics that a bronze table reads; each message becomes one row.
 
     Attributes:
@@ -179,5 +179,5 @@ BronzeSource = Annotated[
 ]
 """Landing files, or Kafka topics."""
 
-SOURCE_KINDS: dict[str, type[SpecPart]] = {"files": LandingSource, "kafka": KafkaSource}
+SOURCE_KINDS: dict[str, type[StrictModel]] = {"files": LandingSource, "kafka": KafkaSource}
 """Tag -> model, as pydantic names them in its errors."""

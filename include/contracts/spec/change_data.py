@@ -6,11 +6,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from include.contracts.spec.part import SpecPart
 from include.contracts.spec.values import ColumnName
+from include.contracts.strict_model import StrictModel
 
 
-class ChangeData(SpecPart):
+class ChangeData(StrictModel):
     """The settings of change data.
 
     Attributes:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from include.contracts.spec.part import SpecPart
 from include.contracts.spec.values import ColumnType
+from include.contracts.strict_model import StrictModel
 
 
-class ColumnSpec(SpecPart):
+class ColumnSpec(StrictModel):
     """One column.
 
     Attributes:
@@ -18,6 +18,8 @@ class ColumnSpec(SpecPart):
         description: the meaning of the values, with their unit.
         expression: Spark SQL over the source's columns (`from` in YAML); by default the column of the same name.
     """
+
+    model_config = ConfigDict(populate_by_name=True)
 
     type: ColumnType = "string"
     nullable: bool = True

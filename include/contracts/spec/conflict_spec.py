@@ -6,11 +6,11 @@ from datetime import timedelta
 
 from pydantic import Field
 
-from include.contracts.spec.part import SpecPart
 from include.contracts.spec.values import Wait
+from include.contracts.strict_model import StrictModel
 
 
-class ConflictSpec(SpecPart):
+class ConflictSpec(StrictModel):
     """The limits of retries and waits because of other writers; after them a run ends as a conflict.
 
     Attributes:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from include.contracts.spec.part import SpecPart
 from include.contracts.spec.values import Bytes, Retention
+from include.contracts.strict_model import StrictModel
 
 
-class VacuumSpec(SpecPart):
+class VacuumSpec(StrictModel):
     """The retention of files that the newest version does not need.
 
     Attributes:
@@ -18,7 +18,7 @@ class VacuumSpec(SpecPart):
     retain: Retention = "30 days"
 
 
-class TombstonesSpec(SpecPart):
+class TombstonesSpec(StrictModel):
     """The retention of the tombstones of a silver table.
 
     Attributes:
@@ -29,7 +29,7 @@ class TombstonesSpec(SpecPart):
     retain: Retention | None = None
 
 
-class MaintenanceSpec(SpecPart):
+class MaintenanceSpec(StrictModel):
     """The maintenance of the table.
 
     Attributes:
@@ -57,7 +57,7 @@ class SilverMaintenanceSpec(MaintenanceSpec):
     tombstones: TombstonesSpec = TombstonesSpec()
 
 
-class QuarantineSpec(SpecPart):
+class QuarantineSpec(StrictModel):
     """The time that quarantined rows may wait.
 
     Attributes:

@@ -17,8 +17,8 @@ from include.contracts.spec.column_spec import ColumnSpec
 from include.contracts.spec.conflict_spec import ConflictSpec
 from include.contracts.spec.expectation import Expectation
 from include.contracts.spec.maintenance_spec import MaintenanceSpec, QuarantineSpec, SilverMaintenanceSpec
-from include.contracts.spec.part import SpecPart
 from include.contracts.spec.values import NAME, ColumnName, PropertyText
+from include.contracts.strict_model import StrictModel
 
 _NOT_HASHED: Any = {
     **dict.fromkeys(("description", "owner", "classification", "maintenance", "evolve", "quarantine"), True),
@@ -29,7 +29,7 @@ _NOT_HASHED: Any = {
 }
 
 
-class TableSpec(SpecPart):
+class TableSpec(StrictModel):
     """The settings of all layers.
 
     Attributes:
@@ -222,7 +222,7 @@ class SilverSpec(TableSpec, ChangeData):
         return tuple(name for name in self.stored_columns if name not in untracked)
 
 
-class GoldSource(SpecPart):
+class GoldSource(StrictModel):
     """One silver table that a gold table reads.
 
     Attributes:
