@@ -49,11 +49,11 @@ def check(
     tables: Annotated[Path | None, typer.Option(help="Folder of the table specs; default LAKEHOUSE_TABLES.")] = None,
 ) -> None:
     """Check every table spec, without Spark and without data."""
-    from include.checked_catalog import checked_catalog
     from include.cli.output import show
     from include.cli.views import spec_table
     from include.errors import SpecError
     from include.settings import Settings
+    from include.specs.checks.sql import checked_catalog
 
     folder = tables or Settings().tables
     catalog = checked_catalog(folder)

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 
-from include.catalog import Catalog
+from include.catalog import Catalog, load_catalog
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.specs.files import read_spec_file
-from include.specs.problem import Defect, KeyPath, SpecProblem, did_you_mean
+from include.specs.problem import Defect, KeyPath, SpecProblem, SpecsRefusedError, did_you_mean
 from include.sql.expression import SqlExpression
 from include.sql.spark_functions import FUNCTIONS
 
@@ -38,6 +39,19 @@ class SpecExpression:
     is_aggregate: bool = False
     aliases: tuple[str, ...] = ()
     grouped: tuple[str, ...] = ()
+
+
+def checked_catalog(folder: Path) -> Catalog:
+    """Return the specs of `folder`, if all of them are sound, including their SQL.
+
+    Raises:
+        SpecsRefusedError: with every problem of every file.
+        SpecError: there is no such folder.
+    """
+    catalog = load_catalog(folder)
+    if problems := [*catalog.problems, *sql_problems(catalog)]:
+        raise SpecsRefusedError(problems)
+    return catalog
 
 
 def sql_problems(catalog: Catalog) -> list[SpecProblem]:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from include.catalog import Catalog, load_catalog
-from include.checked_catalog import checked_catalog
 from include.contracts.spec.table_spec import BronzeSpec, GoldSpec, SilverSpec
 from include.errors import ExitCode, SpecError
 from include.settings import Settings
+from include.specs.checks.sql import checked_catalog
 from include.specs.links import find_cycle
 from include.specs.problem import SpecsRefusedError
 from tests.support.documents.refusals import only_problem, problems_of, rule
