@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from include.settings import PROJECT
 from include.spark_conf import DRIVER_VARIABLES
@@ -13,6 +15,7 @@ from include.spark_location import CONNECT, spark_home
 
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 
+_OWN_PYTHON = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
 _NOT_FOR_DRIVERS = ("AIRFLOW__", "AIRFLOW_CONN_", "AIRFLOW_VAR_", "_AIRFLOW")
 _ONLY_FOR_CONNECT = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", TOKEN)
 
@@ -50,7 +53,19 @@ def own_spark() -> dict[str, str]:
     return {"SPARK_HOME": str(spark_home()), **_OWN_PYTHON}
 
 
-_OWN_PYTHON = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+@contextmanager
+def with_scratch_folder(environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Yield the environment with variables that point Python, Java and Spark to a scratch folder.
+
+    The folder is deleted when the driver ends, for any reason.
+
+    A killed JVM leaves its native libraries, and every JVM the folders of Spark's sessions. `SPARK_LOCAL_DIRS`, if set,
+    still decides about Spark's scratch files.
+    """
+    with TemporaryDirectory(prefix="millrace-", ignore_cleanup_errors=True) as folder:
+        options = [environment.get("JDK_JAVA_OPTIONS", ""), f'"-Djava.io.tmpdir={folder}"']
+        own = {"TMPDIR": folder, "JDK_JAVA_OPTIONS": " ".join(filter(None, options))}
+        yield {"SPARK_LOCAL_DIRS": folder, **environment, **own}
 
 
 def _prepend(folder: str, others: str | None) -> str:

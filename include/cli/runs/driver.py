@@ -16,14 +16,12 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from include.contracts.job.args import Job, JobArgs
-from include.contracts.job.command_line import CommandLine
+from include.contracts.job.args import CommandLine, Job, JobArgs
 from include.contracts.job.interval_args import FOLLOW_DOMAIN, DomainArgs
 from include.contracts.job.report import JobReport
-from include.driver_environment import driver_environment, own_spark
+from include.driver_environment import driver_environment, own_spark, with_scratch_folder
 from include.errors import SparkUnavailableError
 from include.processes import end_tree
-from include.scratch_folder import with_scratch_folder
 from include.settings import PROJECT, Settings
 from include.spark_conf import STARTED_BY, launch_conf
 from include.spark_location import require_server, spark_home

@@ -13,9 +13,8 @@ from typing import Any
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
-from include.driver_environment import TOKEN, driver_environment
+from include.driver_environment import TOKEN, driver_environment, with_scratch_folder
 from include.processes import end_tree
-from include.scratch_folder import with_scratch_folder
 from include.spark_conf import STARTED_BY, launch_conf
 from include.spark_location import CONNECT, require_server
 from lakehouse_airflow.hooks.driver_log import DriverLog

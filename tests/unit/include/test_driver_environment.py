@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from include.driver_environment import TOKEN, driver_environment, own_spark
+from include.driver_environment import TOKEN, driver_environment, own_spark, with_scratch_folder
 from include.settings import PROJECT
 from include.spark_location import spark_home
 
+LEAVES_A_FILE = "import os, signal, tempfile; tempfile.mkstemp(); os.kill(os.getpid(), signal.SIGKILL)"
 MASTERS = ["local[2]", "spark://h:7077", "yarn", "sc://localhost:15002"]
 SECRETS = {
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": "postgresql://user:secret@db/airflow",
@@ -74,3 +77,25 @@ def test_a_connect_client_is_told_the_server_and_may_bring_its_token_from_the_en
     environment = driver_environment({TOKEN: "from-env"}, "sc://localhost:15002", {})
     assert (environment["SPARK_REMOTE"], environment[TOKEN]) == ("sc://localhost:15002", "from-env")
     assert driver_environment({TOKEN: "old"}, "sc://localhost:15002", {TOKEN: "new"})[TOKEN] == "new"
+
+
+def test_python_and_java_use_the_folder_and_nothing_stays_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a folder").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "a folder"))
+    with with_scratch_folder({**os.environ, "JDK_JAVA_OPTIONS": "-Downed=kept"}) as environment:
+        folder = Path(environment["TMPDIR"])
+        subprocess.run([sys.executable, "-c", LEAVES_A_FILE], env=environment, check=False)
+        assert len(list(folder.iterdir())) == 1, "what was killed has left something"
+        asked = ["java", "-XshowSettings:properties", "-version"]
+        said = subprocess.run(asked, env=environment, capture_output=True, text=True, check=True).stderr
+        assert f"java.io.tmpdir = {folder}\n" in said
+        assert "owned = kept\n" in said
+        assert environment["SPARK_LOCAL_DIRS"] == str(folder)
+    assert list((tmp_path / "a folder").iterdir()) == []
+
+
+def test_who_names_a_place_for_sparks_files_has_them_there() -> None:
+    with with_scratch_folder({"SPARK_LOCAL_DIRS": "/large/disk"}) as environment:
+        assert environment["SPARK_LOCAL_DIRS"] == "/large/disk"
