@@ -14,6 +14,8 @@ from pydantic import ValidationError
 from include.catalog import Catalog
 from include.cli.catalog import command_catalog, leave_out_of_warning
 from include.contracts.interval import Interval
+from include.contracts.time_format import ISO_SECOND
+from include.control.log.batch import new_token
 from include.errors import SpecError, UnknownNameError
 from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
 from include.specs.problem import did_you_mean
@@ -78,6 +80,15 @@ def relative_to_landing(path: str, landing: str) -> str:
 def today() -> str:
     """Return the current UTC day, as `--interval` takes it."""
     return f"{datetime.now(UTC):%Y-%m-%d}"
+
+
+def new_run_id(now: datetime) -> str:
+    """Return a run id with the time and a random part, so that two runs in one second do not share their reports.
+
+    >>> new_run_id(datetime(2013, 1, 2, 3, 4, 5)).rpartition("__")[0]
+    'cli__2013-01-02T03:04:05Z'
+    """
+    return f"cli__{now:{ISO_SECOND}}__{new_token()[:8]}"
 
 
 def parse_intervals(text: str, to: str | None = None) -> tuple[Interval, ...]:

@@ -45,8 +45,8 @@ def rebuild(
     """
     import getpass
 
-    from include.cli.rebuild import rebuild_table
-    from include.contracts.job.rebuild_request import RebuildRequest
+    from include.cli.runs.job import rebuild_table
+    from include.contracts.job.requests import RebuildRequest
     from include.settings import Settings
 
     if cancel and undo:

@@ -15,7 +15,7 @@ from embedded.home import Home, free_port
 from embedded.processes import STACK_VARIABLE, of_stack, stop
 from embedded.spark.server import NAME as SPARK
 from embedded.spark.server import SparkServer
-from include.contracts.job.quarantine_request import RowFilter
+from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import PENDING
 from include.control.quarantine.rows import quarantined_rows
 from include.processes import end_processes

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from include.contracts.job.quarantine_request import RowFilter
+from include.contracts.job.requests import RowFilter
 from include.contracts.lake_path import LakePath
 from include.contracts.row_status import PENDING
 from include.control.gates.conservation import require_conserved

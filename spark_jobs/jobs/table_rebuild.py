@@ -10,8 +10,8 @@ from datetime import timedelta
 from typing import Any
 
 from include.contracts.job.args import Job
-from include.contracts.job.rebuild_request import RebuildRequest
 from include.contracts.job.report import JobReport
+from include.contracts.job.requests import RebuildRequest
 from include.control.changes.staging import remove_staging, staged_paths
 from include.control.leases.store import lakehouse_leases
 from include.control.ledger.measures import table_rows

@@ -32,7 +32,7 @@ JOB = """
 import sys
 from include.contracts.job.args import JobArgs
 from include.contracts.job.report import JobReport, RowCounts
-from include.contracts.job.quarantine_request import QuarantineRequest
+from include.contracts.job.requests import QuarantineRequest
 from include.errors import Outcome
 args = JobArgs.from_argv(sys.argv[1:])
 request = QuarantineRequest.load(args.request)

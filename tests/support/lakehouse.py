@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from include.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
-from include.contracts.job.quarantine_request import QuarantineRequest, RowFilter
-from include.contracts.job.rebuild_request import RebuildRequest
 from include.contracts.job.report import JobReport
+from include.contracts.job.requests import QuarantineRequest, RebuildRequest, RowFilter
 from include.contracts.lake_path import LakePath, lake_path
 from include.contracts.row_status import PENDING, RowStatus
 from include.control.ledger.resolution import table_id

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from include.cli.catalog import command_catalog
-from include.cli.runs.run_id import new_run_id
+from include.cli.selection import new_run_id
 from include.cli.views import MISSING, new_table
 from include.contracts.time_format import SECOND
 from include.control.gates.gates import Gates

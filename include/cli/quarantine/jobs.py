@@ -18,8 +18,8 @@ from include.cli.runs.reports import note_lines, report_table
 from include.cli.selection import Selection, parse_intervals, today, with_downstream
 from include.cli.views import new_table
 from include.contracts.job.args import Job
-from include.contracts.job.quarantine_request import QuarantineRequest
 from include.contracts.job.report import JobReport
+from include.contracts.job.requests import QuarantineRequest
 from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.spec.table_spec import GoldSpec
 from include.control.planning.replay_advice import replay_interval

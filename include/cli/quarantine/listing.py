@@ -19,7 +19,7 @@ from rich.text import Text
 from include.cli.catalog import command_catalog
 from include.cli.selection import parse_intervals
 from include.cli.views import MISSING, count, new_table
-from include.contracts.job.quarantine_request import RowFilter
+from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.time_format import MINUTE
 from include.control.ledger.resolution import table_id

@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 from include.cli.output import console, show, show_problem
 from include.cli.runs.driver import Driver, DriverEnd
 from include.cli.runs.reports import ending, failure_lines, note_lines, report_line, report_table, window_table, worst
-from include.cli.runs.run_id import new_run_id
 from include.cli.runs.table_plans import TablePlan, plan_tables
-from include.cli.selection import Selection
+from include.cli.selection import Selection, new_run_id
 from include.contracts.interval import Interval
 from include.contracts.job.args import WRITER_OF_LAYER
 from include.contracts.job.interval_args import (

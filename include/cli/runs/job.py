@@ -1,18 +1,19 @@
-"""Run one job of a command in its own driver, and show how it ended."""
+"""Run the job of a person's request in its own driver, and show how it ended."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from include.cli.output import console, show_problem
+from include.cli.catalog import command_catalog
+from include.cli.output import console, show, show_problem
 from include.cli.runs.driver import run_job
-from include.cli.runs.reports import ending, failure_lines
-from include.cli.runs.run_id import new_run_id
+from include.cli.runs.reports import ending, failure_lines, note_lines
+from include.cli.selection import new_run_id, parse_intervals, today
 from include.contracts.interval import Interval
 from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.report import JobReport
-from include.contracts.job.request_file import RequestFile
+from include.contracts.job.requests import RebuildRequest, RequestFile
 from include.errors import ExitCode
 from include.settings import Settings
 
@@ -59,3 +60,20 @@ def run_and_show(
     if code is not ExitCode.OK:
         show_problem("\n".join((*failure_lines([report]), f"driver log: {end.log}")))
     return code
+
+
+def rebuild_table(table: str, request: RebuildRequest, settings: Settings, *, dry_run: bool) -> ExitCode:
+    """Start, resume or cancel the rebuild of a table in its own driver, and show how it ended.
+
+    Raises:
+        SpecError: a spec is wrong, or there is no such table.
+        SparkUnavailableError: there is no Spark to start.
+    """
+    command_catalog(settings.tables).spec(table)
+    (interval,) = parse_intervals(today())
+    return run_and_show(table, settings, interval, request, Job.TABLE_REBUILD, _show, "rebuilding it", dry_run=dry_run)
+
+
+def _show(report: JobReport) -> None:
+    if report.exit_code is ExitCode.OK:
+        show(report.message, *note_lines([report]))

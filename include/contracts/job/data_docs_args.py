@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from include.contracts.job.command_line import CommandLine
+from include.contracts.job.args import CommandLine
 from include.contracts.roots import LakeRoot
 
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from include.contracts.interval import Instant, Interval
-from include.contracts.job.args import Job, JobArgs
-from include.contracts.job.command_line import CommandLine
+from include.contracts.job.args import CommandLine, Job, JobArgs
 from include.contracts.roots import LakeRoot, LandingRoot
 from include.contracts.time_format import FILE_NAME
 from include.errors import ExitCode

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from include.contracts.job.rebuild_request import RebuildRequest
+from include.contracts.job.requests import RebuildRequest
 from include.control.ledger.ops_table import OpsTable
 from include.control.log.batch import new_token
 from include.paths import LakehousePaths

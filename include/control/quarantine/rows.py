@@ -9,8 +9,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from include.contracts.job.quarantine_request import RowFilter
 from include.contracts.job.refusal_reasons import without_value
+from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.control.ledger.resolution import table_id
 from include.control.log.stored_tables import is_table, open_table

@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from pydantic import TypeAdapter, ValidationError
 
 from include.contracts.job.column_fix import ColumnFix
-from include.contracts.job.quarantine_request import QuarantineRequest, RowFilter
+from include.contracts.job.requests import QuarantineRequest, RowFilter
 from lakehouse_airflow.operators.second_person import who_asked
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.interval import Interval
 from include.contracts.job.args import Job
-from include.contracts.job.quarantine_request import RowFilter
 from include.contracts.job.report import JobReport
+from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset

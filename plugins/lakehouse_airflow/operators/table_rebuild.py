@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from include.contracts.job.args import Job
-from include.contracts.job.rebuild_request import RebuildRequest
+from include.contracts.job.requests import RebuildRequest
 from include.errors import Outcome
 from lakehouse_airflow.assets import REBUILT_TABLE, table_asset
 from lakehouse_airflow.intervals import label_interval, run_dates

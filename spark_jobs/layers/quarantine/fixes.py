@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from include.contracts.job.column_fix import Copy
-from include.contracts.job.quarantine_request import QuarantineRequest
+from include.contracts.job.requests import QuarantineRequest
 from include.control.quarantine.edited_rows import EditedRow, edited_rows
 from include.control.quarantine.events import ReceivedRow
 from include.control.quarantine.rows import QuarantinedRow

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from include.contracts.job.args import Job
-from include.contracts.job.quarantine_request import QuarantineRequest
 from include.contracts.job.report import JobReport
+from include.contracts.job.requests import QuarantineRequest
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from include.control.ledger.resolution import table_id
 from include.control.quarantine.events import Decision

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from include.contracts.job.quarantine_request import QuarantineRequest
+from include.contracts.job.requests import QuarantineRequest
 from include.control.log.batch import Intent, StreamPosition, Winner, new_token
 from include.control.quarantine.events import Decision
 from include.control.quarantine.rows import QuarantinedRow, quarantined_rows

@@ -10,7 +10,7 @@ from operator import and_
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from include.contracts.job.quarantine_request import RowFilter
+from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.spec.table_spec import SilverSpec
 from include.control.log.batch import BatchSources, Intent

@@ -13,8 +13,8 @@ import pytest
 
 from embedded.airflow.standalone import clean_environment
 from embedded.spark.server import SparkServer
-from include.contracts.job.quarantine_request import QuarantineRequest
 from include.contracts.job.report import JobReport
+from include.contracts.job.requests import QuarantineRequest
 from include.contracts.row_status import RowStatus
 from include.errors import ExitCode, Outcome
 from tests.support.documents.specs import bronze_document, silver_document

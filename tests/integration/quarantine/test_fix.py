@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from include.contracts.job.args import Job
-from include.contracts.job.quarantine_request import QuarantineRequest
 from include.contracts.job.report import JobReport
+from include.contracts.job.requests import QuarantineRequest
 from include.contracts.row_status import RowStatus
 from include.errors import Outcome
 from tests.support.documents.specs import bronze_document, silver_document

@@ -14,10 +14,8 @@ from types import TracebackType
 from typing import Any
 
 from include.contracts.job.args import WRITER_OF_LAYER, Job
-from include.contracts.job.quarantine_request import QuarantineRequest
-from include.contracts.job.rebuild_request import RebuildRequest
 from include.contracts.job.report import JobReport
-from include.contracts.job.request_file import RequestFile
+from include.contracts.job.requests import QuarantineRequest, RebuildRequest, RequestFile
 from include.settings import PROJECT
 from tests.support.killed_drivers.places import NOWHERE
 from tests.support.lakehouse import Lakehouse

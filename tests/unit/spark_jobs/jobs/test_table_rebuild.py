@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from include.contracts.job.args import Job, JobArgs
-from include.contracts.job.rebuild_request import RebuildRequest
+from include.contracts.job.requests import RebuildRequest
 from include.errors import Outcome
 from spark_jobs.jobs import table_rebuild
 from spark_jobs.runtime.entrypoint import run_and_report

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from include.cli.quarantine.jobs import request_for
-from include.contracts.job.quarantine_request import QuarantineRequest
+from include.contracts.job.requests import QuarantineRequest
 from include.errors import BadInputError, ExitCode, SpecError
 from include.paths import LakehousePaths
 from include.settings import Settings

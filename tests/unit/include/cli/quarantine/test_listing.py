@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.cli.quarantine.listing import edit_lines
-from include.contracts.job.quarantine_request import RowFilter
+from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import RowStatus
 from include.control.quarantine.edited_rows import edited_rows
 from include.control.quarantine.events import Decision, QuarantineEvents, ReceivedRow, RowEvent

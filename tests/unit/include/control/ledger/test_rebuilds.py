@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from include.contracts.job.rebuild_request import RebuildRequest
+from include.contracts.job.requests import RebuildRequest
 from include.control.ledger.rebuilds import RebuildEvent, Rebuilds
 from include.paths import LakehousePaths
 

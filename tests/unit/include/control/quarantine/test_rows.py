@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from include.contracts.job.quarantine_request import RowFilter
+from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.control.log.batch import BatchSources, Stream, Winner
 from include.control.quarantine import rows as quarantine_rows

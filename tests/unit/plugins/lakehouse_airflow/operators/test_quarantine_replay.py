@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.column_fix import SetValue
-from include.contracts.job.quarantine_request import QuarantineRequest
+from include.contracts.job.requests import QuarantineRequest
 from include.paths import LakehousePaths
 from lakehouse_airflow.assets import REPLAYED_TABLE, table_asset
 from lakehouse_airflow.operators.quarantine_replay import FixApprovalOperator, QuarantineReplayOperator

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from include.contracts.job.args import Job, JobArgs
-from include.contracts.job.rebuild_request import RebuildRequest
+from include.contracts.job.requests import RebuildRequest
 from lakehouse_airflow.assets import REBUILT_TABLE, table_asset
 from lakehouse_airflow.operators.table_rebuild import TableRebuildOperator
 from tests.unit.plugins.lakehouse_airflow.operators.conftest import House

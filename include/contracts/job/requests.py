@@ -1,4 +1,4 @@
-"""A person's request for quarantined rows: the rows, their fixes, the person and the reason.
+"""The requests of a person to a job, as files: rows, SQL and reasons do not fit on a command line.
 
 Only the command line takes SQL, which is checked before Spark reads it (`include.sql.closed_expression`). A form offers
 a closed list of operations instead.
@@ -6,13 +6,30 @@ a closed list of operations instead.
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Self
+
 from pydantic import Field
 
 from include.contracts.interval import Instant
 from include.contracts.job.column_fix import ColumnFix
-from include.contracts.job.request_file import RequestFile
 from include.contracts.row_status import PENDING, RowStatus
 from include.contracts.strict_model import StrictModel
+
+
+class RequestFile(StrictModel):
+    """A request that a driver reads from a file."""
+
+    def save(self, path: Path) -> Path:
+        """Write the request to `path`, and return `path`."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.model_dump_json(), encoding="utf-8")
+        return path
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read the request at `path`."""
+        return cls.model_validate_json(path.read_text(encoding="utf-8"))
 
 
 class RowFilter(StrictModel):
@@ -66,3 +83,27 @@ class QuarantineRequest(RequestFile):
         assignments = [f"{column} = {sql}" for column, sql in self.assign.items()]
         fixes = [f"{column} {fix}" for column, fix in self.fixes.items()]
         return "; ".join([*assignments, *fixes]) or ("edited" if self.edited else "")
+
+
+class RebuildRequest(RequestFile):
+    """A request to rebuild a table.
+
+    Attributes:
+        downstream: whether to rebuild also the tables that read it, directly or not.
+        allow_deletes: whether any interval may delete more absent keys than `max_deleted_percent`; deletes that were
+            approved for the table in use are allowed in any case.
+        allow_missing: whether to switch although landing files whose rows the table holds are missing now.
+        cancel: give up the rebuild in progress instead; tables that were switched already stay switched.
+        undo: restore the rows that the last rebuild replaced instead; with `downstream` those of all tables that it
+            replaced.
+        said_by: the person who asks.
+        why: the reason, for the history of the table.
+    """
+
+    downstream: bool = False
+    allow_deletes: bool = False
+    allow_missing: bool = False
+    cancel: bool = False
+    undo: bool = False
+    said_by: str = ""
+    why: str = ""
