@@ -29,30 +29,25 @@ def disk_full_error(error: BaseException, what: str, places: Sequence[LakePath])
             least space.
     """
     causes = _causes(error)
-    if not any(_is_full(cause) for cause in causes):
+    text = "\n".join(map(str, causes))
+    has_number = any(isinstance(cause, OSError) and cause.errno in _NUMBERS for cause in causes)
+    if not has_number and not any(words in text for words in _WORDS):
         return None
     folders = [place for place in places if isinstance(place, Path)] or [Path(gettempdir())]
-    text = "\n".join(map(str, causes))
     named = sorted((folder for folder in folders if str(folder) in text), key=lambda folder: len(str(folder)))
-    return disk_full(what, named[-1] if named[1:] else min(folders, key=_free))
+    return disk_full(what, named[-1] if named[1:] else min(folders, key=_free_and_size))
 
 
 def disk_full(what: str, folder: Path) -> DiskFullError:
     """Return the error that tells a person where to make room."""
-    free = _free(folder)
+    free, size = _free_and_size(folder)
     elsewhere = ", or for the scratch files of Spark (spark.local.dir), if they are on another disk"
-    size = shutil.disk_usage(_existing(folder)).total
     msg = (
         f"{what}: the disk is full: no space left for {folder} ({free // _MB:,} of {size // _MB:,} MB free)"
         f"{elsewhere if free > _PLENTY else ''}\nMake room there, then run the same again: nothing was written half, "
         "and nothing will be loaded twice."
     )
     return DiskFullError(msg)
-
-
-def _is_full(error: BaseException) -> bool:
-    by_number = isinstance(error, OSError) and error.errno in _NUMBERS
-    return by_number or any(words in str(error) for words in _WORDS)
 
 
 def _causes(error: BaseException) -> list[BaseException]:
@@ -67,9 +62,8 @@ def _causes(error: BaseException) -> list[BaseException]:
     return causes
 
 
-def _free(folder: Path) -> int:
-    return shutil.disk_usage(_existing(folder)).free
-
-
-def _existing(folder: Path) -> Path:
-    return next(place for place in (folder, *folder.absolute().parents) if place.exists())
+def _free_and_size(folder: Path) -> tuple[int, int]:
+    """Return the free bytes and the size of the disk of a folder, which may not exist yet."""
+    existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    usage = shutil.disk_usage(existing)
+    return usage.free, usage.total

@@ -5,16 +5,18 @@ Commands import what they need when they run, so that `lakehouse --help` answers
 
 from __future__ import annotations
 
+from getpass import getuser
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from include.cli.gate.commands import gate
-from include.cli.output import ErrorsToExitCodes
+from include.cli.output import ErrorsToExitCodes, missing_root, show
 from include.cli.quarantine.commands import quarantine
 from include.cli.spec_commands import diff, rebuild
 from include.contracts.file_status import FileStatus
+from include.errors import ExitCode, SpecError
 
 app = typer.Typer(
     name="lakehouse",
@@ -49,9 +51,7 @@ def check(
     tables: Annotated[Path | None, typer.Option(help="Folder of the table specs; default LAKEHOUSE_TABLES.")] = None,
 ) -> None:
     """Check every table spec, without Spark and without data."""
-    from include.cli.output import show
     from include.cli.views import spec_table
-    from include.errors import SpecError
     from include.settings import Settings
     from include.specs.checks.sql import checked_catalog
 
@@ -72,7 +72,6 @@ def plan(
     skip_missing: SkipMissing = False,
 ) -> None:
     """Show what a run would do now, and its exit code. Nothing is written, no Spark is started."""
-    from include.cli.output import show
     from include.cli.runs.plan_views import plan_views
     from include.cli.runs.table_plans import plan_tables, reached_intervals
     from include.cli.selection import select
@@ -104,8 +103,6 @@ def run(
     ] = False,
 ) -> None:
     """Run all layers, interval by interval in one Spark driver, with the jobs of Airflow; or follow their sources."""
-    import getpass
-
     from include.cli.runs.intervals import follow_selection, run_selection
     from include.cli.selection import select, today
     from include.settings import Settings
@@ -119,7 +116,7 @@ def run(
     if follow:
         raise typer.Exit(follow_selection(selection, settings))
     options = {"reprocess": reprocess, "skip_missing": skip_missing}
-    person = getpass.getuser() if allow_deletes else ""
+    person = getuser() if allow_deletes else ""
     raise typer.Exit(run_selection(selection, settings, **options, allow_deletes=person))
 
 
@@ -147,9 +144,7 @@ def tables() -> None:
     """List the tables with their rows, size, newest and certified version."""
     from include.cli.catalog import command_catalog
     from include.cli.facts import read_facts
-    from include.cli.output import missing_root, show
     from include.cli.views import facts_table
-    from include.errors import ExitCode
     from include.settings import Settings
 
     settings = Settings()
@@ -168,7 +163,6 @@ def files(
 ) -> None:
     """List the landing files of a bronze table, with the batch that loaded each, and the counts of its rows."""
     from include.cli.files import file_summary, file_table, select_files
-    from include.cli.output import missing_root, show
     from include.cli.selection import parse_intervals
     from include.settings import Settings
 
@@ -184,7 +178,6 @@ def replay(files: Annotated[list[str], typer.Argument(help="Landing files, as `l
     No file is ever loaded twice.
     """
     from include.cli.files import file_table
-    from include.cli.output import show
     from include.cli.replay import record_replays, replay_views, replays
     from include.cli.runs.intervals import run_selection
     from include.cli.runs.reports import worst
@@ -210,7 +203,6 @@ def give_up(
     Their keys count as absent. A file that is delivered again with another content is loaded.
     """
     from include.cli.files import file_table
-    from include.cli.output import show
     from include.cli.replay import give_up_files
     from include.settings import Settings
 
@@ -230,7 +222,6 @@ def columns(
 ) -> None:
     """List the fields of records without a declared column; approve or refuse them, or ask about them again."""
     from include.cli.columns import column_table, decide_columns
-    from include.cli.output import show
     from include.settings import Settings
 
     settings = Settings()
@@ -260,8 +251,6 @@ def infer(
 def conflicts(table: Tables = None) -> None:
     """Show which runs slowed each other down by conflicts and waits for leases, and what to change."""
     from include.cli.conflicts import advice, contention_table, contentions
-    from include.cli.output import missing_root, show
-    from include.errors import ExitCode
     from include.settings import Settings
 
     settings = Settings()

@@ -6,11 +6,11 @@ import getpass
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import typer
 from rich.console import RenderableType
 
-from include.catalog import Catalog
 from include.cli.catalog import command_catalog
 from include.cli.files import file_table, list_files
 from include.cli.selection import Selection, relative_to_landing, with_downstream
@@ -22,9 +22,11 @@ from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.control.log.batch import FileFact
 from include.errors import MillraceError
-from include.paths import LakehousePaths
 from include.settings import Settings
 from include.specs.problem import did_you_mean
+
+TableFile: TypeAlias = tuple[BronzeSpec, FileState]
+"""A landing file, with the spec of its bronze table."""
 
 _MAX_HINTS = 10_000
 """The search for a similar name among more files takes too long."""
@@ -56,9 +58,7 @@ def replays(names: Sequence[str], settings: Settings) -> Replays:
         MillraceError: no table that can be read has such a file, and other tables cannot be read.
     """
     catalog = command_catalog(settings.tables)
-    files, damage = list_all_files(catalog, settings.paths)
-    paths = [relative_to_landing(name, settings.landing) for name in names]
-    matches = [match for path in paths for match in find_files(path, files, damage)]
+    matches, damage = find_files(names, settings)
     failed = [(spec, file) for spec, file in matches if file.status is not FileStatus.LOADED]
     waiting: dict[tuple[str, Interval], set[str]] = defaultdict(set)
     for spec, file in failed:
@@ -98,11 +98,8 @@ def give_up_files(names: Sequence[str], reason: str, settings: Settings) -> list
     """
     if not reason.strip():
         raise typer.BadParameter("why should runs go on without the file? State it with --reason")
-    catalog, paths = command_catalog(settings.tables), settings.paths
-    ledger, relative_names = Ledger(paths), [relative_to_landing(name, settings.landing) for name in names]
-    files, damage = list_all_files(catalog, paths)
-    matches = [match for name in relative_names for match in find_files(name, files, damage)]
-    for spec, file in matches:
+    paths, ledger = settings.paths, Ledger(settings.paths)
+    for spec, file in find_files(names, settings)[0]:
         identity = table_id(paths.table(spec.table))
         failure = ledger.failed_files(spec.table, identity).get(file.path)
         if failure is None:
@@ -110,36 +107,31 @@ def give_up_files(names: Sequence[str], reason: str, settings: Settings) -> list
             raise typer.BadParameter(msg)
         fact = replace(failure.file, defect=f"by {getpass.getuser()}: {reason} ({failure.file.defect})")
         ledger.record_given_up(spec.table, identity, file.interval, fact)
-    return [file for name in relative_names for _, file in find_files(name, *list_all_files(catalog, paths))]
+    return [file for _, file in find_files(names, settings)[0]]
 
 
-def list_all_files(
-    catalog: Catalog, paths: LakehousePaths
-) -> tuple[list[tuple[BronzeSpec, FileState]], tuple[str, ...]]:
-    """Return every file of every bronze table that can be read, and a line for each table that cannot."""
-    files, damage = list[tuple[BronzeSpec, FileState]](), list[str]()
-    for spec in (spec for spec in catalog.specs.values() if isinstance(spec, BronzeSpec)):
-        try:
-            files += [(spec, file) for file in list_files(spec.table, paths)]
-        except MillraceError as error:
-            damage.append(f"{spec.table}: {error}")
-    return files, tuple(damage)
-
-
-def find_files(
-    name: str, files: Sequence[tuple[BronzeSpec, FileState]], damage: Sequence[str]
-) -> list[tuple[BronzeSpec, FileState]]:
-    """Return the files of that name.
+def find_files(names: Sequence[str], settings: Settings) -> tuple[list[TableFile], tuple[str, ...]]:
+    """Return the landing files of these names, and a line for each bronze table whose files cannot be listed.
 
     Raises:
-        typer.BadParameter: there is none.
-        MillraceError: no table that can be read has one, and other tables cannot be read.
+        typer.BadParameter: the ledger has no such file.
+        MillraceError: no table that can be read has such a file, and other tables cannot be read.
     """
-    matches = [(spec, file) for spec, file in files if file.path == name]
-    if not matches and damage:
-        raise MillraceError(f"no table that can be read has a landing file {name!r}", *damage)
-    if not matches:
-        likely = did_you_mean(name, [file.path for _, file in files]) if len(files) < _MAX_HINTS else ""
-        msg = f"the ledger has no landing file {name!r}; `lakehouse files TABLE` lists them. {likely}".rstrip()
-        raise typer.BadParameter(msg)
-    return matches
+    files, damage, matches = list[TableFile](), list[str](), list[TableFile]()
+    for spec in command_catalog(settings.tables).specs.values():
+        if isinstance(spec, BronzeSpec):
+            try:
+                files += [(spec, file) for file in list_files(spec.table, settings.paths)]
+            except MillraceError as error:
+                damage.append(f"{spec.table}: {error}")
+    for name in names:
+        path = relative_to_landing(name, settings.landing)
+        of_path = [(spec, file) for spec, file in files if file.path == path]
+        if not of_path and damage:
+            raise MillraceError(f"no table that can be read has a landing file {path!r}", *damage)
+        if not of_path:
+            likely = did_you_mean(path, [file.path for _, file in files]) if len(files) < _MAX_HINTS else ""
+            msg = f"the ledger has no landing file {path!r}; `lakehouse files TABLE` lists them. {likely}".rstrip()
+            raise typer.BadParameter(msg)
+        matches += of_path
+    return matches, tuple(damage)

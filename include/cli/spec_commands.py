@@ -5,6 +5,7 @@ Commands import what they need when they run, so that `lakehouse --help` answers
 
 from __future__ import annotations
 
+from getpass import getuser
 from typing import Annotated
 
 import typer
@@ -43,8 +44,6 @@ def rebuild(
 
     Readers keep the certified version until the new version has passed its gate. A stopped rebuild resumes.
     """
-    import getpass
-
     from include.cli.runs.job import rebuild_table
     from include.contracts.job.requests import RebuildRequest
     from include.settings import Settings
@@ -57,7 +56,7 @@ def rebuild(
         allow_missing=allow_missing,
         cancel=cancel,
         undo=undo,
-        said_by=getpass.getuser(),
+        said_by=getuser(),
         why=why,
     )
     raise typer.Exit(rebuild_table(table, request, Settings(), dry_run=dry_run))

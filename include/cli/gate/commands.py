@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from include.cli.output import missing_root, show
+
 gate = typer.Typer(no_args_is_help=True, help="Show the results of a table's gate; let one refused version pass.")
 
 Table = Annotated[str, typer.Argument(help="The table, as <layer>.<name>.")]
@@ -21,7 +23,6 @@ def gate_show(
 ) -> None:
     """List the checked versions: passed, refused and by which rules, overridden by whom and why."""
     from include.cli.gate.history import result_table, status_lines
-    from include.cli.output import missing_root, show
     from include.settings import Settings
 
     settings = Settings()
@@ -37,7 +38,6 @@ def gate_override(
 ) -> None:
     """Let one refused version pass: readers use it from now on. The rules check later versions again."""
     from include.cli.gate.history import override_refusal
-    from include.cli.output import show
     from include.settings import Settings
 
     show(*override_refusal(table, version, reason, Settings()))

@@ -10,7 +10,9 @@ from typing import Annotated
 
 import typer
 
+from include.cli.output import missing_root, show
 from include.contracts.row_status import PENDING, RowStatus
+from include.errors import ExitCode
 
 quarantine = typer.Typer(no_args_is_help=True, help="Show the rows that tables refused, fix them, replay them.")
 
@@ -40,9 +42,7 @@ def quarantine_list(
     status: Statuses = None,
 ) -> None:
     """List why rows are in quarantine: each reason with the number, the age and the status of its rows."""
-    from include.cli.output import missing_root, show
     from include.cli.quarantine.listing import overview, refusal_table
-    from include.errors import ExitCode
     from include.settings import Settings
 
     settings = Settings()
@@ -65,7 +65,6 @@ def quarantine_show(
     json: Annotated[bool, typer.Option("--json", help="As JSON lines, to edit for `fix --rows`.")] = False,
 ) -> None:
     """Show quarantined rows: their origin, why they were refused, and their status; by id with their history."""
-    from include.cli.output import show
     from include.cli.quarantine.listing import edit_lines, histories, row_filter, row_table
     from include.control.quarantine.rows import newest_rows, quarantined_rows
     from include.settings import Settings
@@ -126,7 +125,6 @@ def quarantine_replay(
     from include.cli.quarantine.jobs import request_for, run_downstream, run_request
     from include.cli.runs.reports import worst
     from include.contracts.job.args import Job
-    from include.errors import ExitCode
     from include.settings import Settings
 
     settings = Settings()
@@ -150,7 +148,6 @@ def quarantine_discard(
     everything: Everything = False,
 ) -> None:
     """Give rows up: they stay in quarantine, but nobody is reminded of them. `reopen` reverts this."""
-    from include.cli.output import show
     from include.cli.quarantine.listing import decide
     from include.settings import Settings
 
@@ -168,7 +165,6 @@ def quarantine_reopen(
     why: Why = "",
 ) -> None:
     """Revert a discard: the rows wait again, with their fixes."""
-    from include.cli.output import show
     from include.cli.quarantine.listing import decide
     from include.settings import Settings
 

@@ -109,8 +109,7 @@ def maintain_selection(selection: Selection, settings: Settings, *, dry_run: boo
     if not tables:
         return spec_code
     common = _arguments(selection, settings, new_run_id(datetime.now(UTC)), "maintenance")
-    day = selection.intervals[0]
-    own = {"table": tuple(tables), "start": day.start, "end": day.end, "dry_run": dry_run}
+    own = {"table": tuple(tables), "interval": selection.intervals[0], "dry_run": dry_run}
     arguments, reports = MaintenanceArgs(**{**common.model_dump(), **own}), list[JobReport]()
     driver = Driver(settings, arguments)
     expected = [arguments.report_of(job, table) for table in tables for job in MAINTENANCE_JOBS]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from include.contracts.interval import Instant, Interval
+from include.contracts.interval import Interval
 from include.contracts.job.args import CommandLine, Job, JobArgs
 from include.contracts.roots import LakeRoot, LandingRoot
 from include.contracts.time_format import FILE_NAME
@@ -80,9 +80,8 @@ class DomainArgs(CommandLine):
     ) -> IntervalsArgs:
         """Return the same arguments for some intervals, oldest first."""
         return IntervalsArgs(
-            **self.model_dump(include=set(DomainArgs.model_fields)),
-            starts=tuple(interval.start for interval in intervals),
-            ends=tuple(interval.end for interval in intervals),
+            **self.model_dump(),
+            intervals=tuple(intervals),
             reprocess=reprocess,
             skip_missing=skip_missing,
             allow_deletes=allow_deletes,
@@ -108,23 +107,16 @@ class IntervalsArgs(DomainArgs):
     """The arguments of a driver that runs intervals.
 
     Attributes:
-        starts: start of each interval (UTC, inclusive), oldest first.
-        ends: end of each interval (UTC, exclusive), in the same order.
+        intervals: the intervals of the run, oldest first.
         reprocess: whether to read the intervals' bronze rows again, even if they were consumed before.
         skip_missing: whether to skip a table in an interval whose landing folder is missing.
         allow_deletes: the person who allows more deleted keys than `max_deleted_percent`; empty for nobody.
     """
 
-    starts: tuple[Instant, ...]
-    ends: tuple[Instant, ...]
+    intervals: tuple[Interval, ...]
     reprocess: bool = False
     skip_missing: bool = False
     allow_deletes: str = ""
-
-    @property
-    def intervals(self) -> tuple[Interval, ...]:
-        """The intervals of the run, oldest first."""
-        return tuple(Interval(start=start, end=end) for start, end in zip(self.starts, self.ends, strict=True))
 
     def report_of(self, interval: Interval, table: str) -> Path:
         """Return the file of the report of one table for one interval."""
@@ -135,19 +127,12 @@ class MaintenanceArgs(DomainArgs):
     """The arguments of a driver that maintains tables.
 
     Attributes:
-        start: start of the interval that the reports name (UTC, inclusive).
-        end: its end (UTC, exclusive).
+        interval: the interval that the reports name.
         dry_run: whether to report the plan without doing it.
     """
 
-    start: Instant
-    end: Instant
+    interval: Interval
     dry_run: bool = False
-
-    @property
-    def interval(self) -> Interval:
-        """The interval that the reports name."""
-        return Interval(start=self.start, end=self.end)
 
     def report_of(self, job: Job, table: str) -> Path:
         """Return the file of the report of one job on one table."""

@@ -136,9 +136,11 @@ class KafkaSource(StrictModel):
     fail_on_data_loss: bool = True
 
     @model_validator(mode="after")
-    def _states_topics_once(self) -> Self:
+    def _settings_fit_one_another(self) -> Self:
         if bool(self.topics) == bool(self.topic_pattern):
             raise ValueError("say which topics to read: either topics, a list of names, or topic_pattern")
+        if (self.format == "avro") != (self.avro_schema is not None):
+            raise ValueError("format: avro and avro_schema go together")
         return self
 
     @field_validator("avro_schema")
@@ -151,12 +153,6 @@ class KafkaSource(StrictModel):
         if text is not None and (not isinstance(schema, dict) or schema.get("type") != "record"):
             raise ValueError('the values\' schema must be a record: {"type": "record", "name": ..., "fields": [...]}')
         return text
-
-    @model_validator(mode="after")
-    def _avro_has_its_schema(self) -> Self:
-        if (self.format == "avro") != (self.avro_schema is not None):
-            raise ValueError("format: avro and avro_schema go together")
-        return self
 
     @property
     def has_field_names(self) -> bool:

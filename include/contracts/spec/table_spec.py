@@ -120,14 +120,10 @@ class BronzeSpec(TableSpec):
     quarantine: QuarantineSpec = QuarantineSpec()
 
     @model_validator(mode="after")
-    def _keeps_what_it_received(self) -> Self:
+    def _settings_fit_one_another(self) -> Self:
         if self.on_refusal == "restore":
             msg = "on_refusal: restore is for silver and gold tables: a bronze table keeps everything it has received"
             raise ValueError(msg)
-        return self
-
-    @model_validator(mode="after")
-    def _evolves_by_names(self) -> Self:
         if self.evolve == "ask" and self.on_drift != "evolve":
             raise ValueError("evolve: ask needs on_drift: evolve")
         if self.on_drift == "evolve" and not self.source.has_field_names:

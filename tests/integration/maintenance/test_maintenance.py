@@ -247,8 +247,7 @@ def test_one_driver_maintains_all_named_tables(shop: Lakehouse) -> None:
         tables=shop.folder / "tables",
         reports=shop.folder / "reports",
         table=(BRONZE, GOLD),
-        start=day().start,
-        end=day().end,
+        interval=day(),
     )
     reports = list(maintain_tables(args))
     assert [(report.table, report.job) for report in reports] == [
