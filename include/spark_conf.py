@@ -97,24 +97,17 @@ def launch_conf(jars: Path, master: str, *, large_load: bool = False) -> dict[st
     if not files:
         raise FileNotFoundError(f"no Spark jars in {jars}: run `make setup`")
     conf = {**LAUNCH, **LOG_STORES, **SESSION}
-    if master.startswith("local"):
-        return {**conf, **_local_conf(jars, master, large_load=large_load)}
-    return {**conf, "spark.jars": ",".join(map(str, files))}
-
-
-def class_archive(jars: Path) -> Path:
-    """Return the place of the archive of the classes that a driver loads; a JVM also starts without it."""
-    return jars / "spark-classes.jsa"
-
-
-def _local_conf(jars: Path, master: str, *, large_load: bool) -> dict[str, str]:
+    if not master.startswith("local"):
+        return {**conf, "spark.jars": ",".join(map(str, files))}
     compiler = LATE_COMPILER if large_load else ONE_COMPILER
     java = " ".join((LAUNCH["spark.driver.extraJavaOptions"], SMALL_MACHINE, compiler))
     archive = class_archive(jars)
+    cores = master.removeprefix("local").strip("[]").split(",")[0]
     return {
+        **conf,
         "spark.driver.extraClassPath": f"{jars}/*",
         "spark.driver.extraJavaOptions": f'{java} "-XX:SharedArchiveFile={archive}"' if archive.is_file() else java,
-        "spark.sql.shuffle.partitions": str(_cores(master)),
+        "spark.sql.shuffle.partitions": cores if cores.isdigit() else str(os.cpu_count() or 2),
         # A MERGE joins a few changes with all rows of the files that it rewrites. With a hash table of the changes it
         # need not sort these rows. Spark requires that the first value is at least as large as the second.
         "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold": "16m",
@@ -122,6 +115,6 @@ def _local_conf(jars: Path, master: str, *, large_load: bool) -> dict[str, str]:
     }
 
 
-def _cores(master: str) -> int:
-    cores = master.removeprefix("local").strip("[]").split(",")[0]
-    return int(cores) if cores.isdigit() else (os.cpu_count() or 2)
+def class_archive(jars: Path) -> Path:
+    """Return the place of the archive of the classes that a driver loads; a JVM also starts without it."""
+    return jars / "spark-classes.jsa"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from include.contracts.interval import Instant
 from include.contracts.strict_model import StrictModel
@@ -118,16 +118,42 @@ class Findings(StrictModel):
         silver.flights: 1,200 rows went into quarantine: expect_column_values_to_not_be_null(id): id is null. \
 See: lakehouse quarantine show silver.flights 3fa8c1d200b7e6aa
         """
-        shown, others = self.refused[:MAX_REASONS], self.refused[MAX_REASONS:]
-        return (
-            *(_refused_line(table, refused) for refused in shown),
-            *((_other_reasons_line(table, others),) if others else ()),
-            *_rescued_lines(table, self.rescued),
-            *_tie_lines(table, self.ties),
-            *(_absent_line(table, absent) for absent in self.absent),
-            *(_unreadable_line(table, unreadable) for unreadable in self.unreadable),
-            *(_missing_columns_line(table, file) for file in self.lacking),
-        )
+        return tuple(f"{table}: {text}" for text in self._texts(table))
+
+    def _texts(self, table: str) -> Iterator[str]:
+        for refused in self.refused[:MAX_REASONS]:
+            rows = "1 row" if refused.rows == 1 else f"{refused.rows:,} rows"
+            if refused.action == "drop":
+                yield f"{rows} left out by a rule: {refused.reason}. They came from {', '.join(refused.samples)}"
+            else:
+                see = f" See: lakehouse quarantine show {table} {refused.samples[0]}" if refused.samples else ""
+                yield f"{rows} went into quarantine: {refused.reason}.{see}"
+        if others := self.refused[MAX_REASONS:]:
+            reasons = "1 further reason" if len(others) == 1 else f"{len(others)} further reasons"
+            times = sum(refused.rows for refused in others)
+            yield f"rows were refused for {reasons}, {times:,} times in all. See: lakehouse quarantine list"
+        yield from _rescued_texts(self.rescued)
+        if self.ties.keys:
+            keys = "1 key has" if self.ties.keys == 1 else f"{self.ties.keys:,} keys have"
+            yield (
+                f"{keys} different events of the same sequence, such as {'; '.join(self.ties.samples)}. The same event "
+                "always wins, in any order of arrival, but the source does not say which is right: name a further "
+                "column in sequence_by that orders them, or ask the source to deliver such a column."
+            )
+        for absent in self.absent:
+            keys = "1 key was" if absent.keys == 1 else f"{absent.keys:,} keys were"
+            yield f"{keys} deleted, of {absent.of_keys:,}: {absent.why}, such as {', '.join(absent.samples)}"
+        for unreadable in self.unreadable:
+            records = "1 record was" if unreadable.records == 1 else f"{unreadable.records:,} records were"
+            yield (
+                f"the full snapshot from {unreadable.interval_start:{MINUTE}} deleted nothing: {records} refused, and "
+                "the keys cannot be read, so that any missing key may be among them.\nWork the quarantine of the table "
+                "and of its source, then run the interval with --reprocess; or wait for the next snapshot, which also "
+                "corrects this."
+            )
+        for file in self.lacking:
+            rows = "its row" if file.rows == 1 else f"all its {file.rows:,} rows"
+            yield f"{file.path} has no column {', '.join(file.columns)}: null in {rows}"
 
 
 def merge_findings(findings: Iterable[Findings]) -> Findings:
@@ -165,63 +191,17 @@ def _merge_by_field(rescued: Iterable[RescuedValues]) -> tuple[RescuedValues, ..
     return tuple(merged[field] for field in sorted(merged))
 
 
-def _rescued_lines(table: str, rescued: Iterable[RescuedValues]) -> Iterator[str]:
-    """Yield a line for each column with values that do not fit it, and one for all fields without a column."""
+def _rescued_texts(rescued: Iterable[RescuedValues]) -> Iterator[str]:
+    """Yield a text for each column with values that do not fit it, and one for all fields without a column."""
     undeclared: list[RescuedValues] = []
     for values in rescued:
         if values.type:
             rows = "1 row has a value" if values.rows == 1 else f"{values.rows:,} rows have a value"
             samples = ", ".join(repr(sample)[:_MAX_SAMPLE_CHARACTERS] for sample in values.samples)
-            yield (
-                f"{table}: {rows} of {values.field} that is no {values.type}: null there, kept in _rescued: {samples}"
-            )
+            yield f"{rows} of {values.field} that is no {values.type}: null there, kept in _rescued: {samples}"
         else:
             undeclared.append(values)
     if undeclared:
         names = [f"{values.field!r} in {values.rows:,}" for values in undeclared[:_MAX_FIELDS]]
         more = f" and {len(undeclared) - _MAX_FIELDS:,} fields more" if len(undeclared) > _MAX_FIELDS else ""
-        yield f"{table}: rows have fields that no column is declared for, kept in _rescued: {', '.join(names)}{more}"
-
-
-def _refused_line(table: str, refused: RefusedRows) -> str:
-    rows = "1 row" if refused.rows == 1 else f"{refused.rows:,} rows"
-    if refused.action == "drop":
-        return f"{table}: {rows} left out by a rule: {refused.reason}. They came from {', '.join(refused.samples)}"
-    see = f" See: lakehouse quarantine show {table} {refused.samples[0]}" if refused.samples else ""
-    return f"{table}: {rows} went into quarantine: {refused.reason}.{see}"
-
-
-def _other_reasons_line(table: str, refused: Sequence[RefusedRows]) -> str:
-    reasons = "1 further reason" if len(refused) == 1 else f"{len(refused)} further reasons"
-    count = sum(rows.rows for rows in refused)
-    return f"{table}: rows were refused for {reasons}, {count:,} times in all. See: lakehouse quarantine list"
-
-
-def _absent_line(table: str, absent: AbsentKeys) -> str:
-    keys = "1 key was" if absent.keys == 1 else f"{absent.keys:,} keys were"
-    return f"{table}: {keys} deleted, of {absent.of_keys:,}: {absent.why}, such as {', '.join(absent.samples)}"
-
-
-def _unreadable_line(table: str, unreadable: UnreadableKeys) -> str:
-    records = "1 record was" if unreadable.records == 1 else f"{unreadable.records:,} records were"
-    return (
-        f"{table}: the full snapshot from {unreadable.interval_start:{MINUTE}} deleted nothing: {records} refused, and "
-        "the keys cannot be read, so that any missing key may be among them.\nWork the quarantine of the table and of "
-        "its source, then run the interval with --reprocess; or wait for the next snapshot, which also corrects this."
-    )
-
-
-def _missing_columns_line(table: str, file: FileWithoutColumns) -> str:
-    rows = "its row" if file.rows == 1 else f"all its {file.rows:,} rows"
-    return f"{table}: {file.path} has no column {', '.join(file.columns)}: null in {rows}"
-
-
-def _tie_lines(table: str, ties: Ties) -> tuple[str, ...]:
-    if not ties.keys:
-        return ()
-    keys = "1 key has" if ties.keys == 1 else f"{ties.keys:,} keys have"
-    return (
-        f"{table}: {keys} different events of the same sequence, such as {'; '.join(ties.samples)}. The same event "
-        "always wins, in any order of arrival, but the source does not say which is right: name a further column in "
-        "sequence_by that orders them, or ask the source to deliver such a column.",
-    )
+        yield f"rows have fields that no column is declared for, kept in _rescued: {', '.join(names)}{more}"
