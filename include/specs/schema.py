@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from include.contracts.spec.bronze_sources import SOURCE_KINDS
-from include.contracts.spec.column_spec import ColumnSpec
+from include.contracts.spec.common_settings import ColumnSpec
 from include.contracts.spec.expectation import ROW_EXPECTATIONS, Action, Expectation, Severity
 from include.contracts.spec.expectation_arguments import ARGUMENT_SCHEMAS, ARGUMENTS, BAND_ARGUMENTS
 from include.contracts.spec.table_spec import SPEC_OF_LAYER, BronzeSpec

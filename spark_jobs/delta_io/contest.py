@@ -12,7 +12,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exp
 
 from include.contracts.job.contention import LostRace
 from include.contracts.lake_path import LakePath
-from include.contracts.spec.conflict_spec import DEFAULT_CONFLICTS, ConflictSpec
+from include.contracts.spec.common_settings import DEFAULT_CONFLICTS, ConflictSpec
 from include.control.log.conflicting_commits import find_lost_race
 from include.control.log.delta_log import latest_version
 from include.errors import ConflictError

@@ -18,7 +18,7 @@ from include.contracts.job.contention import LeaseWait, LostRace
 from include.contracts.job.findings import Findings
 from include.contracts.job.report import FileRows, RowCounts
 from include.contracts.lake_path import LakePath
-from include.contracts.spec.conflict_spec import DEFAULT_CONFLICTS, ConflictSpec
+from include.contracts.spec.common_settings import DEFAULT_CONFLICTS, ConflictSpec
 from include.control.gates.conservation import check_conservation
 from include.control.leases.leases import Leases
 from include.control.ledger.ledger import Ledger

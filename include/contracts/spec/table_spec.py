@@ -13,10 +13,14 @@ from pydantic import Field, model_validator
 
 from include.contracts.spec.bronze_sources import BATCH_SIZES, BronzeSource, KafkaSource, LandingSource
 from include.contracts.spec.change_data import ChangeData
-from include.contracts.spec.column_spec import ColumnSpec
-from include.contracts.spec.conflict_spec import ConflictSpec
+from include.contracts.spec.common_settings import (
+    ColumnSpec,
+    ConflictSpec,
+    MaintenanceSpec,
+    QuarantineSpec,
+    SilverMaintenanceSpec,
+)
 from include.contracts.spec.expectation import Expectation
-from include.contracts.spec.maintenance_spec import MaintenanceSpec, QuarantineSpec, SilverMaintenanceSpec
 from include.contracts.spec.values import NAME, ColumnName, PropertyText
 from include.contracts.strict_model import StrictModel
 

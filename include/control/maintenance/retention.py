@@ -40,7 +40,7 @@ class Reader:
 def retention_of(spec: TableSpec) -> timedelta:
     """Return how long old versions of the table stay readable.
 
-    >>> from include.contracts.spec.maintenance_spec import VacuumSpec
+    >>> from include.contracts.spec.common_settings import VacuumSpec
     >>> VacuumSpec(retain="7 days").retain
     '7 days'
     """

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from include.contracts.job.findings import RescuedValues
 from include.contracts.job.report import JobReport
-from include.contracts.spec.column_spec import ColumnSpec
+from include.contracts.spec.common_settings import ColumnSpec
 from include.contracts.spec.table_spec import BronzeSpec
 from include.contracts.spec.values import NAME
 from include.control.ledger.new_columns import ColumnState

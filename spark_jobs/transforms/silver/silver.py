@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from include.contracts.job.refusal_reasons import INVALID_VALUE
-from include.contracts.spec.column_spec import ColumnSpec
+from include.contracts.spec.common_settings import ColumnSpec
 from include.contracts.spec.expectation import Action
 from include.contracts.spec.table_spec import SilverSpec
 from spark_jobs.quality.rules.row_rules import REFUSALS_TYPE, refusal, refusals

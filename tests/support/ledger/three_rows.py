@@ -9,7 +9,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from include.contracts.job.report import FileRows, RowCounts
-from include.contracts.spec.conflict_spec import DEFAULT_CONFLICTS, ConflictSpec
+from include.contracts.spec.common_settings import DEFAULT_CONFLICTS, ConflictSpec
 from include.control.ledger.ledger import Ledger
 from include.control.log.batch import BatchSources, FileFact, Intent, Stream, StreamPosition, Winner
 from include.paths import LakehousePaths

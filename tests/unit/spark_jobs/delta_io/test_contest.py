@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from include.contracts.job.contention import LostRace
-from include.contracts.spec.conflict_spec import ConflictSpec
+from include.contracts.spec.common_settings import ConflictSpec
 from include.errors import ConflictError
 from spark_jobs.delta_io.conflict_policy import WriteKind
 from spark_jobs.delta_io.contest import Contest, retry_until_committed

@@ -12,7 +12,7 @@ import pytest
 
 from include.contracts.job.contention import LostRace
 from include.contracts.job.report import RowCounts
-from include.contracts.spec.conflict_spec import ConflictSpec
+from include.contracts.spec.common_settings import ConflictSpec
 from include.control.leases.leases import Leases
 from include.control.log.batch import Intent
 from include.control.log.delta_log import latest_version

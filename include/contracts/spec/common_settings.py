@@ -1,11 +1,34 @@
-"""The settings of table maintenance and of reminders about quarantined rows."""
+"""The settings that several layers share: columns, maintenance, reminders, and the limits of retries and waits."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Literal
 
-from include.contracts.spec.values import Bytes, Retention
+from pydantic import ConfigDict, Field
+
+from include.contracts.spec.values import Bytes, ColumnType, Retention, Wait
 from include.contracts.strict_model import StrictModel
+
+
+class ColumnSpec(StrictModel):
+    """One column.
+
+    Attributes:
+        type: the Spark SQL type of the stored column.
+        nullable: false refuses a row without a value (reason `<column> is null`).
+        required: bronze: whether a file without the column is broken; if not, the column is null in the file's rows.
+        description: the meaning of the values, with their unit.
+        expression: Spark SQL over the source's columns (`from` in YAML); by default the column of the same name.
+    """
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    type: ColumnType = "string"
+    nullable: bool = True
+    required: bool = False
+    description: str = ""
+    expression: str | None = Field(default=None, alias="from")
 
 
 class VacuumSpec(StrictModel):
@@ -65,3 +88,22 @@ class QuarantineSpec(StrictModel):
     """
 
     warn_after: Retention = "7 days"
+
+
+class ConflictSpec(StrictModel):
+    """The limits of retries and waits because of other writers; after them a run ends as a conflict.
+
+    Attributes:
+        max_commit_retries: the number of retries of a write that lost against another commit.
+        retry_for: how long retries may begin; a retry that has begun is not interrupted: `<n> seconds`, `<n> minutes`
+            or `<n> hours`.
+        wait_for_lease: how long a run waits while another run or maintenance works on the table, in the same units.
+    """
+
+    max_commit_retries: int = Field(default=7, ge=0)
+    retry_for: Wait = Field(default=timedelta(hours=1), json_schema_extra={"default": "60 minutes"})
+    wait_for_lease: Wait = Field(default=timedelta(minutes=10), json_schema_extra={"default": "10 minutes"})
+
+
+DEFAULT_CONFLICTS = ConflictSpec()
+"""The limits of a spec without `conflicts`."""
