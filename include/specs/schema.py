@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from include.contracts.spec.bronze_sources import SOURCE_KINDS
 from include.contracts.spec.common_settings import ColumnSpec
-from include.contracts.spec.expectation import ROW_EXPECTATIONS, Action, Expectation, Severity
-from include.contracts.spec.expectation_arguments import ARGUMENT_SCHEMAS, ARGUMENTS, BAND_ARGUMENTS
+from include.contracts.spec.expectation import Action, Expectation, Severity
+from include.contracts.spec.expectation_arguments import ARGUMENT_SCHEMAS, ARGUMENTS, BAND_ARGUMENTS, ROW_EXPECTATIONS
 from include.contracts.spec.table_spec import SPEC_OF_LAYER, BronzeSpec
 from include.contracts.spec.values import DECIMAL, SIMPLE_TYPES
 from include.contracts.strict_model import StrictModel
@@ -70,7 +70,7 @@ def _source_schema(bronze: dict[str, Any]) -> dict[str, Any]:
 def _expectation_schema() -> dict[str, Any]:
     """Return the schema of an expectation in YAML: one `expect_...` key, its action and its reason."""
     about = _attribute_texts(Expectation)
-    of_tables = sorted(set(ARGUMENTS) - ROW_EXPECTATIONS)
+    of_tables = sorted(ARGUMENTS.keys() - ROW_EXPECTATIONS.keys())
     return {
         "type": "object",
         "description": about[""],

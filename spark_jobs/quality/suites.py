@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from include.contracts.job.report import CheckResult
-from include.contracts.spec.expectation import COMPARISONS, Expectation
+from include.contracts.spec.expectation import Expectation
+from include.contracts.spec.expectation_arguments import COMPARISONS
 from spark_jobs.quality.fused.comparisons import FRESH, compare_version, freshness_rule
 from spark_jobs.quality.fused.one_pass import compute_figures, merge_figures, require_readable
 from spark_jobs.quality.fused.rule import FusedRule

@@ -8,7 +8,7 @@ from typing import Any, Self
 from pydantic import Field, model_serializer, model_validator
 from pydantic_core import PydanticCustomError
 
-from include.contracts.spec.expectation_arguments import ARGUMENTS, COMPARING_RULES, ROW_RULES
+from include.contracts.spec.expectation_arguments import ARGUMENTS, ROW_EXPECTATIONS
 from include.contracts.strict_model import StrictModel
 
 
@@ -33,12 +33,6 @@ class Severity(StrEnum):
 
 
 ROW_ACTIONS = frozenset({Action.QUARANTINE, Action.DROP})
-
-ROW_EXPECTATIONS = frozenset(ROW_RULES)
-"""The expectations that can check a single row, and so may quarantine or drop it."""
-
-COMPARISONS = frozenset(COMPARING_RULES)
-"""Millrace's own expectations: they compare a version with its interval, its past, or other tables."""
 
 
 class Expectation(StrictModel):

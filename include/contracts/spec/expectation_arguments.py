@@ -41,7 +41,7 @@ _COLUMN_VALUES_BOUNDS = Arguments(required=("column",), one_of=_BOUNDS, optional
 _COLUMN_SET = Arguments(required=("column", "value_set"), optional=("mostly",))
 _COLUMN_REGEX = Arguments(required=("column", "regex"), optional=("mostly",))
 
-ROW_RULES = {
+ROW_EXPECTATIONS = {
     "expect_column_values_to_not_be_null": _COLUMN,
     "expect_column_values_to_be_null": _COLUMN,
     "expect_column_values_to_be_between": _COLUMN_VALUES_BOUNDS,
@@ -56,7 +56,7 @@ ROW_RULES = {
 }
 """The expectations that can check a single row, and so may quarantine or drop it."""
 
-VERSION_RULES = {
+VERSION_EXPECTATIONS = {
     "expect_column_values_to_be_unique": _COLUMN,
     "expect_column_distinct_values_to_be_in_set": Arguments(required=("column", "value_set")),
     "expect_column_max_to_be_between": _COLUMN_BOUNDS,
@@ -74,7 +74,7 @@ VERSION_RULES = {
 }
 """The expectations of Great Expectations that can check only a whole table version."""
 
-COMPARING_RULES = {
+COMPARISONS = {
     "expect_table_to_be_fresh": Arguments(required=("column", "max_age"), optional=("as_of",)),
     "expect_table_row_count_to_be_near_median": Arguments(
         required=("of_last",), one_of=("min_percent", "max_percent"), optional=("rows",)
@@ -94,7 +94,7 @@ COMPARING_RULES = {
 }
 """Millrace's own expectations: they compare a version with its interval, its past, or other tables."""
 
-ARGUMENTS = {**ROW_RULES, **VERSION_RULES, **COMPARING_RULES}
+ARGUMENTS = {**ROW_EXPECTATIONS, **VERSION_EXPECTATIONS, **COMPARISONS}
 """Expectation -> its arguments; a test compares them with the installed Great Expectations."""
 
 BAND_ARGUMENTS = {

@@ -7,7 +7,7 @@ from datetime import datetime
 from pyspark.sql import DataFrame, SparkSession
 
 from include.contracts.lake_path import LakePath
-from include.contracts.spec.expectation import COMPARISONS
+from include.contracts.spec.expectation_arguments import COMPARISONS
 from include.control.ledger.measures import table_rows
 from include.control.log.batch import BatchSources
 from include.control.log.delta_log import Commit, read_commit, remaining_commits

@@ -11,8 +11,8 @@ from functools import partial
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from include.contracts.spec.expectation import ROW_EXPECTATIONS, Expectation
-from include.contracts.spec.expectation_arguments import ARGUMENTS
+from include.contracts.spec.expectation import Expectation
+from include.contracts.spec.expectation_arguments import ARGUMENTS, ROW_EXPECTATIONS
 from include.errors import SpecError
 from spark_jobs.quality.fused import failing_rows as rows
 from spark_jobs.quality.fused import figures

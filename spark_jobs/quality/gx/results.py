@@ -13,7 +13,8 @@ from great_expectations.expectations.expectation_configuration import Expectatio
 from great_expectations.expectations.registry import get_expectation_impl
 
 from include.contracts.job.report import CheckResult
-from include.contracts.spec.expectation import COMPARISONS, Action
+from include.contracts.spec.expectation import Action
+from include.contracts.spec.expectation_arguments import COMPARISONS
 from include.control.gates.result import GateResult
 
 _SEVERITY = {Action.FAIL: "critical", Action.WARN: "warning"}

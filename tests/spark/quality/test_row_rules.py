@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from include.contracts.spec.expectation import ROW_EXPECTATIONS, Expectation
-from include.contracts.spec.expectation_arguments import ARGUMENTS
+from include.contracts.spec.expectation import Expectation
+from include.contracts.spec.expectation_arguments import ARGUMENTS, ROW_EXPECTATIONS
 from include.errors import SpecError
 from spark_jobs.quality.rules.row_rules import REFUSALS, fails, refusals
 from spark_jobs.transforms.refusals import is_dropped, is_quarantined, missing_values, with_refusals

@@ -13,8 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from include.contracts.job.report import CheckResult
-from include.contracts.spec.expectation import COMPARISONS, Expectation
-from include.contracts.spec.expectation_arguments import ARGUMENTS
+from include.contracts.spec.expectation import Expectation
+from include.contracts.spec.expectation_arguments import ARGUMENTS, COMPARISONS
 from spark_jobs.quality.suites import check_rules
 
 
@@ -184,7 +184,7 @@ def test_every_expectation_of_a_spec_can_be_evaluated_with_all_its_arguments(pla
         **{"min_value": 1, "max_value": 2, "strict_min": True, "strict_max": True, "mostly": 0.5},
         **{"value_set": [1], "value": 20, "regex": "1", "or_equal": True, "exact_match": False},
     }
-    names = sorted(set(ARGUMENTS) - COMPARISONS)
+    names = sorted(ARGUMENTS.keys() - COMPARISONS.keys())
     rules = [rule(name, "warn", **{key: values[key] for key in ARGUMENTS[name].all_names}) for name in names]
     checks = check_rules(planes, rules)
     assert [check.rule for check in checks if check.error] == []
