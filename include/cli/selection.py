@@ -50,7 +50,11 @@ def select(folder: Path, domain: str | None, tables: Sequence[str] | None, inter
     """
     intervals = parse_intervals(interval, to)
     catalog = command_catalog(folder)
-    name = domain or _only_domain(catalog)
+    if not domain and not catalog.domains:
+        raise SpecError("there is no table spec at all", "Set LAKEHOUSE_TABLES to the folder that has them.")
+    if not domain and len(catalog.domains) > 1:
+        raise UnknownNameError("several domains have tables", f"Say which: --domain {' or '.join(catalog.domains)}")
+    name = domain or catalog.domains[0]
     specs = catalog.all_of_domain(name)
     names = [spec.table for spec in specs]
     for table in tables or ():
@@ -101,12 +105,15 @@ def parse_intervals(text: str, to: str | None = None) -> tuple[Interval, ...]:
         typer.BadParameter: with what to type instead.
     """
     try:
-        if to is not None:
-            return _days(date.fromisoformat(text), date.fromisoformat(to))
-        if "/" in text:
+        if to is None and "/" in text:
             start, end = text.split("/", 1)
             return (Interval(start=_instant(start), end=_instant(end)),)
-        return _days(date.fromisoformat(text), date.fromisoformat(text))
+        first, last = date.fromisoformat(text), date.fromisoformat(text if to is None else to)
+        if last < first:
+            raise ValueError(f"--to {last} is before --interval {first}")
+        days = (first + timedelta(days=number) for number in range((last - first).days + 1))
+        midnights = (datetime.combine(day, time(), UTC) for day in days)
+        return tuple(Interval(start=start, end=start + timedelta(days=1)) for start in midnights)
     except ValidationError as error:
         raise typer.BadParameter(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
     except ValueError as error:
@@ -114,23 +121,7 @@ def parse_intervals(text: str, to: str | None = None) -> tuple[Interval, ...]:
         raise typer.BadParameter(msg) from error
 
 
-def _days(first: date, last: date) -> tuple[Interval, ...]:
-    if last < first:
-        raise ValueError(f"--to {last} is before --interval {first}")
-    days = (first + timedelta(days=number) for number in range((last - first).days + 1))
-    midnights = (datetime.combine(day, time(), UTC) for day in days)
-    return tuple(Interval(start=start, end=start + timedelta(days=1)) for start in midnights)
-
-
 def _instant(text: str) -> datetime:
     """Parse an ISO instant; a bare date means its UTC midnight."""
     is_date = len(text.strip()) == len("2013-01-01")
     return datetime.combine(date.fromisoformat(text), time(), UTC) if is_date else datetime.fromisoformat(text)
-
-
-def _only_domain(catalog: Catalog) -> str:
-    if len(catalog.domains) != 1:
-        if not catalog.domains:
-            raise SpecError("there is no table spec at all", "Set LAKEHOUSE_TABLES to the folder that has them.")
-        raise UnknownNameError("several domains have tables", f"Say which: --domain {' or '.join(catalog.domains)}")
-    return catalog.domains[0]

@@ -30,13 +30,11 @@ def run(context: JobContext) -> JobReport:
             "restored its rows\nRun the task that writes the table: it reads the refused batches again."
         )
     gate = run_gate(context, version)
-    return JobReport(
-        job=Job.QUALITY_GATE.value,
-        table=table,
-        outcome=Outcome.NO_OP if gate.result.passed else Outcome.GATE_FAILED,
-        message=f"{gate.result.refused} {gate.restore}".strip() or f"{table} version {version} is certified",
-        interval=context.args.interval,
-        run_id=context.args.run_id,
+    return JobReport.of(
+        Job.QUALITY_GATE,
+        context.args,
+        Outcome.NO_OP if gate.result.passed else Outcome.GATE_FAILED,
+        f"{gate.result.refused} {gate.restore}".strip() or f"{table} version {version} is certified",
         table_id=position.table_id,
         stream=position.last.intent.stream,
         batch_seq=position.last.batch_seq,

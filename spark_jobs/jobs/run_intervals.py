@@ -84,7 +84,7 @@ def _cause(report: JobReport) -> str:
 def _blocked(job: Job, causes: dict[str, str]) -> RunJob:
     def report(context: JobContext) -> JobReport:
         message = blocked_message(context.args.table, causes)
-        return _without_run(job, context, Outcome.NOT_READY, message).model_copy(update={"waits_for": tuple(causes)})
+        return JobReport.of(job, context.args, Outcome.NOT_READY, message, waits_for=tuple(causes))
 
     return report
 
@@ -98,20 +98,9 @@ def _unless_missing(job: Job, run: RunJob, source_was_skipped: bool) -> RunJob:
         except NotReadyError as error:
             if not source_was_skipped and not isinstance(error, NotDeliveredError):
                 raise
-            return _without_run(job, context, Outcome.NO_OP, str(error)).model_copy(update={"skipped": True})
+            return JobReport.of(job, context.args, Outcome.NO_OP, str(error), skipped=True)
 
     return report
-
-
-def _without_run(job: Job, context: JobContext, outcome: Outcome, message: str) -> JobReport:
-    return JobReport(
-        job=job.value,
-        table=context.args.table,
-        outcome=outcome,
-        message=message,
-        interval=context.args.interval,
-        run_id=context.args.run_id,
-    )
 
 
 if __name__ == "__main__":

@@ -208,13 +208,11 @@ def _report(
 ) -> JobReport:
     path = context.paths.table(context.spec.table)
     notes = (f"{len(missing)} landing files no longer exist, such as {missing[0]}",) if missing else ()
-    return JobReport(
-        job=Job.TABLE_REBUILD.value,
-        table=context.spec.table,
-        outcome=outcome,
-        message=message if message.startswith(context.spec.table) else f"{context.spec.table}: {message}",
-        interval=context.args.interval,
-        run_id=context.args.run_id,
+    return JobReport.of(
+        Job.TABLE_REBUILD,
+        context.args,
+        outcome,
+        message if message.startswith(context.spec.table) else f"{context.spec.table}: {message}",
         version=latest_version(path) if is_table(path) else None,
         certified_version=context.ops.gates.certified(context.spec.table),
         details=details,

@@ -83,13 +83,11 @@ def _report(
     warnings = gate.warnings if gate else ()
     notes = (*context.notes, *changes, *findings.lines(spec.table), *warnings, *overridden, *waiting)
     rows = total(result.rows for result in did_something)
-    return JobReport(
-        job=WRITER_OF_LAYER[spec.layer].value,
-        table=spec.table,
-        outcome=Outcome.COMMITTED if any(result.committed for result in results) else Outcome.NO_OP,
-        message=_message(spec.table, did_something or results, rows, gate),
-        interval=context.args.interval,
-        run_id=context.args.run_id,
+    return JobReport.of(
+        WRITER_OF_LAYER[spec.layer],
+        context.args,
+        Outcome.COMMITTED if any(result.committed for result in results) else Outcome.NO_OP,
+        _message(spec.table, did_something or results, rows, gate),
         table_id=winner.intent.table_id if winner else "",
         stream=winner.intent.stream if winner else "",
         batch_seq=winner.batch_seq if winner else None,

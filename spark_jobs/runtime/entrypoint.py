@@ -91,12 +91,4 @@ def failure_report(job: Job, args: JobArgs, error: BaseException, outcome: Outco
     """Return the report of a job that ended with `error`."""
     text = str(error).strip() or type(error).__name__
     message = text if isinstance(error, MillraceError) else f"{args.table}: {type(error).__name__}: {text}"
-    return JobReport(
-        job=job.value,
-        table=args.table,
-        outcome=outcome,
-        message=message[:4000],
-        error_class=type(error).__name__,
-        interval=args.interval,
-        run_id=args.run_id,
-    )
+    return JobReport.of(job, args, outcome, message[:4000], error_class=type(error).__name__)

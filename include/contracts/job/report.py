@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from include.contracts.interval import Interval
+from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.contention import LostRace
 from include.contracts.job.findings import Findings
 from include.contracts.spec.expectation import Action
@@ -185,6 +186,14 @@ class JobReport(StrictModel):
     waits_for: tuple[str, ...] = ()
     skipped: bool = False
     timings_s: dict[str, float] = Field(default_factory=dict)
+
+    @classmethod
+    def of(cls, job: Job, args: JobArgs, outcome: Outcome, message: str, **more: Any) -> JobReport:
+        """Return the report of a job with these arguments; `more` are further attributes."""
+        interval, run_id = args.interval, args.run_id
+        return cls(
+            job=job.value, table=args.table, outcome=outcome, message=message, interval=interval, run_id=run_id, **more
+        )
 
     @property
     def exit_code(self) -> ExitCode:

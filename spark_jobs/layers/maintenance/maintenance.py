@@ -124,13 +124,11 @@ def maintenance_report(
     """Return the report of a maintenance job; `work` is None if it did nothing under the lease."""
     path = context.paths.table(context.spec.table)
     version = latest_version(path)
-    return JobReport(
-        job=job.value,
-        table=context.spec.table,
-        outcome=outcome,
-        message=f"{context.spec.table}: {message}",
-        interval=context.args.interval,
-        run_id=context.args.run_id,
+    return JobReport.of(
+        job,
+        context.args,
+        outcome,
+        f"{context.spec.table}: {message}",
         version=version,
         certified_version=context.ops.gates.certified(context.spec.table),
         table_rows=table_rows(path, version),

@@ -103,12 +103,6 @@ def check_report(context: JobContext, job: Job, request: QuarantineRequest, rows
         {"id": row.row.id, "fate": row.outcome, "reasons": list(row.reasons), "received": row.row.received}
         for row in rows[:MAX_SHOWN]
     ]
-    return JobReport(
-        job=job.value,
-        table=context.spec.table,
-        outcome=Outcome.COMMITTED if written else Outcome.NO_OP,
-        message=f"{context.spec.table}: " + (f"{done}: {would}.{dry_run}" if rows else no_rows),
-        interval=context.args.interval,
-        run_id=context.args.run_id,
-        details={"rows": shown, **counts},
-    )
+    outcome = Outcome.COMMITTED if written else Outcome.NO_OP
+    message = f"{context.spec.table}: " + (f"{done}: {would}.{dry_run}" if rows else no_rows)
+    return JobReport.of(job, context.args, outcome, message, details={"rows": shown, **counts})
