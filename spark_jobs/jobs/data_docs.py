@@ -16,7 +16,7 @@ from tempfile import mkdtemp
 from deltalake.exceptions import DeltaError
 from filelock import FileLock
 
-from include.contracts.job.data_docs_args import DataDocsArgs
+from include.contracts.job.args import DataDocsArgs
 from include.control.gates.gates import Gates, RecordedResult
 from include.control.ledger.measures import table_rows
 from include.errors import NotReadyError

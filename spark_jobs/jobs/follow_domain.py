@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from include.catalog import Catalog, load_catalog
 from include.contracts.interval import Interval
 from include.contracts.job.args import WRITER_OF_LAYER
-from include.contracts.job.interval_args import KEPT_REPORTS, DomainArgs
+from include.contracts.job.interval_args import DomainArgs
 from include.contracts.job.report import JobReport
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.deliveries import folders_of
@@ -31,6 +31,9 @@ log = logging.getLogger(__name__)
 
 PAUSE_S = 5.0
 """How long to wait after a round without anything new."""
+
+_KEPT_REPORTS = 1000
+"""The number of its last reports that a driver keeps."""
 
 _PASSES_BY_ITSELF = (ExitCode.OK, ExitCode.NOT_READY, ExitCode.CONFLICT, ExitCode.SPARK_UNAVAILABLE)
 
@@ -113,7 +116,7 @@ class DomainFollower:
     def _run(self, spec: MaybeInvalidSpec, interval: Interval) -> JobReport:
         self._ran += 1
         report = self._args.report_number(self._ran)
-        self._args.report_number(self._ran - KEPT_REPORTS).unlink(missing_ok=True)
+        self._args.report_number(self._ran - _KEPT_REPORTS).unlink(missing_ok=True)
         job_args = self._args.for_table(spec.table, interval, report)
         job = WRITER_OF_LAYER[spec.layer]
         context = JobContext(job_args, self._is_to_stop, self._planner.ops, settings=self._settings)

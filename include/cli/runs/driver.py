@@ -17,7 +17,7 @@ from types import FrameType
 from typing import NoReturn
 
 from include.contracts.job.args import CommandLine, Job, JobArgs
-from include.contracts.job.interval_args import FOLLOW_DOMAIN, DomainArgs
+from include.contracts.job.interval_args import DomainArgs
 from include.contracts.job.report import JobReport
 from include.driver_environment import driver_environment, own_spark, with_scratch_folder
 from include.errors import SparkUnavailableError
@@ -70,7 +70,8 @@ class Driver:
         """
         number, waits = 1, ""
         self._arguments.reports.mkdir(parents=True, exist_ok=True)
-        with _signals(self._ask_to_stop, signal.SIGTERM, signal.SIGINT), self._process(FOLLOW_DOMAIN) as process:
+        running = self._process("spark_jobs/jobs/follow_domain.py")
+        with _signals(self._ask_to_stop, signal.SIGTERM, signal.SIGINT), running as process:
             has_ended = False
             while not has_ended:
                 has_ended = process.poll() is not None

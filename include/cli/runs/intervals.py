@@ -12,14 +12,7 @@ from include.cli.runs.table_plans import TablePlan, plan_tables
 from include.cli.selection import Selection, new_run_id
 from include.contracts.interval import Interval
 from include.contracts.job.args import WRITER_OF_LAYER
-from include.contracts.job.interval_args import (
-    MAINTAIN_TABLES,
-    MAINTENANCE_JOBS,
-    RUN_INTERVALS,
-    DomainArgs,
-    IntervalsArgs,
-    MaintenanceArgs,
-)
+from include.contracts.job.interval_args import MAINTENANCE_JOBS, DomainArgs, IntervalsArgs, MaintenanceArgs
 from include.contracts.job.report import JobReport
 from include.contracts.time_format import FILE_NAME
 from include.control.log.stored_tables import is_table
@@ -114,7 +107,7 @@ def maintain_selection(selection: Selection, settings: Settings, *, dry_run: boo
     driver = Driver(settings, arguments)
     expected = [arguments.report_of(job, table) for table in tables for job in MAINTENANCE_JOBS]
     with out.status("starting Spark"):
-        for report in driver.run(MAINTAIN_TABLES, expected):
+        for report in driver.run("spark_jobs/jobs/maintain_tables.py", expected):
             reports.append(report)
             if ending(report) is ExitCode.OK:
                 out.print(report.message, *note_lines([report]), sep="\n", markup=False, soft_wrap=True)
@@ -164,7 +157,7 @@ def _run(selection: Selection, arguments: IntervalsArgs, driver: Driver, idle: S
     tables, out, reports = [spec.table for spec in selection.specs], console(), list[JobReport]()
     expected = [(interval, table) for interval in arguments.intervals for table in tables]
     with out.status(f"{arguments.intervals[0]}: starting Spark") as status:
-        for report in driver.run(RUN_INTERVALS, (arguments.report_of(*run) for run in expected)):
+        for report in driver.run("spark_jobs/jobs/run_intervals.py", (arguments.report_of(*run) for run in expected)):
             reports.append(report)
             day = f"{report.interval.start:%Y-%m-%d}  " if len(arguments.intervals) > 1 else ""
             out.print(day, report_line(report), sep="")

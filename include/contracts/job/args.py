@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 from pydantic_settings import CliApp, SettingsConfigDict
 
 from include.contracts.interval import Instant, Interval
@@ -98,3 +98,29 @@ class JobArgs(CommandLine):
     def interval(self) -> Interval:
         """The interval of the run."""
         return Interval(start=self.interval_start, end=self.interval_end)
+
+
+class CheckedVersion(BaseModel):
+    """A table version that a gate's task checked; `suite_hash` is the digest of the rules."""
+
+    model_config = ConfigDict(frozen=True)
+
+    table: str
+    version: int
+    suite_hash: str
+
+
+class DataDocsArgs(CommandLine):
+    """The arguments of the builder of a run's Data Docs.
+
+    Attributes:
+        root: the lakehouse root.
+        folder: the run's folder, which the builder creates; the pages go to a folder in it.
+        run_id: the Airflow run, for the pages.
+        versions: the table versions that the run's gates checked.
+    """
+
+    root: LakeRoot
+    folder: Path
+    run_id: str
+    versions: tuple[CheckedVersion, ...]

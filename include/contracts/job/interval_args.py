@@ -11,23 +11,11 @@ from include.contracts.roots import LakeRoot, LandingRoot
 from include.contracts.time_format import FILE_NAME
 from include.errors import ExitCode
 
-RUN_INTERVALS = "spark_jobs/jobs/run_intervals.py"
-"""The driver that runs intervals, as a path relative to the project."""
-
-FOLLOW_DOMAIN = "spark_jobs/jobs/follow_domain.py"
-"""The driver that follows the sources of a domain until somebody stops it."""
-
-MAINTAIN_TABLES = "spark_jobs/jobs/maintain_tables.py"
-"""The driver that maintains tables."""
-
 MAINTENANCE_JOBS = (Job.TABLE_OPTIMIZE, Job.TABLE_VACUUM)
 """The jobs of maintenance, in the order in which each table gets them."""
 
 CONTINUE_AFTER = (ExitCode.OK, ExitCode.BAD_SPEC)
 """Exit codes of a table after which a driver still runs the next interval of the other tables."""
-
-KEPT_REPORTS = 1000
-"""The number of its last reports that a driver that follows its sources keeps."""
 
 
 class DomainArgs(CommandLine):

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.contracts.interval import Interval
-from include.contracts.job.args import Job
-from include.contracts.job.data_docs_args import CheckedVersion
+from include.contracts.job.args import CheckedVersion, Job
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import Severity
 from include.errors import Outcome, SpecError

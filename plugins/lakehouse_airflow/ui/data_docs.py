@@ -24,7 +24,7 @@ from fastapi import Depends, FastAPI, HTTPException
 from fastapi.responses import FileResponse, RedirectResponse
 from starlette import status
 
-from include.contracts.job.data_docs_args import CheckedVersion, DataDocsArgs
+from include.contracts.job.args import CheckedVersion, DataDocsArgs
 from include.paths import RunPaths
 from include.settings import PROJECT, Settings
 from lakehouse_airflow.hooks.store_access import reach_store

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from include.contracts.job.data_docs_args import CheckedVersion, DataDocsArgs
+from include.contracts.job.args import CheckedVersion, DataDocsArgs
 from include.contracts.job.report import CheckResult
 from include.control.gates.gates import Gates
 from include.control.gates.result import GateResult, Override

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from include.contracts.job.args import Job
-from include.contracts.job.data_docs_args import CheckedVersion
+from include.contracts.job.args import CheckedVersion, Job
 from include.contracts.job.report import CheckResult
 from include.errors import ConflictError, Outcome
 from lakehouse_airflow.assets import table_asset

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fastapi import HTTPException
 
-from include.contracts.job.data_docs_args import CheckedVersion
+from include.contracts.job.args import CheckedVersion
 from include.paths import RunPaths
 from include.settings import PROJECT, Settings
 from lakehouse_airflow.ui import data_docs
