@@ -11,10 +11,9 @@ from typing import Annotated
 
 import typer
 
-from include.cli.gate.commands import gate
 from include.cli.output import ErrorsToExitCodes, missing_root, show
 from include.cli.quarantine.commands import quarantine
-from include.cli.spec_commands import diff, rebuild
+from include.cli.table_commands import diff, gate, rebuild
 from include.contracts.file_status import FileStatus
 from include.errors import ExitCode, SpecError
 

@@ -1,6 +1,6 @@
-"""The commands for a changed spec: show how its table differs, and rebuild the table.
+"""The commands for single tables: show how they differ from their specs, rebuild one, and look at the gate of one.
 
-Commands import what they need when they run, so that `lakehouse --help` answers at once.
+As in `include.cli.app`, commands import what they need when they run.
 """
 
 from __future__ import annotations
@@ -9,6 +9,12 @@ from getpass import getuser
 from typing import Annotated
 
 import typer
+
+from include.cli.output import missing_root, show
+
+gate = typer.Typer(no_args_is_help=True, help="Show the results of a table's gate; let one refused version pass.")
+
+GateTable = Annotated[str, typer.Argument(help="The table, as <layer>.<name>.")]
 
 
 def diff(
@@ -60,3 +66,30 @@ def rebuild(
         why=why,
     )
     raise typer.Exit(rebuild_table(table, request, Settings(), dry_run=dry_run))
+
+
+@gate.command("show")
+def gate_show(
+    table: GateTable,
+    limit: Annotated[int, typer.Option(min=1, help="The number of newest results to show, the newest last.")] = 20,
+) -> None:
+    """List the checked versions: passed, refused and by which rules, overridden by whom and why."""
+    from include.cli.gate_results import result_table, status_lines
+    from include.settings import Settings
+
+    settings = Settings()
+    status = status_lines(table, settings)
+    show(result_table(table, settings, limit), *status, *missing_root(settings.root))
+
+
+@gate.command("override")
+def gate_override(
+    table: GateTable,
+    version: Annotated[int, typer.Option(help="The refused version that readers may use.")],
+    reason: Annotated[str, typer.Option(help="Why; it is kept with the version.")],
+) -> None:
+    """Let one refused version pass: readers use it from now on. The rules check later versions again."""
+    from include.cli.gate_results import override_refusal
+    from include.settings import Settings
+
+    show(*override_refusal(table, version, reason, Settings()))
