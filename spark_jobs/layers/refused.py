@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from include.contracts.job.findings import MAX_SAMPLES, RefusedRows, merge_by_reason
-from include.contracts.job.refusal_reasons import without_value
+from include.contracts.job.findings import MAX_SAMPLES, RefusedRows, merge_by_reason, without_value
 from include.contracts.lake_path import LakePath
 from include.contracts.spec.expectation import Action
 from include.control.log.batch import Winner

@@ -8,6 +8,9 @@ from include.contracts.interval import Instant
 from include.contracts.strict_model import StrictModel
 from include.contracts.time_format import MINUTE
 
+INVALID_VALUE = "value does not fit its type"
+"""The rule of a value that could not be converted to its type; its reason ends with the value."""
+
 MAX_SAMPLES = 5
 """The most samples that a finding keeps."""
 
@@ -154,6 +157,17 @@ See: lakehouse quarantine show silver.flights 3fa8c1d200b7e6aa
         for file in self.lacking:
             rows = "its row" if file.rows == 1 else f"all its {file.rows:,} rows"
             yield f"{file.path} has no column {', '.join(file.columns)}: null in {rows}"
+
+
+def without_value(reason: str) -> str:
+    """Return a reason, `rule: reason`, without the value at its end.
+
+    >>> without_value("value does not fit its type: amount is no int: 12: or so")
+    'value does not fit its type: amount is no int'
+    >>> without_value("expect_between(amount): low: too low")
+    'expect_between(amount): low: too low'
+    """
+    return ": ".join(reason.split(": ", 2)[:2]) if reason.startswith(f"{INVALID_VALUE}: ") else reason
 
 
 def merge_findings(findings: Iterable[Findings]) -> Findings:

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from include.contracts.job.refusal_reasons import without_value
+from include.contracts.job.findings import without_value
 from include.contracts.job.requests import RowFilter
 from include.contracts.row_status import PENDING, RowStatus
 from include.control.ledger.resolution import table_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from include.contracts.job.refusal_reasons import INVALID_VALUE
+from include.contracts.job.findings import INVALID_VALUE
 from include.contracts.spec.common_settings import ColumnSpec
 from include.contracts.spec.expectation import Action
 from include.contracts.spec.table_spec import SilverSpec
