@@ -190,9 +190,14 @@ class JobReport(StrictModel):
     @classmethod
     def of(cls, job: Job, args: JobArgs, outcome: Outcome, message: str, **more: Any) -> JobReport:
         """Return the report of a job with these arguments; `more` are further attributes."""
-        interval, run_id = args.interval, args.run_id
         return cls(
-            job=job.value, table=args.table, outcome=outcome, message=message, interval=interval, run_id=run_id, **more
+            job=job.value,
+            table=args.table,
+            outcome=outcome,
+            message=message,
+            interval=args.interval,
+            run_id=args.run_id,
+            **more,
         )
 
     @property
