@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from include.contracts.interval import Interval
+from include.contracts.interval import Instant, Interval
 from include.contracts.job.args import CommandLine, Job, JobArgs
 from include.contracts.roots import LakeRoot, LandingRoot
 from include.contracts.time_format import FILE_NAME
@@ -69,7 +69,8 @@ class DomainArgs(CommandLine):
         """Return the same arguments for some intervals, oldest first."""
         return IntervalsArgs(
             **self.model_dump(),
-            intervals=tuple(intervals),
+            starts=tuple(interval.start for interval in intervals),
+            ends=tuple(interval.end for interval in intervals),
             reprocess=reprocess,
             skip_missing=skip_missing,
             allow_deletes=allow_deletes,
@@ -95,16 +96,24 @@ class IntervalsArgs(DomainArgs):
     """The arguments of a driver that runs intervals.
 
     Attributes:
-        intervals: the intervals of the run, oldest first.
+        starts: start of each interval (UTC, inclusive), oldest first.
+        ends: end of each interval (UTC, exclusive), in the same order.
         reprocess: whether to read the intervals' bronze rows again, even if they were consumed before.
         skip_missing: whether to skip a table in an interval whose landing folder is missing.
         allow_deletes: the person who allows more deleted keys than `max_deleted_percent`; empty for nobody.
     """
 
-    intervals: tuple[Interval, ...]
+    # Two lists of instants, since one argument has at most 128 KiB: as one list of intervals it would hold five years.
+    starts: tuple[Instant, ...]
+    ends: tuple[Instant, ...]
     reprocess: bool = False
     skip_missing: bool = False
     allow_deletes: str = ""
+
+    @property
+    def intervals(self) -> tuple[Interval, ...]:
+        """The intervals of the run, oldest first."""
+        return tuple(Interval(start=start, end=end) for start, end in zip(self.starts, self.ends, strict=True))
 
     def report_of(self, interval: Interval, table: str) -> Path:
         """Return the file of the report of one table for one interval."""

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from include.contracts.interval import Interval
 from include.contracts.job.args import WRITER_OF_LAYER, Job, JobArgs
+from include.contracts.job.interval_args import DomainArgs, MaintenanceArgs
 
 TEXT = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=40)
 PATHS = TEXT.filter(lambda text: text.strip() not in ("", ".")).map(lambda text: Path("/") / text.replace("/", "_"))
@@ -42,6 +44,18 @@ DAY = JobArgs(
     tables=Path("/tables"),
     report=Path("/report.json"),
 )
+
+
+DOMAIN = DomainArgs(
+    domain="flights",
+    run_id="cli",
+    root=Path("/lake"),
+    landing=Path("/landing"),
+    tables=Path("/tables"),
+    reports=Path("/reports"),
+)
+LONGEST_ARGUMENT = 128 * 1024
+"""The bytes of one argument that Linux passes to a process, with its end."""
 
 
 @given(args=JOB_ARGS)
@@ -91,3 +105,15 @@ def test_the_interval_is_half_open_and_must_not_be_empty() -> None:
 def test_every_layer_has_a_writer_among_the_jobs() -> None:
     assert set(WRITER_OF_LAYER) == {"bronze", "silver", "gold"}
     assert {job.application for job in WRITER_OF_LAYER.values()} < {job.application for job in Job}
+
+
+def test_an_interval_survives_a_command_line() -> None:
+    args = MaintenanceArgs(**DOMAIN.model_dump(), interval=DAY.interval, dry_run=True)
+    assert MaintenanceArgs.from_argv(args.to_argv()) == args
+
+
+def test_ten_years_of_days_fit_on_a_command_line() -> None:
+    starts = [DAY.interval_start + timedelta(days=number) for number in range(3653)]
+    args = DOMAIN.for_intervals([Interval(start=start, end=start + timedelta(days=1)) for start in starts])
+    assert max(len(argument.encode()) for argument in args.to_argv()) < LONGEST_ARGUMENT
+    assert type(args).from_argv(args.to_argv()) == args
