@@ -56,26 +56,26 @@ class Task(BaseModel):
 class AirflowApi(AirflowHttp):
     """A client with the rights of one user. Close it, or use it in a `with` block."""
 
-    def wait_until_healthy(self, since: datetime, alive: Callable[[], bool], patience_s: float = 300) -> None:
+    def wait_until_healthy(self, since: datetime, alive: Callable[[], bool]) -> None:
         """Wait until every component has sent a heartbeat after `since`; older heartbeats came from an earlier Airflow.
 
         Raises:
-            AirflowApiError: `alive` returns False, or Airflow is not ready within `patience_s` seconds.
+            AirflowApiError: `alive` returns False, or Airflow is not ready within five minutes.
         """
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + 300
         while missing := self._without_heartbeat(since):
             if not alive() or time.monotonic() > deadline:
                 msg = f"Airflow did not start; no heartbeat of: {', '.join(missing)}"
                 raise AirflowApiError(msg)
             time.sleep(0.25)
 
-    def wait_for_dag(self, dag_id: str, patience_s: float = 120) -> None:
+    def wait_for_dag(self, dag_id: str) -> None:
         """Wait until Airflow has parsed the DAG.
 
         Raises:
-            AirflowApiError: the DAG did not appear in time; the message has the import errors.
+            AirflowApiError: the DAG did not appear within two minutes; the message has the import errors.
         """
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + 120
         while not any(dag["dag_id"] == dag_id for dag in self.get("/api/v2/dags", limit=1000)["dags"]):
             if time.monotonic() > deadline:
                 errors = self.get("/api/v2/importErrors")["import_errors"]
@@ -148,23 +148,23 @@ class AirflowApi(AirflowHttp):
         """Mark a task failed; Airflow kills its process."""
         self.ask("PATCH", task.path, json={"new_state": "failed"})
 
-    def clear(self, run: Run, *task_ids: str, downstream: bool = True) -> None:
-        """Clear tasks of a run, and by default all tasks after them, so that they run again."""
+    def clear(self, run: Run, *task_ids: str) -> None:
+        """Clear tasks of a run, and all tasks after them, so that they run again."""
         body = {
             "dry_run": False,
             "only_failed": False,
             "dag_run_id": run.dag_run_id,
             "task_ids": list(task_ids),
-            "include_downstream": downstream,
+            "include_downstream": True,
         }
         self.ask("POST", f"/api/v2/dags/{run.dag_id}/clearTaskInstances", json=body)
 
-    def log(self, task: Task, try_number: int | None = None) -> list[str]:
-        """Return the log of a task and the error that ended it, without the folded groups that Airflow adds."""
-        content = self.get(f"{task.path}/logs/{try_number or task.try_number}", full_content="true")["content"]
+    def log(self, task: Task) -> list[str]:
+        """Return the log of a task's last try and the error that ended it, without the groups that Airflow folds."""
+        content = self.get(f"{task.path}/logs/{task.try_number}", full_content="true")["content"]
         return _outside_groups(line for part in content for line in _lines(part))
 
-    def watch(self, run: Run, patience_s: float = 600, every_s: float = 0.5) -> Iterator[list[Task]]:
+    def watch(self, run: Run, patience_s: float) -> Iterator[list[Task]]:
         """Yield the tasks of a run repeatedly until the run has ended; the last value has the final states.
 
         Raises:
@@ -178,10 +178,10 @@ class AirflowApi(AirflowHttp):
                 states = {task.task_id: task.state for task in tasks}
                 msg = f"run {run.dag_run_id} of {run.dag_id} did not end in {patience_s:.0f} s: {states}"
                 raise AirflowApiError(msg)
-            time.sleep(every_s)
+            time.sleep(0.5)
         yield self.tasks(run.dag_id, run.dag_run_id)
 
-    def wait_for_run(self, run: Run, patience_s: float = 600) -> Run:
+    def wait_for_run(self, run: Run, patience_s: float) -> Run:
         """Wait until a run has ended, and return it.
 
         Raises:

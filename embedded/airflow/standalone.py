@@ -87,9 +87,9 @@ class Airflow:
         return {**settings, "AIRFLOW_HOME": str(self.home.airflow), "AIRFLOW_CONN_SPARK_DEFAULT": self.spark}
 
 
-def stop_airflow(home: Home, patience_s: float = 25) -> None:
+def stop_airflow(home: Home) -> None:
     """Stop the home's Airflow by SIGINT, the only signal that stops its parts, and end its remaining processes."""
-    stop(home, NAME, patience_s, by=signal.SIGINT)
+    stop(home, NAME, patience_s=25, by=signal.SIGINT)
     spark = recorded(home, SPARK)
     end_processes([process for process in of_stack(home) if process != spark], grace_s=5)
 

@@ -81,14 +81,14 @@ class KafkaBroker:
                 raise KafkaBrokerError(f"Kafka could not make its folder {self._data}: {output}")
         spawn(self.home, NAME, self._command("kafka.Kafka", settings), env, cwd=self._folder)
 
-    def wait(self, patience_s: float = 60) -> None:
+    def wait(self) -> None:
         """Wait until a client's request is answered.
 
         Raises:
-            KafkaBrokerError: the broker ended, or did not answer in time.
+            KafkaBrokerError: the broker ended, or did not answer within a minute.
         """
         client: dict[str, str | int | float | bool] = {"bootstrap.servers": self.address, "log_level": 0}
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline and recorded(self.home, NAME) is not None:
             with suppress(KafkaException):
                 if AdminClient(client).list_topics(timeout=2).brokers:

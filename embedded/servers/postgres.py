@@ -69,11 +69,11 @@ class Postgres:
         except psutil.NoSuchProcess:
             return None
 
-    def stop(self, patience_s: float = 15) -> None:
+    def stop(self) -> None:
         """Stop the server if it runs, by SIGINT: a fast and orderly shutdown."""
         process = self.process()
         if process is not None:
-            end_processes([process], patience_s, by=signal.SIGINT)
+            end_processes([process], grace_s=15, by=signal.SIGINT)
 
     def _start_server(self) -> None:
         with warnings.catch_warnings():
@@ -112,12 +112,12 @@ class Postgres:
         return self._pid_file.read_text().split("\n")[4]
 
 
-def folders_opened_to_others(folder: Path = PROJECT) -> list[Path]:
-    """Return the folders above `folder` that pgserver makes readable for others; none unless this is root.
+def folders_opened_to_others() -> list[Path]:
+    """Return the folders above the project that pgserver makes readable for others; none unless this is root.
 
     PostgreSQL refuses to run as root, so pgserver runs it as the user `pgserver`, who must reach its binaries.
     """
     if os.geteuid() != 0:
         return []
     readable = stat.S_IROTH | stat.S_IXOTH
-    return [parent for parent in folder.parents if parent.stat().st_mode & readable != readable]
+    return [parent for parent in PROJECT.parents if parent.stat().st_mode & readable != readable]

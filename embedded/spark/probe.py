@@ -7,8 +7,8 @@ import uuid
 import grpc
 
 
-def answers(port: int, token: str, patience_s: float = 5) -> bool:
-    """Whether the Spark Connect server on a loopback port answers a client with `token` within `patience_s` seconds.
+def answers(port: int, token: str) -> bool:
+    """Whether the Spark Connect server on a loopback port answers a client with `token` within five seconds.
 
     The result is False for a wrong token, a closed port and another kind of server.
     """
@@ -24,7 +24,7 @@ def answers(port: int, token: str, patience_s: float = 5) -> bool:
     with grpc.secure_channel(f"localhost:{port}", credentials) as channel:
         server = base_pb2_grpc.SparkConnectServiceStub(channel)  # type: ignore[no-untyped-call]
         try:
-            answer = server.AnalyzePlan(request, timeout=patience_s)
+            answer = server.AnalyzePlan(request, timeout=5)
             server.ReleaseSession(base_pb2.ReleaseSessionRequest(session_id=session, user_context=context), timeout=5)
         except grpc.RpcError:
             return False

@@ -26,6 +26,7 @@ NAME = "spark"
 SERVER_CLASS = "io.millrace.connect.ConnectServer"
 """With Spark's own main class, every session would compile its generated code again."""
 TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+_MASTER = "local[*]"
 
 
 class SparkServerError(StackError):
@@ -40,14 +41,12 @@ class SparkServer:
         home: the folder of its token, log and pid.
         jars: the folder of its jars.
         port: its port.
-        master: its Spark master.
         memory: the heap of its JVM.
     """
 
     home: Home
     jars: Path
     port: int
-    master: str = "local[*]"
     memory: str = "2g"
 
     @property
@@ -75,7 +74,7 @@ class SparkServer:
     def argv(self) -> list[str]:
         """Return the command line, without the token."""
         # It runs for days: the second compiler costs 40 CPU-seconds once, and large merges gain more.
-        conf = launch_conf(self.jars, self.master, large_load=True)
+        conf = launch_conf(self.jars, _MASTER, large_load=True)
         conf = {
             **conf,
             # A server with a full heap answers but does not work; a server that ends is started again.
@@ -89,7 +88,7 @@ class SparkServer:
         }
         pairs = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
         return [
-            *("spark-submit", "--class", SERVER_CLASS, "--name", "millrace", "--master", self.master),
+            *("spark-submit", "--class", SERVER_CLASS, "--name", "millrace", "--master", _MASTER),
             *("--driver-memory", self.memory, *pairs, "spark-internal"),
         ]
 
@@ -98,13 +97,13 @@ class SparkServer:
         """The folder of temporary files; the next start deletes what a killed server left."""
         return self.home.spark / "scratch"
 
-    def wait(self, patience_s: float = 180) -> None:
+    def wait(self) -> None:
         """Wait until a client's request is answered.
 
         Raises:
-            SparkServerError: the server ended, or did not answer in time.
+            SparkServerError: the server ended, or did not answer within three minutes.
         """
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + 180
         while time.monotonic() < deadline:
             if answers(self.port, self.token):
                 return

@@ -16,10 +16,10 @@ from include.contracts.spec.expectation import Severity
 from include.errors import Outcome, SpecError
 from lakehouse_airflow.assets import is_announced, table_asset
 from lakehouse_airflow.hooks.store_access import prepare_process
-from lakehouse_airflow.operators.endings import error_of
 from lakehouse_airflow.operators.gate_override import way_out
 from lakehouse_airflow.operators.spark_job import SparkJobOperator
 from lakehouse_airflow.operators.task_result import TaskResult
+from lakehouse_airflow.retries import error_of
 from lakehouse_airflow.ui.links import CHECKED_KEY, DataDocsLink, OverrideLink
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from lakehouse_airflow.hooks.driver_log import DriverLog
 from lakehouse_airflow.hooks.spark_job import SparkJobHook
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.intervals import interval_of, outside_data, run_dates
-from lakehouse_airflow.operators.endings import GOOD, error_of
 from lakehouse_airflow.operators.job_call import TryFiles, job_args
+from lakehouse_airflow.retries import GOOD, error_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

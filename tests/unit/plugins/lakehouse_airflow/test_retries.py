@@ -23,8 +23,7 @@ from include.errors import (
     SpecError,
     TornLogError,
 )
-from lakehouse_airflow.operators.endings import error_of
-from lakehouse_airflow.retries import RETRIES, TypedRetryPolicy
+from lakehouse_airflow.retries import RETRIES, TypedRetryPolicy, error_of
 from tests.support.ledger.delta_tables import day
 
 
@@ -56,6 +55,14 @@ def test_what_a_person_must_look_at_is_not_tried_again(kind: type[MillraceError]
     ran = {"job": "silver_merge", "table": "silver.orders", "interval": day(), "run_id": "run"}
     report = JobReport(outcome=kind.outcome, message="cause", **ran)
     assert isinstance(error_of(report, "driver.log"), AirflowFailException)
+
+
+@pytest.mark.parametrize("kind", [ConflictError, NotReadyError, SparkUnavailableError, DiskFullError])
+def test_what_may_pass_by_itself_ends_the_task_with_the_error_that_is_tried_again(kind: type[MillraceError]) -> None:
+    ran = {"job": "silver_merge", "table": "silver.orders", "interval": day(), "run_id": "run"}
+    error = error_of(JobReport(outcome=kind.outcome, message="cause", **ran), "driver.log")
+    assert type(error) is kind
+    assert str(error) == "cause\nThe driver's whole output: driver.log"
 
 
 @pytest.mark.parametrize("error", [RuntimeError("?"), KeyboardInterrupt()])
