@@ -6,7 +6,7 @@ import logging
 
 from include.contracts.job.args import Job
 from include.contracts.job.report import JobReport
-from include.control.planning.full_snapshots import SnapshotPlan
+from include.control.planning.full_snapshots import delay_notes
 from include.control.planning.source_ranges import certified_sources
 from spark_jobs.layers.own_table import ensure_own_table, require_fitting_table
 from spark_jobs.layers.silver.silver import SilverMerge
@@ -32,7 +32,7 @@ def run(context: JobContext) -> JobReport:
     require_fitting_table(context, merge.spec)
     ensure_own_table(context, silver_shape(merge.spec))
     report = check_and_report(context, _batches(context, merge))
-    waiting = SnapshotPlan(None, merge.delays).notes(merge.spec.table)
+    waiting = delay_notes(merge.spec.table, merge.delays)
     return report.model_copy(update={"notes": (*report.notes, *waiting)})
 
 

@@ -59,25 +59,12 @@ class OffsetPlan:
     @property
     def messages(self) -> int:
         """Number of offsets of the next batch; some may hold no message (compaction, transaction markers)."""
-        return count(self.ranges)
+        return sum(end - first for partitions in self.ranges.values() for first, end in partitions.values())
 
-
-def count(ranges: OffsetRanges) -> int:
-    """Count the offsets of all ranges.
-
-    >>> count({"orders": {0: (10, 15), 1: (7, 7)}})
-    5
-    """
-    return sum(end - first for partitions in ranges.values() for first, end in partitions.values())
-
-
-def count_partitions(ranges: OffsetRanges) -> int:
-    """Count the partitions whose range is not empty.
-
-    >>> count_partitions({"orders": {0: (10, 15), 1: (7, 7)}})
-    1
-    """
-    return sum(first < end for partitions in ranges.values() for first, end in partitions.values())
+    @property
+    def partitions(self) -> int:
+        """Number of partitions with new messages."""
+        return sum(first < end for partitions in self.ranges.values() for first, end in partitions.values())
 
 
 def plan_offsets(source: KafkaSource, last: BatchSources, available: AvailableOffsets) -> OffsetPlan:

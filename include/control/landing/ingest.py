@@ -10,7 +10,7 @@ from include.contracts.interval import Interval
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.landing import Landing, interval_files, is_as_listed, is_unchanged
-from include.control.landing.matching import ReadFile, given_up_files, match_content, match_listing, split_by_age
+from include.control.landing.matching import ReadFile, match_files, split_by_age
 from include.control.ledger.events import Failure
 from include.control.ledger.loaded_files import LoadedFiles
 from include.control.log.batch import FileFact
@@ -66,9 +66,7 @@ def plan_files(
         BadInputError: a file that was loaded before has another content now.
     """
     source = spec.landing_source
-    listed = match_listing(interval_files(spec, landing, interval), loaded)
-    failed = failures([file.path for file in listed.unread])
-    matched = match_content(listed, loaded, given_up_files(failed, source), source, read_file)
+    matched = match_files(interval_files(spec, landing, interval), loaded, failures, source, read_file)
     young, settled = split_by_age(matched.unread, source)
     reader = _Reader(read_file)
     if source.on_changed_file == "reject":
@@ -89,7 +87,7 @@ def plan_files(
         replaces=bool(replacing),
         broken=tuple(file for file in whole if file.defect),
         given_up=matched.given_up,
-        attempts={file.path: _attempts(file, failed) for file in whole if file.defect},
+        attempts={file.path: _attempts(file, matched.failures) for file in whole if file.defect},
         unfinished=(*young, *growing),
         unreachable=tuple(reader.unreachable),
         loaded=matched.loaded,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -37,14 +37,16 @@ class MatchedFiles:
         loaded: the number of files whose listing is the same as when they were loaded.
         seen: loaded files with a new time and the same content; they were read.
         touched: given-up files with a new time and the same content; they were read.
+        failures: path -> the earlier failure of an unread or given-up file.
     """
 
     unread: tuple[FileFact, ...]
     renewed: frozenset[str]
     given_up: tuple[FileFact, ...]
     loaded: int
-    seen: tuple[FileFact, ...] = ()
-    touched: tuple[FileFact, ...] = ()
+    seen: tuple[FileFact, ...]
+    touched: tuple[FileFact, ...]
+    failures: Mapping[str, Failure]
 
     @property
     def count(self) -> int:
@@ -52,8 +54,47 @@ class MatchedFiles:
         return len(self.unread) + len(self.given_up) + self.loaded
 
 
-def match_listing(files: Iterable[FileFact], loaded: LoadedFiles) -> MatchedFiles:
-    """Compare files with the ledger by their listing; given-up files count as unread."""
+def match_files(
+    files: Iterable[FileFact],
+    loaded: LoadedFiles,
+    failures: Callable[[Collection[str]], Mapping[str, Failure]],
+    source: LandingSource,
+    read_file: ReadFile,
+) -> MatchedFiles:
+    """Compare files with the ledger: by their listing, and by their content if only their time may be new.
+
+    A file that the storage does not deliver stays unread. `failures` returns the earlier failures of files by path.
+    """
+    new, renewed, unchanged = _match_listing(files, loaded)
+    failed = failures([file.path for file in new]) if new else {}
+    given_up = given_up_files(failed, source)
+    abandoned = [given_up[file.path] for file in new if is_unchanged(file, given_up)]
+    unread = [file for file in new if not is_unchanged(file, given_up)]
+    seen: list[FileFact] = []
+    touched: list[FileFact] = []
+    for file in split_by_age(unread, source)[1]:
+        if file.path not in renewed and file.path not in given_up:
+            continue
+        with suppress(NotReadyError, StorageError):
+            content = read_file(file)
+            if file.path in given_up and given_up[file.path].checksum == content.checksum:
+                touched.append(replace(content, defect=""))
+            elif file.path in renewed and loaded.holds(content, only_last=source.replaces):
+                seen.append(replace(content, defect=""))
+    known = {file.path for file in (*seen, *touched)}
+    return MatchedFiles(
+        unread=tuple(file for file in unread if file.path not in known),
+        renewed=frozenset(renewed - known),
+        given_up=_by_path([*abandoned, *(given_up[file.path] for file in touched)]),
+        loaded=unchanged + len(seen),
+        seen=tuple(seen),
+        touched=tuple(touched),
+        failures=failed,
+    )
+
+
+def _match_listing(files: Iterable[FileFact], loaded: LoadedFiles) -> tuple[tuple[FileFact, ...], set[str], int]:
+    """Return (files whose listing the ledger lacks, the paths of those that it knows, the number of all others)."""
     unread: list[FileFact] = []
     renewed: set[str] = set()
     count, listed = 0, iter(files)
@@ -63,42 +104,7 @@ def match_listing(files: Iterable[FileFact], loaded: LoadedFiles) -> MatchedFile
         count += len(chunk) - len(new)
         unread += new
         renewed |= known.keys() & {file.path for file in new}
-    return MatchedFiles(_by_path(unread), frozenset(renewed), (), count)
-
-
-def match_content(
-    listed: MatchedFiles,
-    loaded: LoadedFiles,
-    given_up: Mapping[str, FileFact],
-    source: LandingSource,
-    read_file: ReadFile,
-) -> MatchedFiles:
-    """Separate the given-up files, and compare the content of files that may have nothing new but their time.
-
-    A file that the storage does not deliver stays unread.
-    """
-    seen: list[FileFact] = []
-    touched: list[FileFact] = []
-    abandoned = [given_up[file.path] for file in listed.unread if is_unchanged(file, given_up)]
-    unread = [file for file in listed.unread if not is_unchanged(file, given_up)]
-    for file in split_by_age(unread, source)[1]:
-        if file.path not in listed.renewed and file.path not in given_up:
-            continue
-        with suppress(NotReadyError, StorageError):
-            content = read_file(file)
-            if file.path in given_up and given_up[file.path].checksum == content.checksum:
-                touched.append(replace(content, defect=""))
-            elif file.path in listed.renewed and loaded.holds(content, only_last=source.replaces):
-                seen.append(replace(content, defect=""))
-    known = {file.path for file in (*seen, *touched)}
-    return MatchedFiles(
-        unread=tuple(file for file in unread if file.path not in known),
-        renewed=listed.renewed - known,
-        given_up=_by_path([*abandoned, *(given_up[file.path] for file in touched)]),
-        loaded=listed.loaded + len(seen),
-        seen=_by_path(seen),
-        touched=_by_path(touched),
-    )
+    return _by_path(unread), renewed, count
 
 
 def read_listed(landing: Landing, spec: BronzeSpec, file: FileFact) -> FileFact:

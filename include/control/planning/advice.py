@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.table_spec import BronzeSpec
 from include.control.kafka.cluster import KafkaCluster
-from include.control.kafka.offsets import count_partitions, plan_offsets, require_nothing_lost, waits_for_more
+from include.control.kafka.offsets import plan_offsets, require_nothing_lost, waits_for_more
 from include.control.landing.landing import is_unchanged
 from include.control.landing.matching import MatchedFiles, given_up_notes, split_by_age
-from include.control.ledger.events import Failure
 from include.control.log.batch import BatchSources, StreamPosition
 from include.control.log.delta_log import read_commit
 from include.settings import Settings
@@ -61,11 +59,11 @@ class Advice:
     notes: tuple[str, ...] = ()
 
 
-def with_files(base: Advice, source: LandingSource, matches: MatchedFiles, failures: Mapping[str, Failure]) -> Advice:
-    """Add the landing files that a run would load; `failures` holds the earlier failures by path."""
+def with_files(base: Advice, source: LandingSource, matches: MatchedFiles) -> Advice:
+    """Add the landing files that a run would load."""
     new = matches.unread
     young, settled = split_by_age(new, source)
-    earlier = {path: failure.file for path, failure in failures.items()}
+    earlier = {path: failure.file for path, failure in matches.failures.items()}
     failing = tuple(f"{file.path}: {earlier[file.path].defect}" for file in settled if is_unchanged(file, earlier))
     waiting = f"; {len(young)} of them are younger than min_age and wait" if young else ""
     repeated = f"; {len(failing)} of them failed before: {'; '.join(failing)}" if failing else ""
@@ -82,10 +80,8 @@ def with_files(base: Advice, source: LandingSource, matches: MatchedFiles, failu
     )
 
 
-def with_messages(
-    base: Advice, spec: BronzeSpec, position: StreamPosition | None, settings: Settings, now: datetime
-) -> Advice:
-    """Add the Kafka messages that a run at `now` would read.
+def with_messages(base: Advice, spec: BronzeSpec, position: StreamPosition | None, settings: Settings) -> Advice:
+    """Add the Kafka messages that a run would read now.
 
     Raises:
         NotReadyError: no broker answers.
@@ -96,9 +92,9 @@ def with_messages(
     plan = plan_offsets(source, position.last_sources if position else BatchSources(), available)
     require_nothing_lost(spec, plan)
     commit = read_commit(settings.paths.table(spec.table), base.version) if base.version else None
-    waits = waits_for_more(source, plan, commit, now)
+    waits = waits_for_more(source, plan, commit, datetime.now(UTC))
     waiting, is_new = plan.messages + plan.later, plan.is_new and not waits
-    messages = f"{waiting:,} new messages in {count_partitions(plan.ranges)} partitions"
+    messages = f"{waiting:,} new messages in {plan.partitions} partitions"
     return replace(
         base,
         nothing_new=base.nothing_new and not is_new,

@@ -13,7 +13,7 @@ from include.contracts.interval import Interval
 from include.contracts.spec.table_spec import BronzeSpec, SilverSpec
 from include.contracts.time_format import MINUTE
 from include.control.landing.landing import interval_files, landing_of
-from include.control.landing.matching import match_content, match_listing, read_listed
+from include.control.landing.matching import match_files, read_listed
 from include.control.ledger.deletes import are_allowed, ways_to_allow
 from include.control.ledger.events import Failure
 from include.control.ledger.measures import table_rows
@@ -60,19 +60,16 @@ class SnapshotPlan:
     delays: Mapping[datetime, SnapshotDelay] = field(default_factory=dict)
     blocked: Collection[datetime] = ()
 
-    def needs_approval(self, interval: Interval) -> bool:
-        """Whether the interval's snapshot holds no record, so that a person has to allow its deletes."""
-        return interval.start in self.delays and self.delays[interval.start].is_empty
-
-    def notes(self, table: str) -> tuple[str, ...]:
-        """Return one note for each interval whose snapshot does not count yet."""
-        return tuple(delay_message(table, start, delay) for start, delay in sorted(self.delays.items()))
-
 
 def delay_message(table: str, start: datetime, delay: SnapshotDelay) -> str:
     """Return the message about a snapshot that does not count yet."""
     cause = f"{table}: the full snapshot from {start:{MINUTE}} does not count yet"
     return f"{cause}\n{delay.reason}\nThe table stays as it is."
+
+
+def delay_notes(table: str, delays: Mapping[datetime, SnapshotDelay]) -> tuple[str, ...]:
+    """Return one note for each interval whose snapshot does not count yet."""
+    return tuple(delay_message(table, start, delay) for start, delay in sorted(delays.items()))
 
 
 def require_whole(table: str, plan: SnapshotPlan, interval: Interval) -> None:
@@ -88,39 +85,26 @@ def require_whole(table: str, plan: SnapshotPlan, interval: Interval) -> None:
         raise kind(delay_message(table, start, delay))
 
 
-def full_snapshots(
-    catalog: Catalog, spec: SilverSpec, landing: str, ops: OpsTables, allowed: datetime | None = None
-) -> FullSnapshots:
-    """Return the full snapshots of a silver table; the snapshot from `allowed` may delete all keys that it lacks."""
-    bronze: BronzeSpec = catalog.spec(spec.source)  # type: ignore[assignment]
-    return FullSnapshots(spec, bronze, landing, ops, allowed)
-
-
 @dataclass(frozen=True)
 class FullSnapshots:
     """The full snapshots in the source of a silver table.
 
     Attributes:
+        catalog: the catalog with its source, which is sound.
         spec: the spec of the silver table.
-        bronze: the spec of its source.
         landing: the landing root.
         ops: the ledger's tables.
         allowed: the start of the interval whose snapshot may delete all keys that it lacks, as a person has allowed.
     """
 
+    catalog: Catalog
     spec: SilverSpec
-    bronze: BronzeSpec
     landing: str
     ops: OpsTables
     allowed: datetime | None = None
 
     def plan(self, sources: BatchSources, last: BatchSources) -> SnapshotPlan:
-        """Return the snapshots that a batch reads.
-
-        Args:
-            sources: the pinned sources of the batch.
-            last: the sources of the batch before it.
-        """
+        """Return the snapshots that a batch with the pinned `sources` reads; `last` has those of the batch before."""
         after, upto = sources.ranges[self.spec.source]
         source, ledger = self.spec.source, self.ops.ledger
         since = ledger.batches(source, sources.source_ids[source], -1 if after is None else after, upto)
@@ -213,21 +197,22 @@ class FullSnapshots:
 
     def _unread_files(self, intent: Intent) -> list[str]:
         """Return the landing files of the interval that are not loaded."""
-        interval = Interval(start=intent.interval_start, end=intent.interval_end)
-        of_table, ledger = (self.bronze.table, intent.table_id), self.ops.ledger
-        loaded = ledger.loaded_files(*of_table)
-        landing = landing_of(self.bronze.landing_source.landing, self.landing)
-        source = self.bronze.landing_source
+        bronze: BronzeSpec = self.catalog.spec(self.spec.source)  # type: ignore[assignment]
+        source, interval = bronze.landing_source, Interval(start=intent.interval_start, end=intent.interval_end)
+        landing, ledger = landing_of(source.landing, self.landing), self.ops.ledger
+
+        def given_up_by_person(paths: Collection[str]) -> dict[str, Failure]:
+            failures = ledger.failures(bronze.table, intent.table_id, path=paths)
+            return {path: failure for path, failure in failures.items() if failure.given_up}
+
         try:
-            listed = match_listing(interval_files(self.bronze, landing, interval), loaded)
+            files = interval_files(bronze, landing, interval)
         except NotDeliveredError:
             if landing.files(source.landing, lambda _: True) is None:
                 raise  # the folder of the whole feed is missing, for example because a share is not mounted
             return []  # only the folder of the interval is missing
-        failures = ledger.failed_files(*of_table, path=[file.path for file in listed.unread])
-        given_up = {path: failure.file for path, failure in failures.items() if failure.given_up}
-        found = match_content(listed, loaded, given_up, source, partial(read_listed, landing, self.bronze))
-        return [file.path for file in found.unread]
+        loaded, read_file = ledger.loaded_files(bronze.table, intent.table_id), partial(read_listed, landing, bronze)
+        return [file.path for file in match_files(files, loaded, given_up_by_person, source, read_file).unread]
 
 
 def _first_names(names: list[str]) -> str:

@@ -6,38 +6,32 @@ It takes no lease and starts no Spark. The driver makes its own plan under the l
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from deltalake.exceptions import TableNotFoundError
 
 from include.catalog import Catalog
-from include.clock import Clock, utc_now
 from include.contracts.interval import Interval
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.control.changes.table_diff import TableDiff, diff_for_run
 from include.control.gates.overrides import override_note
 from include.control.gates.restore import restore_obstacle
 from include.control.landing.deliveries import Folders, delivered_files
-from include.control.landing.landing import interval_files, is_as_listed, landing_of
-from include.control.landing.matching import (
-    MatchedFiles,
-    given_up_files,
-    match_content,
-    match_listing,
-    read_listed,
-    split_by_age,
-)
+from include.control.landing.landing import Landing, interval_files, is_as_listed, landing_of
+from include.control.landing.matching import MatchedFiles, match_files, read_listed, split_by_age
 from include.control.ledger.deletes import are_too_many, refusal_message
-from include.control.ledger.events import Failure
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import read_position
 from include.control.log.batch import BatchSources, FileFact, Stream, StreamPosition, Winner
 from include.control.ops_tables import OpsTables
 from include.control.planning.advice import Advice, with_files, with_messages
-from include.control.planning.full_snapshots import delay_message, full_snapshots, require_whole
+from include.control.planning.full_snapshots import FullSnapshots, delay_message, delay_notes, require_whole
 from include.control.planning.source_ranges import changed_ranges, pin_sources
 from include.control.quarantine.ageing import ageing_note
+from include.control.quarantine.rows import QuarantinedRow
 from include.paths import LakehousePaths
 from include.settings import Settings
 from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec
@@ -45,12 +39,11 @@ from include.specs.problem import SpecsRefusedError
 
 
 class Planner:
-    """The planner of one lakehouse, at the time of `clock`; it opens the ledger (`ops`) once for all plans."""
+    """The planner of one lakehouse; it opens the ledger (`ops`) once for all plans."""
 
-    def __init__(self, catalog: Catalog, settings: Settings, clock: Clock = utc_now) -> None:
+    def __init__(self, catalog: Catalog, settings: Settings) -> None:
         self._catalog = catalog
         self._settings = settings
-        self._clock = clock
         self.ops = OpsTables(settings.paths, keep_commits=settings.keep_commits)
         self._diffs: dict[str, TableDiff] = {}
 
@@ -74,14 +67,11 @@ class Planner:
             NotDeliveredError: the folder of the feed does not exist.
             TornLogError: a log does not continue where it was last resolved.
         """
-        ops, source = self.ops, spec.landing_source
+        ops, landing = self.ops, landing_of(spec.landing_source.landing, self._settings.landing)
         position = stream_position(spec, ops.paths, ops.ledger)
-        last, of_table = position.last if position else None, (spec.table, position.table_id if position else "")
-        landing, loaded = landing_of(source.landing, self._settings.landing), ops.ledger.loaded_files(*of_table)
-        listed = match_listing(delivered_files(spec, landing, folders), loaded)
-        abandoned = given_up_files(self._failures(*of_table, listed), source)
-        matches = match_content(listed, loaded, abandoned, source, partial(read_listed, landing, spec))
-        young, settled = split_by_age(matches.unread, source)
+        last, table_id = position.last if position else None, position.table_id if position else ""
+        matches = self._match(spec, table_id, landing, delivered_files(spec, landing, folders))
+        young, settled = split_by_age(matches.unread, spec.landing_source)
         due = {interval for file in settled if (interval := folders.interval(file.path))}
         for record, unchanged in ((ops.ledger.record_seen, matches.seen), (ops.ledger.record_touched, matches.touched)):
             of_interval = defaultdict[Interval, list[FileFact]](list)
@@ -89,7 +79,7 @@ class Planner:
                 if (interval := folders.interval(file.path)) and is_as_listed(file, landing):
                     of_interval[interval].append(file)
             for interval, files in of_interval.items():
-                record(*of_table, interval, files)
+                record(spec.table, table_id, interval, files)
         if last is not None and not is_complete(spec, last, ops):
             due.add(Interval(start=last.intent.interval_start, end=last.intent.interval_end))
         return tuple(sorted(due, key=lambda interval: interval.start)), len(young)
@@ -111,19 +101,21 @@ class Planner:
         if not isinstance(valid, BronzeSpec):
             return self._with_sources(state, valid, position, interval, reprocess=reprocess)
         if valid.reads_kafka:
-            return with_messages(state, valid, position, self._settings, self._clock())
-        source, of_table = valid.landing_source, (valid.table, position.table_id if position else "")
-        landing, loaded = landing_of(source.landing, self._settings.landing), ops.ledger.loaded_files(*of_table)
-        listed = match_listing(interval_files(valid, landing, interval), loaded)
-        failures = self._failures(*of_table, listed)
-        abandoned = given_up_files(failures, source)
-        matches = match_content(listed, loaded, abandoned, source, partial(read_listed, landing, valid))
-        return with_files(state, source, matches, failures)
+            return with_messages(state, valid, position, self._settings)
+        landing = landing_of(valid.landing_source.landing, self._settings.landing)
+        files = interval_files(valid, landing, interval)
+        matches = self._match(valid, position.table_id if position else "", landing, files)
+        return with_files(state, valid.landing_source, matches)
 
-    def _failures(self, table: str, table_id: str, listed: MatchedFiles) -> dict[str, Failure]:
-        """Return the earlier failures of the files that are not loaded, by path."""
-        paths = [file.path for file in listed.unread]
-        return self.ops.ledger.failures(table, table_id, path=paths) if paths else {}
+    def _match(self, spec: BronzeSpec, table_id: str, landing: Landing, files: Iterable[FileFact]) -> MatchedFiles:
+        ledger = self.ops.ledger
+        return match_files(
+            files,
+            ledger.loaded_files(spec.table, table_id),
+            lambda paths: ledger.failures(spec.table, table_id, path=paths),
+            spec.landing_source,
+            partial(read_listed, landing, spec),
+        )
 
     def _with_sources(
         self,
@@ -142,15 +134,19 @@ class Planner:
         is_new, approval_needed = bool(ranges or reprocess or last.waiting), ""
         if is_new and isinstance(spec, SilverSpec) and spec.snapshot:
             sources = sources.model_copy(update={"reprocess": reprocess})
-            plan = full_snapshots(self._catalog, spec, self._settings.landing, ops).plan(sources, last)
-            if plan.sources is None and plan.needs_approval(interval):
-                approval_needed = delay_message(spec.table, interval.start, plan.delays[interval.start])
+            plan = FullSnapshots(self._catalog, spec, self._settings.landing, ops).plan(sources, last)
+            delay = plan.delays.get(interval.start)
+            if plan.sources is None and delay and delay.is_empty:
+                approval_needed = delay_message(spec.table, interval.start, delay)
             elif plan.sources is None:
                 require_whole(spec.table, plan, interval)
                 is_new, ranges = False, {}
-            base = replace(base, notes=(*base.notes, *plan.notes(spec.table)))
+            base = replace(base, notes=(*base.notes, *delay_notes(spec.table, plan.delays)))
         if is_new and isinstance(spec, SilverSpec) and position and not approval_needed:
-            approval_needed = _deletes_to_allow(spec, position.table_id, sources, ops)
+            upto, source_id = sources.ranges[spec.source][1], sources.source_ids[spec.source]
+            deletes = ops.deletes.pending_deletes_at(spec.table, position.table_id, source_id, upto)
+            if deletes and are_too_many(deletes.keys, deletes.of_keys, spec.max_deleted_percent):
+                approval_needed = refusal_message(deletes, spec.max_deleted_percent)
         return replace(
             base,
             nothing_new=base.nothing_new and not is_new,
@@ -184,7 +180,11 @@ class Planner:
             has_new_data=last is not None and unfinished and (certified is None or certified < last.version),
             refused=result.refused if result and not result.passed else "",
             misfit=diff.misfit,
-            notes=(*diff.lines(), *override_note(spec.table, verdicts), *ageing_note(spec, ops.paths, self._clock())),
+            notes=(
+                *diff.lines(),
+                *override_note(spec.table, verdicts),
+                *ageing_note(spec, ops.paths, datetime.now(UTC)),
+            ),
         )
 
 
@@ -215,13 +215,21 @@ def is_complete(spec: AnySpec, last: Winner, ops: OpsTables) -> bool:
     return bool(restore_obstacle(result, ops.paths, ops.gates))
 
 
-def _deletes_to_allow(spec: SilverSpec, table_id: str, sources: BatchSources, ops: OpsTables) -> str:
-    """Return the message about deletes that stopped a run and that nobody has allowed; empty if none would stop it."""
-    upto, source_id = sources.ranges[spec.source][1], sources.source_ids[spec.source]
-    deletes = ops.deletes.pending_deletes_at(spec.table, table_id, source_id, upto)
-    if deletes and are_too_many(deletes.keys, deletes.of_keys, spec.max_deleted_percent):
-        return refusal_message(deletes, spec.max_deleted_percent)
-    return ""
+def replay_interval(spec: AnySpec, rows: Sequence[QuarantinedRow], paths: LakehousePaths) -> Interval | None:
+    """Return the period under which a replay of the rows is reported; it decides nothing else.
+
+    With rows, the period covers the days that delivered them. Without rows, it is the interval of the last batch if a
+    dead driver left that batch incomplete, and otherwise None: there is nothing to do.
+    """
+    if rows:
+        starts = [row.interval_start for row in rows]
+        return Interval(start=min(starts), end=max(starts) + timedelta(days=1))
+    ops = OpsTables(paths)
+    position = stream_position(spec, paths, ops.ledger)
+    last = position.last if position else None
+    if last is None or is_complete(spec, last, ops):
+        return None
+    return Interval(start=last.intent.interval_start, end=last.intent.interval_end)
 
 
 def _ranges_message(spec: SilverSpec | GoldSpec, ranges: dict[str, tuple[int | None, int]], *, reprocess: bool) -> str:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from datetime import datetime
+from itertools import takewhile
+
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from include.contracts.lake_path import LakePath
@@ -10,7 +14,7 @@ from include.control.gates.gates import Gates
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import table_id
 from include.control.log.batch import BatchSources, StreamPosition
-from include.control.log.delta_log import commits_after, latest_version
+from include.control.log.delta_log import commits_after, latest_version, remaining_commits
 from include.control.log.followed_tables import newest_table
 from include.control.log.stored_tables import identity, open_table
 from include.control.storage.stored_files import is_file
@@ -70,6 +74,29 @@ def changed_ranges(
     """Return the ranges with changed rows; also those with a full snapshot, which deletes all rows if it is empty."""
     by_batch = isinstance(spec, SilverSpec) and spec.snapshot is not None
     return {table: span for table, span in sources.ranges.items() if _has_changes(paths.table(table), span, by_batch)}
+
+
+def limit_batch(
+    spec: SilverSpec, sources: BatchSources, paths: LakehousePaths, readable_since: datetime
+) -> BatchSources:
+    """Return the sources with a shorter range, so that a batch keeps the limits of its spec in rows and data files.
+
+    A commit of the source is never split: the limits of bronze bound its size. Commits that the log of the source no
+    longer has, and versions before `readable_since` that Delta no longer reads, are read together with the next commit.
+    """
+    if spec.max_rows_per_batch is None and spec.max_files_per_batch is None:
+        return sources
+    max_rows, max_files = spec.max_rows_per_batch or math.inf, spec.max_files_per_batch or math.inf
+    after, upto = sources.ranges[spec.source]
+    rows = files = 0
+    end: int | None = None
+    for commit in takewhile(lambda commit: commit.version <= upto, remaining_commits(paths.table(spec.source), after)):
+        if commit.changes_data:
+            rows, files = rows + int(commit.metrics.get("numOutputRows", 0)), files + len(commit.added)
+        if end is not None and (rows > max_rows or files > max_files):
+            return sources.model_copy(update={"ranges": {spec.source: (after, end)}})
+        end = commit.version if commit.at >= readable_since else end
+    return sources
 
 
 def require_same_sources(sources: BatchSources, paths: LakehousePaths) -> None:

@@ -106,7 +106,7 @@ class QuarantineReplayOperator(SparkJobOperator):
         """Return the selected rows that wait, and the interval of their report; None if there is nothing to do."""
         # Imported here: parsing a DAG file must not load the Delta reader.
         from include.catalog import load_catalog
-        from include.control.planning.replay_advice import replay_interval
+        from include.control.planning.planner import replay_interval
         from include.control.quarantine.rows import SUMMARY, quarantined_rows
         from include.errors import SpecError
 

@@ -18,9 +18,8 @@ from include.control.log.batch import BatchSources, Intent, StreamPosition, Winn
 from include.control.log.delta_log import commit_time, latest_version, read_commit
 from include.control.log.stored_tables import is_table
 from include.control.maintenance.retention import retention_of
-from include.control.planning.bounded_ranges import limit_batch
-from include.control.planning.full_snapshots import SnapshotDelay, SnapshotPlan, full_snapshots, require_whole
-from include.control.planning.source_ranges import changed_ranges, pin_sources
+from include.control.planning.full_snapshots import FullSnapshots, SnapshotDelay, SnapshotPlan, require_whole
+from include.control.planning.source_ranges import changed_ranges, limit_batch, pin_sources
 from include.control.storage.read_cache import cached_reads
 from include.errors import ConservationError
 from spark_jobs.delta_io.merges import commit_no_change, merge_changes, merge_tombstones
@@ -148,7 +147,7 @@ class SilverMerge:
         """Plan the complete snapshots of the first of the sources that has any; smaller sources come first."""
         context, args = self._context, self._context.args
         allowed = args.interval_start if args.allow_deletes else None
-        snapshots = full_snapshots(context.catalog, self.spec, args.landing, context.ops, allowed)
+        snapshots = FullSnapshots(context.catalog, self.spec, args.landing, context.ops, allowed)
         plan = SnapshotPlan(None)
         for candidate in sources:
             plan = snapshots.plan(candidate, last)

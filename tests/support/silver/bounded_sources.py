@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from include.contracts.spec.table_spec import SilverSpec
 from include.control.log.batch import BatchSources
-from include.control.planning.bounded_ranges import limit_batch
+from include.control.planning.source_ranges import limit_batch
 from include.paths import LakehousePaths
 from tests.support.ledger.delta_tables import ROWS
 

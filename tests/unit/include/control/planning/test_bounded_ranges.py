@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.control.log.batch import BatchSources
-from include.control.planning.bounded_ranges import limit_batch
+from include.control.planning.source_ranges import limit_batch
 from include.paths import LakehousePaths
 from tests.support.documents.specs import silver_spec
 from tests.support.silver.bounded_sources import LONG_AGO, batch_ranges, write_bronze

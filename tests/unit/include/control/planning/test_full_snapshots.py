@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from include.contracts.job.report import FileRows, RowCounts
 from include.control.log.batch import BatchSources, FileFact, Stream, Winner
 from include.control.ops_tables import OpsTables
-from include.control.planning.full_snapshots import SnapshotPlan, full_snapshots
+from include.control.planning.full_snapshots import FullSnapshots, SnapshotPlan
 from include.errors import NotReadyError
 from include.paths import LakehousePaths
 from tests.support.documents.specs import bronze_spec, catalog_of, silver_spec
@@ -89,7 +89,7 @@ class Shop:
         after = self.last.consumed_version(ORDERS.table, "id") if self.last.ranges else None
         sources = BatchSources(ranges={ORDERS.table: (after, self.version)}, source_ids={ORDERS.table: "id"})
         landing = str(self.folder / "landing")
-        return full_snapshots(catalog_of(BRONZE, self.spec), self.spec, landing, self.ops).plan(sources, self.last)
+        return FullSnapshots(catalog_of(BRONZE, self.spec), self.spec, landing, self.ops).plan(sources, self.last)
 
     def merge(self) -> None:
         """Read the snapshots that count, as a batch of silver does."""
