@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from include.contracts.spec.table_spec import SPEC_OF_LAYER, AnySpec
+from include.contracts.spec.table_spec import SPEC_OF_LAYER, AnySpec, BronzeSpec, SilverSpec
 from include.errors import SpecError, UnknownNameError
 from include.specs.checks.change_data import (
     check_history,
@@ -22,13 +23,12 @@ from include.specs.checks.gold import check_gold_names
 from include.specs.checks.landing import check_landing
 from include.specs.checks.other_tables import check_compared
 from include.specs.checks.properties import check_properties
-from include.specs.document import stated_sources
+from include.specs.document import stated_sources, without_defects
 from include.specs.files import SpecFile, read_spec_file
 from include.specs.invalid_spec import InvalidSpec, MaybeInvalidSpec, invalid_specs, table_of_place
 from include.specs.links import LAYERS, check_links, check_place, find_cycle
 from include.specs.problem import Defect, SpecProblem, SpecsRefusedError, did_you_mean
 from include.specs.shape import validate_shape
-from include.specs.sound import without_defects
 
 _CHECKS = (
     check_columns,
@@ -102,6 +102,15 @@ class Catalog:
             places = ", ".join(f"{source.cause.file}:{source.cause.line}" for source in invalid)
             msg = f"{spec.table}: it reads {tables}, whose spec is wrong\nFix {places}, then `lakehouse check`."
             raise SpecError(msg)
+
+    def needed_columns(self, bronze: BronzeSpec) -> frozenset[str]:
+        """Return the columns that each file must have: required, not nullable, or part of a key of a silver table."""
+        required = {name for name, column in bronze.columns.items() if column.required or not column.nullable}
+        readers = [spec for spec in self.specs.values() if isinstance(spec, SilverSpec) and spec.source == bronze.table]
+        keys = (spec.columns[key].expression or key for spec in readers for key in spec.keys)
+        return frozenset(
+            required | ({word for key in keys for word in re.findall(r"\w+", key)} & bronze.columns.keys())
+        )
 
     def of_domain(self, domain: str) -> tuple[AnySpec, ...]:
         """Return the sound specs of one domain, in build order.
@@ -194,17 +203,13 @@ def _check_file(file: SpecFile, folder: Path) -> tuple[SpecFile, AnySpec | None,
         of_check = list(check(sound))
         sound = without_defects(sound, of_check)
         defects += of_check
-    return replace(file, sound=sound), spec, _locate(file, defects)
+    return replace(file, sound=sound), spec, [file.problem(defect) for defect in defects]
 
 
 def _layer(document: Mapping[str, Any], place: PurePosixPath) -> str:
     """Return the layer that the document states, or else that of its folder."""
     candidates = (str(document.get("table", "")).partition(".")[0], place.parts[0])
     return next((layer for layer in candidates if layer in LAYERS), LAYERS[0])
-
-
-def _locate(file: SpecFile, defects: Iterable[Defect]) -> list[SpecProblem]:
-    return [file.problem(defect.path, defect.message, defect.value, defect.fix) for defect in defects]
 
 
 def _file_of_table(files: list[SpecFile], folder: Path) -> dict[str, SpecFile]:
@@ -227,12 +232,13 @@ def _check_between_files(files: list[SpecFile], file_of_table: Mapping[str, Spec
         table = str(file.document.get("table"))
         if file_of_table.get(table, file) is not file:
             message = f"{file_of_table[table].path} creates this table already"
-            yield file.problem(("table",), message, table, "give it another name, or remove one of the files")
-        yield from _locate(file, check_links(file.sound, sound))
+            fix = "give it another name, or remove one of the files"
+            yield file.problem(Defect(("table",), message, table, fix))
+        yield from map(file.problem, check_links(file.sound, sound))
     graph = {table: [name for _, name in stated_sources(file.document)] for table, file in file_of_table.items()}
     while tables := find_cycle(graph):
         message = f"the tables read one another: {' -> '.join(tables)}"
-        yield file_of_table[tables[0]].problem(("table",), message, tables[0])
+        yield file_of_table[tables[0]].problem(Defect(("table",), message, tables[0]))
         del graph[tables[0]]
 
 

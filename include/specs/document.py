@@ -1,11 +1,15 @@
-"""Read the parts of a spec's document; a part that is missing or has another form counts as empty."""
+"""Read the parts of a spec's document, and remove the wrong parts, so that later checks can rely on the rest.
+
+A part that is missing or has another form counts as empty.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import copy
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from include.specs.problem import KeyPath
+from include.specs.problem import Defect, KeyPath
 
 Document = Mapping[str, Any]
 
@@ -37,3 +41,24 @@ def stated_rules(document: Document) -> Iterator[tuple[KeyPath, str, dict[str, A
         for name, arguments in rule.items() if isinstance(rule, dict) else ():
             if str(name).startswith("expect_") and isinstance(arguments or {}, dict):
                 yield ("expectations", index, name), name, arguments or {}
+
+
+def without_defects(document: dict[str, Any], defects: Iterable[Defect]) -> dict[str, Any]:
+    """Return the document with null in place of each wrong value; keys and positions stay.
+
+    >>> without_defects({"keys": ["id", 5], "source": "x"}, [Defect(("keys", 1), "text is needed here")])
+    {'keys': ['id', None], 'source': 'x'}
+    """
+    paths = [defect.path for defect in defects if defect.path]
+    sound = copy.deepcopy(document) if paths else document
+    for path in paths:
+        owner: Any = sound
+        for part in path[:-1]:
+            owner = owner[part] if _has(owner, part) else None
+        if _has(owner, path[-1]):
+            owner[path[-1]] = None
+    return sound
+
+
+def _has(owner: Any, part: str | int) -> bool:
+    return part in owner if isinstance(owner, dict) else isinstance(owner, list) and part in range(len(owner))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from typing import Any
 import yaml
 from yaml.constructor import ConstructorError
 
-from include.specs.problem import KeyPath, SpecProblem, key_text
-from include.specs.structure import drop_non_text_keys, find_size_problem
+from include.specs.problem import Defect, KeyPath, SpecProblem, key_text
+from include.specs.structure import drop_non_text_keys, find_repeated_keys, find_size_problem
 
 
 class SpecLoader(yaml.CSafeLoader):
@@ -79,9 +78,10 @@ class SpecFile:
     problems: tuple[SpecProblem, ...] = ()
     sound: dict[str, Any] = field(default_factory=dict)
 
-    def problem(self, path: KeyPath, message: str, value: Any = None, fix: str = "") -> SpecProblem:
-        """Return a problem at `path` of this file, with its line."""
-        return SpecProblem(self.path, self.line(path), key_text(path), value, message, fix)
+    def problem(self, defect: Defect) -> SpecProblem:
+        """Return a defect of this file's document with its line."""
+        key = key_text(defect.path)
+        return SpecProblem(self.path, self.line(defect.path), key, defect.value, defect.message, defect.fix)
 
     def line(self, path: KeyPath) -> int:
         """Return the line (from 1) of the key at `path`, or of the last part of the path that the file has."""
@@ -103,7 +103,7 @@ def read_spec_file(path: Path) -> SpecFile:
         node = loader.get_single_node()
         if node and (problem := find_size_problem(path, node)):
             return SpecFile(path, text, {}, (problem,))
-        problems = (*drop_non_text_keys(path, node), *_repeated_keys(path, node)) if node else ()
+        problems = (*drop_non_text_keys(path, node), *find_repeated_keys(path, node)) if node else ()
         document = loader.construct_document(node) if node else None
     except OSError as error:
         message = f"the file cannot be read: {error.strerror or error}"
@@ -114,40 +114,15 @@ def read_spec_file(path: Path) -> SpecFile:
         message = f"not UTF-8 text: {error.reason} at byte {error.start}"
         return SpecFile(path, "", {}, (SpecProblem(path, 1, "", None, message, "save it as UTF-8"),))
     except yaml.YAMLError as error:
-        return SpecFile(path, "", {}, (_syntax_problem(path, error),))
+        mark = getattr(error, "problem_mark", None)
+        parts = (getattr(error, "context", None), getattr(error, "problem", None) or str(error))
+        message = "not YAML: " + ", ".join(part for part in parts if part)
+        fix = "fix it here or just above; text with ': ' or '#' needs quotes, and tabs cannot indent"
+        return SpecFile(path, "", {}, (SpecProblem(path, mark.line + 1 if mark else 1, "", None, message, fix),))
     if not isinstance(document, dict) or not document:
         problem = SpecProblem(path, 1, "", document, "not a spec: a spec is a mapping that starts with `table:`", "")
         return SpecFile(path, text, {}, (problem,))
     return SpecFile(path, text, document, problems)
-
-
-def _syntax_problem(path: Path, error: yaml.YAMLError) -> SpecProblem:
-    mark = getattr(error, "problem_mark", None)
-    parts = (getattr(error, "context", None), getattr(error, "problem", None) or str(error))
-    message = "not YAML: " + ", ".join(part for part in parts if part)
-    fix = "fix it here or just above; text with ': ' or '#' needs quotes, and tabs cannot indent"
-    return SpecProblem(path, mark.line + 1 if mark else 1, "", None, message, fix)
-
-
-def _repeated_keys(path: Path, node: yaml.Node, at: KeyPath = ()) -> Iterator[SpecProblem]:
-    if isinstance(node, yaml.MappingNode):
-        if len(node.value) > 1:
-            yield from _repeats(path, node, at)
-        for key, value in node.value:
-            if not isinstance(value, yaml.ScalarNode):
-                yield from _repeated_keys(path, value, (*at, key.value))
-    elif isinstance(node, yaml.SequenceNode):
-        for index, item in enumerate(node.value):
-            if not isinstance(item, yaml.ScalarNode):
-                yield from _repeated_keys(path, item, (*at, index))
-
-
-def _repeats(path: Path, node: yaml.MappingNode, at: KeyPath) -> Iterator[SpecProblem]:
-    counts = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
-    for name in (name for name, count in counts.items() if count > 1):
-        lines = [key.start_mark.line + 1 for key, _ in node.value if key.value == name]
-        message = f"the key is stated {len(lines)} times, first in line {lines[0]}"
-        yield SpecProblem(path, lines[-1], key_text((*at, name)), None, message, "keep one of them")
 
 
 def _child(node: yaml.Node | None, part: str | int) -> tuple[int, yaml.Node] | None:

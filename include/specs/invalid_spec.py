@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -73,7 +73,9 @@ def invalid_specs(
     table_of_file = {file.path: table for table, file in files.items()}
     invalid: dict[str, InvalidSpec] = {}
     for path, own in by_file.items():
-        for table in dict.fromkeys(_affected_tables(path.relative_to(folder), table_of_file.get(path))):
+        # Neither the table of the file's place nor the table that the file creates is run.
+        placed, created = table_of_place(PurePosixPath(path.relative_to(folder).as_posix())), table_of_file.get(path)
+        for table in dict.fromkeys([placed, created] if created and _TABLE.fullmatch(created) else [placed]):
             earlier = invalid[table].problems if table in invalid else ()
             file = files.get(table, SpecFile(path, "", {}))
             owner, sources = file.document.get("owner"), (name for _, name in stated_sources(file.document))
@@ -101,10 +103,3 @@ def table_of_place(place: PurePosixPath) -> str:
 def _is_in_lower_layer(source: str, table: str) -> bool:
     layers = [name.partition(".")[0] for name in (source, table)]
     return set(layers) <= set(LAYERS) and LAYERS.index(layers[0]) < LAYERS.index(layers[1])
-
-
-def _affected_tables(place: Path, created: str | None) -> Iterator[str]:
-    """Yield the tables that are not run because of a wrong file: the table of its place, and the table it creates."""
-    yield table_of_place(PurePosixPath(place.as_posix()))
-    if created and _TABLE.fullmatch(created):
-        yield created

@@ -88,6 +88,14 @@ def key_text(path: KeyPath) -> str:
     return "".join(parts).removeprefix(".")
 
 
+def closest_word(word: object, vocabulary: Iterable[str]) -> str:
+    """Return a question for the closest word of the vocabulary; empty if none is close."""
+    words, start = list(vocabulary), str(word)
+    longer = [each for each in words if len(start) > 2 and each.startswith(start)]
+    close = get_close_matches(start, words, n=1, cutoff=0.6) or longer
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
 def did_you_mean(word: object, vocabulary: Iterable[str]) -> str:
     """Return a question for the closest word of the vocabulary; if none is close, the whole vocabulary.
 
@@ -96,12 +104,8 @@ def did_you_mean(word: object, vocabulary: Iterable[str]) -> str:
     >>> did_you_mean("x", ["keys", "source"])
     'known are keys, source'
     """
-    words, start = list(vocabulary), str(word)
-    longer = [each for each in words if len(start) > 2 and each.startswith(start)]
-    close = get_close_matches(start, words, n=1, cutoff=0.6) or longer
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"known are {', '.join(words)}" if words else ""
+    words = list(vocabulary)
+    return closest_word(word, words) or (f"known are {', '.join(words)}" if words else "")
 
 
 def brief(value: object, width: int = 60) -> str:

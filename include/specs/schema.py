@@ -35,7 +35,16 @@ def table_spec_schema() -> dict[str, Any]:
     definitions[Expectation.__name__] = _expectation_schema()
     column_type = definitions[ColumnSpec.__name__]["properties"]["type"]
     column_type["anyOf"] = [{"enum": sorted(SIMPLE_TYPES)}, {"type": "string", "pattern": f"^{DECIMAL}$"}]
-    definitions[BronzeSpec.__name__]["properties"]["source"] = _source_schema(definitions[BronzeSpec.__name__])
+    source = definitions[BronzeSpec.__name__]["properties"]["source"]
+    files, kafka = ({"$ref": f"#/$defs/{SOURCE_KINDS[kind].__name__}"} for kind in ("files", "kafka"))
+    # Both kinds of source are distinguished as the models do, so that editors report one kind.
+    definitions[BronzeSpec.__name__]["properties"]["source"] = {
+        "description": source["description"],
+        "type": "object",
+        "if": {"required": ["kafka"]},
+        "then": kafka,
+        "else": files,
+    }
     for model in SPEC_OF_LAYER.values():
         definitions[model.__name__]["properties"].pop("domain")
     return {
@@ -45,7 +54,13 @@ def table_spec_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["table"],
         "properties": {"table": {"type": "string", "pattern": rf"^({'|'.join(SPEC_OF_LAYER)})\."}},
-        "allOf": [_layer_rule(layer, model.__name__) for layer, model in SPEC_OF_LAYER.items()],
+        "allOf": [
+            {
+                "if": {"required": ["table"], "properties": {"table": {"pattern": rf"^{layer}\."}}},
+                "then": {"$ref": f"#/$defs/{model.__name__}"},
+            }
+            for layer, model in SPEC_OF_LAYER.items()
+        ],
         "$defs": definitions,
     }
 
@@ -53,18 +68,6 @@ def table_spec_schema() -> dict[str, Any]:
 def schema_text() -> str:
     """Return the text of the schema's file."""
     return json.dumps(table_spec_schema(), indent=2) + "\n"
-
-
-def _layer_rule(layer: str, definition: str) -> dict[str, Any]:
-    is_of_layer = {"required": ["table"], "properties": {"table": {"pattern": rf"^{layer}\."}}}
-    return {"if": is_of_layer, "then": {"$ref": f"#/$defs/{definition}"}}
-
-
-def _source_schema(bronze: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of both kinds of source, distinguished as the models do, so that editors report one kind."""
-    files, kafka = ({"$ref": f"#/$defs/{SOURCE_KINDS[kind].__name__}"} for kind in ("files", "kafka"))
-    described = {"description": bronze["properties"]["source"]["description"], "type": "object"}
-    return {**described, "if": {"required": ["kafka"]}, "then": kafka, "else": files}
 
 
 def _expectation_schema() -> dict[str, Any]:

@@ -32,6 +32,8 @@ _MESSAGES = {
     "bool_type": "true or false is needed here",
     "bool_parsing": "true or false is needed here",
     "too_short": "at least one is needed",
+    "literal_error": "unknown value",
+    "enum": "unknown value",
 }
 
 
@@ -44,11 +46,14 @@ def validate_shape(document: Mapping[str, Any], model: type[AnySpec]) -> tuple[A
 
 
 def _defect(document: Mapping[str, Any], model: type[BaseModel], error: ErrorDetails) -> Defect:
-    path = _path_in_document(document, error["loc"])
+    path, context = _path_in_document(document, error["loc"]), error.get("ctx", {})
     value = None if error["type"] == "missing" or not path else error["input"]
-    if key := error.get("ctx", {}).get("key"):
+    if key := context.get("key"):
         path, value = (*path, key), error["input"].get(key)
-    return Defect(path, _message(error), value, _fix(path, model, error))
+    message = _MESSAGES.get(error["type"], error["msg"].removeprefix("Value error, "))
+    if error["type"] == "string_pattern_mismatch":
+        message = _FORM_OF_PATTERN.get(context["pattern"], error["msg"])
+    return Defect(path, message, value, _fix(path, model, error))
 
 
 def _path_in_document(document: Mapping[str, Any], loc: tuple[int | str, ...]) -> KeyPath:
@@ -64,15 +69,6 @@ def _path_in_document(document: Mapping[str, Any], loc: tuple[int | str, ...]) -
     rule = document["expectations"][path[1]]
     name = next((key for key in rule if str(key).startswith("expect_")), path[2])
     return (*path[:2], name, *path[3:])
-
-
-def _message(error: ErrorDetails) -> str:
-    context = error.get("ctx", {})
-    if error["type"] == "string_pattern_mismatch":
-        return _FORM_OF_PATTERN.get(context["pattern"], error["msg"])
-    if error["type"] in ("literal_error", "enum"):
-        return "unknown value"
-    return _MESSAGES.get(error["type"], error["msg"].removeprefix("Value error, "))
 
 
 def _fix(path: KeyPath, model: type[BaseModel], error: ErrorDetails) -> str:

@@ -1,7 +1,8 @@
-"""Refuse YAML that no spec can contain: keys that are not text, aliases without end, too deep values."""
+"""Refuse YAML that no spec can contain: keys that are not text or stated twice, endless aliases, too deep values."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -44,6 +45,18 @@ def drop_non_text_keys(path: Path, node: yaml.Node, at: KeyPath = ()) -> Iterato
             yield SpecProblem(path, key.start_mark.line + 1, where, name, "a key is text, and this is not", fix)
     for key, part in _parts(node):
         yield from drop_non_text_keys(path, part, (*at, *key))
+
+
+def find_repeated_keys(path: Path, node: yaml.Node, at: KeyPath = ()) -> Iterator[SpecProblem]:
+    """Yield a problem for each key that a mapping in the node states several times."""
+    if isinstance(node, yaml.MappingNode):
+        counts = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        for name in (name for name, count in counts.items() if count > 1):
+            lines = [key.start_mark.line + 1 for key, _ in node.value if key.value == name]
+            message = f"the key is stated {len(lines)} times, first in line {lines[0]}"
+            yield SpecProblem(path, lines[-1], key_text((*at, name)), None, message, "keep one of them")
+    for key, part in _parts(node):
+        yield from find_repeated_keys(path, part, (*at, *key))
 
 
 def _parts(node: yaml.Node) -> Iterator[tuple[KeyPath, yaml.Node]]:

@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from include.errors import BadInputError, first_line
-from include.specs.problem import brief, did_you_mean
+from include.specs.problem import brief, closest_word
 
 _TEXT = r"'[^'\\]*'"
 _QUOTED_NAME = r"`[^`\\]*`"
@@ -92,14 +92,10 @@ def _reasons(sql: str) -> Iterator[str]:
         if dot or name == "``":
             yield "a function is called by its bare name"
         if word not in FUNCTIONS | _BEFORE_A_PARENTHESIS:
-            yield f"the function {word} is not for single rows{_nearest(word)}"
+            near = closest_word(word, sorted(FUNCTIONS))
+            yield f"the function {word} is not for single rows{f', {near}' if near else ''}"
     if word := next((word for word in map(str.lower, _WORD.findall(rest)) if word in _OF_QUERIES), ""):
         yield f"{word.upper()} is a word of queries (a column of this name is written `{word}`)"
-    yield from _refused_nodes(sql)
-
-
-def _refused_nodes(sql: str) -> Iterator[str]:
-    """Parse the expression, and yield its parts that are not expressions over one row."""
     try:
         tree = sqlglot.parse_one(sql, dialect="spark")
     except SqlglotError as error:
@@ -108,8 +104,3 @@ def _refused_nodes(sql: str) -> Iterator[str]:
     for node in tree.walk():
         if isinstance(node, _NODES):
             yield f"{type(node).__name__.lower()} is not allowed in an expression over one row"
-
-
-def _nearest(word: str) -> str:
-    near = did_you_mean(word, sorted(FUNCTIONS))
-    return f", {near}" if near.startswith("did you mean") else ""

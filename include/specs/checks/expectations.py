@@ -15,9 +15,8 @@ from include.contracts.spec.expectation_arguments import (
     COLUMN_ARGUMENTS,
     COLUMN_LIST_ARGUMENTS,
 )
-from include.specs.checks.bands import check_band, check_bounds
+from include.specs.checks.bounds import check_band, check_bounds, check_kinds
 from include.specs.checks.columns import declared_columns, stored_columns_in, unknown_column
-from include.specs.checks.kinds import check_kinds
 from include.specs.document import Document, list_at, stated_rules
 from include.specs.problem import Defect, KeyPath, did_you_mean
 

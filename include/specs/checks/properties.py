@@ -42,7 +42,11 @@ def check_properties(document: Document) -> Iterator[Defect]:
     """Find properties that raise the reader version, that another setting controls, or that are not Delta's."""
     for name, value in mapping_at(document, "delta").items():
         path = ("delta", name)
-        if _needs_a_newer_reader(str(name), str(value)):
+        raises_reader_version = any(
+            re.fullmatch(names, str(name), re.IGNORECASE) and re.fullmatch(values, str(value), re.IGNORECASE)
+            for names, values in _NEW_READER_NEEDED.items()
+        )
+        if raises_reader_version:
             yield Defect(path, f"this raises the table's reader version: {_READERS}", value, "leave it out")
         elif name in _SET_OTHERWISE:
             yield Defect(path, "this is not set as a property", value, _SET_OTHERWISE[name])
@@ -51,10 +55,3 @@ def check_properties(document: Document) -> Iterator[Defect]:
             yield Defect(path, "this table has statistics only of named columns", value, fix)
         elif not str(name).startswith("delta."):
             yield Defect(path, "not a Delta table property: their names start with 'delta.'", value, "leave it out")
-
-
-def _needs_a_newer_reader(name: str, value: str) -> bool:
-    return any(
-        re.fullmatch(names, name, re.IGNORECASE) and re.fullmatch(values, value, re.IGNORECASE)
-        for names, values in _NEW_READER_NEEDED.items()
-    )

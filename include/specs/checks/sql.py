@@ -13,7 +13,7 @@ from pathlib import Path
 from include.catalog import Catalog, load_catalog
 from include.contracts.spec.table_spec import AnySpec, BronzeSpec, GoldSpec, SilverSpec
 from include.specs.files import read_spec_file
-from include.specs.problem import Defect, KeyPath, SpecProblem, SpecsRefusedError, did_you_mean
+from include.specs.problem import Defect, KeyPath, SpecProblem, SpecsRefusedError, closest_word, did_you_mean
 from include.sql.expression import SqlExpression
 from include.sql.spark_functions import FUNCTIONS
 
@@ -60,7 +60,7 @@ def sql_problems(catalog: Catalog) -> list[SpecProblem]:
     for spec in catalog.specs.values():
         defects = [defect for expression in _expressions(spec, catalog.specs) for defect in _defects(expression)]
         file = read_spec_file(catalog.files[spec.table]) if defects else None
-        problems += [file.problem(defect.path, defect.message, defect.value, defect.fix) for defect in defects if file]
+        problems += [file.problem(defect) for defect in defects if file]
     return problems
 
 
@@ -70,28 +70,23 @@ def _defects(expression: SpecExpression) -> Iterator[Defect]:
         yield Defect(expression.path, f"not an expression: {sql.unreadable}", expression.text)
         return
     for name in sql.unknown_functions:
-        near = did_you_mean(name.lower(), sorted(FUNCTIONS))
-        fix = near if near.startswith("did you mean") else "Spark has no function of this name"
+        fix = closest_word(name.lower(), sorted(FUNCTIONS)) or "Spark has no function of this name"
         yield Defect(expression.path, f"unknown function {name!r}", expression.text, fix)
-    yield from _unknown_columns(expression, sql)
+    names = {name.lower() for name in (*(expression.columns or ()), *expression.aliases)}
+    for column in sql.columns if expression.columns is not None else ():
+        if column[0].lower() not in names and not column[0].startswith("_"):
+            fix = did_you_mean(column[0], expression.columns or ())
+            yield Defect(expression.path, f"there is no column {'.'.join(column)!r} here", expression.text, fix)
     for name in () if expression.is_aggregate else sql.aggregates:
         message = f"the aggregate {name!r} is not allowed here: this is evaluated for each row"
         yield Defect(expression.path, message, expression.text, "aggregate in the measures of a gold table")
     for name in sql.nested_aggregates if expression.is_aggregate else ():
         yield Defect(expression.path, f"the aggregate {name!r} is inside another aggregate", expression.text)
-    if expression.is_aggregate and not sql.may_aggregate and (column := _ungrouped_column(expression, sql)):
-        fix = f"write max({column}), or another aggregate"
+    if expression.is_aggregate and not sql.may_aggregate and (ungrouped := _ungrouped_column(expression, sql)):
+        fix = f"write max({ungrouped}), or another aggregate"
         yield Defect(
-            expression.path, f"{column} has a value in each row, and one value is needed", expression.text, fix
+            expression.path, f"{ungrouped} has a value in each row, and one value is needed", expression.text, fix
         )
-
-
-def _unknown_columns(expression: SpecExpression, sql: SqlExpression) -> Iterator[Defect]:
-    names = {name.lower() for name in (*(expression.columns or ()), *expression.aliases)}
-    for name in sql.columns if expression.columns is not None else ():
-        if name[0].lower() not in names and not name[0].startswith("_"):
-            fix = did_you_mean(name[0], expression.columns or ())
-            yield Defect(expression.path, f"there is no column {'.'.join(name)!r} here", expression.text, fix)
 
 
 def _ungrouped_column(expression: SpecExpression, sql: SqlExpression) -> str:

@@ -19,7 +19,6 @@ from include.control.landing.matching import given_up_notes
 from include.control.ledger.events import Failure
 from include.control.log.batch import BatchSources, FileFact, StreamPosition, Winner, files_digest
 from include.errors import BadInputError, MillraceError, NotReadyError, StorageError, first_line
-from include.specs.checks.needed_columns import needed_columns
 from spark_jobs.delta_io.json_arrays import invalid_array_in
 from spark_jobs.delta_io.landing_reads import SOURCE_FILE, read_landing, source_path, storage_error_in
 from spark_jobs.layers.bronze.file_rows import added_files, quarantined_of_files, rows_of_files
@@ -51,7 +50,7 @@ class LandingRecords:
         self.files = FilePlan()
         self._landing = landing_of(spec.landing_source.landing, context.args.landing)
         # Each file is inspected once per run, however many batches the run has.
-        needed = needed_columns(spec, context.catalog.specs.values())
+        needed = context.catalog.needed_columns(spec)
         self._inspect_once = cache(partial(inspect, landing=self._landing, spec=spec, needed=needed))
         self._unreadable: dict[str, str] = {}
         self._unreachable: dict[str, tuple[FileFact, NotReadyError | StorageError]] = {}

@@ -19,6 +19,8 @@ from include.specs.problem import SpecsRefusedError
 from tests.support.documents.refusals import only_problem, problems_of, rule
 from tests.support.documents.specs import (
     bronze_document,
+    bronze_spec,
+    catalog_of,
     gold_document,
     gold_spec,
     silver_document,
@@ -253,3 +255,12 @@ def test_a_thousand_specs_load_within_their_budget(tmp_path: Path) -> None:
     per_spec_ms = (time.process_time() - began) / len(catalog.specs) * 1000
     assert len(catalog.specs) == 1002
     assert per_spec_ms < 4
+
+
+def test_needed_are_the_columns_that_are_stated_so_and_those_of_keys() -> None:
+    kinds = {"order_id": {}, "shop": {}, "amount": {"nullable": False}, "day": {"required": True}, "note": {}}
+    key = {"type": "string", "from": "concat(shop, '-', order_id)"}
+    bronze = bronze_spec(columns=kinds)
+    silver = silver_spec(keys=["id"], sequence_by=[], columns={"id": key, "note": {"type": "string"}})
+    assert catalog_of(bronze, silver).needed_columns(bronze) == {"order_id", "shop", "amount", "day"}
+    assert catalog_of(bronze).needed_columns(bronze) == {"amount", "day"}

@@ -20,9 +20,7 @@ from include.contracts.spec.table_spec import BronzeSpec
 from include.control.landing.inspection import inspect
 from include.control.landing.on_disk import LocalLanding
 from include.control.log.batch import MIXED_LINE_ENDS, FileFact
-from include.specs.checks.needed_columns import needed_columns
 from tests.support.deliveries import Deliver, orders_spec_of
-from tests.support.documents.specs import bronze_spec, silver_spec
 from tests.support.ledger.delta_tables import day, file_contents
 from tests.support.listing import list_files
 
@@ -183,14 +181,6 @@ def test_a_file_may_lack_a_column_that_is_not_needed(landing: Path, deliver: Del
     assert inspected(orders_spec_of(file_format), landing, needed={"day", "order_id"}).defect == (
         "has no column day; its columns are order_id, event_at, event_seq: correct the file or the spec"
     )
-
-
-def test_needed_are_the_columns_that_are_stated_so_and_those_of_keys() -> None:
-    kinds = {"order_id": {}, "shop": {}, "amount": {"nullable": False}, "day": {"required": True}, "note": {}}
-    key = {"type": "string", "from": "concat(shop, '-', order_id)"}
-    silver = silver_spec(keys=["id"], sequence_by=[], columns={"id": key, "note": {"type": "string"}})
-    assert needed_columns(bronze_spec(columns=kinds), [silver]) == {"order_id", "shop", "amount", "day"}
-    assert needed_columns(bronze_spec(columns=kinds), []) == {"amount", "day"}
 
 
 def test_an_inspection_changes_no_file(landing: Path, deliver: Deliver) -> None:

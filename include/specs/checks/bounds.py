@@ -1,4 +1,7 @@
-"""Check that the warning band of an expectation is within the band of the rule itself."""
+"""Check the bounds and sets of an expectation: their order, their warning band, and the kind of their values.
+
+If a number is compared with text, Spark casts the text, and the first row that cannot be cast fails the whole batch.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,41 @@ from typing import Any
 
 from include.contracts.spec.duration import AGE
 from include.contracts.spec.expectation_arguments import ARGUMENTS, BAND_ARGUMENTS
+from include.specs.document import Document, mapping_at
 from include.specs.problem import Defect, KeyPath, did_you_mean
 
+_NUMBER_TYPES = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+_VALUE_ARGUMENTS = ("min_value", "max_value", "value_set")
+_OF_VALUES = frozenset(
+    {
+        "expect_column_values_to_be_between",
+        "expect_column_values_to_be_in_set",
+        "expect_column_values_to_not_be_in_set",
+        "expect_column_distinct_values_to_be_in_set",
+        "expect_column_max_to_be_between",
+        "expect_column_min_to_be_between",
+    }
+)
+"""The expectations that compare a column's own values; other expectations with bounds compare figures."""
 
-def check_band(path: KeyPath, name: str, outer: Mapping[str, Any], warn: object) -> Iterator[Defect]:
+_OF_FRACTIONS = frozenset(
+    {
+        "expect_column_mean_to_be_between",
+        "expect_column_sum_to_be_between",
+        "expect_column_proportion_of_unique_values_to_be_between",
+    }
+)
+
+_FIXES = {
+    "numbers": "write a number, without quotes",
+    "whole numbers": "write a whole number, without quotes",
+    "text": "write it in quotes",
+    "dates or instants": 'write it as "2013-01-01" or "2013-01-01T00:00:00Z"',
+}
+
+
+def check_band(path: KeyPath, name: str, outer: Mapping[str, Any], warn: Mapping[str, Any]) -> Iterator[Defect]:
     """Find arguments of a warning band that are not bounds, or are wider than those of the rule's own band, `outer`."""
-    if not isinstance(warn, dict):
-        return
     bounding = [argument for argument in ARGUMENTS[name].all_names if argument in BAND_ARGUMENTS]
     for argument, value in warn.items():
         if argument not in bounding:
@@ -37,6 +68,39 @@ def check_bounds(path: KeyPath, arguments: Mapping[str, Any]) -> Iterator[Defect
             message = f"nothing lies between {lower} {arguments[lower]!r} and this"
             fix = f"give more than {arguments[lower]!r}, or less as {lower}"
             yield Defect((*path, upper), message, arguments[upper], fix)
+
+
+def check_kinds(path: KeyPath, arguments: Mapping[str, Any], document: Document) -> Iterator[Defect]:
+    """Find bounds and sets, in the rule at `path`, of another kind than the values that they are compared with."""
+    kind = _compared_kind(str(path[-1]), arguments, document)
+    for argument in _VALUE_ARGUMENTS if kind else ():
+        bounds = arguments.get(argument)
+        for value in bounds if isinstance(bounds, list) else [bounds]:
+            if value is not None and not _is_of_kind(value, kind):
+                yield Defect((*path, argument), f"this is compared with {kind}", value, _FIXES[kind])
+
+
+def _compared_kind(name: str, arguments: Mapping[str, Any], document: Document) -> str:
+    """Return the kind of values that the expectation compares; empty if unknown."""
+    if name not in _OF_VALUES:
+        return "numbers" if name in _OF_FRACTIONS else "whole numbers"
+    column = mapping_at(document, "columns").get(arguments.get("column", ""))
+    type_name = str(column.get("type", "string")) if isinstance(column, dict) else ""
+    if type_name.startswith(_NUMBER_TYPES):
+        return "numbers"
+    if type_name in ("date", "timestamp"):
+        return "dates or instants"
+    return "text" if type_name == "string" else ""
+
+
+def _is_of_kind(value: Any, kind: str) -> bool:
+    if kind == "dates or instants":
+        with suppress(TypeError, ValueError):
+            datetime.fromisoformat(value)
+            return True
+        return False
+    kinds = {"numbers": (int, float), "whole numbers": (int,), "text": (str,)}[kind]
+    return isinstance(value, kinds) and not isinstance(value, bool)
 
 
 def _is_wider(direction: int, inner: Any, outer: Any) -> bool:
