@@ -71,7 +71,12 @@ class ColumnDrift:
         if not names:
             return
         if len(names) > MAX_NEW_COLUMNS:
-            raise BadInputError(_too_many_message(spec.table, names)) from error
+            raise BadInputError(
+                f"{spec.table}: the records have more than {MAX_NEW_COLUMNS} fields that no column is declared for "
+                f"({', '.join(names[:5])} and so on)",
+                "These look like values that are written as field names. Nothing was loaded: set on_drift: rescue, or "
+                "have the source write them as values.",
+            ) from error
         self._record(ColumnState.APPROVED, names, BY_POLICY)
         raise NewColumnsError(f"{spec.table}: new columns: {', '.join(names)}") from error
 
@@ -113,11 +118,3 @@ class ColumnDrift:
         run_id = self._context.args.run_id
         self._context.ops.new_columns.record(state, self._declared.table, names, run_id=run_id, said_by=said_by)
         self.new += names
-
-
-def _too_many_message(table: str, names: Sequence[str]) -> str:
-    return (
-        f"{table}: the records have more than {MAX_NEW_COLUMNS} fields that no column is declared for "
-        f"({', '.join(names[:5])} and so on): these look like values that are written as field names\nNothing was "
-        "loaded: set on_drift: rescue, or have the source write them as values."
-    )
