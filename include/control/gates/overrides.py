@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
-from include.contracts.lake_path import LakePath, lake_path
+from include.contracts.lake_path import lake_path
 from include.contracts.spec.table_spec import AnySpec
 from include.control.gates.gates import Gates
 from include.control.gates.restore import restoring_version
@@ -58,7 +58,14 @@ def refusal_to_override(spec: AnySpec, version: int, paths: LakehousePaths, gate
     if not 0 <= version <= newest:
         raise OverrideError(f"{table} has no version {version}: its newest is {newest}", _hint(table))
     _require_newest_refusal(table, version, gates)
-    _require_not_undone(table, version, path)
+    restore = restoring_version(path, version)
+    if restore is not None:
+        raise OverrideError(
+            f"{table}: version {restore} has undone version {version} (on_refusal: restore), and later batches build "
+            "on it",
+            "To read such rows all the same, set `on_refusal: keep` and run the table again: the run reads the undone "
+            "batches again. Then override the version that it writes.",
+        )
     result = gates.result(table, version, spec.suite_hash)
     if result is None:
         raise OverrideError(
@@ -66,7 +73,14 @@ def refusal_to_override(spec: AnySpec, version: int, paths: LakehousePaths, gate
             "Clear the gate's task (or run the table again): it checks the version by the current rules, and what they "
             "refuse can be overridden.",
         )
-    _require_files(table, path, max(equal_versions(path, (version,), version).versions))
+    last = max(equal_versions(path, (version,), version).versions)
+    files = [lake_path(unquote(file)) for file in open_table(path, version=last).file_uris()]
+    missing = [file for file in files if not is_file(file)]
+    if missing:
+        raise OverrideError(
+            f"{table}: {len(missing)} files of version {last} were removed by VACUUM, so that nobody can read it",
+            "Run the table and its gate again: the gate can check the version that this run writes.",
+        )
     return result
 
 
@@ -98,26 +112,6 @@ def _require_newest_refusal(table: str, version: int, gates: Gates) -> None:
         raise OverrideError(
             f"{table}: version {refused[-1]} came after {version}, and was refused too",
             f"It holds the batches of both: override version {refused[-1]} if both may be read. {_hint(table)}",
-        )
-
-
-def _require_not_undone(table: str, version: int, path: LakePath) -> None:
-    restore = restoring_version(path, version)
-    if restore is not None:
-        raise OverrideError(
-            f"{table}: version {restore} has undone version {version} (on_refusal: restore), and later batches build "
-            "on it",
-            "To read such rows all the same, set `on_refusal: keep` and run the table again: the run reads the undone "
-            "batches again. Then override the version that it writes.",
-        )
-
-
-def _require_files(table: str, path: LakePath, version: int) -> None:
-    missing = [file for file in open_table(path, version=version).file_uris() if not is_file(lake_path(unquote(file)))]
-    if missing:
-        raise OverrideError(
-            f"{table}: {len(missing)} files of version {version} were removed by VACUUM, so that nobody can read it",
-            "Run the table and its gate again: the gate can check the version that this run writes.",
         )
 
 

@@ -79,7 +79,9 @@ class KafkaCluster:
             first = _offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
             end = _offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
             start = _start_offsets(admin, partitions, source, first, end)
-            return AvailableOffsets(_topic_ids(admin, partitions), first, end, start)
+            described = _described_topics(admin, partitions)
+            ids = {topic: str(answer.result().topic_id) for topic, answer in described.items()}
+            return AvailableOffsets(ids, first, end, start)
         except KafkaException as error:
             admin.poll(0)  # delivers errors that the client met in the background, such as a wrong password
             last: KafkaError = error.args[0]
@@ -119,20 +121,15 @@ class KafkaCluster:
             pattern = re.compile(source.topic_pattern)
             return [topic for topic in visible if pattern.fullmatch(topic)]
         if missing := [topic for topic in source.topics if topic not in set(existing)]:
-            _require_allowed(admin, missing)
+            for answer in _described_topics(admin, missing).values():
+                error = answer.exception()
+                if isinstance(error, KafkaException) and error.args[0].code() in _REFUSALS:
+                    raise error  # the topic may exist, but not for this user
             raise BadInputError(
                 f"The Kafka cluster {self._name} has no topic {', '.join(missing)}; its topics are "
                 f"{', '.join(sorted(visible)) or 'none'}\nCorrect source.topics of the spec, or create the topic."
             )
         return list(source.topics)
-
-
-def _require_allowed(admin: AdminClient, topics: Iterable[str]) -> None:
-    """Require that topics which are not listed do not exist; raise `KafkaException` if this user may not see one."""
-    for answer in admin.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT_S).values():
-        error = answer.exception()
-        if isinstance(error, KafkaException) and error.args[0].code() in _REFUSALS:
-            raise error
 
 
 def _start_offsets(
@@ -161,6 +158,5 @@ def _offsets(admin: AdminClient, partitions: Partitions, spec: OffsetSpec) -> di
     return offsets
 
 
-def _topic_ids(admin: AdminClient, topics: Iterable[str]) -> dict[str, str]:
-    described = admin.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT_S) if topics else {}
-    return {topic: str(answer.result().topic_id) for topic, answer in described.items()}
+def _described_topics(admin: AdminClient, topics: Iterable[str]) -> dict[str, Future[Any]]:
+    return admin.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT_S) if topics else {}

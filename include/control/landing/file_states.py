@@ -58,11 +58,7 @@ def file_states(
 ) -> list[FileState]:
     """Return the state of every file that was ever planned for the table or failed, sorted by path.
 
-    Args:
-        ledger: the ledger.
-        table: the table.
-        table_id: Delta's id of the table.
-        is_reachable: whether the storage delivers a file now. If so, earlier failures of the storage do not count.
+    Earlier failures of the storage do not count for a file that the storage delivers now (`is_reachable`).
     """
     events: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for event in ledger.file_events(table, table_id):

@@ -68,7 +68,12 @@ def _content(path: LandingFile, spec: BronzeSpec, needed: Collection[str]) -> tu
         return Content(), first_line(error)
     if spec.landing_source.format == "csv" and not spec.landing_source.header:
         return content._replace(columns=tuple(spec.columns)), ""
-    return content, _missing_columns(content.columns, spec, needed)
+    missing = [name for name in spec.columns if name not in content.columns]
+    defect = missing if len(missing) == len(spec.columns) else [name for name in missing if name in needed]
+    if not defect or not content.columns:
+        return content, ""
+    columns = ", ".join(content.columns)
+    return content, f"has no column {', '.join(defect)}; its columns are {columns}: correct the file or the spec"
 
 
 def _checksum_and_defect(path: LandingFile, tag: str) -> tuple[str, str]:
@@ -84,14 +89,6 @@ def _checksum_and_defect(path: LandingFile, tag: str) -> tuple[str, str]:
             if tag and not packing_of(path.name):
                 break
     return tag or digest.hexdigest(), packing.defect()
-
-
-def _missing_columns(columns: tuple[str, ...], spec: BronzeSpec, needed: Collection[str]) -> str:
-    missing = [name for name in spec.columns if name not in columns]
-    defect = missing if len(missing) == len(spec.columns) else [name for name in missing if name in needed]
-    if not defect or not columns:
-        return ""
-    return f"has no column {', '.join(defect)}; its columns are {', '.join(columns)}: correct the file or the spec"
 
 
 def _json_content(path: LandingFile, source: LandingSource) -> Content:

@@ -44,7 +44,6 @@ class Landing(Protocol):
     Attributes:
         path_root: the start of the path of each file; empty if paths are relative to the landing root.
         spark_root: what replaces it in the addresses that Spark reads.
-        spark_options: the options with which Spark's reader reaches it; no secrets.
     """
 
     path_root: str

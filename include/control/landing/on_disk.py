@@ -81,13 +81,7 @@ class LocalLanding:
 
 @contextmanager
 def _translate_errors(location: str) -> Iterator[None]:
-    """Translate errors of the file system into errors with a way out.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        NotReadyError: the disk, or the server behind it, fails.
-        StorageError: this process may not read it.
-    """
+    """Translate errors of the file system into errors with a way out; a missing file stays a `FileNotFoundError`."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:

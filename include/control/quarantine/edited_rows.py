@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from include.control.storage.json_lines import JsonLine, json_lines
+from include.control.storage.json_lines import json_lines
 from include.errors import BadInputError
 
 
@@ -32,20 +32,15 @@ def edited_rows(text: str) -> list[EditedRow]:
     rows: dict[str, EditedRow] = {}
     try:
         for line in json_lines(text):
-            row = _edited_row(line)
-            if row.id in rows:
-                raise BadInputError(f"line {line.number} edits row {row.id}, as an earlier line does: keep one of them")
-            rows[row.id] = row
+            record = line.value.get("record") if isinstance(line.value, dict) else None
+            if not isinstance(record, dict) or not isinstance(row_id := line.value.get("id"), str):
+                raise BadInputError(
+                    f"line {line.number} is no edited row",
+                    'Write {"id": "...", "record": {"column": value}}, as `lakehouse quarantine show` prints it.',
+                )
+            if row_id in rows:
+                raise BadInputError(f"line {line.number} edits row {row_id}, as an earlier line does: keep one of them")
+            rows[row_id] = EditedRow(row_id, line.text, tuple(record))
     except ValueError as error:
         raise BadInputError(str(error)) from error
     return list(rows.values())
-
-
-def _edited_row(line: JsonLine) -> EditedRow:
-    record = line.value.get("record") if isinstance(line.value, dict) else None
-    if not isinstance(record, dict) or not isinstance(line.value.get("id"), str):
-        raise BadInputError(
-            f"line {line.number} is no edited row",
-            'Write {"id": "...", "record": {"column": value}}, as `lakehouse quarantine show` prints it.',
-        )
-    return EditedRow(line.value["id"], line.text, tuple(record))

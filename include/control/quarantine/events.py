@@ -17,11 +17,9 @@ from include.control.ledger.ops_table import OpsTable
 from include.control.log.batch import Winner
 from include.paths import LakehousePaths
 
-_TIME = pa.timestamp("us", tz="UTC")
-
 QUARANTINE = pa.schema(
     [
-        ("recorded_at", _TIME),
+        ("recorded_at", pa.timestamp("us", tz="UTC")),
         ("event", pa.string()),
         ("table", pa.string()),
         ("table_id", pa.string()),

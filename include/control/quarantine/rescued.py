@@ -30,12 +30,7 @@ class RescuedField:
 
 
 def rescued_fields(table: LakePath, names: Collection[str]) -> dict[str, RescuedField]:
-    """Return the fields that the newest version of the table has rescued, by name; read nothing else of the table.
-
-    Args:
-        table: the folder of a bronze table.
-        names: the fields.
-    """
+    """Return the fields that the newest version of a bronze table has rescued, by name; read nothing else of it."""
     values = {name: Counter[str]() for name in names}
     rows = query(open_table(table), _FIELDS) if names and is_table(table) else []
     for row in rows:

@@ -12,7 +12,7 @@ import json
 import lzma
 import zlib
 from collections.abc import Callable, Mapping
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import fastavro
 import pyarrow as pa
@@ -25,27 +25,24 @@ _SYNC_SIZE = 16
 _MAX_VARINT_BYTES = 10
 
 
-class _Header(NamedTuple):
-    """The header of an Avro file: the schema of its records, the compression of its blocks, the bytes at their ends."""
-
-    schema: Schema
-    codec: str
-    sync: bytes
-
-
 def read_avro(stream: BinaryIO) -> tuple[AvroField, ...]:
     """Return the fields of an Avro file after reading all of it.
 
     Raises:
         ValueError: it is not a sound Avro file, or Spark has no columns for its records.
     """
-    header = _read_header(stream)
-    fields, schema = fields_of(header.schema), stored_schema(header.schema)
+    written_schema, codec, sync = _read_header(stream)
+    fields, schema = fields_of(written_schema), stored_schema(written_schema)
     try:
         while first := stream.read(1):
             records = _read_long(stream, first)
-            _check_records(_UNPACK[header.codec](_read_exactly(stream, _read_long(stream))), records, schema)
-            if _read_exactly(stream, _SYNC_SIZE) != header.sync:
+            block = _UNPACK[codec](_read_exactly(stream, _read_long(stream)))
+            content = io.BytesIO(block)
+            for _ in range(records):
+                fastavro.schemaless_reader(content, schema, None)
+            if content.tell() != len(block):
+                raise ValueError(f"a block has more in it than its {records} records")
+            if _read_exactly(stream, _SYNC_SIZE) != sync:
                 raise ValueError("a block does not end where it should")
     except _BROKEN as error:
         raise ValueError(f"not a sound Avro file ({error}); have it delivered again") from error
@@ -58,10 +55,11 @@ def avro_fields(stream: BinaryIO) -> tuple[AvroField, ...]:
     Raises:
         ValueError: it has no header of an Avro file, or Spark has no columns for its records.
     """
-    return fields_of(_read_header(stream).schema)
+    return fields_of(_read_header(stream)[0])
 
 
-def _read_header(stream: BinaryIO) -> _Header:
+def _read_header(stream: BinaryIO) -> tuple[Schema, str, bytes]:
+    """Return (the schema of the records, the compression of the blocks, the bytes at the end of each block)."""
     if stream.read(len(MAGIC)) != MAGIC:
         raise ValueError("not an Avro file, or one that is compressed as a whole: its blocks may be, the file not")
     try:
@@ -72,15 +70,7 @@ def _read_header(stream: BinaryIO) -> _Header:
     codec = metadata.get("avro.codec", b"null").decode(errors="replace")
     if codec not in _UNPACK:
         raise ValueError(f"its blocks are compressed by {codec}; known are {', '.join(_UNPACK)}")
-    return _Header(schema, codec, sync)
-
-
-def _check_records(block: bytes, records: int, schema: Schema) -> None:
-    content = io.BytesIO(block)
-    for _ in range(records):
-        fastavro.schemaless_reader(content, schema, None)
-    if content.tell() != len(block):
-        raise ValueError(f"a block has more in it than its {records} records")
+    return schema, codec, sync
 
 
 def _read_metadata(stream: BinaryIO) -> dict[str, bytes]:

@@ -100,13 +100,7 @@ def _without_logical_types(kind: Any) -> Any:
 def _resolve(kind: Any, known: dict[str, Any], inside: tuple[str, ...]) -> Any:
     """Return a type with the definitions of the types that it names, and without keys that do not affect values.
 
-    Args:
-        kind: the type.
-        known: the named types before it; the named types within it are added.
-        inside: the named types that contain it.
-
-    Raises:
-        ValueError: it contains itself.
+    `known` has the named types before it, and receives those within it; `inside` has the types that contain it.
     """
     if isinstance(kind, list):
         return [_resolve(part, known, inside) for part in kind]

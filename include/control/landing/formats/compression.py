@@ -30,20 +30,18 @@ class Packing:
     suffix: str
     magic: bytes
     member: Callable[[], Any]
-    open: Callable[[BinaryIO], BinaryIO]
+    open: Callable[[BinaryIO], Any]
 
 
-def _open_gzip(stored: BinaryIO) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(stored))
-
-
-def _open_zstd(stored: BinaryIO) -> BinaryIO:
-    return cast(BinaryIO, zstandard.ZstdDecompressor().stream_reader(stored, read_across_frames=True))
-
-
-PACKINGS = (
-    Packing("gzip", ".gz", b"\x1f\x8b", lambda: zlib.decompressobj(wbits=31), _open_gzip),
-    Packing("zstd", ".zst", b"\x28\xb5\x2f\xfd", lambda: zstandard.ZstdDecompressor().decompressobj(), _open_zstd),
+_PACKINGS = (
+    Packing("gzip", ".gz", b"\x1f\x8b", lambda: zlib.decompressobj(wbits=31), gzip.open),
+    Packing(
+        "zstd",
+        ".zst",
+        b"\x28\xb5\x2f\xfd",
+        lambda: zstandard.ZstdDecompressor().decompressobj(),
+        lambda stored: zstandard.ZstdDecompressor().stream_reader(stored, read_across_frames=True),
+    ),
 )
 
 
@@ -53,13 +51,13 @@ def packing_of(name: str) -> Packing | None:
     >>> [packing and packing.name for packing in map(packing_of, ("a.csv.gz", "a.json.zst", "a.json"))]
     ['gzip', 'zstd', None]
     """
-    return next((packing for packing in PACKINGS if name.endswith(packing.suffix)), None)
+    return next((packing for packing in _PACKINGS if name.endswith(packing.suffix)), None)
 
 
 def open_unpacked(name: str, stored: BinaryIO) -> BinaryIO:
     """Open the content of a stored file."""
     packing = packing_of(name)
-    return packing.open(stored) if packing else stored
+    return cast(BinaryIO, packing.open(stored)) if packing else stored
 
 
 class PackingCheck:
@@ -81,7 +79,7 @@ class PackingCheck:
 
     def defect(self) -> str:
         """Return why the file cannot be loaded, after all of it was fed; empty for a sound file."""
-        actual = next((packing for packing in PACKINGS if self._head.startswith(packing.magic)), None)
+        actual = next((packing for packing in _PACKINGS if self._head.startswith(packing.magic)), None)
         if actual and actual != self._packing:
             return f"{actual.name} data under the name {self._name}; it must end in {actual.suffix}"
         if self._packing and self._head and not self._defect and not self._member.eof:

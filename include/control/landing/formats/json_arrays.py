@@ -104,19 +104,14 @@ def require_array(stream: TextIO) -> None:
                 break
             text.skip_mark()
             number += 1
-        _require_end(text)
+        if (mark := text.next_mark()) != "]":
+            raise ValueError("the file ends within the array" if not mark else f"then comes {mark!r} instead of , or ]")
+        text.skip_mark()
+        if text.next_mark():
+            raise ValueError("more text follows the array; it begins with [, so it is read as one array, not as lines")
     except ArrayTooLargeError:
         raise
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 text ({error.reason}) within a JSON array; have it delivered again") from error
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not a sound JSON array (element {number}: {error}); have it delivered again") from error
-
-
-def _require_end(text: ArrayText) -> None:
-    mark = text.next_mark()
-    if mark != "]":
-        raise ValueError("the file ends within the array" if not mark else f"then comes {mark!r} instead of , or ]")
-    text.skip_mark()
-    if text.next_mark():
-        raise ValueError("more text follows the array; it begins with [, so it is read as one array, not as lines")
