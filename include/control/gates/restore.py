@@ -8,7 +8,6 @@ newer. The next batch reads again what the batches above the certified version h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import CommitFailedError
@@ -22,7 +21,7 @@ from include.control.gates.result import GateResult
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.measures import table_rows
 from include.control.ledger.resolution import resolve, winner_at
-from include.control.log.batch import BatchSources, Intent, Stream, StreamPosition, Winner, new_token
+from include.control.log.batch import BatchSources, Intent, Stream, Winner, new_token
 from include.control.log.delta_log import commits_after, latest_version, remaining_commits
 from include.control.log.stored_tables import is_table, open_table
 from include.control.storage.read_cache import uncached_reads
@@ -32,65 +31,57 @@ from include.paths import LakehousePaths
 _SPARK_KEEPS_THE_LOG = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
-@dataclass(frozen=True)
-class Restore:
-    """Puts the certified rows of one table back, for the run whose version was refused, or a later run."""
+def undo_refused(
+    refused: GateResult,
+    spec: AnySpec,
+    interval: Interval,
+    run_id: str,
+    paths: LakehousePaths,
+    ledger: Ledger,
+    gates: Gates,
+) -> Winner:
+    """Put the certified rows back on top of the refused version; the caller holds the lease of the table.
 
-    spec: AnySpec
-    interval: Interval
-    run_id: str
-    paths: LakehousePaths
-    ledger: Ledger
-    gates: Gates
+    The run `run_id` for `interval` is the one whose version was refused, or a later one.
 
-    def run(self, refused: GateResult) -> Winner:
-        """Put the rows back on top of the refused version; the caller holds the lease of the table.
-
-        Raises:
-            RestoreError: there is a `restore_obstacle`, or another commit came first; nothing was changed.
-            ConservationError: the new version has not as many rows as the certified one.
-        """
-        if obstacle := restore_obstacle(refused, self.paths, self.gates):
-            raise RestoreError(f"{self.spec.table}: version {refused.version} was not undone: {obstacle}")
-        path, stream = self.paths.table(self.spec.table), Stream(self.spec.table)
-        intent = self._intent(stream, resolve(path, stream, self.ledger))
-        self.ledger.record_intent(intent)
-        winner = self._commit(path, stream, refused.version, intent)
-        self.ledger.record_committed([winner])
-        self.ledger.record_closed(winner, close_restore(winner, self.paths))
-        return winner
-
-    def _intent(self, stream: Stream, position: StreamPosition) -> Intent:
-        """Return the intent of a batch that undoes every batch above the certified version."""
-        certified = int(self.gates.certified(stream.table) or 0)
-        undone = _batches_above(self.paths.table(stream.table), certified)
-        last = self.ledger.last_recorded(stream.table, position.table_id, stream.name, certified)
-        sources = last.intent.sources if last else BatchSources()
-        return Intent(
-            table=stream.table,
-            table_id=position.table_id,
-            stream=stream.name,
-            batch_seq=position.next_seq,
-            token=new_token(),
-            interval_start=self.interval.start,
-            interval_end=self.interval.end,
-            run_id=self.run_id,
-            spec_hash=self.spec.spec_hash,
-            sources=sources.for_restore(certified, [intent.token for intent in undone]),
-        )
-
-    def _commit(self, path: LakePath, stream: Stream, refused: int, intent: Intent) -> Winner:
-        """Commit, and return the winner by the token in the log, whatever the commit reported."""
-        failure: CommitFailedError | None = None
-        try:
-            _restore(open_table(path, version=refused), _certified_version(intent), stream.app_id, intent)
-        except CommitFailedError as error:
-            failure = error
-        winner = winner_at(path, stream.app_id, intent.batch_seq, after=refused)
-        if winner is None or winner.token != intent.token:
-            cause = f"{intent.table}: version {refused} was not undone: another commit came right after it"
-            raise RestoreError(cause) from failure
-        return winner
+    Raises:
+        RestoreError: there is a `restore_obstacle`, or another commit came first; nothing was changed.
+        ConservationError: the new version has not as many rows as the certified one.
+    """
+    if obstacle := restore_obstacle(refused, paths, gates):
+        raise RestoreError(f"{spec.table}: version {refused.version} was not undone: {obstacle}")
+    path, stream = paths.table(spec.table), Stream(spec.table)
+    position = resolve(path, stream, ledger)
+    certified = int(gates.certified(spec.table) or 0)
+    undone = _batches_above(path, certified)
+    last = ledger.last_recorded(spec.table, position.table_id, stream.name, certified)
+    sources = last.intent.sources if last else BatchSources()
+    intent = Intent(
+        table=spec.table,
+        table_id=position.table_id,
+        stream=stream.name,
+        batch_seq=position.next_seq,
+        token=new_token(),
+        interval_start=interval.start,
+        interval_end=interval.end,
+        run_id=run_id,
+        spec_hash=spec.spec_hash,
+        sources=sources.for_restore(certified, [batch.token for batch in undone]),
+    )
+    ledger.record_intent(intent)
+    failure: CommitFailedError | None = None
+    try:
+        _restore(open_table(path, version=refused.version), certified, stream.app_id, intent)
+    except CommitFailedError as error:
+        failure = error
+    # The token in the log decides who won, whatever the commit reported.
+    winner = winner_at(path, stream.app_id, intent.batch_seq, after=refused.version)
+    if winner is None or winner.token != intent.token:
+        cause = f"{spec.table}: version {refused.version} was not undone: another commit came right after it"
+        raise RestoreError(cause) from failure
+    ledger.record_committed([winner])
+    ledger.record_closed(winner, close_restore(winner, paths))
+    return winner
 
 
 def restore_obstacle(refused: GateResult, paths: LakehousePaths, gates: Gates) -> str:
@@ -130,7 +121,9 @@ def close_restore(winner: Winner, paths: LakehousePaths) -> RowCounts:
         ConservationError: the new version has not as many rows as the version whose rows it puts back.
     """
     intent, path = winner.intent, paths.table(winner.intent.table)
-    certified = _certified_version(intent)
+    certified = intent.sources.restores
+    if certified is None:
+        raise ValueError(f"batch {intent.batch_seq} of {intent.table} restores nothing")
     layer, name = intent.table.split(".")
     _restore_secondary(paths.quarantine(intent.table), f"{layer}_quarantine.{name}", intent)
     _restore_secondary(paths.tombstones(intent.table, intent.table_id), f"{layer}_tombstones.{name}", intent)
@@ -141,12 +134,6 @@ def close_restore(winner: Winner, paths: LakehousePaths) -> RowCounts:
             "The version is not certified; compare the two before anything else.",
         )
     return RowCounts(inserted=max(after - before, 0), deleted=max(before - after, 0))
-
-
-def _certified_version(intent: Intent) -> int:
-    if intent.sources.restores is None:
-        raise ValueError(f"batch {intent.batch_seq} of {intent.table} restores nothing")
-    return intent.sources.restores
 
 
 def _batches_above(table: LakePath, version: int) -> Sequence[Intent]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from include.control.gates.restore import Restore
+from include.control.gates.restore import undo_refused
 from include.control.gates.result import GateResult
 from include.errors import RestoreError
 from spark_jobs.runtime.context import JobContext
@@ -20,12 +20,10 @@ def restore_certified_rows(context: JobContext, refused: GateResult) -> str:
     spec = context.spec
     if spec.on_refusal == "keep":
         return ""
-    restore = Restore(
-        spec, context.args.interval, context.args.run_id, context.paths, context.ops.ledger, context.ops.gates
-    )
+    args, ops = context.args, context.ops
     try:
         with context.leases.table(spec.table):
-            winner = restore.run(refused)
+            winner = undo_refused(refused, spec, args.interval, args.run_id, context.paths, ops.ledger, ops.gates)
     except RestoreError as error:
         log.warning("%s", error)
         return f"{error}."

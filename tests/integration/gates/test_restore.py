@@ -12,9 +12,10 @@ from include.catalog import load_catalog
 from include.contracts.job.args import Job
 from include.control.gates.gates import Gates
 from include.control.gates.overrides import override
-from include.control.gates.restore import Restore
+from include.control.gates.restore import undo_refused
 from include.control.gates.result import GateResult, Override
 from include.control.ledger.ledger import Ledger
+from include.control.log.batch import Winner
 from include.control.log.delta_log import latest_version, read_commit
 from include.control.planning.planner import Planner
 from include.errors import Outcome, OverrideError, RestoreError
@@ -104,7 +105,7 @@ def test_a_version_is_kept_when_a_newer_commit_exists(shop: Lakehouse) -> None:
     shop.run_all(3, BRONZE, SILVER)
     newest = latest_version(shop.paths.table(SILVER))
     with pytest.raises(RestoreError, match=r"silver\.orders: version 2 was not undone: version 3 came after it"):
-        restore(shop).run(refusal(shop, 2))
+        restore(shop, 2)
     assert latest_version(shop.paths.table(SILVER)) == newest == 3
 
 
@@ -121,7 +122,7 @@ def test_a_commit_just_before_the_restore_is_never_removed(shop: Lakehouse, monk
 
     monkeypatch.setattr(ledger, "record_intent", overtaken)
     with pytest.raises(RestoreError, match="another commit came right after it"):
-        restore(shop, ledger).run(refusal(shop, 2))
+        restore(shop, 2, ledger)
     commit = read_commit(shop.paths.table(SILVER), 3)
     assert commit is not None
     assert commit.operation != "RESTORE"
@@ -139,7 +140,7 @@ def test_a_batch_that_was_planned_before_the_restore_plans_again(shop: Lakehouse
     def overtaken(self: SilverMerge, session: Any, intent: Any, plan: Any) -> None:
         if not met:
             met.append(intent.batch_seq)
-            restore(shop).run(refusal(shop, 2))
+            restore(shop, 2)
         write(self, session, intent, plan)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -196,9 +197,10 @@ def test_a_batch_with_an_open_refusal_is_not_finished(shop: Lakehouse) -> None:
     assert "version 3 has the rows of version 1" in shop.run(SILVER, 2).message
 
 
-def restore(shop: Lakehouse, ledger: Ledger | None = None) -> Restore:
-    spec = load_catalog(shop.folder / "tables").spec(SILVER)
-    return Restore(spec, day(2), "by hand", shop.paths, ledger or Ledger(shop.paths), Gates(shop.paths))
+def restore(shop: Lakehouse, version: int, ledger: Ledger | None = None) -> Winner:
+    """Undo a refused version."""
+    spec, ledger = load_catalog(shop.folder / "tables").spec(SILVER), ledger or Ledger(shop.paths)
+    return undo_refused(refusal(shop, version), spec, day(2), "by hand", shop.paths, ledger, Gates(shop.paths))
 
 
 def refusal(shop: Lakehouse, version: int) -> GateResult:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from include.control.gates.gates import Gates
-from include.control.gates.restore import Restore, restore_obstacle, restoring_version
+from include.control.gates.restore import restore_obstacle, restoring_version, undo_refused
 from include.control.gates.result import GateResult
 from include.control.ledger.ledger import Ledger
 from include.control.ledger.resolution import resolve
-from include.control.log.batch import BatchSources, Stream
+from include.control.log.batch import BatchSources, Stream, Winner
 from include.control.log.delta_log import latest_version
 from include.errors import RestoreError
 from include.paths import LakehousePaths
@@ -28,9 +28,10 @@ SPEC = silver_spec(on_refusal="restore")
 SOURCE, TABLE = "bronze.orders", SPEC.table
 
 
-def restore(root: Path) -> Restore:
+def restore(root: Path) -> Winner:
+    """Undo the newest refused version."""
     paths = LakehousePaths(root)
-    return Restore(SPEC, day(), "run of the restore", paths, Ledger(paths), Gates(paths))
+    return undo_refused(refusal(root), SPEC, day(), "run of the restore", paths, Ledger(paths), Gates(paths))
 
 
 def refusal(root: Path) -> GateResult:
@@ -78,7 +79,7 @@ class Restores(RuleBasedStateMachine):
     @rule()
     def undo(self) -> None:
         refused = latest_version(self.path)
-        winner = restore(self.root).run(refusal(self.root))
+        winner = restore(self.root)
         assert (winner.version, restoring_version(self.path, refused)) == (refused + 1, refused + 1)
         self.read, self.is_refused = self.seen, False
 
@@ -87,7 +88,7 @@ class Restores(RuleBasedStateMachine):
     def undo_too_late(self) -> None:
         before = latest_version(self.path)
         with pytest.raises(RestoreError, match="came after it"):
-            restore(self.root).run(refusal(self.root))
+            restore(self.root)
         assert latest_version(self.path) == before
 
     @invariant()
@@ -117,7 +118,7 @@ def test_a_table_without_a_certified_version_is_not_restored(tmp_path: Path) -> 
     winner = load_batch(tmp_path, SPEC, rows=2)
     judge(tmp_path, SPEC, winner.version, passed=False)
     with pytest.raises(RestoreError, match="no version of the table was ever certified"):
-        restore(tmp_path).run(refusal(tmp_path))
+        restore(tmp_path)
 
 
 def test_a_replay_among_the_refused_batches_prevents_a_restore(tmp_path: Path) -> None:
@@ -146,7 +147,7 @@ def test_several_refused_batches_and_their_quarantined_rows_are_undone_together(
     judge(tmp_path, SPEC, undone[-1].version, passed=False)
     secondary = paths.quarantine(TABLE)
     kept, gone = (load_secondary(secondary, token) for token in ("kept", undone[0].token))
-    winner = restore(tmp_path).run(refusal(tmp_path))
+    winner = restore(tmp_path)
     assert winner.intent.sources.undoes == tuple(batch.token for batch in undone)
     assert DeltaTable(str(paths.table(TABLE))).to_pyarrow_table().num_rows == 2
     assert DeltaTable(str(secondary)).to_pyarrow_table().num_rows == kept
