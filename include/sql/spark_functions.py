@@ -12,10 +12,8 @@ median min min_by mode percentile percentile_approx percentile_cont percentile_d
 regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness some std stddev stddev_pop stddev_samp
 string_agg sum theta_intersection_agg theta_sketch_agg theta_union_agg try_avg try_sum var_pop var_samp variance
 """
-_OF_WINDOWS = """
-cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number
-"""
 _OTHERS = """
+cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number
 abs acos acosh add_months aes_decrypt aes_encrypt aggregate and approx_top_k_estimate array array_append
 array_compact array_contains array_distinct array_except array_insert array_intersect array_join array_max array_min
 array_position array_prepend array_remove array_repeat array_size array_sort array_union arrays_overlap arrays_zip
@@ -65,7 +63,7 @@ _OF_DELTA = "table_changes table_changes_by_path"
 AGGREGATES = frozenset(_AGGREGATES.split())
 """Functions that give one value for many rows."""
 
-FUNCTIONS = AGGREGATES | frozenset(f"{_OF_WINDOWS} {_OTHERS} {_OF_DELTA}".split())
+FUNCTIONS = AGGREGATES | frozenset(f"{_OTHERS} {_OF_DELTA}".split())
 """All functions, those of Delta's too."""
 
 SYNTAX = frozenset(("cast", "extract", "group", "identifier", "timestampadd", "timestampdiff", "try_cast", "within"))

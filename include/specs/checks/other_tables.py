@@ -17,7 +17,13 @@ def check_compared(document: Document) -> Iterator[Defect]:
     """Check that an age has a time column, that a source is read by the table, and that column lists match."""
     for path, name, arguments in stated_rules(document):
         if name == "expect_table_to_be_fresh":
-            yield from _check_time_column((*path, "column"), arguments.get("column"), document)
+            column, columns = arguments.get("column"), mapping_at(document, "columns")
+            declaration = columns.get(str(column))
+            if isinstance(declaration, dict) and (kind := declaration.get("type", "string")) not in _TIMES:
+                times = [name for name in columns if mapping_at(columns, name).get("type") in _TIMES]
+                fix = f"name one of {', '.join(times)}" if times else "no column of this table is a timestamp or a date"
+                message = f"only a timestamp or a date has an age, and this column is {kind}"
+                yield Defect((*path, "column"), message, column, fix)
         if name == "expect_table_to_reconcile_with_source":
             source, sources = arguments.get("source"), [table for _, table in stated_sources(document)]
             if isinstance(source, str) and source not in sources:
@@ -49,12 +55,3 @@ def check_other_tables(document: Document, documents: Mapping[str, Document]) ->
         for place, column in names:
             if columns and isinstance(column, str) and not column.startswith("_") and column not in columns:
                 yield unknown_column(place, column, columns, other)
-
-
-def _check_time_column(path: KeyPath, column: object, document: Document) -> Iterator[Defect]:
-    columns = mapping_at(document, "columns")
-    declaration = columns.get(str(column))
-    if isinstance(declaration, dict) and (kind := declaration.get("type", "string")) not in _TIMES:
-        times = [name for name in columns if mapping_at(columns, name).get("type") in _TIMES]
-        fix = f"name one of {', '.join(times)}" if times else "no column of this table is a timestamp or a date"
-        yield Defect(path, f"only a timestamp or a date has an age, and this column is {kind}", column, fix)

@@ -82,17 +82,13 @@ def _defects(expression: SpecExpression) -> Iterator[Defect]:
         yield Defect(expression.path, message, expression.text, "aggregate in the measures of a gold table")
     for name in sql.nested_aggregates if expression.is_aggregate else ():
         yield Defect(expression.path, f"the aggregate {name!r} is inside another aggregate", expression.text)
-    if expression.is_aggregate and not sql.may_aggregate and (ungrouped := _ungrouped_column(expression, sql)):
-        fix = f"write max({ungrouped}), or another aggregate"
-        yield Defect(
-            expression.path, f"{ungrouped} has a value in each row, and one value is needed", expression.text, fix
-        )
-
-
-def _ungrouped_column(expression: SpecExpression, sql: SqlExpression) -> str:
-    """Return a column that can have several values within a group; empty if there is none."""
+    if not expression.is_aggregate or sql.may_aggregate:
+        return
     grouped = {name[-1].lower() for text in expression.grouped for name in SqlExpression(text).columns}
-    return next((".".join(name) for name in sql.columns if name[-1].lower() not in grouped), "")
+    ungrouped = next((".".join(name) for name in sql.columns if name[-1].lower() not in grouped), "")
+    if ungrouped:
+        message = f"{ungrouped} has a value in each row, and one value is needed"
+        yield Defect(expression.path, message, expression.text, f"write max({ungrouped}), or another aggregate")
 
 
 def _expressions(spec: AnySpec, specs: Mapping[str, AnySpec]) -> Iterator[SpecExpression]:
