@@ -12,10 +12,9 @@ from pathlib import Path, PurePosixPath
 
 import zstandard
 
-from include.control.landing.file_names import data_file_filter
 from include.control.landing.formats.compression import open_unpacked
 from include.control.landing.formats.json_arrays import is_array
-from include.control.landing.landing import Landing
+from include.control.landing.landing import Landing, data_file_filter
 from include.control.landing.on_disk import LocalLanding
 from include.errors import NotReadyError
 

@@ -12,8 +12,7 @@ from string import Formatter
 from include.contracts.interval import Interval
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.table_spec import BronzeSpec
-from include.control.landing.file_names import data_file_filter
-from include.control.landing.landing import Landing, interval_folder
+from include.control.landing.landing import Landing, data_file_filter, interval_folder
 from include.control.log.batch import FileFact
 from include.errors import NotDeliveredError
 

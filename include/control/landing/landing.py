@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -11,10 +13,15 @@ from include.contracts.interval import Interval
 from include.contracts.lake_path import S3
 from include.contracts.spec.bronze_sources import LandingSource
 from include.contracts.spec.table_spec import BronzeSpec
-from include.control.landing.file_names import data_file_filter
 from include.control.landing.on_disk import LocalLanding
 from include.control.log.batch import FileFact
 from include.errors import NotDeliveredError
+
+_UNFINISHED = (".tmp", ".partial", ".crc", "._COPYING_", ".inprogress")
+"""Endings of files and folders that a source system is still writing, or that hold no data."""
+
+_NO_DATA = re.compile(rf"(?:^|/)[._]|(?:{'|'.join(map(re.escape, _UNFINISHED))})(?:/|$)")
+"""A path with a hidden or unfinished part: Spark's own writers write to `_temporary`, for example."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,8 @@ class Landing(Protocol):
 
         Raises:
             FileNotFoundError: it does not exist any more.
+            NotReadyError: the disk or the store fails, now or while the content is read.
+            StorageError: this process may not read it.
         """
 
 
@@ -96,6 +105,23 @@ def interval_folder(source: LandingSource, interval: Interval) -> str:
     path = source.path.format(interval_start=interval.start, interval_end=interval.end)
     scheme, separator, folder = f"{source.landing}/{path}".rpartition("://")
     return f"{scheme}{separator}{PurePosixPath(folder)}"
+
+
+def data_file_filter(pattern: str) -> Callable[[str], bool]:
+    """Return a function that tests whether the path of a file, relative to its folder, matches and is finished data.
+
+    A pattern without a slash applies to the name, in the folder itself and in all folders below.
+
+    >>> is_selected = data_file_filter("eu/**/*.csv")
+    >>> [is_selected(path) for path in ("eu/a.csv", "eu/x/y/a.csv", "us/a.csv", "eu/_temporary/a.csv", "eu/a.csv.tmp")]
+    [True, True, False, False, False]
+    """
+    regex = ""
+    for part in (pattern if "/" in pattern else f"**/{pattern}").split("/"):
+        name = fnmatch.translate(part).removeprefix("(?s:").removesuffix(r")\Z").replace(".*", "[^/]*")
+        regex += r"(?:[^/]+/)*" if part == "**" else f"{name}/"  # `**` is any number of folders
+    matches = re.compile(regex.removesuffix("/")).fullmatch
+    return lambda path: matches(path) is not None and not _NO_DATA.search(path)
 
 
 def interval_files(spec: BronzeSpec, landing: Landing, interval: Interval) -> Iterable[FileFact]:

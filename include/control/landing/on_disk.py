@@ -39,13 +39,7 @@ class LocalLanding:
         return (file for file in files if file) if is_folder else None
 
     def open(self, path: str) -> BinaryIO:
-        """Open the content of a file.
-
-        Raises:
-            FileNotFoundError: it does not exist any more.
-            NotReadyError: the disk, or the server behind it, fails, now or while the content is read.
-            StorageError: this process may not read it.
-        """
+        """Open the content of a file."""
         translate_errors = partial(_translate_errors, self.location(path))
         with translate_errors():
             return stored_bytes(open(self.location(path), "rb", buffering=0), translate_errors)

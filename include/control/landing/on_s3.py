@@ -65,13 +65,7 @@ class S3Landing:
         return _fact(path, {**head, "Size": head["ContentLength"]})
 
     def open(self, path: str) -> BinaryIO:
-        """Open the content of an object.
-
-        Raises:
-            FileNotFoundError: it does not exist any more.
-            NotReadyError: the store does not answer, now or while the content is read.
-            StorageError: this process may not read it.
-        """
+        """Open the content of an object."""
         url = self.location(path)
         with translate_storage_errors(url):
             content = smart_open.open(url, "rb", compression="disable", transport_params={"client": s3_client()})

@@ -63,7 +63,13 @@ def _read_header(stream: BinaryIO) -> tuple[Schema, str, bytes]:
     if stream.read(len(MAGIC)) != MAGIC:
         raise ValueError("not an Avro file, or one that is compressed as a whole: its blocks may be, the file not")
     try:
-        metadata = _read_metadata(stream)
+        metadata: dict[str, bytes] = {}
+        while count := _read_long(stream):
+            if count < 0:  # then the size of these entries in bytes comes first
+                _read_long(stream)
+            for _ in range(abs(count)):
+                key = _read_exactly(stream, _read_long(stream)).decode()
+                metadata[key] = _read_exactly(stream, _read_long(stream))
         schema, sync = json.loads(metadata["avro.schema"]), _read_exactly(stream, _SYNC_SIZE)
     except (*_BROKEN, KeyError) as error:
         raise ValueError(f"not a sound Avro file (its header: {error}); have it delivered again") from error
@@ -71,17 +77,6 @@ def _read_header(stream: BinaryIO) -> tuple[Schema, str, bytes]:
     if codec not in _UNPACK:
         raise ValueError(f"its blocks are compressed by {codec}; known are {', '.join(_UNPACK)}")
     return schema, codec, sync
-
-
-def _read_metadata(stream: BinaryIO) -> dict[str, bytes]:
-    metadata: dict[str, bytes] = {}
-    while count := _read_long(stream):
-        if count < 0:  # then the size of these entries in bytes comes first
-            _read_long(stream)
-        for _ in range(abs(count)):
-            key = _read_exactly(stream, _read_long(stream)).decode()
-            metadata[key] = _read_exactly(stream, _read_long(stream))
-    return metadata
 
 
 def _read_long(stream: BinaryIO, first: bytes = b"") -> int:
