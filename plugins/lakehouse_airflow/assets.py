@@ -46,11 +46,9 @@ def is_announced(context: Context, asset: Asset, version: int | None) -> bool:
     """
     run = context["dag_run"]
     recent = InletEventsAccessor(asset_name=asset.name, asset_uri=asset.uri).ascending(False).limit(_RECENT_EVENTS)
-    events = [(event, event.extra or {}) for event in recent]
-    return any(
-        extra.get("version") == version
-        and (
-            (event.source_dag_id, event.source_run_id) == (run.dag_id, run.run_id) or extra.get("run_id") == run.run_id
-        )
-        for event, extra in events
-    )
+    for event in recent:
+        extra = event.extra or {}
+        is_of_run = (event.source_dag_id, event.source_run_id) == (run.dag_id, run.run_id)
+        if extra.get("version") == version and (is_of_run or extra.get("run_id") == run.run_id):
+            return True
+    return False

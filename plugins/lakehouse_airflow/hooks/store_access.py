@@ -44,16 +44,9 @@ def reach_store(environment: MutableMapping[str, str], settings: Settings) -> No
     Raises:
         AirflowFailException: as `prepare_process`.
     """
-    if not settings.s3_connection:
+    conn_id = settings.s3_connection
+    if not conn_id:
         return
-    variables = _variables(settings.s3_connection)
-    # A session token or profile of another identity would not fit these keys.
-    for name in _IDENTITY if set(_IDENTITY) & set(variables) else ():
-        environment.pop(name, None)
-    environment.update(variables)
-
-
-def _variables(conn_id: str) -> dict[str, str]:
     try:
         connection = Connection.get(conn_id)
     except AirflowNotFoundException:
@@ -70,4 +63,9 @@ def _variables(conn_id: str) -> dict[str, str]:
         )
     keys = {"AWS_ACCESS_KEY_ID": connection.login, "AWS_SECRET_ACCESS_KEY": connection.password}
     variables = {**keys, **{_VARIABLE[name]: value for name, value in extra.items()}}
-    return {name: str(value) for name, value in variables.items() if value}
+    variables = {name: str(value) for name, value in variables.items() if value}
+    # A session token or profile of another identity would not fit these keys.
+    if not variables.keys().isdisjoint(_IDENTITY):
+        for name in _IDENTITY:
+            environment.pop(name, None)
+    environment.update(variables)

@@ -13,7 +13,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.contracts.interval import Interval
-from include.contracts.job.args import Job
+from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.report import JobReport
 from include.contracts.job.requests import RequestFile
 from include.disk_space import disk_full
@@ -24,7 +24,7 @@ from lakehouse_airflow.hooks.driver_log import DriverLog
 from lakehouse_airflow.hooks.spark_job import SparkJobHook
 from lakehouse_airflow.hooks.store_access import prepare_process
 from lakehouse_airflow.intervals import interval_of, outside_data, run_dates
-from lakehouse_airflow.operators.job_call import TryFiles, job_args
+from lakehouse_airflow.operators.try_files import TryFiles
 from lakehouse_airflow.retries import GOOD, error_of
 
 if TYPE_CHECKING:
@@ -108,13 +108,23 @@ class SparkJobOperator(SparkSubmitOperator):
             DiskFullError: the driver could not write its report, because the disk is full.
             SparkUnavailableError: the Spark Connect server does not answer.
         """
+        # Absolute paths: the driver runs in another folder.
         settings = prepare_process().absolute()
         delete_old_runs(settings)
         files = TryFiles.of(settings.run_paths, context["ti"])
-        arguments = job_args(self.table, context, interval, settings, files.report, dry_run=dry_run)
-        if request:
-            path = request.save(files.report.with_suffix(".request.json"))
-            arguments = arguments.model_copy(update={"request": path})
+        arguments = JobArgs(
+            table=self.table,
+            interval_start=interval.start,
+            interval_end=interval.end,
+            run_id=context["run_id"],
+            root=settings.root,
+            landing=settings.landing,
+            tables=settings.tables,
+            report=files.report,
+            reprocess=wants_reprocess(context),
+            dry_run=dry_run,
+            request=request.save(files.report.with_suffix(".request.json")) if request else None,
+        )
         self.application = str(PROJECT / self.job.application)
         self.application_args = arguments.to_argv()
         self.name = f"millrace {self.table} {self.job}"
@@ -173,3 +183,8 @@ class SparkJobOperator(SparkSubmitOperator):
         return SparkJobHook(
             driver_log=self._driver_log, jars_folder=jars_folder, large_load=self._large_load, **arguments
         )
+
+
+def wants_reprocess(context: Context) -> bool:
+    """Whether the form or the backfill's configuration asks to read consumed rows again."""
+    return bool(context["params"].get("reprocess", False))

@@ -11,8 +11,7 @@ from include.errors import HOPELESS, MillraceError
 from include.spark_conf import LARGE_LOAD
 from lakehouse_airflow.assets import MAY_PROPOSE_COLUMNS, PROPOSED_COLUMNS
 from lakehouse_airflow.hooks.store_access import prepare_process
-from lakehouse_airflow.operators.job_call import wants_reprocess
-from lakehouse_airflow.operators.spark_job import SparkJobOperator
+from lakehouse_airflow.operators.spark_job import SparkJobOperator, wants_reprocess
 from lakehouse_airflow.operators.task_result import TaskResult
 
 if TYPE_CHECKING:

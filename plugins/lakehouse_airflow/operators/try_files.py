@@ -1,19 +1,13 @@
-"""The arguments that a task gives to its job, and the files of one try: the report and the driver's output."""
+"""The files of one try of a task: the report and the driver's output."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from include.contracts.interval import Interval
-from include.contracts.job.args import JobArgs
 from include.paths import RunPaths
-from include.settings import Settings
-
-if TYPE_CHECKING:
-    from airflow.sdk import Context
 
 _NOT_IN_NAMES = re.compile(r"[^\w.+=-]+")
 
@@ -40,26 +34,3 @@ class TryFiles:
         files.report.unlink(missing_ok=True)
         files.driver_log.unlink(missing_ok=True)
         return files
-
-
-def job_args(
-    table: str, context: Context, interval: Interval, settings: Settings, report: Path, *, dry_run: bool
-) -> JobArgs:
-    """Return the arguments of a job for `table`; `settings` must have absolute paths: the driver runs elsewhere."""
-    return JobArgs(
-        table=table,
-        interval_start=interval.start,
-        interval_end=interval.end,
-        run_id=context["run_id"],
-        root=settings.root,
-        landing=settings.landing,
-        tables=settings.tables,
-        report=report,
-        reprocess=wants_reprocess(context),
-        dry_run=dry_run,
-    )
-
-
-def wants_reprocess(context: Context) -> bool:
-    """Whether the form or the backfill's configuration asks to read consumed rows again."""
-    return bool(context["params"].get("reprocess", False))
