@@ -108,7 +108,6 @@ class Stack:
             self.airflow.start(environment)
             if self.connection is None:
                 self.spark.start(environment)
-                self.spark.wait()
                 self._watch.start()
             with self.api() as api:
                 api.wait_until_healthy(began, alive=lambda: recorded(self.home, AIRFLOW) is not None)

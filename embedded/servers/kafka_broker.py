@@ -62,10 +62,11 @@ class KafkaBroker:
         return f"127.0.0.1:{self.port}"
 
     def start(self, env: Mapping[str, str]) -> None:
-        """Start the JVM; the first start makes its folder. `wait` waits until it answers.
+        """Start the JVM, and return when it answers a client; the first start makes its folder.
 
         Raises:
-            KafkaBrokerError: there are no jars, or the folder could not be made.
+            KafkaBrokerError: there are no jars, the folder could not be made, or the broker ended or did not answer
+                within a minute.
         """
         if not any(self.jars.glob("kafka_*.jar")):
             raise KafkaBrokerError(f"There are no Kafka jars in {self.jars}: run `make kafka`.")
@@ -80,13 +81,6 @@ class KafkaBroker:
                 output = (run.stdout + run.stderr)[-2000:]
                 raise KafkaBrokerError(f"Kafka could not make its folder {self._data}: {output}")
         spawn(self.home, NAME, self._command("kafka.Kafka", settings), env, cwd=self._folder)
-
-    def wait(self) -> None:
-        """Wait until a client's request is answered.
-
-        Raises:
-            KafkaBrokerError: the broker ended, or did not answer within a minute.
-        """
         client: dict[str, str | int | float | bool] = {"bootstrap.servers": self.address, "log_level": 0}
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and recorded(self.home, NAME) is not None:
@@ -150,7 +144,6 @@ def running_broker(home: Path, jars: Path) -> Iterator[KafkaBroker]:
     broker = KafkaBroker(broker_home, jars / "kafka-broker", free_port(), free_port())
     try:
         broker.start(os.environ)
-        broker.wait()
         yield broker
     finally:
         stop(broker_home, NAME, patience_s=15)

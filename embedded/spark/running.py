@@ -21,7 +21,6 @@ def running_server(folder: Path) -> Iterator[SparkServer]:
     server = SparkServer(home, Settings().jars, free_port())
     try:
         server.start(clean_environment())
-        server.wait()
         yield server
     finally:
         stop(home, NAME, patience_s=15)

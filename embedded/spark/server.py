@@ -59,7 +59,11 @@ class SparkServer:
         return {"SPARK_REMOTE": f"sc://localhost:{self.port}", TOKEN_VARIABLE: self.token}
 
     def start(self, env: Mapping[str, str]) -> None:
-        """Start the JVM; `wait` waits until it answers."""
+        """Start the JVM, and return when it answers a client.
+
+        Raises:
+            SparkServerError: the server ended, or did not answer within three minutes.
+        """
         rmtree(self._scratch, ignore_errors=True)
         self._scratch.mkdir(parents=True)
         environment = {
@@ -70,6 +74,15 @@ class SparkServer:
             "TZ": "UTC",
         }
         spawn(self.home, NAME, self.argv(), environment, cwd=self.home.spark)
+        deadline = time.monotonic() + 180
+        while time.monotonic() < deadline:
+            if answers(self.port, self.token):
+                return
+            if not self.is_alive():
+                break
+            time.sleep(0.5)
+        msg = f"the Spark server did not come up; see its log {self.home.logs / NAME}.log"
+        raise SparkServerError(msg)
 
     def argv(self) -> list[str]:
         """Return the command line, without the token."""
@@ -96,22 +109,6 @@ class SparkServer:
     def _scratch(self) -> Path:
         """The folder of temporary files; the next start deletes what a killed server left."""
         return self.home.spark / "scratch"
-
-    def wait(self) -> None:
-        """Wait until a client's request is answered.
-
-        Raises:
-            SparkServerError: the server ended, or did not answer within three minutes.
-        """
-        deadline = time.monotonic() + 180
-        while time.monotonic() < deadline:
-            if answers(self.port, self.token):
-                return
-            if not self.is_alive():
-                break
-            time.sleep(0.5)
-        msg = f"the Spark server did not come up; see its log {self.home.logs / NAME}.log"
-        raise SparkServerError(msg)
 
     def is_alive(self) -> bool:
         """Whether its process is running."""

@@ -45,6 +45,5 @@ class SparkWatch:
                 log.warning("the Spark server died; restarting it (%s of %s)", restarts, RESTARTS)
                 try:
                     self._server.start(self._environment)
-                    self._server.wait()
                 except (OSError, SparkServerError) as error:
                     log.error("the Spark server did not restart: %s", error)

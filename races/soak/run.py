@@ -82,7 +82,6 @@ def soak(plan: Plan, say: Say) -> Score:
     server = SparkServer(home, settings.jars, free_port(), memory="4g")
     try:
         server.start(clean_environment())
-        server.wait()
         return _Soak(plan, home, settings, server, say).run()
     finally:
         stop(home, SPARK, patience_s=15)
@@ -134,7 +133,6 @@ class _Soak:
                 deaths.pop(0)
                 self._trouble.kill_server(self._server)
                 self._server.start(clean_environment())
-                self._server.wait()
             time.sleep(0.1)
         return wrong
 

@@ -50,7 +50,6 @@ def test_a_driver_whose_server_dies_says_so_in_time_and_runs_well_on_the_next_on
     assert steps_done(shop, BRONZE, 1) == [Step.INTENT]
 
     doomed.start(clean_environment())
-    doomed.wait()
     clean[BRONZE].assert_same(shop, clean[BRONZE].run(drivers_of_doomed, shop))
 
 
@@ -63,7 +62,6 @@ def test_a_write_is_not_repeated_at_a_server_that_took_the_place_of_a_dead_one(
         ending = pool.submit(drivers_of_doomed.run, shop, BRONZE, 1, IN_THE_WRITE, signal.SIGKILL, dead)
         wait_for(lambda: not doomed.is_alive())
         doomed.start(clean_environment())
-        doomed.wait()
         ended = ending.result()
     assert pid_of(doomed) != dead
     assert_server_missed(ended, doomed)

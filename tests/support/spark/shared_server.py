@@ -45,7 +45,6 @@ def shared_server() -> SparkServer:
     with FileLock(home.path / "start.lock"):
         if not server.is_alive():
             server.start({**clean_environment(), **CREDENTIALS})
-            server.wait()
     return server
 
 

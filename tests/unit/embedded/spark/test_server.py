@@ -84,9 +84,6 @@ class DyingServer:
         assert env == {"A": "b"}
         self.starts += 1
 
-    def wait(self) -> None:
-        return
-
 
 @pytest.mark.parametrize(("deaths", "starts"), [(0, 0), (1, 1), (RESTARTS, RESTARTS), (RESTARTS + 5, RESTARTS)])
 def test_a_dead_server_is_started_again_a_few_times_and_no_more(deaths: int, starts: int) -> None:
