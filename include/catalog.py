@@ -112,15 +112,7 @@ class Catalog:
             required | ({word for key in keys for word in re.findall(r"\w+", key)} & bronze.columns.keys())
         )
 
-    def of_domain(self, domain: str) -> tuple[AnySpec, ...]:
-        """Return the sound specs of one domain, in build order.
-
-        Raises:
-            UnknownNameError: no spec is in a folder of that name; the message names the closest domain.
-        """
-        return tuple(spec for spec in self.all_of_domain(domain) if not isinstance(spec, InvalidSpec))
-
-    def all_of_domain(self, domain: str) -> tuple[MaybeInvalidSpec, ...]:
+    def of_domain(self, domain: str) -> tuple[MaybeInvalidSpec, ...]:
         """Return the specs of one domain, sound or wrong, in build order.
 
         Raises:

@@ -55,7 +55,7 @@ def select(folder: Path, domain: str | None, tables: Sequence[str] | None, inter
     if not domain and len(catalog.domains) > 1:
         raise UnknownNameError("several domains have tables", f"Say which: --domain {' or '.join(catalog.domains)}")
     name = domain or catalog.domains[0]
-    specs = catalog.all_of_domain(name)
+    specs = catalog.of_domain(name)
     names = [spec.table for spec in specs]
     for table in tables or ():
         if table not in names:
@@ -68,10 +68,10 @@ def select(folder: Path, domain: str | None, tables: Sequence[str] | None, inter
 def with_downstream(catalog: Catalog, domain: str, tables: Set[str]) -> tuple[MaybeInvalidSpec, ...]:
     """Return the tables and every table downstream of them in the domain, in build order."""
     reached = set(tables)
-    for spec in catalog.all_of_domain(domain):
+    for spec in catalog.of_domain(domain):
         if reached & set(spec.source_tables):
             reached.add(spec.table)
-    return tuple(spec for spec in catalog.all_of_domain(domain) if spec.table in reached)
+    return tuple(spec for spec in catalog.of_domain(domain) if spec.table in reached)
 
 
 def relative_to_landing(path: str, landing: str) -> str:

@@ -23,7 +23,7 @@ def maintain_tables(args: MaintenanceArgs) -> Iterator[JobReport]:
     """Optimize, then vacuum each named table; the failure of a table does not stop the other tables."""
     settings = Settings(root=args.root)
     ops = OpsTables(settings.paths, keep_commits=settings.keep_commits)
-    for spec in load_catalog(args.tables).of_domain(args.domain):
+    for spec in load_catalog(args.tables).specs.values():
         for job in MAINTENANCE_JOBS if spec.table in args.table else ():
             job_args = args.for_table(spec.table, args.interval, args.report_of(job, spec.table))
             job_args = job_args.model_copy(update={"dry_run": args.dry_run})

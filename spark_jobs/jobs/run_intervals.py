@@ -35,7 +35,7 @@ def run_intervals(args: IntervalsArgs) -> Iterator[JobReport]:
     catalog = load_catalog(args.tables)
     settings = Settings(root=args.root)
     ops = OpsTables(settings.paths, keep_commits=settings.keep_commits)
-    specs = [spec for spec in catalog.all_of_domain(args.domain) if not args.table or spec.table in args.table]
+    specs = [spec for spec in catalog.of_domain(args.domain) if not args.table or spec.table in args.table]
     for interval in args.intervals:
         reports: dict[str, JobReport] = {}
         for spec in specs:

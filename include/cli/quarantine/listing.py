@@ -37,6 +37,7 @@ from include.control.quarantine.rows import (
 from include.errors import MillraceError
 from include.paths import LakehousePaths
 from include.settings import Settings
+from include.specs.invalid_spec import InvalidSpec
 from include.specs.problem import did_you_mean
 
 BY_HAND = "lakehouse quarantine"
@@ -88,6 +89,8 @@ def overview(settings: Settings, domain: str | None, statuses: Iterable[RowStatu
     paths, selected, result = settings.paths, tuple(statuses), Overview()
     catalog = command_catalog(settings.tables)
     for spec in catalog.of_domain(domain) if domain else catalog.specs.values():
+        if isinstance(spec, InvalidSpec):
+            continue
         try:
             if refused := refusals(spec.table, paths, selected):
                 result.refusals[spec.table] = refused

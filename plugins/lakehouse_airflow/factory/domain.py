@@ -59,7 +59,7 @@ def build_domain_dag(
     Raises:
         SpecError: the domain has no spec; Airflow shows this as an import error of the file.
     """
-    specs = load_catalog(Settings().tables).all_of_domain(domain)
+    specs = load_catalog(Settings().tables).of_domain(domain)
     with DAG(
         dag_id=domain,
         dag_display_name=title or domain.replace("_", " ").capitalize(),
