@@ -8,13 +8,12 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 
 from include.contracts.job.report import CheckResult
 from include.contracts.spec.expectation import Expectation
 from include.contracts.spec.expectation_arguments import COMPARISONS
 from spark_jobs.quality.fused.comparisons import FRESH, compare_version, freshness_rule
-from spark_jobs.quality.fused.one_pass import compute_figures, merge_figures, require_readable
+from spark_jobs.quality.fused.one_pass import compute_figures, require_readable
 from spark_jobs.quality.fused.rule import FusedRule
 from spark_jobs.quality.fused.rules import compile_rule
 from spark_jobs.quality.fused.samples import collect_samples
@@ -59,9 +58,19 @@ def _evaluate(df: DataFrame, rules: Sequence[Expectation], version: ComparableVe
     if not rules:
         return []
     schema = df.schema
-    results = {number: error for number, rule in enumerate(rules) if (error := _unfit(rule, schema, version))}
-    compiled = {number: _compile(rule, schema, version) for number, rule in enumerate(rules) if number not in results}
-    results |= _by_figures(df, {number: rule for number, rule in compiled.items() if rule})
+    results: dict[int, RuleResult] = {}
+    fused: dict[int, FusedRule] = {}
+    for number, rule in enumerate(rules):
+        if causes := unfit_causes(schema, rule):
+            results[number] = RuleResult(False, error="; ".join(causes))
+        elif rule.name in COMPARISONS and version is None:
+            error = "the rows are not a version of a table: there is nothing to compare them with"
+            results[number] = RuleResult(False, error=error)
+        elif version and rule.name == FRESH:
+            fused[number] = freshness_rule(rule, schema, version)
+        elif rule.name not in COMPARISONS and (compiled := compile_rule(rule, schema)):
+            fused[number] = compiled
+    results |= _by_figures(df, fused)
     others = {number: rule for number, rule in enumerate(rules) if number not in results}
     if version:
         comparisons = {number: rule for number, rule in others.items() if rule.name in COMPARISONS}
@@ -71,25 +80,10 @@ def _evaluate(df: DataFrame, rules: Sequence[Expectation], version: ComparableVe
     return [results[number] for number in range(len(rules))]
 
 
-def _unfit(rule: Expectation, schema: StructType, version: ComparableVersion | None) -> RuleResult | None:
-    """Return the error of a rule that cannot be evaluated, as far as the schema shows it; None if it fits."""
-    if causes := unfit_causes(schema, rule):
-        return RuleResult(False, error="; ".join(causes))
-    if rule.name in COMPARISONS and version is None:
-        return RuleResult(False, error="the rows are not a version of a table: there is nothing to compare them with")
-    return None
-
-
-def _compile(rule: Expectation, schema: StructType, version: ComparableVersion | None) -> FusedRule | None:
-    if rule.name in COMPARISONS:
-        return freshness_rule(rule, schema, version) if version and rule.name == FRESH else None
-    return compile_rule(rule, schema)
-
-
 def _by_figures(df: DataFrame, rules: Mapping[int, FusedRule]) -> dict[int, RuleResult]:
     """Return the results of one pass; no results if one of the rules breaks it, such as an invalid pattern."""
     try:
-        facts = compute_figures(df, merge_figures(rule.figures for rule in rules.values()))
+        facts = compute_figures(df, [rule.figures for rule in rules.values()])
         results = {number: rule.evaluate(facts) for number, rule in rules.items()}
         samples = {number: rules[number].samples for number, result in results.items() if not result.passed}
         values = collect_samples(df, {number: sampled for number, sampled in samples.items() if sampled})

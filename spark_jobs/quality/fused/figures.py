@@ -25,7 +25,7 @@ from include.contracts.spec.expectation import Expectation
 from spark_jobs.quality.fused.one_pass import Facts, Figures, group_figure
 from spark_jobs.quality.fused.rule import ROWS, FusedRule, single_figure_rule
 from spark_jobs.quality.rules.figure_bounds import NotFusedError, between, day, moment_between, number, whole
-from spark_jobs.quality.verdicts.rule_result import RuleResult, figure_result
+from spark_jobs.quality.verdicts.rule_result import RuleResult
 
 
 def distinct_count(rule: Expectation, _schema: StructType) -> FusedRule:
@@ -109,8 +109,8 @@ def column_count(rule: Expectation, schema: StructType) -> FusedRule:
 def column_set(rule: Expectation, schema: StructType) -> FusedRule:
     """Compile a rule that exactly these columns exist, or at least these."""
     existing, expected = set(_plain_columns(schema)), set(rule.arguments["column_set"])
-    is_exact = rule.arguments.get("exact_match", True)
-    return _constant_rule(figure_result(existing == expected if is_exact else expected <= existing, sorted(existing)))
+    passed = existing == expected if rule.arguments.get("exact_match", True) else expected <= existing
+    return _constant_rule(RuleResult(passed, {"observed_value": sorted(existing)}))
 
 
 def _constant_rule(result: RuleResult) -> FusedRule:

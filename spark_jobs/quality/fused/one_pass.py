@@ -51,28 +51,23 @@ def group_figure(columns: Group, figure: str) -> str:
     return f"{figure} of {', '.join(columns)}"
 
 
-def merge_figures(figures: Iterable[Figures]) -> Figures:
-    """Return the figures that several rules need together, each figure once."""
-    every = list(figures)
-    flat = {name: figure for part in every for name, figure in part.flat.items()}
-    return Figures(flat, frozenset(group for part in every for group in part.groups))
-
-
-def compute_figures(df: DataFrame, figures: Figures) -> Facts:
-    """Compute the figures in one query, or without a query if there are none.
+def compute_figures(df: DataFrame, figures: Iterable[Figures]) -> Facts:
+    """Compute the figures of several rules, each figure once, in one query; without a query if there are none.
 
     Raises:
         PySparkException: an aggregate cannot be computed, or the frame cannot be read.
     """
-    named = list(figures.flat.items())
-    flat = [df.agg(*[figure.alias(f"flat_{number}") for number, (_, figure) in enumerate(named)])] if named else []
-    groups = sorted(figures.groups)
-    names = {f"flat_{number}": name for number, (name, _) in enumerate(named)}
-    names |= {
-        f"{figure}_{number}": group_figure(group, figure) for number, group in enumerate(groups) for figure in _GROUPED
-    }
-    values = collect_together([*flat, *(_totals(df, group, number) for number, group in enumerate(groups))])
-    return {name: values.get(column) for column, name in names.items()}
+    of_rules = list(figures)
+    flat = {name: figure for rule in of_rules for name, figure in rule.flat.items()}
+    groups = sorted({group for rule in of_rules for group in rule.groups})
+    frames = [df.agg(*(figure.alias(f"flat_{number}") for number, figure in enumerate(flat.values())))] if flat else []
+    frames += [_totals(df, group, number) for number, group in enumerate(groups)]
+    values = collect_together(frames)
+    facts = {name: values.get(f"flat_{number}") for number, name in enumerate(flat)}
+    for number, group in enumerate(groups):
+        for figure in ("values", "rows", "repeated"):
+            facts[group_figure(group, figure)] = values.get(f"{figure}_{number}")
+    return facts
 
 
 def collect_together(frames: Sequence[DataFrame]) -> dict[str, Any]:
@@ -110,9 +105,6 @@ def require_readable(df: DataFrame) -> None:
         PySparkException: the frame cannot be read.
     """
     df.limit(1).collect()
-
-
-_GROUPED = ("values", "rows", "repeated")
 
 
 def _totals(df: DataFrame, columns: Group, number: int) -> DataFrame:

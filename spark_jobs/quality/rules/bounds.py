@@ -73,19 +73,14 @@ def is_outside(value: Column, low: Bound, high: Bound, strict_min: bool, strict_
     """
     if low is None and high is None:
         raise ValueError("min_value and max_value are both missing: give at least one")
-    _require_order(low, high)
+    if low is not None and high is not None:
+        if type(low) is not type(high):
+            raise ValueError(f"min_value {low} and max_value {high} are not of one kind")
+        if low > high:  # type: ignore[operator]
+            raise ValueError(f"min_value {low} is greater than max_value {high}")
     too_low = [] if low is None else [value <= literal(low) if strict_min else value < literal(low)]
     too_high = [] if high is None else [value >= literal(high) if strict_max else value > literal(high)]
     return reduce(operator.or_, [*too_low, *too_high])
-
-
-def _require_order(low: Bound, high: Bound) -> None:
-    if low is None or high is None:
-        return
-    if type(low) is not type(high):
-        raise ValueError(f"min_value {low} and max_value {high} are not of one kind")
-    if low > high:  # type: ignore[operator]
-        raise ValueError(f"min_value {low} is greater than max_value {high}")
 
 
 def _in_utc(value: Any) -> Any:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from spark_jobs.quality.rules.bounds import value_bound
-from spark_jobs.quality.verdicts.rule_result import RuleResult, figure_result
+from spark_jobs.quality.verdicts.rule_result import RuleResult
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -35,10 +35,10 @@ def between(arguments: Mapping[str, Any], parse: Callable[[Any], Any]) -> Evalua
         # A bound is a double, and 0.100 exactly is less than the double 0.1.
         value = float(figure) if isinstance(figure, Decimal) else figure
         if value is None or (isinstance(value, float) and math.isnan(value)):
-            return figure_result(False, None)
+            return RuleResult(False, {"observed_value": None})
         is_above = low is None or (value > low if strict_min else value >= low)
         is_below = high is None or (value < high if strict_max else value <= high)
-        return figure_result(is_above and is_below, value)
+        return RuleResult(is_above and is_below, {"observed_value": value})
 
     return evaluate
 

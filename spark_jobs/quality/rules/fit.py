@@ -6,7 +6,7 @@ so a rule that does not fit is reported before Spark runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from difflib import get_close_matches
@@ -25,9 +25,14 @@ def unfit_causes(schema: StructType, rule: Expectation) -> tuple[str, ...]:
         return ()
     columns = [rule.arguments[key] for key in ("column", "column_A", "column_B") if key in rule.arguments]
     columns += rule.arguments.get("column_list", ())
-    missing = [column for column in columns if column not in schema.names]
+    missing = []
+    for column in columns:
+        if column not in schema.names:
+            close = get_close_matches(column, schema.names, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(schema.names)}"
+            missing.append(f"there is no column {column!r}; {hint}")
     if missing:
-        return tuple(f"there is no column {column!r}{_suggestion(column, schema.names)}" for column in missing)
+        return tuple(missing)
     kinds = {column: _kind(schema[column].dataType) for column in columns}
     return tuple(_misfits(rule, kinds))
 
@@ -80,8 +85,3 @@ _COMPARED: dict[str, tuple[tuple[str, ...], Callable[[object, str], bool]]] = {
     "expect_column_values_to_not_be_in_set": (("value_set",), _is_valid_value),
 }
 """Expectation -> the arguments that its column is compared with, and the check of their values."""
-
-
-def _suggestion(name: str, names: Sequence[str]) -> str:
-    close = get_close_matches(name, names, n=1)
-    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(names)}"

@@ -31,11 +31,6 @@ class RuleResult:
     against: str = ""
 
 
-def figure_result(passed: bool, value: Any) -> RuleResult:
-    """Return the result for one figure."""
-    return RuleResult(passed, {"observed_value": value})
-
-
 def one_line(message: str) -> str:
     """Return an error message of Spark in one line without stack traces, at most `_MAX_LENGTH` characters."""
     lines = [line.strip() for line in message.split("\n") if line.strip()]
