@@ -59,12 +59,22 @@ def _run_table(
     context = JobContext(job_args, opened=ops, settings=settings)
     awaited = () if isinstance(spec, InvalidSpec) else spec.source_tables
     sources = [reports[table] for table in awaited if table in reports]
-    run = RUN[job]
-    if failed := {source.table: _cause(source) for source in sources if not _may_go_on(source)}:
-        run = _blocked(job, failed)
-    elif args.skip_missing:
-        run = _unless_missing(job, run, any(source.skipped for source in sources))
-    return run_and_report(job, run, context.args, context)
+    failed = {source.table: _cause(source) for source in sources if not _may_go_on(source)}
+
+    def run(context: JobContext) -> JobReport:
+        if failed:
+            message = blocked_message(spec.table, failed)
+            return JobReport.of(job, job_args, Outcome.NOT_READY, message, waits_for=tuple(failed))
+        try:
+            return RUN[job](context)
+        except NotReadyError as error:
+            # A source that was skipped is empty for the same reason: its landing folder does not exist.
+            is_missing = isinstance(error, NotDeliveredError) or any(source.skipped for source in sources)
+            if not (args.skip_missing and is_missing):
+                raise
+            return JobReport.of(job, job_args, Outcome.NO_OP, str(error), skipped=True)
+
+    return run_and_report(job, run, job_args, context)
 
 
 def _may_go_on(report: JobReport) -> bool:
@@ -79,28 +89,6 @@ def _cause(report: JobReport) -> str:
     """Return the message of a table that failed, or the rules that refused it."""
     refused = _refusals(report)
     return f"{report.table} was refused by {'; '.join(refused)}" if refused else report.message
-
-
-def _blocked(job: Job, causes: dict[str, str]) -> RunJob:
-    def report(context: JobContext) -> JobReport:
-        message = blocked_message(context.args.table, causes)
-        return JobReport.of(job, context.args, Outcome.NOT_READY, message, waits_for=tuple(causes))
-
-    return report
-
-
-def _unless_missing(job: Job, run: RunJob, source_was_skipped: bool) -> RunJob:
-    """Return the job, which succeeds without its landing folder, or with a source that is empty for the same reason."""
-
-    def report(context: JobContext) -> JobReport:
-        try:
-            return run(context)
-        except NotReadyError as error:
-            if not source_was_skipped and not isinstance(error, NotDeliveredError):
-                raise
-            return JobReport.of(job, context.args, Outcome.NO_OP, str(error), skipped=True)
-
-    return report
 
 
 if __name__ == "__main__":

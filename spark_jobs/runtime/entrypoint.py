@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Callable
 
+from pyspark.errors import PySparkException
+
 from include.contracts.job.args import Job, JobArgs
 from include.contracts.job.report import JobReport
-from include.contracts.lake_path import LakePath
+from include.contracts.spec.table_spec import BronzeSpec, GoldSpec
 from include.control.storage.read_cache import cached_reads
 from include.disk_space import disk_full_error
-from include.errors import MillraceError, Outcome
+from include.errors import MillraceError, NotReadyError, Outcome
 from include.paths import LakehousePaths
 from spark_jobs.runtime.context import JobContext
-from spark_jobs.runtime.missing_columns import missing_column_error
 from spark_jobs.runtime.parent import end_with_parent
 
 RunJob = Callable[[JobContext], JobReport]
 
 OPS = ("batches", "files", "gates", "columns", "quarantine", "specs", "rebuilds")
 """The tables of the ledger that jobs write to."""
+
+_UNRESOLVED = re.compile(r"with name ((?:`[^`]+`\.)*`(?P<column>[^`]+)`) cannot be resolved")
 
 log = logging.getLogger("millrace")
 
@@ -60,31 +64,43 @@ def run_and_report(job: Job, run: RunJob, args: JobArgs, context: JobContext | N
         report = failure_report(job, args, error, error.outcome)
     except Exception as error:
         log.exception("%s failed", job.value)
-        cause: MillraceError | None = disk_full_error(error, args.table, _folders_of(args))
+        paths, table = LakehousePaths(args.root), args.table
+        folders = [paths.table(table), paths.quarantine(table), paths.tombstones(table, ""), *map(paths.ops, OPS)]
+        folders = [args.root, *folders, paths.leases, args.report.parent]
+        cause: MillraceError | None = disk_full_error(error, table, folders)
         if cause is None and context is not None:  # None if a setting of the environment is wrong
-            cause = missing_column_error(error, context)
+            cause = _missing_column_error(error, context)
         report = failure_report(job, args, cause or error, cause.outcome if cause else Outcome.FAILED)
     timed = {**report.timings_s, "total": round(time.monotonic() - started, 3)}
-    return _saved(job, args, report.model_copy(update={"timings_s": timed}))
-
-
-def _saved(job: Job, args: JobArgs, report: JobReport) -> JobReport:
-    """Save the report; if the disk is full, return a report of that for the exit code and the log."""
+    report = report.model_copy(update={"timings_s": timed})
     try:
         report.save(args.report)
     except OSError as error:
         full = disk_full_error(error, args.table, [args.report.parent])
         if full is None:
             raise
-        return failure_report(job, args, full, full.outcome)
+        return failure_report(job, args, full, full.outcome)  # for the exit code and the log
     return report
 
 
-def _folders_of(args: JobArgs) -> list[LakePath]:
-    """Return the folders that a job writes to, the lakehouse's own first."""
-    paths, table = LakehousePaths(args.root), args.table
-    folders = [paths.table(table), paths.quarantine(table), paths.tombstones(table, "")]
-    return [args.root, *folders, *map(paths.ops, OPS), paths.leases, args.report.parent]
+def _missing_column_error(error: Exception, context: JobContext) -> NotReadyError | None:
+    """Return the error to report if a source's table lacks a column that its spec declares; else None.
+
+    The source's next run adds the column.
+    """
+    if not isinstance(error, PySparkException) or not (match := _UNRESOLVED.search(str(error))):
+        return None
+    table, column = context.spec.table, match["column"]
+    for source in context.spec.source_tables:
+        spec = context.catalog.spec(source)
+        if isinstance(spec, GoldSpec):
+            declared = (*spec.group_by, *spec.measures)
+        else:
+            declared = tuple(spec.columns) if isinstance(spec, BronzeSpec) else spec.stored_columns
+        if column in declared:
+            way_out = f"Run {source} first: its next run adds the column, and its gate must pass it."
+            return NotReadyError(f"{table}: {source} has no column {column} yet in the version that is read", way_out)
+    return None
 
 
 def failure_report(job: Job, args: JobArgs, error: BaseException, outcome: Outcome) -> JobReport:

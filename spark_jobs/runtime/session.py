@@ -65,7 +65,13 @@ def own_session(conf: Mapping[str, str]) -> Iterator[SparkSession]:
         SparkUnavailableError: the Spark Connect server does not answer, or died while it worked for the session.
         MillraceError: the session lacks the log stores, without which acknowledged commits can be lost.
     """
-    session = _connect({**SESSION, **conf}) if _remote() else _new_session({**SESSION, **conf})
+    settings = {**SESSION, **conf}
+    if _remote():
+        session = _connect(settings)
+    else:
+        session = SparkSession.builder.getOrCreate().newSession()
+        for key, value in settings.items():
+            session.conf.set(key, value)
     try:
         require_log_stores(session)
         yield session
@@ -124,13 +130,6 @@ def require_log_stores(spark: SparkSession) -> None:
 
 def _remote() -> bool:
     return "SPARK_REMOTE" in os.environ
-
-
-def _new_session(conf: Mapping[str, str]) -> SparkSession:
-    session = SparkSession.builder.getOrCreate().newSession()
-    for key, value in conf.items():
-        session.conf.set(key, value)
-    return session
 
 
 def _connect(conf: Mapping[str, str]) -> SparkSession:
